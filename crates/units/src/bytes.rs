@@ -1,0 +1,113 @@
+//! Amounts of data.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
+use std::str::FromStr;
+
+use crate::parse::{ParseQuantityError, parse_scaled, write_scaled};
+
+/// An amount of data in bytes. Its prefixes are decimal: 1 kB is 1000 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(u64);
+
+const UNITS: &[(&str, u64)] =
+    &[("B", 1), ("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000)];
+
+impl Bytes {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// `count` bytes.
+    pub const fn new(count: u64) -> Self {
+        Self(count)
+    }
+
+    /// The number of bytes.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The number of bits. Panics past 2^64 bits.
+    pub const fn bits(self) -> u64 {
+        self.0.checked_mul(8).expect("more than 2^64 bits")
+    }
+
+    /// The sum, or `None` on overflow.
+    pub fn checked_add(self, other: Self) -> Option<Self> {
+        self.0.checked_add(other.0).map(Self)
+    }
+
+    /// The difference; zero where `other` is more.
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        self.checked_add(other).expect("more than 2^64 bytes")
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Bytes {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.checked_sub(other.0).expect("a negative amount of data"))
+    }
+}
+
+impl SubAssign for Bytes {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+impl Mul<u64> for Bytes {
+    type Output = Self;
+    fn mul(self, factor: u64) -> Self {
+        Self(self.0.checked_mul(factor).expect("more than 2^64 bytes"))
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = ParseQuantityError;
+    /// Reads `10MB`, `1.5kB`, `100B`: a decimal number and one of B, kB, MB, GB, TB.
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        parse_scaled(text, UNITS, "a size such as \"10MB\" or \"500kB\"").map(Self)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(
+            f,
+            self.0,
+            &[("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)],
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_decimal() {
+        assert_eq!("10MB".parse::<Bytes>().unwrap(), Bytes::new(10_000_000));
+        assert_eq!(Bytes::new(1_500).to_string(), "1.5kB");
+    }
+}

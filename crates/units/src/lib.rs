@@ -1,0 +1,18 @@
+//! The quantities that every other crate computes with.
+//!
+//! All of them are unsigned integers behind a type: a run that is replayed must give the same
+//! bits on every machine, so nothing here rounds through floating point, and a division that
+//! leaves a remainder hands it back (see [`Serializer`]). The operators `+`, `-` and `*` panic on
+//! overflow in every build profile; the `checked_*` and `saturating_*` methods do not.
+
+mod bytes;
+mod parse;
+mod rate;
+mod segments;
+mod time;
+
+pub use bytes::Bytes;
+pub use parse::ParseQuantityError;
+pub use rate::{Rate, Serializer};
+pub use segments::Segments;
+pub use time::{Duration, Instant};

@@ -1,0 +1,227 @@
+//! Data rates, and the clock of a link that never loses a fraction of a nanosecond.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, Div, Mul, Sub};
+use std::str::FromStr;
+
+use crate::parse::{ParseQuantityError, parse_scaled, write_scaled};
+use crate::{Bytes, Duration, Instant};
+
+/// A data rate in bits per second. Its prefixes are decimal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+const UNITS: &[(&str, u64)] =
+    &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// `value * numerator / denominator` rounded down; `None` on overflow or division by zero.
+pub(crate) fn mul_div(value: u64, numerator: u64, denominator: u64) -> Option<u64> {
+    let product = u128::from(value) * u128::from(numerator);
+    u64::try_from(product.checked_div(u128::from(denominator))?).ok()
+}
+
+impl Rate {
+    /// Nothing moves.
+    pub const ZERO: Self = Self(0);
+
+    /// `bits` per second.
+    pub const fn from_bps(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// `megabits` (10^6 bits) per second. Panics past 2^64 bits per second.
+    pub const fn from_mbps(megabits: u64) -> Self {
+        Self(megabits.checked_mul(1_000_000).expect("more than 2^64 bit/s"))
+    }
+
+    /// Bits per second.
+    pub const fn bits_per_second(self) -> u64 {
+        self.0
+    }
+
+    /// Whole bytes per second, rounded down: the unit of the kernel's pacing rate.
+    pub const fn bytes_per_second(self) -> u64 {
+        self.0 / 8
+    }
+
+    /// Megabits per second, for figures and logs only.
+    pub fn as_mbps_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// The rate that carries `amount` in `span`, rounded down; zero for an empty span, and at
+    /// most 2^64 - 1 bit/s.
+    pub fn of(amount: Bytes, span: Duration) -> Self {
+        if span.is_zero() {
+            return Self::ZERO;
+        }
+        let bits = u128::from(amount.get()) * 8 * u128::from(NANOS_PER_SECOND);
+        Self(u64::try_from(bits / u128::from(span.as_nanos())).unwrap_or(u64::MAX))
+    }
+
+    /// Whole bytes carried in `span`, rounded down, at most 2^64 - 1.
+    pub fn bytes_in(self, span: Duration) -> Bytes {
+        let bits_nanos = u128::from(self.0) * u128::from(span.as_nanos());
+        let bytes = bits_nanos / (8 * u128::from(NANOS_PER_SECOND));
+        Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+
+    /// The time that `amount` takes, rounded up; `None` at rate zero or past [`Duration::MAX`].
+    /// For packet after packet use [`Serializer`], which keeps the fraction.
+    pub fn time_for(self, amount: Bytes) -> Option<Duration> {
+        if self.0 == 0 {
+            return None;
+        }
+        let bits_nanos = u128::from(amount.get()) * 8 * u128::from(NANOS_PER_SECOND);
+        u64::try_from(bits_nanos.div_ceil(u128::from(self.0))).ok().map(Duration::from_nanos)
+    }
+
+    /// `self * numerator / denominator`, rounded down; `None` on overflow or division by zero.
+    pub fn mul_div(self, numerator: u64, denominator: u64) -> Option<Self> {
+        mul_div(self.0, numerator, denominator).map(Self)
+    }
+
+    /// The sum, at most 2^64 - 1 bit/s.
+    pub fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference; zero where `other` is faster.
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add for Rate {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.checked_add(other.0).expect("more than 2^64 bit/s"))
+    }
+}
+
+impl Sub for Rate {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.checked_sub(other.0).expect("a negative rate"))
+    }
+}
+
+impl Mul<u64> for Rate {
+    type Output = Self;
+    fn mul(self, factor: u64) -> Self {
+        Self(self.0.checked_mul(factor).expect("more than 2^64 bit/s"))
+    }
+}
+
+impl Div<u64> for Rate {
+    type Output = Self;
+    /// Rounds down. Panics where `divisor` is zero.
+    fn div(self, divisor: u64) -> Self {
+        Self(self.0 / divisor)
+    }
+}
+
+impl Sum for Rate {
+    fn sum<I: Iterator<Item = Self>>(rates: I) -> Self {
+        rates.fold(Self::ZERO, Self::saturating_add)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = ParseQuantityError;
+    /// Reads `54Mbit/s`, `600.5Mbit/s`, `1Gbit/s`.
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        parse_scaled(text, UNITS, "a rate such as \"54Mbit/s\" or \"1Gbit/s\"").map(Self)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units =
+            [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
+        write_scaled(f, self.0, &units)
+    }
+}
+
+/// The sending end of a link: when it is free again, exact over any number of packets.
+///
+/// Each packet starts at the later of `now` and the end of the one before. While the link stays
+/// busy the fraction of a nanosecond that a packet's time leaves over is carried to the next, so
+/// the long-term rate is exact; an idle link starts afresh.
+///
+/// Order of calls: [`Serializer::send`] once per packet, with `now` never going back.
+#[derive(Clone, Copy, Debug)]
+pub struct Serializer {
+    rate: Rate,
+    free_at: Instant,
+    /// What is owed past `free_at`, in units of 1 / `rate` nanoseconds; below `rate`.
+    remainder: u64,
+}
+
+impl Serializer {
+    /// A link that is free from the start. Panics where `rate` is zero.
+    pub fn new(rate: Rate) -> Self {
+        assert!(rate > Rate::ZERO, "a link with rate zero never sends");
+        Self { rate, free_at: Instant::ZERO, remainder: 0 }
+    }
+
+    /// When the last packet given to [`Serializer::send`] has left.
+    pub fn free_at(&self) -> Instant {
+        self.free_at
+    }
+
+    /// Sends `amount` and returns when its last bit has left, rounded down to a nanosecond.
+    pub fn send(&mut self, now: Instant, amount: Bytes) -> Instant {
+        if now > self.free_at {
+            self.free_at = now;
+            self.remainder = 0;
+        }
+        let rate = u128::from(self.rate.bits_per_second());
+        let owed = u128::from(amount.get()) * 8 * u128::from(NANOS_PER_SECOND)
+            + u128::from(self.remainder);
+        let nanos = u64::try_from(owed / rate).expect("a packet that takes 584 years");
+        self.remainder = (owed % rate) as u64; // below `rate`, which is a u64
+        self.free_at += Duration::from_nanos(nanos);
+        self.free_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn rates_read_what_they_write() {
+        for text in ["54Mbit/s", "600.5Mbit/s", "1Gbit/s", "512kbit/s", "7bit/s", "0bit/s"] {
+            assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_busy_link_is_exact_over_a_million_packets() {
+        // 1500 bytes at 7 Mbit/s take 1714285.71 ns: without the remainder a million of them
+        // would end 0.7 ms early.
+        let mut link = Serializer::new(Rate::from_mbps(7));
+        for _ in 0..1_000_000 {
+            link.send(Instant::ZERO, Bytes::new(1500));
+        }
+        assert_eq!(link.free_at().as_nanos(), 12_000_000_000_u64 * 1_000_000 / 7_000);
+    }
+
+    proptest! {
+        #[test]
+        fn rate_and_time_are_inverse_within_one_byte(
+            bps in 1_000_u64..10_000_000_000, amount in 1_u64..1_000_000_000,
+        ) {
+            let (rate, amount) = (Rate::from_bps(bps), Bytes::new(amount));
+            let span = rate.time_for(amount).unwrap();
+            // The time was rounded up by less than a nanosecond, which carries at most bps/8e9 bytes.
+            let carried = rate.bytes_in(span).get();
+            prop_assert!(carried >= amount.get() && carried <= amount.get() + bps / 8_000_000_000 + 1);
+        }
+    }
+}

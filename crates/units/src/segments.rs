@@ -1,0 +1,90 @@
+//! Congestion windows.
+
+use std::fmt;
+use std::ops::{Add, Mul, Sub};
+
+use crate::{Bytes, Duration, Rate};
+
+/// A number of full-sized TCP segments, the unit of a congestion window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Segments(u32);
+
+impl Segments {
+    /// No segment.
+    pub const ZERO: Self = Self(0);
+    /// More than any window: what an absent ceiling is.
+    pub const MAX: Self = Self(u32::MAX);
+
+    /// `count` segments.
+    pub const fn new(count: u32) -> Self {
+        Self(count)
+    }
+
+    /// The number of segments.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The segments of `mss` bytes that `rate` keeps in flight for `rtt` (the bandwidth-delay
+    /// product), rounded up and at most [`Segments::MAX`]. Panics where `mss` is zero.
+    pub fn in_flight(rate: Rate, rtt: Duration, mss: Bytes) -> Self {
+        assert!(mss > Bytes::ZERO, "the maximum segment size is zero");
+        let bits = u128::from(rate.bits_per_second()) * u128::from(rtt.as_nanos());
+        let segments = bits.div_ceil(u128::from(mss.bits()) * 1_000_000_000);
+        Self(u32::try_from(segments).unwrap_or(u32::MAX))
+    }
+
+    /// The sum, at most [`Segments::MAX`].
+    pub fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference; zero where `other` is more.
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The data that the segments carry at `mss` bytes each.
+    pub fn bytes(self, mss: Bytes) -> Bytes {
+        mss * u64::from(self.0)
+    }
+}
+
+impl Add for Segments {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.checked_add(other.0).expect("more than 2^32 segments"))
+    }
+}
+
+impl Sub for Segments {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.checked_sub(other.0).expect("a negative window"))
+    }
+}
+
+impl Mul<u32> for Segments {
+    type Output = Self;
+    fn mul(self, factor: u32) -> Self {
+        Self(self.0.checked_mul(factor).expect("more than 2^32 segments"))
+    }
+}
+
+impl fmt::Display for Segments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bandwidth_delay_product_rounds_up() {
+        let window =
+            Segments::in_flight(Rate::from_mbps(10), Duration::from_millis(512), Bytes::new(1448));
+        assert_eq!(window, Segments::new(442)); // 10e6 * 0.512 / 8 / 1448 = 441.98
+    }
+}
