@@ -1,0 +1,1 @@
+//! The `control` part of Wakeai.

@@ -1,0 +1,1 @@
+//! The `kernel` part of Wakeai.

@@ -1,0 +1,1 @@
+//! The `lab` part of Wakeai.

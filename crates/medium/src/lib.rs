@@ -1,0 +1,1 @@
+//! The `medium` part of Wakeai.
