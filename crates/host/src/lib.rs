@@ -1,1 +1,25 @@
-//! The `host` part of Wakeai.
+//! What Wakeai changes on a host, and how it is put back, also after `kill -9`.
+//!
+//! Every change is written into the process's [`Lease`] before it is made. A process that ends in
+//! good order undoes its own lease; one that dies leaves the file behind, and the next command of
+//! any kind undoes it in [`sweep`]. A lease names its process by pid *and* start time, so a pid
+//! that was given to somebody else is neither spared nor killed by mistake.
+//!
+//! Order of calls: [`sweep`] first, [`Lease::take`], then for each change [`Lease::record`], the
+//! change itself, and where it is undone early [`Lease::forget`]; [`Lease::release`] at the end.
+
+mod change;
+mod lease;
+mod namespace;
+mod process;
+mod registry;
+mod sweep;
+mod sysctl;
+
+pub use change::{Change, KernelUnload};
+pub use lease::{Lease, LeaseError, Role};
+pub use namespace::{Namespace, NamespaceError, NetnsId};
+pub use process::ProcessId;
+pub use registry::Holder;
+pub use sweep::{Removed, SweepError, holders, sweep};
+pub use sysctl::{SysctlError, SysctlGuard, read_sysctl};

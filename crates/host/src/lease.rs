@@ -1,0 +1,161 @@
+//! A process's own record of what it changed.
+
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::{Change, KernelUnload};
+use crate::namespace::NetnsId;
+use crate::process::ProcessId;
+use crate::registry::{Holder, Registry};
+
+/// What a process is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "role")]
+pub enum Role {
+    /// The agent of a network namespace: one each.
+    Agent {
+        /// Its namespace.
+        netns: NetnsId,
+        /// Its Wi-Fi interface.
+        interface: String,
+    },
+    /// A lab run.
+    Lab,
+    /// Any other command.
+    Command,
+}
+
+/// A lease could not be taken, written or released.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Another agent runs in this network namespace.
+    #[error(
+        "an agent runs already in this network namespace (pid {pid}, interface {interface}): \
+         stop it first, or watch it with `wakeai status`"
+    )]
+    AgentRuns {
+        /// The other agent's process.
+        pid: ProcessId,
+        /// The other agent's interface.
+        interface: String,
+    },
+    /// The lease file could not be read or written.
+    #[error("cannot keep the record of changes in /run/wakeai/leases: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What this process changed on the host: on disk before each change is made.
+///
+/// Dropping a lease without [`Lease::release`] leaves the file for the next [`crate::sweep`], as
+/// `kill -9` would.
+#[derive(Debug)]
+pub struct Lease {
+    registry: Registry,
+    holder: Mutex<Holder>,
+}
+
+impl Lease {
+    /// Takes the lease of this process.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::AgentRuns`] where `role` is an agent's and its namespace has one; I/O errors
+    /// where `/run/wakeai` cannot be written (a missing privilege).
+    pub fn take(role: Role) -> Result<Self, LeaseError> {
+        Self::take_in(Registry::system(), role)
+    }
+
+    pub(crate) fn take_in(registry: Registry, role: Role) -> Result<Self, LeaseError> {
+        static SEQUENCE: AtomicU32 = AtomicU32::new(0);
+        let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+        let process = ProcessId::current()?;
+        let holder = Holder { process, sequence, role, changes: Vec::new() };
+        let _lock = registry.lock()?;
+        if let Role::Agent { netns: wanted, .. } = &holder.role {
+            for other in registry.holders()? {
+                match other.role {
+                    Role::Agent { netns, interface }
+                        if netns == *wanted && other.process.is_alive() =>
+                    {
+                        return Err(LeaseError::AgentRuns { pid: other.process, interface });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        registry.write(&holder)?;
+        Ok(Self { registry, holder: Mutex::new(holder) })
+    }
+
+    /// Writes down a change that is about to be made.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be written; then the change must not be made.
+    pub fn record(&self, change: Change) -> Result<(), LeaseError> {
+        self.edit(|changes| changes.push(change))
+    }
+
+    /// Strikes out a change that was undone.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be written.
+    pub fn forget(&self, change: &Change) -> Result<(), LeaseError> {
+        self.edit(|changes| changes.retain(|other| other != change))
+    }
+
+    /// Undoes every change that is still recorded, the newest first, and gives the lease back.
+    /// The kernel's parts go with the last live lease that holds them. What could not be undone
+    /// is returned, with the reason.
+    pub fn release(self, unload: KernelUnload<'_>) -> Vec<(Change, String)> {
+        let holder = self.holder.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut failed = Vec::new();
+        match self.registry.lock() {
+            Ok(_lock) => {
+                failed.extend(undo_all(&holder));
+                if let Err(error) = self.registry.remove(&holder) {
+                    tracing::warn!(%error, "the lease file stays behind");
+                }
+                if holder.changes.contains(&Change::KernelParts)
+                    && !kernel_parts_held(&self.registry)
+                    && let Err(error) = unload()
+                {
+                    failed.push((Change::KernelParts, error.to_string()));
+                }
+            }
+            Err(error) => tracing::warn!(%error, "no lock: the next command undoes the changes"),
+        }
+        failed
+    }
+
+    fn edit(&self, edit: impl FnOnce(&mut Vec<Change>)) -> Result<(), LeaseError> {
+        let mut holder = self.holder.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut edited = holder.clone();
+        edit(&mut edited.changes);
+        let _lock = self.registry.lock()?;
+        self.registry.write(&edited)?;
+        *holder = edited;
+        Ok(())
+    }
+}
+
+/// Undoes the holder's changes, the newest first; returns those that could not be.
+pub(crate) fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
+    let undone = holder.changes.iter().rev().map(|change| (change, change.undo()));
+    undone
+        .filter_map(|(change, result)| Some((change.clone(), result.err()?.to_string())))
+        .collect()
+}
+
+/// Whether a live process holds the kernel's parts. Unreadable leases count as none.
+pub(crate) fn kernel_parts_held(registry: &Registry) -> bool {
+    registry
+        .holders()
+        .unwrap_or_default()
+        .iter()
+        .any(|holder| holder.changes.contains(&Change::KernelParts) && holder.process.is_alive())
+}

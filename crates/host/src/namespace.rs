@@ -1,0 +1,212 @@
+//! Network namespaces: made, entered by one thread at a time, and removed by name.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+use serde::{Deserialize, Serialize};
+
+/// Where `ip netns` keeps its names (ip-netns(8)).
+const NETNS_DIR: &str = "/run/netns";
+
+/// The inode of a network namespace: what `/proc/PID/ns/net` shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NetnsId(pub u64);
+
+impl NetnsId {
+    /// The namespace of the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Where `/proc` is not mounted.
+    pub fn current() -> io::Result<Self> {
+        Ok(Self(fs::metadata("/proc/thread-self/ns/net")?.ino()))
+    }
+
+    /// An open handle on this namespace, found by its name or through any process in it; `None`
+    /// where it is gone.
+    pub fn open(self) -> Option<Namespace> {
+        Namespace::all().into_iter().find(|namespace| namespace.id == self)
+    }
+}
+
+/// A namespace could not be made, entered or removed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} the network namespace {name}: {source}")]
+pub struct NamespaceError {
+    action: &'static str,
+    name: String,
+    source: io::Error,
+}
+
+impl NamespaceError {
+    /// Whether a privilege is missing (`CAP_SYS_ADMIN`).
+    pub fn is_permission(&self) -> bool {
+        self.source.kind() == io::ErrorKind::PermissionDenied
+    }
+}
+
+/// An open network namespace.
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+    id: NetnsId,
+    file: File,
+}
+
+impl Namespace {
+    /// Makes a namespace that `ip netns` lists under `name`, with its loopback still down.
+    /// Record [`crate::Change::Namespace`] first.
+    ///
+    /// # Errors
+    ///
+    /// Where the name is taken or `CAP_SYS_ADMIN` is missing.
+    pub fn create(name: &str) -> Result<Self, NamespaceError> {
+        let failed = |source| NamespaceError { action: "create", name: name.to_owned(), source };
+        fs::create_dir_all(NETNS_DIR).map_err(failed)?;
+        let path = path_of(name);
+        File::create_new(&path).map_err(failed)?;
+        // A thread of its own: unshare moves the calling thread for good.
+        let made = std::thread::scope(|scope| {
+            let mounted = scope.spawn(|| {
+                unshare(CloneFlags::CLONE_NEWNET)?;
+                let own = Path::new("/proc/thread-self/ns/net");
+                mount(Some(own), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+            });
+            mounted.join().expect("the thread only makes two system calls")
+        });
+        if let Err(errno) = made {
+            let _ = fs::remove_file(&path); // nothing is mounted on it
+            return Err(failed(errno.into()));
+        }
+        Self::open(name)
+    }
+
+    /// The namespace that `ip netns` lists under `name`.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none.
+    pub fn open(name: &str) -> Result<Self, NamespaceError> {
+        Self::at(name, &path_of(name)).map_err(|source| NamespaceError {
+            action: "open",
+            name: name.to_owned(),
+            source,
+        })
+    }
+
+    /// Every namespace on the machine that has a name or a process, each once.
+    pub fn all() -> Vec<Self> {
+        let named = entries(NETNS_DIR).into_iter().map(|path| (path.clone(), path));
+        let processes = entries("/proc").into_iter().filter(|path| {
+            path.file_name().is_some_and(|name| name.as_encoded_bytes()[0].is_ascii_digit())
+        });
+        let through = processes.map(|process| (process.join("ns/net"), process));
+        let mut seen = Vec::new();
+        let mut found = Vec::new();
+        for (path, named_after) in named.chain(through) {
+            let name = named_after.file_name().unwrap_or_default().to_string_lossy();
+            // A process may be gone by now and a name may have nothing mounted on it.
+            let Ok(namespace) = Self::at(&name, &path) else { continue };
+            if !seen.contains(&namespace.id) {
+                seen.push(namespace.id);
+                found.push(namespace);
+            }
+        }
+        found
+    }
+
+    fn at(name: &str, path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.len() == 0 && metadata.is_file() && !is_nsfs(&file) {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "no namespace is mounted there"));
+        }
+        Ok(Self { name: name.to_owned(), id: NetnsId(metadata.ino()), file })
+    }
+
+    /// The name it was made or found under: that of `ip netns`, or a pid.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its identity.
+    pub fn id(&self) -> NetnsId {
+        self.id
+    }
+
+    /// Moves the calling thread into the namespace, for good. The rest of the process stays.
+    ///
+    /// # Errors
+    ///
+    /// Where `CAP_SYS_ADMIN` is missing.
+    pub fn enter(&self) -> Result<(), NamespaceError> {
+        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET).map_err(|errno| NamespaceError {
+            action: "enter",
+            name: self.name.clone(),
+            source: errno.into(),
+        })
+    }
+
+    /// Runs `work` on a thread of its own inside the namespace and gives back what it returns.
+    ///
+    /// # Errors
+    ///
+    /// Where the namespace cannot be entered. A panic of `work` is passed on.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(|| self.enter().map(|()| work()));
+            inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Removes the name; the kernel frees the namespace with its last process and socket. Says
+    /// whether there was such a name.
+    ///
+    /// # Errors
+    ///
+    /// Where `CAP_SYS_ADMIN` is missing.
+    pub fn remove(name: &str) -> Result<bool, NamespaceError> {
+        let path = path_of(name);
+        let failed = |source| NamespaceError { action: "remove", name: name.to_owned(), source };
+        if !path.exists() {
+            return Ok(false);
+        }
+        match umount2(&path, MntFlags::MNT_DETACH) {
+            // EINVAL: a name without a mount, left by a process that died between the two.
+            Ok(()) | Err(nix::errno::Errno::EINVAL) => {}
+            Err(errno) => return Err(failed(errno.into())),
+        }
+        fs::remove_file(&path).map(|()| true).map_err(failed)
+    }
+}
+
+fn path_of(name: &str) -> PathBuf {
+    Path::new(NETNS_DIR).join(name)
+}
+
+fn entries(dir: &str) -> Vec<PathBuf> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+fn is_nsfs(file: &File) -> bool {
+    // NSFS_MAGIC of <linux/magic.h>
+    nix::sys::statfs::fstatfs(file).is_ok_and(|stat| stat.filesystem_type().0 == 0x6e73_6673)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_namespace_of_this_thread_is_found_among_all() {
+        let here = NetnsId::current().unwrap();
+        assert_eq!(here.open().expect("this process is in it").id(), here);
+        assert!(NetnsId(1).open().is_none());
+    }
+}

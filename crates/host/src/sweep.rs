@@ -1,0 +1,216 @@
+//! Undoing what dead processes left behind.
+
+use std::fmt;
+use std::io;
+
+use crate::change::{Change, KernelUnload};
+use crate::lease::kernel_parts_held;
+use crate::process::ProcessId;
+use crate::registry::{Holder, Registry};
+
+/// Something that a dead process had left behind and that was undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The process that made the change; `None` for kernel parts that no lease claims.
+    pub process: Option<ProcessId>,
+    /// What was undone.
+    pub change: Change,
+}
+
+impl fmt::Display for Removed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.process {
+            Some(process) => write!(f, "{} left by process {process}", self.change),
+            None => write!(f, "{} that no running process holds", self.change),
+        }
+    }
+}
+
+/// Some of what dead processes left could not be undone.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The leases could not be read.
+    #[error("cannot read the records of changes in /run/wakeai/leases: {0}")]
+    Registry(#[from] io::Error),
+    /// A change stays, and its lease with it, for the next try.
+    #[error("cannot undo {change}: {reason}")]
+    Undo {
+        /// What stays.
+        change: Change,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The processes that hold leases and are alive.
+///
+/// # Errors
+///
+/// Where the leases cannot be read.
+pub fn holders() -> Result<Vec<Holder>, SweepError> {
+    let registry = Registry::system();
+    if !registry.exists() {
+        return Ok(Vec::new());
+    }
+    let _lock = registry.lock()?;
+    Ok(registry.holders()?.into_iter().filter(|holder| holder.process.is_alive()).collect())
+}
+
+/// Undoes what dead processes left behind, and says what. Needs root; every command calls it
+/// first.
+///
+/// # Errors
+///
+/// Returned beside what was undone: one failure does not keep the others.
+pub fn sweep(unload: KernelUnload<'_>) -> (Vec<Removed>, Vec<SweepError>) {
+    sweep_in(&Registry::system(), unload)
+}
+
+pub(crate) fn sweep_in(
+    registry: &Registry,
+    unload: KernelUnload<'_>,
+) -> (Vec<Removed>, Vec<SweepError>) {
+    let (mut removed, mut errors) = (Vec::new(), Vec::new());
+    if let Err(error) = sweep_into(registry, unload, &mut removed, &mut errors) {
+        errors.push(error.into());
+    }
+    (removed, errors)
+}
+
+fn sweep_into(
+    registry: &Registry,
+    unload: KernelUnload<'_>,
+    removed: &mut Vec<Removed>,
+    errors: &mut Vec<SweepError>,
+) -> io::Result<()> {
+    let _lock = registry.lock()?;
+    let dead = registry.holders()?.into_iter().filter(|holder| !holder.process.is_alive());
+    for holder in dead {
+        let failures = errors.len();
+        for change in holder.changes.iter().rev() {
+            match change.undo() {
+                Ok(true) => {
+                    removed.push(Removed { process: Some(holder.process), change: change.clone() });
+                }
+                Ok(false) => {}
+                Err(error) => errors
+                    .push(SweepError::Undo { change: change.clone(), reason: error.to_string() }),
+            }
+        }
+        if errors.len() == failures {
+            registry.remove(&holder)?;
+        }
+    }
+    if !kernel_parts_held(registry) {
+        match unload() {
+            Ok(true) => removed.push(Removed { process: None, change: Change::KernelParts }),
+            Ok(false) => {}
+            Err(error) => errors
+                .push(SweepError::Undo { change: Change::KernelParts, reason: error.to_string() }),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::{Lease, LeaseError, Role};
+    use crate::namespace::NetnsId;
+    use std::cell::Cell;
+
+    fn dead() -> ProcessId {
+        let me = ProcessId::current().unwrap();
+        ProcessId { start_time: me.start_time - 1, ..me }
+    }
+
+    fn agent() -> Role {
+        Role::Agent { netns: NetnsId(7), interface: "wlan0".to_owned() }
+    }
+
+    #[test]
+    fn what_a_dead_process_left_is_undone_once_and_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(&dir.path().join("leases"));
+        let left = dir.path().join("agent.sock");
+        std::fs::write(&left, "").unwrap();
+        let change = Change::File { path: left.clone() };
+        let _ = registry.lock().unwrap();
+        registry
+            .write(&Holder {
+                process: dead(),
+                sequence: 0,
+                role: agent(),
+                changes: vec![change.clone()],
+            })
+            .unwrap();
+
+        let (removed, errors) = sweep_in(&registry, &|| Ok(false));
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(removed, [Removed { process: Some(dead()), change }]);
+        assert!(!left.exists());
+        assert!(sweep_in(&registry, &|| Ok(false)).0.is_empty());
+    }
+
+    #[test]
+    fn a_live_process_keeps_its_changes_and_the_kernels_parts() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(dir.path());
+        let lease = Lease::take_in(registry.clone(), agent()).unwrap();
+        let file = dir.path().join("held");
+        std::fs::write(&file, "").unwrap();
+        lease.record(Change::File { path: file.clone() }).unwrap();
+        lease.record(Change::KernelParts).unwrap();
+
+        let (removed, errors) = sweep_in(&registry, &|| panic!("the parts are held"));
+        assert!(removed.is_empty() && errors.is_empty());
+        assert!(file.exists());
+
+        let unloaded = Cell::new(0);
+        let failed = lease.release(&|| {
+            unloaded.set(unloaded.get() + 1);
+            Ok(true)
+        });
+        assert!(failed.is_empty() && !file.exists());
+        assert_eq!(unloaded.get(), 1, "the last holder unloads");
+    }
+
+    #[test]
+    fn a_second_agent_of_a_namespace_is_refused_and_one_of_a_dead_agent_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(dir.path());
+        let _ = registry.lock().unwrap();
+        registry
+            .write(&Holder { process: dead(), sequence: 0, role: agent(), changes: vec![] })
+            .unwrap();
+        let _first = Lease::take_in(registry.clone(), agent()).unwrap();
+        let second = Lease::take_in(registry, agent()).unwrap_err();
+        assert!(matches!(second, LeaseError::AgentRuns { .. }));
+        assert!(second.to_string().contains("wlan0"));
+    }
+
+    #[test]
+    fn an_unreadable_lease_is_set_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(dir.path());
+        std::fs::write(dir.path().join("1-1.json"), "{").unwrap();
+        let (removed, errors) = sweep_in(&registry, &|| Ok(false));
+        assert!(removed.is_empty() && errors.is_empty());
+        assert!(dir.path().join("1-1.unreadable").exists());
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_undone_is_kept_for_the_next_try() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(&dir.path().join("leases"));
+        let stuck = dir.path().join("directory");
+        std::fs::create_dir(&stuck).unwrap(); // remove_file refuses a directory
+        let _ = registry.lock().unwrap();
+        let change = Change::File { path: stuck };
+        registry
+            .write(&Holder { process: dead(), sequence: 0, role: Role::Lab, changes: vec![change] })
+            .unwrap();
+        assert_eq!(sweep_in(&registry, &|| Ok(false)).1.len(), 1);
+        assert_eq!(sweep_in(&registry, &|| Ok(false)).1.len(), 1);
+    }
+}

@@ -1,0 +1,89 @@
+//! What needs root: namespaces and the sysctls in them.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use wakeai_host::{Change, Lease, Namespace, NetnsId, ProcessId, Role, SysctlGuard, read_sysctl};
+
+const FIN_TIMEOUT: &str = "net.ipv4.tcp_fin_timeout"; // 60 in a new namespace
+
+/// Whether to run: as root. Without it the test says so and passes, but for
+/// `WAKEAI_REQUIRE_KERNEL=1`, under which nothing may be skipped.
+fn is_root() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
+        let required = std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_some_and(|value| value == "1");
+        assert!(!required, "WAKEAI_REQUIRE_KERNEL=1, but this is not root");
+        let _ = writeln!(std::io::stdout(), "SKIPPED: needs root");
+    }
+    root
+}
+
+fn name(test: &str) -> String {
+    format!("wkt-host-{test}-{}", std::process::id())
+}
+
+#[test]
+fn a_namespace_is_made_entered_and_removed_without_moving_the_caller() {
+    if !is_root() {
+        return;
+    }
+    let (name, here) = (name("made"), NetnsId::current().unwrap());
+    let namespace = Namespace::create(&name).unwrap();
+    let inside = namespace.run(|| NetnsId::current().unwrap()).unwrap();
+    assert_eq!(inside, namespace.id());
+    assert_ne!(inside, here);
+    assert_eq!(NetnsId::current().unwrap(), here);
+    assert!(Namespace::create(&name).is_err(), "the name is taken");
+    assert!(Namespace::remove(&name).unwrap());
+    assert!(!Path::new("/run/netns").join(&name).exists());
+    assert!(!Namespace::remove(&name).unwrap());
+}
+
+#[test]
+fn a_sysctl_goes_back_unless_somebody_chose_since() {
+    if !is_root() {
+        return;
+    }
+    let name = name("sysctl");
+    let namespace = Namespace::create(&name).unwrap();
+    let lease = Lease::take(Role::Command).unwrap();
+    let (restored, chosen) = namespace
+        .run(|| {
+            let guard = SysctlGuard::set(&lease, FIN_TIMEOUT, "30").unwrap();
+            assert_eq!(read_sysctl(FIN_TIMEOUT).unwrap(), "30");
+            guard.restore(&lease).unwrap();
+            let restored = read_sysctl(FIN_TIMEOUT).unwrap();
+
+            let guard = SysctlGuard::set(&lease, FIN_TIMEOUT, "30").unwrap();
+            std::fs::write("/proc/sys/net/ipv4/tcp_fin_timeout", "45").unwrap();
+            guard.restore(&lease).unwrap();
+            (restored, read_sysctl(FIN_TIMEOUT).unwrap())
+        })
+        .unwrap();
+    assert!(lease.release(&|| Ok(false)).is_empty());
+    Namespace::remove(&name).unwrap();
+    assert_eq!((restored.as_str(), chosen.as_str()), ("60", "45"));
+}
+
+#[test]
+fn releasing_a_lease_undoes_everything_in_it() {
+    if !is_root() {
+        return;
+    }
+    let name = name("release");
+    let lease = Lease::take(Role::Command).unwrap();
+    lease.record(Change::Namespace { name: name.clone() }).unwrap();
+    let namespace = Namespace::create(&name).unwrap();
+    let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
+    let process = ProcessId::of(child.id()).unwrap();
+    lease.record(Change::Process(process)).unwrap();
+    let guard = namespace.run(|| SysctlGuard::set(&lease, FIN_TIMEOUT, "30")).unwrap().unwrap();
+    drop(guard);
+
+    assert!(lease.release(&|| Ok(false)).is_empty());
+    assert!(!child.wait().unwrap().success(), "the child was killed");
+    assert!(!process.is_alive());
+    assert!(!Path::new("/run/netns").join(&name).exists());
+}
