@@ -1,0 +1,180 @@
+//! The agent's configuration: a TOML file, read once at start.
+//!
+//! [`Config::load`] reads and checks the file alone; [`Config::load_key`] then reads the group
+//! key that it names. What the host decides (the interface's index, the access point's address)
+//! is found at start and again while running, never here.
+//! `docs/reference/agent.md` lists every key.
+
+mod error;
+mod law;
+mod value;
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use wakeai_units::Rate;
+
+pub use error::ConfigError;
+pub use law::LawChoice;
+pub use value::{Automatic, Bssid, Group};
+
+use crate::key::{GroupKey, KeyError};
+
+/// Where the configuration is looked for when no other file is named.
+pub const DEFAULT_PATH: &str = "/etc/wakeai/agent.toml";
+/// The UDP port of presence messages, unassigned at IANA.
+pub const DEFAULT_PORT: u16 = 19719;
+
+/// All that the operator of a station decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The Wi-Fi interface. Presence is sent and bounds bind on it alone.
+    pub interface: String,
+    /// The file with the group key.
+    pub key_file: PathBuf,
+    /// This station's number among its peers; by default derived from the machine id and the
+    /// interface's hardware address.
+    pub station: Option<u64>,
+    /// The access point's address: stations with another one are not peers.
+    pub bssid: Automatic<Bssid>,
+    /// The PHY rate.
+    pub link_rate: Automatic<Rate>,
+    /// What this station reaches alone, if someone measured it.
+    pub max: Option<Rate>,
+    /// UDP port of presence messages.
+    pub port: u16,
+    /// Where presence messages go.
+    pub broadcast: Automatic<Ipv4Addr>,
+    /// The access point's buffer, in packets.
+    pub buffer: u32,
+    /// The rate of broadcasts on the air.
+    pub basic_rate: Rate,
+    /// The law that turns observations into bounds.
+    pub law: LawChoice,
+    /// The socket of the local API; by default `/run/wakeai/agent-<namespace inode>.sock`.
+    pub socket: Option<PathBuf>,
+    /// A group that may ask the local API, beside root and the agent's own user.
+    pub group: Option<Group>,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// Which log lines are written: a level, or directives as `tracing` reads them.
+    pub log_level: String,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Config {
+    /// Reads and checks `path`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with the file, the line, the key, what was found and what is allowed.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text).map_err(|error| error.in_file(path))
+    }
+
+    /// Checks `text` as the content of a configuration file.
+    ///
+    /// # Errors
+    /// [`ConfigError::Invalid`].
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let file: File =
+            toml::from_str(text).map_err(|error| ConfigError::from_toml(text, &error))?;
+        let law = file.law.map_or(Ok(LawChoice::default()), |law| law.check(text))?;
+        Ok(Self {
+            interface: file.interface.0,
+            key_file: file.key_file,
+            station: file.station,
+            bssid: file.bssid,
+            link_rate: file.link_rate.convert(|rate| rate.0),
+            max: file.max.map(|rate| rate.0),
+            port: file.presence.port.0,
+            broadcast: file.presence.broadcast.convert(|address| address.0),
+            buffer: file.access_point.buffer.0,
+            basic_rate: file.access_point.basic_rate.0,
+            law,
+            socket: file.api.socket,
+            group: file.api.group,
+            log_format: file.log.format,
+            log_level: file.log.level,
+        })
+    }
+
+    /// Reads the group key that this configuration names.
+    ///
+    /// # Errors
+    /// [`KeyError`].
+    pub fn load_key(&self) -> Result<GroupKey, KeyError> {
+        GroupKey::load(&self.key_file)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    interface: value::InterfaceName,
+    key_file: PathBuf,
+    station: Option<u64>,
+    #[serde(default)]
+    bssid: Automatic<Bssid>,
+    #[serde(default)]
+    link_rate: Automatic<value::PositiveRate>,
+    max: Option<value::PositiveRate>,
+    #[serde(default)]
+    presence: PresenceSection,
+    #[serde(default)]
+    access_point: AccessPointSection,
+    law: Option<law::LawSection>,
+    #[serde(default)]
+    api: ApiSection,
+    #[serde(default)]
+    log: LogSection,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PresenceSection {
+    port: value::Port,
+    broadcast: Automatic<value::Address>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AccessPointSection {
+    buffer: value::Packets,
+    basic_rate: value::BasicRate,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ApiSection {
+    socket: Option<PathBuf>,
+    group: Option<Group>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct LogSection {
+    format: LogFormat,
+    level: String,
+}
+
+impl Default for LogSection {
+    fn default() -> Self {
+        Self { format: LogFormat::Text, level: "info".to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

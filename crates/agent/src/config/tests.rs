@@ -1,0 +1,101 @@
+use super::*;
+use wakeai_units::Segments;
+
+const SMALLEST: &str = "interface = \"wlan0\"\nkey_file = \"/etc/wakeai/group.key\"\n";
+
+fn problem(text: &str) -> String {
+    Config::parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn two_keys_are_enough() {
+    let config = Config::parse(SMALLEST).unwrap();
+    assert_eq!(config.interface, "wlan0");
+    assert_eq!(config.port, 19719);
+    assert_eq!(config.buffer, 300);
+    assert_eq!(config.basic_rate, Rate::from_mbps(6));
+    assert_eq!(config.bssid, Automatic::Auto);
+    assert_eq!(config.link_rate, Automatic::Auto);
+    assert_eq!(config.law, LawChoice::Airtime);
+    assert_eq!(config.log_level, "info");
+}
+
+#[test]
+fn the_documented_file_is_accepted_and_sets_every_key() {
+    let page = include_str!("../../../../docs/reference/agent.md");
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let config = Config::parse(example).unwrap();
+    assert_eq!(config.station, Some(17));
+    assert_eq!(config.bssid, Automatic::Given(Bssid([2, 0, 0x5e, 0x10, 0, 1])));
+    assert_eq!(config.link_rate, Automatic::Given(Rate::from_mbps(54)));
+    assert_eq!(config.max, Some(Rate::from_mbps(31)));
+    assert_eq!(config.broadcast, Automatic::Given(Ipv4Addr::new(192, 168, 1, 255)));
+    let bounds = LawChoice::Fixed { floor: Segments::new(10), ceiling: Segments::new(50) };
+    assert_eq!(config.law, bounds);
+    assert_eq!(config.socket, Some(PathBuf::from("/run/wakeai/agent.sock")));
+    assert_eq!(config.group, Some(Group::Name("wakeai".to_owned())));
+    assert_eq!(config.log_format, LogFormat::Json);
+}
+
+#[test]
+fn an_error_names_line_key_found_and_allowed() {
+    let cases = [
+        (
+            "[access_point]\nbuffer = 0\n",
+            ":4: access_point.buffer: found 0, allowed are 1 to 1000000",
+        ),
+        ("[presence]\nport = 65536\n", ":4: presence.port: found 65536, allowed are 1 to 65535"),
+        (
+            "bssid = \"01:00:00:00:00:00\"\n",
+            ":3: bssid: found \"01:00:00:00:00:00\", expected six octets",
+        ),
+        ("bssid = \"auto \"\n", "or \"auto\""),
+        (
+            "link_rate = \"0Mbit/s\"\n",
+            ":3: link_rate: found \"0Mbit/s\", expected a rate above zero",
+        ),
+        ("max = \"fast\"\n", ":3: max: found \"fast\""),
+        ("[access_point]\nbasic_rate = \"1Gbit/s\"\n", "allowed are 1Mbit/s to 54Mbit/s"),
+        ("[law]\nname = \"fixed\"\n", ":4: law.name: the law \"fixed\" needs a ceiling"),
+        (
+            "[law]\nname = \"fixed\"\nfloor = 9\nceiling = 8\n",
+            ":6: law.ceiling: found 8, allowed are 9 to",
+        ),
+        (
+            "[law]\nname = \"airtime\"\nfloor = 9\n",
+            ":5: law.floor: found 9, but only the law \"fixed\"",
+        ),
+        ("[law]\nname = \"best\"\n", "expected one of"),
+        ("speed = 3\n", ":3: speed: unknown field `speed`, expected one of"),
+        ("[api]\ngroup = true\n", ":4: api.group: expected a group's name or number"),
+        ("[log]\nformat = \"xml\"\n", "expected `text` or `json`"),
+        ("port\n", ":3: "),
+    ];
+    for (text, expected) in cases {
+        let problem = problem(&format!("{SMALLEST}{text}"));
+        assert!(problem.contains(expected), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn an_interface_name_that_the_kernel_would_refuse_is_refused() {
+    for name in ["", "a/b", "two words", "sixteen-bytes-xx", ".."] {
+        let problem = problem(&format!("interface = {name:?}\nkey_file = \"k\"\n"));
+        assert!(problem.contains(":1: interface: found"), "{problem}");
+    }
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    assert!(problem("interface = \"wlan0\"\n").contains("missing field `key_file`"));
+}
+
+#[test]
+fn the_file_is_named_in_the_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("agent.toml");
+    std::fs::write(&path, "interface = 3\n").unwrap();
+    let problem = Config::load(&path).unwrap_err().to_string();
+    assert!(problem.starts_with(&format!("{}:1: interface: ", path.display())), "{problem}");
+}

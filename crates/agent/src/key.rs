@@ -1,0 +1,203 @@
+//! The group key: 32 bytes that all agents of one fleet share.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
+
+/// A key file holds 64 hexadecimal digits or 44 characters of base64; anything much longer is
+/// another file.
+const LONGEST_FILE: u64 = 256;
+
+/// The key with which presence messages are authenticated. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct GroupKey([u8; 32]);
+
+impl fmt::Debug for GroupKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GroupKey(..)")
+    }
+}
+
+/// Why a group key cannot be used or made.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read or written.
+    #[error("key file {path}: {source}; make one with: wakeai agent --generate-key {path}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others can read or change the key.
+    #[error(
+        "key file {path}: found mode {mode:03o}, allowed is at most 640: others must neither read \
+         nor change the group's key; run: chmod 600 {path}"
+    )]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The file does not hold a key.
+    #[error(
+        "key file {path}: line {line}: found {found}, expected 32 bytes as 64 hexadecimal digits \
+         or 44 characters of base64 on one line"
+    )]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: usize,
+        /// What is there, without showing it.
+        found: String,
+    },
+}
+
+impl GroupKey {
+    /// Reads `path`: one line of 64 hexadecimal digits or of base64; empty lines and lines that
+    /// begin with `#` are left out.
+    ///
+    /// # Errors
+    /// [`KeyError`]; a message never shows what the file holds.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        let failed = |source| KeyError::File { path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let mode = metadata.mode() & 0o777;
+        if mode & 0o027 != 0 {
+            return Err(KeyError::Open { path: path.to_owned(), mode });
+        }
+        let mut bytes = Vec::new();
+        file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+        parse(&bytes).map(Self).map_err(|(line, found)| KeyError::Content {
+            path: path.to_owned(),
+            line,
+            found,
+        })
+    }
+
+    /// Writes a fresh random key to `path`, readable by its owner alone. An existing file stays.
+    ///
+    /// # Errors
+    /// [`KeyError::File`], also where `path` exists.
+    pub fn generate(path: &Path) -> Result<(), KeyError> {
+        let failed = |source| KeyError::File { path: path.to_owned(), source };
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|error| failed(io::Error::other(error.to_string())))?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        writeln!(file, "{}", HEXLOWER.encode(&key)).and_then(|()| file.sync_all()).map_err(failed)
+    }
+
+    /// The key itself.
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+}
+
+/// `Err`: the line, and what is wrong there in words.
+fn parse(bytes: &[u8]) -> Result<[u8; 32], (usize, String)> {
+    if bytes.len() as u64 > LONGEST_FILE {
+        return Err((1, format!("more than {LONGEST_FILE} bytes")));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| (1, "bytes that are not text".to_owned()))?;
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .map(|(at, line)| (at + 1, line.trim()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let Some((number, line)) = lines.next() else { return Err((1, "no key".to_owned())) };
+    if let Some((number, _)) = lines.next() {
+        return Err((number, "a second line".to_owned()));
+    }
+    let decoded = if line.len() == 64 {
+        HEXLOWER_PERMISSIVE.decode(line.as_bytes())
+    } else {
+        BASE64.decode(line.as_bytes())
+    };
+    decoded
+        .ok()
+        .and_then(|key| <[u8; 32]>::try_from(key).ok())
+        .ok_or_else(|| (number, format!("{} characters that are not such a key", line.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn file_with(content: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("group.key");
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn a_generated_key_is_private_and_loads_and_differs_from_the_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let paths = [directory.path().join("a"), directory.path().join("b")];
+        let keys = paths.each_ref().map(|path| {
+            GroupKey::generate(path).unwrap();
+            assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600);
+            GroupKey::load(path).unwrap()
+        });
+        assert_ne!(keys[0], keys[1]);
+    }
+
+    #[test]
+    fn generating_does_not_replace_a_key() {
+        let (_directory, path) = file_with("precious", 0o600);
+        assert!(matches!(GroupKey::generate(&path), Err(KeyError::File { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[test]
+    fn hexadecimal_and_base64_give_the_same_key() {
+        let hex = file_with(&format!("# ours\n\n{}\n", "0F".repeat(32)), 0o640);
+        let base64 = file_with(&BASE64.encode(&[0x0f; 32]), 0o400);
+        assert_eq!(GroupKey::load(&hex.1).unwrap(), GroupKey::load(&base64.1).unwrap());
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_or_its_group_can_write_is_refused() {
+        for mode in [0o604, 0o644, 0o660, 0o602, 0o601] {
+            let (_directory, path) = file_with(&"ab".repeat(32), mode);
+            let message = GroupKey::load(&path).unwrap_err().to_string();
+            assert!(message.contains(&format!("found mode {mode:03o}")), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_content_names_the_line_and_shows_nothing_of_it() {
+        let long = "a".repeat(300);
+        let cases =
+            [("", 1), ("# only\n", 1), ("abc\n", 1), ("# x\nsecretsecret\n", 2), (&long, 1)];
+        for (content, expected) in cases {
+            let (_directory, path) = file_with(content, 0o600);
+            let error = GroupKey::load(&path).unwrap_err();
+            assert!(!error.to_string().contains("secret"));
+            assert!(matches!(error, KeyError::Content { line, .. } if line == expected), "{error}");
+        }
+        let (_directory, path) = file_with(&format!("{0}\n{0}\n", "ab".repeat(32)), 0o600);
+        assert!(matches!(GroupKey::load(&path), Err(KeyError::Content { line: 2, .. })));
+    }
+
+    #[test]
+    fn the_debug_form_hides_the_key() {
+        assert_eq!(format!("{:?}", GroupKey([0xab; 32])), "GroupKey(..)");
+    }
+}
