@@ -1,0 +1,84 @@
+//! What a controller is told at its start.
+
+use std::fmt;
+
+use wakeai_units::{Duration, Rate};
+
+use crate::StationId;
+
+/// Whether the stations' clocks agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clocks {
+    /// They may not: freshness is proved by challenge alone.
+    #[default]
+    Free,
+    /// They do (NTP or better): messages carry the time, and one from further away than
+    /// `tolerance` is refused.
+    Synchronised {
+        /// The Unix time at the epoch of this controller's `now`.
+        unix_at_epoch: Duration,
+        /// How far two clocks, and a message's way, may be apart.
+        tolerance: Duration,
+    },
+}
+
+/// The settings of a [`Controller`](crate::Controller).
+#[derive(Clone, PartialEq, Eq)]
+pub struct ControllerConfig {
+    /// This station.
+    pub station_id: StationId,
+    /// The access point that it is associated with; messages of another are ignored.
+    pub bssid: [u8; 6],
+    /// The secret that the stations of the fleet share.
+    pub group_key: [u8; 32],
+    /// The time between ticks.
+    pub tick: Duration,
+    /// The access point's buffer in packets.
+    pub access_point_buffer: u32,
+    /// Data segments that one ACK acknowledges.
+    pub segments_per_ack: u32,
+    /// The rate at which the access point sends broadcasts.
+    pub basic_rate: Rate,
+    /// What this station reaches alone, where somebody measured it.
+    pub max_rate: Option<Rate>,
+    /// Whether the stations' clocks agree.
+    pub clocks: Clocks,
+    /// The most peers that are kept.
+    pub peer_limit: usize,
+}
+
+impl ControllerConfig {
+    /// Defaults: tick 0.5 s, buffer 300 packets, two segments per ACK, basic rate 6 Mbit/s, clocks
+    /// free, 1024 peers.
+    pub fn new(station_id: StationId, bssid: [u8; 6], group_key: [u8; 32]) -> Self {
+        Self {
+            station_id,
+            bssid,
+            group_key,
+            tick: Duration::from_millis(500),
+            access_point_buffer: 300,
+            segments_per_ack: 2,
+            basic_rate: Rate::from_mbps(6),
+            max_rate: None,
+            clocks: Clocks::Free,
+            peer_limit: 1024,
+        }
+    }
+}
+
+impl fmt::Debug for ControllerConfig {
+    /// Everything but the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControllerConfig")
+            .field("station_id", &self.station_id)
+            .field("bssid", &self.bssid)
+            .field("tick", &self.tick)
+            .field("access_point_buffer", &self.access_point_buffer)
+            .field("segments_per_ack", &self.segments_per_ack)
+            .field("basic_rate", &self.basic_rate)
+            .field("max_rate", &self.max_rate)
+            .field("clocks", &self.clocks)
+            .field("peer_limit", &self.peer_limit)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,157 @@
+//! What a law may see: only what a real device can know.
+
+use std::fmt;
+
+use wakeai_units::{Bytes, Duration, Rate, Segments};
+
+/// Names a station among those that share an access point. The operator gives it; it need not be
+/// secret, but two stations with the same id see only one of each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StationId(pub u64);
+
+impl fmt::Display for StationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The kernel's congestion state of a connection (`tcp_ca_state`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CongestionState {
+    /// Nothing unusual.
+    #[default]
+    Open,
+    /// Duplicate ACKs or SACKs that may be reordering.
+    Disorder,
+    /// The window is being reduced after a local or ECN signal.
+    Cwr,
+    /// Fast retransmission.
+    Recovery,
+    /// A retransmission timeout.
+    Loss,
+}
+
+/// One of this station's connections over the Wi-Fi interface, as the kernel reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionView {
+    /// Names the connection while it lives (the kernel's socket cookie).
+    pub id: u64,
+    /// Congestion window.
+    pub cwnd: Segments,
+    /// Sender maximum segment size, bytes of payload.
+    pub mss: Bytes,
+    /// The kernel's smoothed RTT; zero where there is none yet.
+    pub smoothed_rtt: Duration,
+    /// The latest RTT sample; zero where there is none yet.
+    pub latest_rtt: Duration,
+    /// The kernel's windowed minimum RTT; zero where there is none yet.
+    pub min_rtt: Duration,
+    /// The kernel's latest delivery rate sample.
+    pub delivery_rate: Rate,
+    /// Segments delivered since the connection began.
+    pub delivered: u64,
+    /// Segments in flight.
+    pub in_flight: Segments,
+    /// Congestion state.
+    pub congestion_state: CongestionState,
+    /// Whether it has data to send: in flight or waiting.
+    pub sending: bool,
+}
+
+/// This station as the kernel reports it at a tick.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StationView {
+    /// The PHY rate of the Wi-Fi link, where the driver tells it.
+    pub link_rate: Option<Rate>,
+    /// Connections routed over the Wi-Fi interface, and no others.
+    pub connections: Vec<ConnectionView>,
+}
+
+/// A live peer as it last announced itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerView {
+    /// Its id.
+    pub station: StationId,
+    /// It will announce itself again within this time.
+    pub interval: Duration,
+    /// Whether it is sending.
+    pub sending: bool,
+    /// What it delivers now.
+    pub delivery_rate: Rate,
+    /// What it reaches alone, where it knows.
+    pub max_rate: Option<Rate>,
+    /// Its minimum RTT, where it has one.
+    pub min_rtt: Option<Duration>,
+    /// How far its RTT is above the minimum.
+    pub growth: Duration,
+    /// How long ago its last message came.
+    pub age: Duration,
+}
+
+/// The RTT of a station over its sending connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RttView {
+    /// The smoothed RTT.
+    pub current: Duration,
+    /// The minimum that it is compared with.
+    pub min: Duration,
+    /// `current - min`: what queues add.
+    pub growth: Duration,
+}
+
+/// All that a law sees at one tick.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// This station's own connections and link.
+    pub own: StationView,
+    /// The live peers on the same access point, by id.
+    pub peers: Vec<PeerView>,
+    /// Stations that share the access point and are sending, this one included; at least 1.
+    pub senders: u32,
+    /// This station's RTT; `None` while no sending connection has a sample.
+    pub rtt: Option<RttView>,
+    /// What this station delivered since the last tick.
+    pub delivery_rate: Rate,
+    /// What the air carries in total: the announced rates and the own one, as a windowed maximum.
+    pub total_rate: Rate,
+    /// What this station reaches alone, where configured or measured.
+    pub max_rate: Option<Rate>,
+    /// The access point's buffer in packets, as configured or probed.
+    pub access_point_buffer: u32,
+    /// Data segments that one ACK acknowledges.
+    pub segments_per_ack: u32,
+}
+
+impl Default for Observation {
+    fn default() -> Self {
+        Self {
+            own: StationView::default(),
+            peers: Vec::new(),
+            senders: 1,
+            rtt: None,
+            delivery_rate: Rate::ZERO,
+            total_rate: Rate::ZERO,
+            max_rate: None,
+            access_point_buffer: 300,
+            segments_per_ack: 2,
+        }
+    }
+}
+
+impl Observation {
+    /// The connections that have data to send.
+    pub fn sending(&self) -> impl Iterator<Item = &ConnectionView> {
+        self.own.connections.iter().filter(|connection| connection.sending)
+    }
+
+    /// The windows of the sending connections together.
+    pub fn window(&self) -> Segments {
+        self.sending().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.cwnd))
+    }
+
+    /// The largest segment size among the sending connections, 1448 where none says.
+    pub fn mss(&self) -> Bytes {
+        let largest = self.sending().map(|c| c.mss).max().unwrap_or(Bytes::ZERO);
+        if largest > Bytes::ZERO { largest } else { Bytes::new(1448) }
+    }
+}
