@@ -1,0 +1,48 @@
+//! What can go wrong, sorted by what a caller can do about it.
+
+/// An operation on the kernel failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A privilege is missing.
+    #[error("cannot {asked}: the privilege {lacks} is missing; {remedy}")]
+    Privilege {
+        /// What was asked.
+        asked: String,
+        /// The capability.
+        lacks: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// This kernel lacks a feature.
+    #[error("cannot {asked}: this kernel lacks {lacks}; {remedy}")]
+    Feature {
+        /// What was asked.
+        asked: String,
+        /// The feature.
+        lacks: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The kernel refused for another reason.
+    #[error("cannot {asked}: {source}")]
+    Refused {
+        /// What was asked.
+        asked: String,
+        /// What the kernel or libbpf said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl Error {
+    /// Whether a privilege or a kernel feature is missing: commands exit with 77 then.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Privilege { .. } | Self::Feature { .. })
+    }
+
+    pub(crate) fn refused(
+        asked: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Refused { asked: asked.into(), source: source.into() }
+    }
+}

@@ -1,0 +1,46 @@
+//! The kernel's number for a network namespace.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+
+/// The cookie of the calling thread's network namespace (`SO_NETNS_COOKIE`, Linux 5.14).
+///
+/// Unlike the inode of `/proc/self/ns/net` it is never given to another namespace later, which is
+/// why the bounds are kept under it.
+///
+/// # Errors
+///
+/// Where the kernel is older or allows no socket.
+pub fn netns_cookie() -> io::Result<u64> {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).or_else(|_| UdpSocket::bind(("::1", 0)))?;
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    #[allow(unsafe_code, reason = "no crate at hand wraps SO_NETNS_COOKIE")]
+    // SAFETY: the kernel writes at most `length` bytes into `cookie`, which is that long.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if status == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `<asm-generic/socket.h>`
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_threads_of_one_namespace_read_one_cookie() {
+        let other = std::thread::spawn(netns_cookie).join().unwrap().unwrap();
+        assert_eq!(netns_cookie().unwrap(), other);
+        assert_ne!(other, 0);
+    }
+}
