@@ -1,1 +1,33 @@
-//! The `scenario` part of Wakeai.
+//! An experiment as TOML, its fairness figures, its result and its records.
+//!
+//! [`Scenario::load`] or [`Scenario::parse`] reads a file, [`Scenario::with_overrides`] applies
+//! `--set`, [`Scenario::conditions`] gives what to run, [`Experiment::expand`] the single stations
+//! and flows of one run, [`solo_plan`] the runs that find what a station reaches alone. A world
+//! then fills a [`result::Report`] by means of [`figures`], prints it with [`table::render`] and
+//! keeps it with [`records`].
+
+pub mod condition;
+pub mod error;
+pub mod expand;
+pub mod experiment;
+pub mod figures;
+pub mod radio;
+pub mod records;
+pub mod result;
+mod scenario;
+pub mod solo;
+pub mod table;
+
+pub use condition::{BoundsRule, Condition, Law, ResolvedCondition};
+pub use error::{Place, Problem, ScenarioError};
+pub use expand::{Direction, Expanded, Flow, Node, Station, repeat_seed};
+pub use experiment::{
+    Endpoint, EventSpec, Experiment, FlowKind, FlowSpec, HostQueue, Selector, StationGroup,
+    TcpProfile, Wired,
+};
+pub use radio::{
+    AccessPoint, Cellular, Contention, Medium, Protection, QueueDiscipline, Scheduler, Standard,
+    StationRadio, Wifi,
+};
+pub use scenario::Scenario;
+pub use solo::{SoloRun, StationDirection, solo_plan};

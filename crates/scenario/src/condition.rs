@@ -1,0 +1,107 @@
+//! What is compared: conditions, the law of each, and where its agents run.
+
+use wakeai_units::Segments;
+
+use crate::Scenario;
+use crate::experiment::Selector;
+
+/// The rule by which agents turn what they see into a floor and a ceiling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Law {
+    /// Bounds by hand.
+    Fixed,
+    /// 001 table 1, left column.
+    ShimadaBefore,
+    /// 001 table 1, right column.
+    ShimadaAfter,
+    /// A share of the air and a short queue.
+    Airtime,
+}
+
+impl Law {
+    /// All of them, in the order of the reference.
+    pub const ALL: [Self; 4] =
+        [Self::Fixed, Self::ShimadaBefore, Self::ShimadaAfter, Self::Airtime];
+
+    /// The name in a scenario file and in an agent's configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::ShimadaBefore => "shimada-before",
+            Self::ShimadaAfter => "shimada-after",
+            Self::Airtime => "airtime",
+        }
+    }
+}
+
+/// Bounds by hand for some stations, each as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundsRule {
+    /// Whose.
+    pub stations: Selector,
+    /// The smallest congestion window.
+    pub floor: Segments,
+    /// The largest; [`Segments::MAX`] where the file names none.
+    pub ceiling: Segments,
+}
+
+/// An entry of `[[conditions]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Its name, unique in the file.
+    pub name: String,
+    /// The law of its agents; without one no agent runs.
+    pub law: Option<Law>,
+    /// Where agents run; empty means on every station.
+    pub agents: Vec<Selector>,
+    /// What the law `fixed` holds.
+    pub bounds: Vec<BoundsRule>,
+    /// The keys that `set` changes, as written: path and value.
+    pub set: Vec<(String, String)>,
+}
+
+/// A condition with its `set` applied: what a world runs.
+#[derive(Clone, Debug)]
+pub struct ResolvedCondition {
+    /// The condition.
+    pub condition: Condition,
+    /// The scenario with `set` applied.
+    pub scenario: Scenario,
+}
+
+impl ResolvedCondition {
+    /// The condition's name.
+    pub fn name(&self) -> &str {
+        &self.condition.name
+    }
+
+    /// The law of its agents; without one no agent runs.
+    pub fn law(&self) -> Option<Law> {
+        self.condition.law
+    }
+
+    /// For every station by index: whether it runs an agent.
+    pub fn agents(&self) -> Vec<bool> {
+        let count = self.scenario.station_count() as usize;
+        if self.condition.law.is_none() {
+            return vec![false; count];
+        }
+        if self.condition.agents.is_empty() {
+            return vec![true; count];
+        }
+        let mut runs = vec![false; count];
+        for selector in &self.condition.agents {
+            runs[self.scenario.select(*selector)].fill(true);
+        }
+        runs
+    }
+
+    /// For every station by index: floor and ceiling by hand, where there are any.
+    pub fn bounds(&self) -> Vec<Option<(Segments, Segments)>> {
+        let mut bounds = vec![None; self.scenario.station_count() as usize];
+        for rule in &self.condition.bounds {
+            bounds[self.scenario.select(rule.stations)].fill(Some((rule.floor, rule.ceiling)));
+        }
+        bounds
+    }
+}

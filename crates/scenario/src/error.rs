@@ -1,0 +1,89 @@
+//! What is wrong with a scenario, and where.
+
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Where something was written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the file: line and column, both from 1.
+    File {
+        /// Line.
+        line: usize,
+        /// Column, in characters.
+        column: usize,
+    },
+    /// In an override: the key of the `--set KEY=VALUE`.
+    Override(String),
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// The key, in the form that `--set` takes; empty for a syntax error.
+    pub key: String,
+    /// What was found.
+    pub found: String,
+    /// What is allowed.
+    pub allowed: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::File { line, column } => write!(f, "line {line}, column {column}: ")?,
+            Place::Override(key) => write!(f, "--set {key}: ")?,
+        }
+        if !self.key.is_empty() {
+            write!(f, "`{}`: ", self.key)?;
+        }
+        write!(f, "found {}; allowed: {}", self.found, self.allowed)
+    }
+}
+
+/// A scenario that was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file could not be read.
+    #[error("cannot read the scenario {}: {source}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its content is not a scenario.
+    #[error("{}", refusal(file.as_deref(), problems, *more))]
+    Refused {
+        /// Which file, where it came from one.
+        file: Option<PathBuf>,
+        /// What is wrong, in the order of the file; never empty.
+        problems: Vec<Problem>,
+        /// How many more there are that are not listed.
+        more: usize,
+    },
+}
+
+fn refusal(file: Option<&Path>, problems: &[Problem], more: usize) -> String {
+    let name = file.map_or_else(|| "scenario".to_owned(), |file| file.display().to_string());
+    let mut text = format!("{name} is refused:");
+    for problem in problems {
+        let _ = write!(text, "\n  {problem}"); // to a String: never fails
+    }
+    if more > 0 {
+        let _ = write!(text, "\n  and {more} more");
+    }
+    text
+}
+
+impl ScenarioError {
+    /// What is wrong with the content; empty where the file could not be read.
+    pub fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Unreadable { .. } => &[],
+            Self::Refused { problems, .. } => problems,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The experiment as single stations and single flows, the same in every world.
+
+use std::sync::Arc;
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use wakeai_units::{Bytes, Duration, Rate};
+
+use crate::experiment::{Endpoint, Experiment, FlowKind, FlowSpec};
+
+/// One station.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Station {
+    /// Its name: `tablet3`, or `tablet` where there is one.
+    pub name: String,
+    /// Index of its group in [`Experiment::stations`].
+    pub group: usize,
+    /// Which of the group, from 1.
+    pub number: u32,
+}
+
+/// One end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// The host behind the wired leg.
+    Server,
+    /// Index into [`Expanded::stations`].
+    Station(usize),
+}
+
+/// Which way a flow goes, as seen from its station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// To the server.
+    Up,
+    /// From the server.
+    Down,
+    /// To another station; it counts for its sender.
+    Peer,
+}
+
+impl Direction {
+    /// The name in a result.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Peer => "peer",
+        }
+    }
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Index of its entry in [`Experiment::flows`].
+    pub entry: usize,
+    /// Who sends.
+    pub from: Node,
+    /// Who receives.
+    pub to: Node,
+    /// What it is made of.
+    pub kind: FlowKind,
+    /// The congestion control that is asked for; `None` for UDP.
+    pub algorithm: Option<Arc<str>>,
+    /// How much; without it as much as fits until the end.
+    pub size: Option<Bytes>,
+    /// When it starts, jitter included.
+    pub start: Duration,
+    /// Connections that the size is split over, one after another.
+    pub chunks: u32,
+    /// What UDP sends (as much as its queue takes without), or a TCP sender's target.
+    pub rate: Option<Rate>,
+    /// Whether the peers are asked to leave `rate` free.
+    pub reserve: bool,
+}
+
+impl Flow {
+    /// Which way it goes.
+    pub fn direction(&self) -> Direction {
+        match (self.from, self.to) {
+            (Node::Server, _) => Direction::Down,
+            (Node::Station(_), Node::Server) => Direction::Up,
+            (Node::Station(_), Node::Station(_)) => Direction::Peer,
+        }
+    }
+
+    /// The station that it counts for: the one at the air's end, or the sender of two.
+    pub fn station(&self) -> usize {
+        match (self.from, self.to) {
+            (Node::Station(station), _) | (Node::Server, Node::Station(station)) => station,
+            (Node::Server, Node::Server) => unreachable!("refused when the scenario was read"),
+        }
+    }
+}
+
+/// Single stations and flows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expanded {
+    /// By group in the order of the file, then by number.
+    pub stations: Vec<Station>,
+    /// By entry in the order of the file, then by sender, then by receiver.
+    pub flows: Vec<Flow>,
+}
+
+/// The seed of repeat `repeat` (from 0) of a run asked for with `seed`.
+pub fn repeat_seed(seed: u64, repeat: u32) -> u64 {
+    seed.wrapping_add(u64::from(repeat))
+}
+
+impl Experiment {
+    /// The single stations.
+    pub fn expand_stations(&self) -> Vec<Station> {
+        let groups = self.stations.iter().enumerate();
+        groups
+            .flat_map(|(index, group)| {
+                (1..=group.count).map(move |number| Station {
+                    name: group.station_name(number),
+                    group: index,
+                    number,
+                })
+            })
+            .collect()
+    }
+
+    /// The single stations and flows, starts drawn from `seed`.
+    ///
+    /// The starts come from the generator [`Pcg64Mcg`] seeded by `seed_from_u64`, one draw of 64
+    /// bits per flow in the order of [`Expanded::flows`], used or not: adding jitter to one flow
+    /// moves no other.
+    pub fn expand(&self, seed: u64) -> Expanded {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let mut flows = Vec::new();
+        for (entry, spec) in self.flows.iter().enumerate() {
+            for from in self.nodes(spec.from) {
+                for to in self.nodes(spec.to) {
+                    flows.push(flow(entry, spec, from, to, rng.next_u64()));
+                }
+            }
+        }
+        Expanded { stations: self.expand_stations(), flows }
+    }
+
+    fn nodes(&self, endpoint: Endpoint) -> Vec<Node> {
+        match endpoint {
+            Endpoint::Server => vec![Node::Server],
+            Endpoint::Stations(selector) => self.select(selector).map(Node::Station).collect(),
+        }
+    }
+}
+
+fn flow(entry: usize, spec: &FlowSpec, from: Node, to: Node, draw: u64) -> Flow {
+    Flow {
+        entry,
+        from,
+        to,
+        kind: spec.kind,
+        algorithm: spec.algorithm.clone(),
+        size: spec.size,
+        start: spec.start + uniform(spec.jitter, draw),
+        chunks: spec.chunks,
+        rate: spec.rate,
+        reserve: spec.reserve,
+    }
+}
+
+/// Maps 64 random bits onto zero to `spread`, both included.
+fn uniform(spread: Duration, draw: u64) -> Duration {
+    let product = u128::from(draw) * (u128::from(spread.as_nanos()) + 1);
+    Duration::from_nanos((product >> 64) as u64) // below spread + 1
+}
