@@ -1,0 +1,94 @@
+//! What the medium counts.
+
+use wakeai_units::Duration;
+
+/// Everything that is counted, since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Per station, in the order of their ids: its own sending (uplink).
+    pub stations: Vec<ContenderCounters>,
+    /// The access point's sending (downlink and broadcasts).
+    pub access_point: ContenderCounters,
+    /// The air as a whole. Its parts add up to the time until the last event.
+    pub airtime: Airtime,
+    /// From the access point to the server.
+    pub wired_up: WireCounters,
+    /// From the server to the access point.
+    pub wired_down: WireCounters,
+    /// Packets that were refused because nobody can receive them: from a node to itself, to or
+    /// from a station that does not exist, or longer than [`MAX_PACKET`](crate::MAX_PACKET).
+    pub refused: u64,
+}
+
+/// What one contender (a station's queue, or the access point's) has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContenderCounters {
+    /// Packets put into the queue.
+    pub enqueued: u64,
+    /// Packets that found the queue full, or lost their place in it (fq).
+    pub queue_drops: u64,
+    /// Unicast data frames (an A-MPDU is one) put on the air.
+    pub attempts: u64,
+    /// Of [`Self::attempts`], those that no ACK or BlockAck answered.
+    pub failures: u64,
+    /// RTS frames sent, and of these the ones that no CTS answered.
+    pub rts_attempts: u64,
+    /// See [`Self::rts_attempts`].
+    pub rts_failures: u64,
+    /// Accesses that ended in a collision, whatever was sent.
+    pub collisions: u64,
+    /// MPDUs put on the air in unicast data frames, retries included.
+    pub mpdus: u64,
+    /// Of [`Self::mpdus`], those that were not acknowledged.
+    pub mpdu_failures: u64,
+    /// Packets given up after the retry limit.
+    pub retry_drops: u64,
+    /// Packets handed on at the other end of the air, unicast.
+    pub delivered: u64,
+    /// Broadcasts sent; only the access point sends any without an ACK.
+    pub broadcasts: u64,
+    /// Receptions of a broadcast that a collision or an error spoiled, one per station.
+    pub broadcast_losses: u64,
+    /// The air that this contender's exchanges took, answers included.
+    pub airtime: Airtime,
+}
+
+/// Time on the air, by what it carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Airtime {
+    /// Unicast data frames that did not collide.
+    pub data: Duration,
+    /// ACK and BlockAck frames.
+    pub ack: Duration,
+    /// RTS and CTS frames that did not collide.
+    pub protection: Duration,
+    /// Broadcast frames that did not collide.
+    pub broadcast: Duration,
+    /// Whatever collided. Frames that overlap count once for the air, and each for its sender.
+    pub collision: Duration,
+    /// Nothing: interframe spaces, backoff slots and an idle BSS. Zero for a contender.
+    pub idle: Duration,
+}
+
+impl Airtime {
+    /// All of it, idle time included.
+    pub fn total(&self) -> Duration {
+        self.busy() + self.idle
+    }
+
+    /// All but the idle time.
+    pub fn busy(&self) -> Duration {
+        self.data + self.ack + self.protection + self.broadcast + self.collision
+    }
+}
+
+/// What one direction of the wired leg has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireCounters {
+    /// Packets put on the wire or into its queue.
+    pub enqueued: u64,
+    /// Packets that found the queue full.
+    pub queue_drops: u64,
+    /// Packets that arrived at the other end.
+    pub delivered: u64,
+}

@@ -1,0 +1,76 @@
+//! Who sends, who receives, and what is carried.
+
+use std::fmt;
+
+use wakeai_units::Instant;
+
+/// Anything that the medium can carry. A simulator carries records, the lab carries real bytes.
+///
+/// A broadcast is handed to every other station, hence `Clone`.
+pub trait Packet: Clone {
+    /// Length of the IP packet in bytes, headers of IP included, link layer excluded.
+    fn len(&self) -> usize;
+
+    /// Whether the packet carries nothing at all.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Packet for Vec<u8> {
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+}
+
+/// A station by its position in [`MediumConfig::stations`](crate::MediumConfig::stations).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StationId(pub u32);
+
+impl StationId {
+    /// The station's position as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An end of the network: the access point forwards and is no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// The server on the far side of the wired leg.
+    Server,
+    /// A station of the BSS.
+    Station(StationId),
+}
+
+/// Where a packet is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Destination {
+    /// One node. Station to station goes through the access point.
+    Unicast(Node),
+    /// Every other station of the BSS, never the server.
+    Broadcast,
+}
+
+/// A packet that has arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// When its last bit arrived, in virtual time: at or before the `now` of the
+    /// [`handle_timeout`](crate::Medium::handle_timeout) that produced it.
+    pub at: Instant,
+    /// Where it arrived.
+    pub to: Node,
+    /// Who sent it.
+    pub from: Node,
+    /// The packet itself.
+    pub packet: P,
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server => f.write_str("server"),
+            Self::Station(id) => write!(f, "station {}", id.0),
+        }
+    }
+}
