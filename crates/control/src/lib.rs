@@ -17,6 +17,7 @@ mod law;
 pub mod laws;
 mod observation;
 pub mod presence;
+mod rates;
 mod rtt;
 
 pub use bounds::Bounds;

@@ -11,6 +11,11 @@ pub struct RttWatch {
 }
 
 impl RttWatch {
+    /// A watch that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Takes the connections of one tick and tells the station's RTT.
     pub fn on_tick(&mut self, _now: Instant, own: &StationView) -> Option<RttView> {
         let sampled = || own.connections.iter().filter(|c| c.sending && !c.smoothed_rtt.is_zero());

@@ -1,0 +1,342 @@
+//! The presence message on the wire.
+
+use wakeai_units::{Duration, Rate};
+
+use super::{BootId, Challenge};
+use crate::StationId;
+
+/// Answers that one message has room for.
+pub(super) const ANSWER_SLOTS: usize = 16;
+
+const MAGIC: [u8; 4] = *b"WKAI";
+const VERSION: u8 = 1;
+const ANSWERS_AT: usize = 88;
+const TAG_AT: usize = ANSWERS_AT + 8 * ANSWER_SLOTS;
+const TAG_LEN: usize = 16;
+
+/// The length of every message of this version, bytes.
+pub const MESSAGE_LEN: usize = TAG_AT + TAG_LEN;
+
+const SENDING: u8 = 1;
+const HAS_MAX_RATE: u8 = 1 << 1;
+const HAS_MIN_RTT: u8 = 1 << 2;
+const HAS_TIME: u8 = 1 << 3;
+
+/// The longest interval that a station may announce: more than 1024 stations need.
+pub(super) const MAX_INTERVAL: Duration = Duration::from_secs(600);
+/// No radio is faster; a message that says so is invalid.
+const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
+
+/// One announcement of a station.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presence {
+    /// The access point that it is associated with.
+    pub bssid: [u8; 6],
+    /// Who it is.
+    pub station: StationId,
+    /// Which incarnation of it.
+    pub boot: BootId,
+    /// Grows by one with each message of this incarnation.
+    pub sequence: u64,
+    /// Its next message comes within this time; whole milliseconds, 1 ms to 600 s.
+    pub interval: Duration,
+    /// Whether it is sending data.
+    pub sending: bool,
+    /// What it delivers now.
+    pub delivery_rate: Rate,
+    /// What it reaches alone, where it knows (the papers' `Max_i`).
+    pub max_rate: Option<Rate>,
+    /// Its minimum RTT, whole microseconds.
+    pub min_rtt: Option<Duration>,
+    /// How far its RTT is above that, whole microseconds.
+    pub growth: Duration,
+    /// The Unix time of sending, where its clock is synchronised.
+    pub unix_time: Option<Duration>,
+    /// What others have to repeat to prove that they are live.
+    pub challenge: Challenge,
+    /// Challenges of others that it repeats; at most 16.
+    pub answers: Vec<Challenge>,
+}
+
+/// Why a datagram is not a message of this group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Wrong length or wrong magic.
+    #[error("a presence message is {MESSAGE_LEN} bytes that begin with \"WKAI\"; this is not")]
+    Malformed,
+    /// Another version of the format.
+    #[error("presence version {0} was found, {VERSION} is understood: update the older agent")]
+    WrongVersion(u8),
+    /// The authenticator does not match.
+    #[error("the authenticator does not match: forged, damaged, or another group key")]
+    Forged,
+    /// Authentic, but a field is out of range.
+    #[error("authentic, but a field is out of range")]
+    Invalid,
+}
+
+/// Writes and reads messages under a group key.
+#[derive(Clone)]
+pub struct Codec {
+    key: [u8; 32],
+}
+
+impl Codec {
+    /// A codec for the stations that share `group_key`.
+    pub fn new(group_key: &[u8; 32]) -> Self {
+        // The group key itself authenticates nothing, so that another use of it cannot clash.
+        Self { key: blake3::derive_key("Wakeai presence v1 authenticator", group_key) }
+    }
+
+    /// The bytes of `message`. Sub-units that the format does not hold are rounded down, spans that
+    /// are too long are cut, and answers past the sixteenth are left out.
+    pub fn encode(&self, message: &Presence) -> Vec<u8> {
+        let mut flags = 0;
+        let mut flag = |set: bool, bit: u8| flags |= if set { bit } else { 0 };
+        flag(message.sending, SENDING);
+        flag(message.max_rate.is_some(), HAS_MAX_RATE);
+        flag(message.min_rtt.is_some(), HAS_MIN_RTT);
+        flag(message.unix_time.is_some(), HAS_TIME);
+        let interval = message.interval.min(MAX_INTERVAL).as_millis().max(1);
+
+        let mut bytes = Vec::with_capacity(MESSAGE_LEN);
+        bytes.extend(MAGIC);
+        bytes.extend([VERSION, flags]);
+        bytes.extend(message.bssid);
+        bytes.extend(message.station.0.to_be_bytes());
+        bytes.extend(message.boot.0);
+        bytes.extend(message.sequence.to_be_bytes());
+        bytes.extend((interval as u32).to_be_bytes());
+        bytes.extend(message.delivery_rate.min(MAX_RATE).bits_per_second().to_be_bytes());
+        let max_rate = message.max_rate.unwrap_or(Rate::ZERO).min(MAX_RATE);
+        bytes.extend(max_rate.bits_per_second().to_be_bytes());
+        bytes.extend(micros(message.min_rtt.unwrap_or(Duration::ZERO)).to_be_bytes());
+        bytes.extend(micros(message.growth).to_be_bytes());
+        bytes.extend(message.unix_time.unwrap_or(Duration::ZERO).as_nanos().to_be_bytes());
+        bytes.extend(message.challenge.0.to_be_bytes());
+        for slot in 0..ANSWER_SLOTS {
+            bytes.extend(message.answers.get(slot).map_or(0, |answer| answer.0).to_be_bytes());
+        }
+        let tag = self.tag(&bytes);
+        bytes.extend(tag);
+        bytes
+    }
+
+    /// The message in `datagram`, if it is an authentic one.
+    ///
+    /// # Errors
+    /// Says in which way it is not; see [`DecodeError`].
+    pub fn decode(&self, datagram: &[u8]) -> Result<Presence, DecodeError> {
+        if datagram.get(..4) != Some(&MAGIC[..]) {
+            return Err(DecodeError::Malformed);
+        }
+        match datagram.get(4) {
+            Some(&VERSION) => {}
+            Some(&other) => return Err(DecodeError::WrongVersion(other)),
+            None => return Err(DecodeError::Malformed),
+        }
+        let message: &[u8; MESSAGE_LEN] =
+            datagram.try_into().map_err(|_| DecodeError::Malformed)?;
+        let (body, tag) = message.split_at(TAG_AT);
+        if !equal_in_constant_time(&self.tag(body), tag) {
+            return Err(DecodeError::Forged);
+        }
+        parse(message).ok_or(DecodeError::Invalid)
+    }
+
+    /// The first half of a keyed BLAKE3 hash: 128 bits, which nobody guesses.
+    fn tag(&self, body: &[u8]) -> [u8; TAG_LEN] {
+        let hash = blake3::keyed_hash(&self.key, body);
+        std::array::from_fn(|index| hash.as_bytes()[index])
+    }
+}
+
+/// Compares without telling by its duration where the first difference is.
+fn equal_in_constant_time(one: &[u8; TAG_LEN], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
+fn micros(span: Duration) -> u32 {
+    u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
+}
+
+fn field<const N: usize>(message: &[u8; MESSAGE_LEN], at: usize) -> [u8; N] {
+    std::array::from_fn(|index| message[at + index])
+}
+
+/// The fields of an authentic message; `None` where one is out of range.
+fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
+    let u32_at = |at| u32::from_be_bytes(field(message, at));
+    let u64_at = |at| u64::from_be_bytes(field(message, at));
+    let flags = message[5];
+    // A field that is not there is zero, so that every message has exactly one encoding.
+    let optional = |bit: u8, value: u64| match (flags & bit != 0, value) {
+        (true, value) => Some(Some(value)),
+        (false, 0) => Some(None),
+        (false, _) => None,
+    };
+    if flags & !(SENDING | HAS_MAX_RATE | HAS_MIN_RTT | HAS_TIME) != 0 {
+        return None;
+    }
+    let interval = Duration::from_millis(u64::from(u32_at(44)));
+    let delivery_rate = Rate::from_bps(u64_at(48));
+    let max_rate = optional(HAS_MAX_RATE, u64_at(56))?.map(Rate::from_bps);
+    if interval.is_zero()
+        || interval > MAX_INTERVAL
+        || delivery_rate > MAX_RATE
+        || max_rate.is_some_and(|rate| rate > MAX_RATE)
+    {
+        return None;
+    }
+    Some(Presence {
+        bssid: field(message, 6),
+        station: StationId(u64_at(12)),
+        boot: BootId(field(message, 20)),
+        sequence: u64_at(36),
+        interval,
+        sending: flags & SENDING != 0,
+        delivery_rate,
+        max_rate,
+        min_rtt: optional(HAS_MIN_RTT, u64::from(u32_at(64)))?.map(Duration::from_micros),
+        growth: Duration::from_micros(u64::from(u32_at(68))),
+        unix_time: optional(HAS_TIME, u64_at(72))?.map(Duration::from_nanos),
+        challenge: Challenge(u64_at(80)),
+        answers: (0..ANSWER_SLOTS)
+            .map(|slot| Challenge(u64_at(ANSWERS_AT + 8 * slot)))
+            .filter(|answer| answer.0 != 0)
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn any_presence()(
+            bssid: [u8; 6], station: u64, boot: [u8; 16], sequence: u64,
+            interval in 1_u64..=600_000, sending: bool, rate in 0_u64..=1_000_000_000_000,
+            max_rate in proptest::option::of(0_u64..=1_000_000_000_000),
+            min_rtt: Option<u32>, growth: u32, unix_time: Option<u64>,
+            challenge: u64, answers in proptest::collection::vec(1_u64.., 0..=ANSWER_SLOTS),
+        ) -> Presence {
+            Presence {
+                bssid, station: StationId(station), boot: BootId(boot), sequence,
+                interval: Duration::from_millis(interval), sending,
+                delivery_rate: Rate::from_bps(rate),
+                max_rate: max_rate.map(Rate::from_bps),
+                min_rtt: min_rtt.map(|micros| Duration::from_micros(u64::from(micros))),
+                growth: Duration::from_micros(u64::from(growth)),
+                unix_time: unix_time.map(Duration::from_nanos),
+                challenge: Challenge(challenge),
+                answers: answers.into_iter().map(Challenge).collect(),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_reads_as_it_was_written(message in any_presence()) {
+            let codec = Codec::new(&[7; 32]);
+            let bytes = codec.encode(&message);
+            prop_assert_eq!(bytes.len(), MESSAGE_LEN);
+            prop_assert_eq!(codec.decode(&bytes), Ok(message));
+        }
+
+        #[test]
+        fn a_flipped_bit_is_never_authentic(
+            message in any_presence(), bit in 0..8 * MESSAGE_LEN,
+        ) {
+            let codec = Codec::new(&[7; 32]);
+            let mut bytes = codec.encode(&message);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let expected = match bit / 8 {
+                0..4 => DecodeError::Malformed,
+                4 => DecodeError::WrongVersion(bytes[4]),
+                _ => DecodeError::Forged,
+            };
+            prop_assert_eq!(codec.decode(&bytes), Err(expected));
+        }
+
+        #[test]
+        fn a_truncated_or_longer_message_is_refused(
+            message in any_presence(), length in 0..2 * MESSAGE_LEN,
+        ) {
+            let codec = Codec::new(&[7; 32]);
+            let mut bytes = codec.encode(&message);
+            bytes.resize(length, 0);
+            prop_assert_eq!(codec.decode(&bytes).is_ok(), length == MESSAGE_LEN);
+        }
+
+        #[test]
+        fn another_group_s_message_is_forged(message in any_presence(), key: [u8; 32]) {
+            prop_assume!(key != [7; 32]);
+            let bytes = Codec::new(&key).encode(&message);
+            prop_assert_eq!(Codec::new(&[7; 32]).decode(&bytes), Err(DecodeError::Forged));
+        }
+
+        #[test]
+        fn authentic_bytes_have_one_reading_and_one_writing(body: [u8; 32], at in 5..TAG_AT - 32) {
+            // A member of the group may write anything; what is taken is exactly what it wrote.
+            let codec = Codec::new(&[7; 32]);
+            let mut bytes = vec![0; TAG_AT];
+            bytes[..4].copy_from_slice(&MAGIC);
+            bytes[4] = VERSION;
+            bytes[47] = 1;
+            bytes[at..at + 32].copy_from_slice(&body);
+            let tag = codec.tag(&bytes);
+            bytes.extend(tag);
+            if let Ok(message) = codec.decode(&bytes) {
+                let again = codec.decode(&codec.encode(&message));
+                prop_assert_eq!(again, Ok(message));
+            }
+        }
+    }
+
+    #[test]
+    fn the_layout_is_the_documented_one() {
+        let message = Presence {
+            bssid: [0xb0, 1, 2, 3, 4, 5],
+            station: StationId(0x1122_3344_5566_7788),
+            boot: BootId([0xbb; 16]),
+            sequence: 9,
+            interval: Duration::from_millis(890),
+            sending: true,
+            delivery_rate: Rate::from_mbps(10),
+            max_rate: Some(Rate::from_mbps(50)),
+            min_rtt: Some(Duration::from_millis(512)),
+            growth: Duration::from_millis(40),
+            unix_time: None,
+            challenge: Challenge(0xc0de),
+            answers: vec![Challenge(0xa1), Challenge(0xa2)],
+        };
+        let bytes = Codec::new(&[7; 32]).encode(&message);
+        let hex = |range: std::ops::Range<usize>| {
+            let digits: Vec<String> = bytes[range].iter().map(|b| format!("{b:02x}")).collect();
+            digits.concat()
+        };
+        let lines = [
+            ("magic", hex(0..4)),
+            ("version", hex(4..5)),
+            ("flags", hex(5..6)),
+            ("bssid", hex(6..12)),
+            ("station", hex(12..20)),
+            ("boot id", hex(20..36)),
+            ("sequence", hex(36..44)),
+            ("interval, ms", hex(44..48)),
+            ("delivery rate, bit/s", hex(48..56)),
+            ("max rate, bit/s", hex(56..64)),
+            ("min RTT, us", hex(64..68)),
+            ("RTT growth, us", hex(68..72)),
+            ("Unix time, ns", hex(72..80)),
+            ("challenge", hex(80..88)),
+            ("answer 1", hex(88..96)),
+            ("answer 2", hex(96..104)),
+            ("answers 3 to 16", hex(104..216)),
+            ("authenticator", hex(216..232)),
+        ];
+        let text: Vec<String> = lines.iter().map(|(name, hex)| format!("{name}: {hex}")).collect();
+        insta::assert_snapshot!(text.join("\n"));
+    }
+}

@@ -1,0 +1,227 @@
+//! One station's side of presence: from datagrams to live peers and back.
+
+use std::collections::VecDeque;
+
+use wakeai_units::{Duration, Instant, Rate};
+
+use super::{
+    Answers, BootId, Challenges, Codec, DecodeError, PeerTable, Presence, PresenceCounters,
+    Schedule, Verdict, airtime,
+};
+use crate::{Clocks, ControllerConfig, PeerView, StationId};
+
+/// What a station says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Announcement {
+    /// Whether it is sending data.
+    pub sending: bool,
+    /// What it delivers now.
+    pub delivery_rate: Rate,
+    /// What it reaches alone, where it knows.
+    pub max_rate: Option<Rate>,
+    /// Its minimum RTT, where it has one.
+    pub min_rtt: Option<Duration>,
+    /// How far its RTT is above that.
+    pub growth: Duration,
+    /// Its PHY rate, where it knows: what the uplink crossing of a message costs.
+    pub link_rate: Option<Rate>,
+}
+
+/// A change in who is live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerChange {
+    /// It is live from now on.
+    Joined(StationId),
+    /// It was silent for three of its intervals.
+    Left(StationId),
+    /// It has started anew.
+    Restarted(StationId),
+}
+
+/// Sends and receives presence.
+///
+/// Order of calls: [`Endpoint::handle_datagram`] for each datagram, [`Endpoint::expire`] at each
+/// tick, [`Endpoint::poll_transmit`] when [`Endpoint::next_timeout`] has come, then
+/// [`Endpoint::poll_change`] until `None`. `now` never goes back.
+pub struct Endpoint {
+    station: StationId,
+    bssid: [u8; 6],
+    boot: BootId,
+    basic_rate: Rate,
+    clocks: Clocks,
+    codec: Codec,
+    sequence: u64,
+    interval: Duration,
+    table: PeerTable,
+    challenges: Challenges,
+    answers: Answers,
+    schedule: Schedule,
+    counters: PresenceCounters,
+    changes: VecDeque<PeerChange>,
+}
+
+/// Incarnations beside the peers whose challenges are answered: newcomers that have not proved
+/// themselves.
+const NEWCOMERS: usize = 64;
+
+impl Endpoint {
+    /// An endpoint that knows nobody. `boot` is random and new at every start.
+    pub fn new(now: Instant, config: &ControllerConfig, boot: BootId) -> Self {
+        Self {
+            station: config.station_id,
+            bssid: config.bssid,
+            boot,
+            basic_rate: config.basic_rate,
+            clocks: config.clocks,
+            codec: Codec::new(&config.group_key),
+            sequence: 0,
+            interval: Duration::ZERO,
+            table: PeerTable::new(config.peer_limit),
+            challenges: Challenges::new(now, &config.group_key, boot),
+            answers: Answers::new(config.peer_limit.saturating_add(NEWCOMERS)),
+            schedule: Schedule::new(now, boot),
+            counters: PresenceCounters::default(),
+            changes: VecDeque::new(),
+        }
+    }
+
+    /// Takes a datagram, whatever it is. It ends in exactly one counter.
+    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
+        let counters = &mut self.counters;
+        let message = match self.codec.decode(datagram) {
+            Ok(message) => message,
+            Err(error) => {
+                *match error {
+                    DecodeError::Malformed => &mut counters.malformed,
+                    DecodeError::WrongVersion(_) => &mut counters.wrong_version,
+                    DecodeError::Forged => &mut counters.forged,
+                    DecodeError::Invalid => &mut counters.invalid,
+                } += 1;
+                return;
+            }
+        };
+        let refused = if message.bssid != self.bssid {
+            Some(&mut counters.wrong_bssid)
+        } else if message.boot == self.boot {
+            Some(&mut counters.own)
+        } else if message.station == self.station {
+            Some(&mut counters.duplicate_id)
+        } else if in_time(self.clocks, now, &message) == Some(false) {
+            Some(&mut counters.stale)
+        } else {
+            None
+        };
+        match refused {
+            Some(counter) => *counter += 1,
+            None => self.hear(now, message),
+        }
+    }
+
+    fn hear(&mut self, now: Instant, message: Presence) {
+        let (station, boot, challenge) = (message.station, message.boot, message.challenge);
+        // Time proves a new incarnation where clocks agree; one that was dropped has to answer,
+        // since a recording may be younger than the tolerance.
+        let timely = in_time(self.clocks, now, &message) == Some(true);
+        let proven = (timely && !self.challenges.retired(boot))
+            || self.challenges.prove(boot, &message.answers);
+        let verdict = self.table.hear(now, message, proven);
+        let counter = match verdict {
+            Verdict::Updated | Verdict::Joined | Verdict::Restarted(_) => {
+                &mut self.counters.accepted
+            }
+            Verdict::Replayed => &mut self.counters.replayed,
+            Verdict::Unproven if self.challenges.retired(boot) => &mut self.counters.replayed,
+            Verdict::Unproven => &mut self.counters.unproven,
+            Verdict::Full => &mut self.counters.table_full,
+        };
+        *counter += 1;
+        match verdict {
+            Verdict::Joined => self.changes.push_back(PeerChange::Joined(station)),
+            Verdict::Restarted(old) => {
+                self.challenges.retire(now, old);
+                self.changes.push_back(PeerChange::Restarted(station));
+            }
+            Verdict::Updated | Verdict::Replayed | Verdict::Unproven | Verdict::Full => {}
+        }
+        if !matches!(verdict, Verdict::Replayed | Verdict::Full) {
+            self.answers.hear(now, boot, challenge);
+        }
+    }
+
+    /// Ages the peers.
+    pub fn expire(&mut self, now: Instant) {
+        let (changes, challenges) = (&mut self.changes, &mut self.challenges);
+        self.table.expire(
+            now,
+            |station| changes.push_back(PeerChange::Left(station)),
+            |boot| challenges.retire(now, boot),
+        );
+    }
+
+    /// The message that is due, if one is.
+    pub fn poll_transmit(&mut self, now: Instant, own: &Announcement) -> Option<Vec<u8>> {
+        let stations = self.table.len() + 1;
+        if !self.schedule.due(now, stations) {
+            return None;
+        }
+        let cost = airtime(self.basic_rate, own.link_rate);
+        self.interval = self.schedule.sent(now, stations, cost);
+        self.sequence += 1;
+        self.counters.sent += 1;
+        let message = Presence {
+            bssid: self.bssid,
+            station: self.station,
+            boot: self.boot,
+            sequence: self.sequence,
+            interval: self.interval,
+            sending: own.sending,
+            delivery_rate: own.delivery_rate,
+            max_rate: own.max_rate,
+            min_rtt: own.min_rtt,
+            growth: own.growth,
+            unix_time: match self.clocks {
+                Clocks::Free => None,
+                Clocks::Synchronised { unix_at_epoch, .. } => Some(unix_time(unix_at_epoch, now)),
+            },
+            challenge: self.challenges.current(now, self.interval),
+            answers: self.answers.take(),
+        };
+        Some(self.codec.encode(&message))
+    }
+
+    /// When the next message may be due.
+    pub fn next_timeout(&self) -> Instant {
+        self.schedule.next()
+    }
+
+    /// Who joined, left or restarted since the last call, oldest first.
+    pub fn poll_change(&mut self) -> Option<PeerChange> {
+        self.changes.pop_front()
+    }
+
+    /// The live peers, by id.
+    pub fn peers(&self, now: Instant) -> impl Iterator<Item = PeerView> {
+        self.table.live(now)
+    }
+
+    /// What became of the datagrams.
+    pub fn counters(&self) -> &PresenceCounters {
+        &self.counters
+    }
+}
+
+fn unix_time(unix_at_epoch: Duration, now: Instant) -> Duration {
+    unix_at_epoch.saturating_add(now.saturating_since(Instant::ZERO))
+}
+
+/// Whether the message's time is ours; `None` where clocks are not synchronised. A message without
+/// time is not in time: its sender is configured otherwise.
+fn in_time(clocks: Clocks, now: Instant, message: &Presence) -> Option<bool> {
+    let Clocks::Synchronised { unix_at_epoch, tolerance } = clocks else {
+        return None;
+    };
+    let ours = unix_time(unix_at_epoch, now);
+    Some(message.unix_time.is_some_and(|theirs| {
+        ours.saturating_sub(theirs) <= tolerance && theirs.saturating_sub(ours) <= tolerance
+    }))
+}

@@ -1,0 +1,139 @@
+//! How often a station announces itself: presence never takes more than 0.5 % of the air.
+
+use wakeai_units::{Bytes, Duration, Instant, Rate};
+
+use super::BootId;
+use super::codec::{MAX_INTERVAL, MESSAGE_LEN};
+
+/// All stations' presence together takes one part in this of the air: 0.5 %.
+pub const AIR_PARTS: u64 = 200;
+/// No station announces itself more often.
+const MIN_INTERVAL: Duration = Duration::from_millis(500);
+/// The first messages follow at the shortest interval whatever the number of stations, which is
+/// not known yet; what they take too much is made up for before the next one.
+const OPENING_MESSAGES: u32 = 4;
+
+/// IPv4 and UDP headers, bytes.
+const IP_UDP: usize = 28;
+/// MAC header with `QoS`, LLC/SNAP, CCMP and FCS (802.11-2020 §9.3.2, §12.5.3), bytes.
+const MAC: usize = 26 + 8 + 16 + 4;
+/// MAC acknowledgement, bytes.
+const ACK: usize = 14;
+const SIFS: Duration = Duration::from_micros(16);
+/// AIFS of best effort with the long slot, and all of the smallest contention window: more than
+/// a station waits on average.
+const ACCESS: Duration = Duration::from_micros(16 + 3 * 9 + 15 * 9);
+/// OFDM preamble, SIGNAL and 2.4 GHz signal extension.
+const OFDM_PREAMBLE: Duration = Duration::from_micros(26);
+/// Long preamble of the DSSS rates.
+const DSSS_PREAMBLE: Duration = Duration::from_micros(192);
+/// The slowest OFDM rate.
+const SLOWEST_OFDM: Rate = Rate::from_mbps(6);
+
+/// The air that one presence message takes, both crossings: the frame to the access point with
+/// its acknowledgement at `link_rate` (the basic rate where it is not known), and the access
+/// point's broadcast at `basic_rate`. Estimated high: full contention window, security header,
+/// padding to a whole OFDM symbol.
+pub fn airtime(basic_rate: Rate, link_rate: Option<Rate>) -> Duration {
+    let uplink = link_rate.unwrap_or(basic_rate).max(basic_rate);
+    let data = MESSAGE_LEN + IP_UDP + MAC;
+    let crossing = |rate, bytes| ACCESS + frame(rate, bytes);
+    crossing(uplink, data) + SIFS + frame(basic_rate, ACK) + crossing(basic_rate, data)
+}
+
+fn frame(rate: Rate, bytes: usize) -> Duration {
+    let (preamble, padding) = if rate < SLOWEST_OFDM {
+        (DSSS_PREAMBLE, Duration::ZERO)
+    } else {
+        // Service and tail bits, and what is missing to a whole symbol, are at most two symbols.
+        (OFDM_PREAMBLE, Duration::from_micros(8))
+    };
+    let rate = rate.max(Rate::from_bps(1_000_000)); // no 802.11 rate is lower
+    let payload = rate.time_for(Bytes::new(bytes as u64)).unwrap_or(Duration::ZERO);
+    preamble + payload + padding
+}
+
+/// When to announce this station.
+///
+/// A message puts this station in debt by [`airtime`]; its part of the 0.5 %, which is one in as
+/// many as there are stations, pays it off. The next message waits until nothing is owed.
+///
+/// Order of calls: [`Schedule::due`]; where it is due, [`Schedule::sent`].
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    random: u64,
+    next: Instant,
+    sent: u32,
+    debt: Duration,
+    paid_at: Instant,
+}
+
+impl Schedule {
+    /// Starts within half a second of `now`, at a time that the boot id decides: stations that are
+    /// switched on together do not speak together.
+    pub fn new(now: Instant, boot: BootId) -> Self {
+        let seed = boot.0.iter().fold(0_u64, |seed, byte| splitmix(seed ^ u64::from(*byte)));
+        let mut this =
+            Self { random: seed, next: now, sent: 0, debt: Duration::ZERO, paid_at: now };
+        this.next = now + this.part_of(MIN_INTERVAL);
+        this
+    }
+
+    /// When to look again.
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Whether a message is due, with `stations` on the access point (this one included). Where
+    /// the number has grown since the last plan, it plans anew instead.
+    pub fn due(&mut self, now: Instant, stations: usize) -> bool {
+        if now < self.next {
+            return false;
+        }
+        self.pay(now, stations);
+        if self.sent >= OPENING_MESSAGES && !self.debt.is_zero() {
+            self.plan(now, stations);
+            return false;
+        }
+        true
+    }
+
+    /// A message is being sent that takes `cost` of air. Returns the interval to announce in it:
+    /// the next message comes within that time unless the number of stations grows.
+    pub fn sent(&mut self, now: Instant, stations: usize, cost: Duration) -> Duration {
+        self.debt = self.debt.saturating_add(cost);
+        self.sent = self.sent.saturating_add(1);
+        self.plan(now, stations);
+        let interval = self.next.saturating_since(now);
+        Duration::from_millis(interval.as_millis() + 1).min(MAX_INTERVAL)
+    }
+
+    fn plan(&mut self, now: Instant, stations: usize) {
+        let owed = self.debt.saturating_mul(AIR_PARTS).saturating_mul(stations.max(1) as u64);
+        let wait = if self.sent < OPENING_MESSAGES { MIN_INTERVAL } else { owed.max(MIN_INTERVAL) };
+        // Jitter only lengthens: it never takes more than its part of the air.
+        let jitter = self.part_of(wait / 8);
+        self.next = now + wait.saturating_add(jitter).min(MAX_INTERVAL);
+    }
+
+    fn pay(&mut self, now: Instant, stations: usize) {
+        let parts = AIR_PARTS * stations.max(1) as u64;
+        let paid = now.saturating_since(self.paid_at) / parts;
+        // Paid to within a nanosecond per part: rounding must not make a message late.
+        self.debt = self.debt.saturating_sub(paid + Duration::from_nanos(1));
+        self.paid_at = now;
+    }
+
+    fn part_of(&mut self, span: Duration) -> Duration {
+        self.random = splitmix(self.random);
+        span.mul_div(self.random >> 32, 1 << 32).unwrap_or(Duration::ZERO)
+    }
+}
+
+/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): enough to spread stations in time.
+fn splitmix(state: u64) -> u64 {
+    let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
