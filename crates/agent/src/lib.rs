@@ -1,4 +1,28 @@
 //! The daemon of one station: it joins presence, laws and bounds on one Wi-Fi interface.
+//!
+//! [`config::Config::load`], then [`run`] with a future that ends it. The agent has one thread:
+//! if its loop hangs, its heartbeat stops and its bounds expire by themselves. [`api`] is how
+//! others ask it what it does.
 
+mod actuator;
+pub mod api;
+mod brain;
+mod clock;
 pub mod config;
+mod error;
+mod identity;
+mod interface;
 pub mod key;
+mod metrics;
+mod notify;
+mod presence;
+mod privileges;
+mod report;
+mod run;
+mod station;
+mod wifi;
+
+pub use error::AgentError;
+pub use interface::InterfaceError;
+pub use privileges::PrivilegeError;
+pub use run::{run, terminated};

@@ -9,13 +9,11 @@ use super::ConfigError;
 /// The law that the configuration asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum LawChoice {
-    /// No law: presence is sent and peers are counted, but no connection is bound.
-    None,
     /// Bounds by hand.
     Fixed {
-        /// Lowest window of the station, in segments.
+        /// Lowest window of the station, in segments; 0: none.
         floor: Segments,
-        /// Highest window of the station, in segments.
+        /// Highest window of the station, in segments; [`Segments::MAX`]: none.
         ceiling: Segments,
     },
     /// The paper's table, column "before".
@@ -38,30 +36,27 @@ pub(super) struct LawSection {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Name {
-    None,
     Fixed,
     ShimadaBefore,
     ShimadaAfter,
     Airtime,
 }
 
-/// TCP's window in segments is never above this (65535 << 14 bytes in 1-byte segments aside).
+/// Far above any window that TCP can use: 1 GiB (RFC 7323, 2.3) in segments of 1 KiB.
 const MOST: i64 = 1_000_000;
 
 impl LawSection {
     pub(super) fn check(self, text: &str) -> Result<LawChoice, ConfigError> {
         let name = *self.name.get_ref();
-        if name != Name::Fixed {
-            for value in [&self.floor, &self.ceiling].into_iter().flatten() {
-                let problem = format!(
-                    "found {}, but only the law \"fixed\" has floor and ceiling",
-                    value.get_ref()
-                );
-                return Err(ConfigError::at(text, Some(value.span()), problem));
-            }
+        if name != Name::Fixed
+            && let Some(value) = self.floor.as_ref().or(self.ceiling.as_ref())
+        {
+            let found = value.get_ref();
+            let problem =
+                format!("found {found}, but only the law \"fixed\" has floor and ceiling");
+            return Err(ConfigError::at(text, Some(value.span()), problem));
         }
         Ok(match name {
-            Name::None => LawChoice::None,
             Name::ShimadaBefore => LawChoice::ShimadaBefore,
             Name::ShimadaAfter => LawChoice::ShimadaAfter,
             Name::Airtime => LawChoice::Airtime,
@@ -70,13 +65,15 @@ impl LawSection {
     }
 
     fn fixed(self, text: &str) -> Result<LawChoice, ConfigError> {
-        let floor = self.floor.map_or(Ok(1), |floor| in_range(text, &floor, 1))?;
-        let Some(ceiling) = self.ceiling else {
-            let problem = "the law \"fixed\" needs a ceiling, in segments".to_owned();
+        if self.floor.is_none() && self.ceiling.is_none() {
+            let problem = "the law \"fixed\" needs a ceiling or a floor, in segments".to_owned();
             return Err(ConfigError::at(text, Some(self.name.span()), problem));
-        };
-        let ceiling = in_range(text, &ceiling, i64::from(floor))?;
-        Ok(LawChoice::Fixed { floor: Segments::new(floor), ceiling: Segments::new(ceiling) })
+        }
+        let floor = self.floor.map_or(Ok(0), |floor| in_range(text, &floor, 0))?;
+        let lowest = i64::from(floor.max(1));
+        let ceiling = self.ceiling.map(|ceiling| in_range(text, &ceiling, lowest)).transpose()?;
+        let ceiling = ceiling.map_or(Segments::MAX, Segments::new);
+        Ok(LawChoice::Fixed { floor: Segments::new(floor), ceiling })
     }
 }
 

@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use wakeai_units::Rate;
+use wakeai_units::{Duration, Rate};
 
 pub use error::ConfigError;
 pub use law::LawChoice;
@@ -46,6 +46,8 @@ pub struct Config {
     pub port: u16,
     /// Where presence messages go.
     pub broadcast: Automatic<Ipv4Addr>,
+    /// How far stations' clocks may be apart, where they are synchronised at all.
+    pub clock_tolerance: Option<Duration>,
     /// The access point's buffer, in packets.
     pub buffer: u32,
     /// The rate of broadcasts on the air.
@@ -101,6 +103,7 @@ impl Config {
             max: file.max.map(|rate| rate.0),
             port: file.presence.port.0,
             broadcast: file.presence.broadcast.convert(|address| address.0),
+            clock_tolerance: file.presence.clock_tolerance.map(|tolerance| tolerance.0),
             buffer: file.access_point.buffer.0,
             basic_rate: file.access_point.basic_rate.0,
             law,
@@ -122,6 +125,7 @@ impl Config {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(clippy::struct_field_names, reason = "named as the keys are")]
 struct File {
     interface: value::InterfaceName,
     key_file: PathBuf,
@@ -147,6 +151,7 @@ struct File {
 struct PresenceSection {
     port: value::Port,
     broadcast: Automatic<value::Address>,
+    clock_tolerance: Option<value::Tolerance>,
 }
 
 #[derive(Default, Deserialize)]

@@ -31,6 +31,7 @@ fn the_documented_file_is_accepted_and_sets_every_key() {
     assert_eq!(config.link_rate, Automatic::Given(Rate::from_mbps(54)));
     assert_eq!(config.max, Some(Rate::from_mbps(31)));
     assert_eq!(config.broadcast, Automatic::Given(Ipv4Addr::new(192, 168, 1, 255)));
+    assert_eq!(config.clock_tolerance, Some(Duration::from_secs(1)));
     let bounds = LawChoice::Fixed { floor: Segments::new(10), ceiling: Segments::new(50) };
     assert_eq!(config.law, bounds);
     assert_eq!(config.socket, Some(PathBuf::from("/run/wakeai/agent.sock")));
@@ -50,6 +51,7 @@ fn an_error_names_line_key_found_and_allowed() {
             "bssid = \"01:00:00:00:00:00\"\n",
             ":3: bssid: found \"01:00:00:00:00:00\", expected six octets",
         ),
+        ("[presence]\nclock_tolerance = \"61s\"\n", "allowed are 1ms to 60s"),
         ("bssid = \"auto \"\n", "or \"auto\""),
         (
             "link_rate = \"0Mbit/s\"\n",
@@ -57,7 +59,7 @@ fn an_error_names_line_key_found_and_allowed() {
         ),
         ("max = \"fast\"\n", ":3: max: found \"fast\""),
         ("[access_point]\nbasic_rate = \"1Gbit/s\"\n", "allowed are 1Mbit/s to 54Mbit/s"),
-        ("[law]\nname = \"fixed\"\n", ":4: law.name: the law \"fixed\" needs a ceiling"),
+        ("[law]\nname = \"fixed\"\n", ":4: law.name: the law \"fixed\" needs a ceiling or a floor"),
         (
             "[law]\nname = \"fixed\"\nfloor = 9\nceiling = 8\n",
             ":6: law.ceiling: found 8, allowed are 9 to",

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use wakeai_units::Rate;
+use wakeai_units::{Duration, Rate};
 
 /// A value that the agent finds by itself unless the configuration states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,8 +73,10 @@ impl FromStr for Bssid {
 
 impl fmt::Display for Bssid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+        for (index, octet) in self.0.iter().enumerate() {
+            write!(f, "{}{octet:02x}", if index == 0 { "" } else { ":" })?;
+        }
+        Ok(())
     }
 }
 
@@ -151,6 +153,18 @@ parsed!(
             return Err(format!("found {text:?}, allowed are 1Mbit/s to 54Mbit/s"));
         }
         Ok(rate)
+    }
+);
+
+parsed!(
+    /// How far two clocks may be apart.
+    Tolerance(Duration),
+    |text| {
+        let tolerance: Duration = text.parse().map_err(|error| format!("{error}"))?;
+        if tolerance < Duration::from_millis(1) || tolerance > Duration::from_secs(60) {
+            return Err(format!("found {text:?}, allowed are 1ms to 60s"));
+        }
+        Ok(tolerance)
     }
 );
 

@@ -1,0 +1,152 @@
+//! Bounds put to work: per connection, with a default for those that are new.
+
+use std::collections::BTreeSet;
+
+use wakeai_control::{Bounds, CongestionState, ConnectionView, divide};
+use wakeai_kernel::{Control, Error, SocketBounds, TcpSnapshot};
+use wakeai_units::Segments;
+
+/// The bounds of one interface in the kernel.
+#[derive(Debug)]
+pub(crate) struct Actuator {
+    control: Control,
+    netns_cookie: u64,
+    /// Sockets with bounds of their own, from the last tick.
+    bound: BTreeSet<u64>,
+}
+
+impl Actuator {
+    pub(crate) fn new(control: Control, netns_cookie: u64) -> Self {
+        Self { control, netns_cookie, bound: BTreeSet::new() }
+    }
+
+    /// Shares `bounds` out among the sending ones of `connections` and gives every new connection
+    /// what it would get as one more. The first error is returned after the rest was tried.
+    pub(crate) fn apply(
+        &mut self,
+        index: u32,
+        bounds: Bounds,
+        connections: &[ConnectionView],
+    ) -> Result<(), Error> {
+        let mut result = self.control.set_interface(
+            self.netns_cookie,
+            index,
+            in_kernel(part_of_one_more(bounds, connections)),
+        );
+        let parts = divide(bounds, connections);
+        let bound: BTreeSet<u64> = parts.iter().map(|(cookie, _)| *cookie).collect();
+        for (cookie, part) in parts {
+            result = result.and(self.control.set_socket(cookie, in_kernel(part)));
+        }
+        for cookie in self.bound.difference(&bound) {
+            result = result.and(self.control.clear_socket(*cookie));
+        }
+        self.bound = bound;
+        result
+    }
+
+    /// Bounds of this interface bind for another while.
+    pub(crate) fn heartbeat(&self, index: u32) -> Result<(), Error> {
+        self.control.heartbeat(self.netns_cookie, index)
+    }
+
+    /// Nothing over this interface is bound any more.
+    pub(crate) fn clear(&mut self, index: u32) -> Result<(), Error> {
+        let mut result = self.control.clear_interface(self.netns_cookie, index);
+        for cookie in std::mem::take(&mut self.bound) {
+            result = result.and(self.control.clear_socket(cookie));
+        }
+        result
+    }
+}
+
+/// What a connection that is not there yet would get beside those that are sending.
+fn part_of_one_more(bounds: Bounds, connections: &[ConnectionView]) -> Bounds {
+    // No socket has this cookie: the kernel counts them up from 1.
+    let newcomer = ConnectionView { id: u64::MAX, sending: true, ..nothing() };
+    let mut all = connections.to_vec();
+    all.push(newcomer);
+    divide(bounds, &all).pop().map_or(Bounds::NONE, |(_, part)| part)
+}
+
+fn nothing() -> ConnectionView {
+    ConnectionView {
+        id: 0,
+        cwnd: Segments::ZERO,
+        mss: wakeai_units::Bytes::ZERO,
+        smoothed_rtt: wakeai_units::Duration::ZERO,
+        latest_rtt: wakeai_units::Duration::ZERO,
+        min_rtt: wakeai_units::Duration::ZERO,
+        delivery_rate: wakeai_units::Rate::ZERO,
+        delivered: 0,
+        in_flight: Segments::ZERO,
+        congestion_state: CongestionState::Open,
+        sending: false,
+    }
+}
+
+/// In the kernel 0 means none; a rate that is asked for is never rounded down to that.
+fn in_kernel(bounds: Bounds) -> SocketBounds {
+    SocketBounds {
+        floor: bounds.floor.get(),
+        ceiling: if bounds.ceiling == Segments::MAX { 0 } else { bounds.ceiling.get().max(1) },
+        pacing_bytes_per_second: bounds.pacing.map_or(0, |rate| rate.bytes_per_second().max(1)),
+    }
+}
+
+/// What a law sees of a connection.
+pub(crate) fn view(snapshot: &TcpSnapshot) -> ConnectionView {
+    let figures = &snapshot.figures;
+    ConnectionView {
+        id: snapshot.socket.cookie,
+        cwnd: figures.cwnd,
+        mss: figures.mss,
+        smoothed_rtt: figures.smoothed_rtt,
+        latest_rtt: figures.latest_rtt,
+        min_rtt: figures.min_rtt,
+        delivery_rate: figures.delivery_rate,
+        delivered: figures.delivered,
+        in_flight: figures.in_flight(),
+        congestion_state: match figures.congestion_state {
+            wakeai_kernel::CongestionState::Open => CongestionState::Open,
+            wakeai_kernel::CongestionState::Disorder => CongestionState::Disorder,
+            wakeai_kernel::CongestionState::Cwr => CongestionState::Cwr,
+            wakeai_kernel::CongestionState::Recovery => CongestionState::Recovery,
+            wakeai_kernel::CongestionState::Loss => CongestionState::Loss,
+        },
+        sending: figures.packets_out > Segments::ZERO
+            || figures.send_queue > wakeai_units::Bytes::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakeai_units::Rate;
+
+    fn sending(id: u64) -> ConnectionView {
+        ConnectionView { id, sending: true, ..nothing() }
+    }
+
+    #[test]
+    fn a_newcomer_gets_what_is_fair_beside_those_that_are_sending() {
+        let bounds = Bounds::window(Segments::new(30), Segments::new(90));
+        let idle = ConnectionView { id: 3, ..nothing() };
+        let part = part_of_one_more(bounds, &[sending(1), sending(2), idle]);
+        assert_eq!(part, Bounds::window(Segments::new(10), Segments::new(30)));
+        assert_eq!(part_of_one_more(bounds, &[]), bounds);
+        assert!(part_of_one_more(Bounds::NONE, &[sending(1)]).is_none());
+    }
+
+    #[test]
+    fn no_bound_is_zero_in_the_kernel_and_a_bound_never_is() {
+        assert_eq!(in_kernel(Bounds::NONE), SocketBounds::NONE);
+        let slow = Bounds {
+            floor: Segments::ZERO,
+            ceiling: Segments::ZERO,
+            pacing: Some(Rate::from_bps(7)),
+        };
+        let found = in_kernel(slow);
+        assert_eq!((found.ceiling, found.pacing_bytes_per_second), (1, 1));
+    }
+}

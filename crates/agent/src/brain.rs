@@ -1,0 +1,207 @@
+//! The controller of the present association, and what it narrated.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use wakeai_control::{
+    AirtimeKnobs, Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, PresenceCounters,
+    StationId, StationView,
+};
+use wakeai_units::Instant;
+
+use crate::clock;
+use crate::config::{Bssid, Config, LawChoice};
+use crate::identity;
+use crate::key::GroupKey;
+use crate::metrics::add_presence;
+
+/// Events that the API shows.
+const HISTORY: usize = 32;
+
+/// A controller for each association in turn: another access point has other peers.
+pub(crate) struct Brain {
+    station: StationId,
+    key: GroupKey,
+    law: LawConfig,
+    template: ControllerConfig,
+    current: Option<(Bssid, Controller)>,
+    past: BTreeMap<String, u64>,
+    why: Vec<String>,
+    history: VecDeque<String>,
+}
+
+impl Brain {
+    pub(crate) fn new(config: &Config, station: u64, key: GroupKey) -> Self {
+        let station = StationId(station);
+        let mut template = ControllerConfig::new(station, [0; 6], key.bytes());
+        template.access_point_buffer = config.buffer;
+        template.basic_rate = config.basic_rate;
+        template.max_rate = config.max;
+        template.clocks = config.clock_tolerance.map_or(Clocks::Free, |tolerance| {
+            Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
+        });
+        let law = law(&config.law);
+        let (why, history) = (Vec::new(), VecDeque::new());
+        Self { station, key, law, template, current: None, past: BTreeMap::new(), why, history }
+    }
+
+    pub(crate) fn station(&self) -> StationId {
+        self.station
+    }
+
+    pub(crate) fn bssid(&self) -> Option<Bssid> {
+        self.current.as_ref().map(|(bssid, _)| *bssid)
+    }
+
+    /// Tells which access point the station is associated with now. Says whether it is another
+    /// one than before.
+    pub(crate) fn associate(&mut self, now: Instant, bssid: Option<Bssid>) -> io::Result<bool> {
+        if bssid == self.bssid() {
+            return Ok(false);
+        }
+        let next = match bssid {
+            Some(bssid) => {
+                let mut config = self.template.clone();
+                config.bssid = bssid.0;
+                config.group_key = self.key.bytes();
+                let boot_id = identity::boot_id()?;
+                Some((bssid, Controller::new(now, config, boot_id, self.law.build())))
+            }
+            None => None,
+        };
+        if let Some((_, last)) = &self.current {
+            add_presence(last.counters(), &mut self.past);
+        }
+        self.current = next;
+        self.why.clear();
+        let access_point = bssid.map_or("none".to_owned(), |bssid| bssid.to_string());
+        tracing::info!(access_point, "associated");
+        Ok(true)
+    }
+
+    pub(crate) fn datagram(&mut self, now: Instant, datagram: &[u8]) {
+        if let Some((_, controller)) = &mut self.current {
+            controller.handle_datagram(now, datagram);
+        }
+    }
+
+    pub(crate) fn tick(&mut self, now: Instant, own: &StationView) -> Bounds {
+        let Some((_, controller)) = &mut self.current else { return Bounds::NONE };
+        controller.handle_tick(now, own)
+    }
+
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
+        self.current.as_mut()?.1.poll_transmit(now)
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.current.as_ref()?.1.next_timeout()
+    }
+
+    pub(crate) fn controller(&self) -> Option<&Controller> {
+        self.current.as_ref().map(|(_, controller)| controller)
+    }
+
+    /// Logs what the controller narrated and keeps the newest for the API.
+    pub(crate) fn listen(&mut self) {
+        let Some((_, controller)) = &mut self.current else { return };
+        while let Some(event) = controller.poll_event() {
+            match &event {
+                Event::Bounds { law, bounds, reasons, .. } => {
+                    let why: Vec<_> = reasons.iter().map(ToString::to_string).collect();
+                    tracing::debug!(law, %bounds, why = why.join("; "), "bounds");
+                    if why == self.why {
+                        continue;
+                    }
+                    self.why = why;
+                }
+                other => tracing::info!(event = %other, "presence"),
+            }
+            if self.history.len() == HISTORY {
+                self.history.pop_front();
+            }
+            self.history.push_back(event.to_string());
+        }
+    }
+
+    pub(crate) fn why(&self) -> &[String] {
+        &self.why
+    }
+
+    pub(crate) fn history(&mut self) -> &[String] {
+        self.history.make_contiguous()
+    }
+
+    pub(crate) fn law_name(&self) -> &'static str {
+        self.law.build().name()
+    }
+
+    pub(crate) fn write_metrics(&self, metrics: &mut BTreeMap<String, u64>) {
+        let none = PresenceCounters::default();
+        metrics.extend(self.past.clone());
+        add_presence(self.controller().map_or(&none, Controller::counters), metrics);
+    }
+}
+
+fn law(choice: &LawChoice) -> LawConfig {
+    match choice {
+        LawChoice::Fixed { floor, ceiling } => {
+            LawConfig::Fixed { floor: *floor, ceiling: *ceiling }
+        }
+        LawChoice::ShimadaBefore => LawConfig::ShimadaBefore,
+        LawChoice::ShimadaAfter => LawConfig::ShimadaAfter,
+        LawChoice::Airtime => LawConfig::Airtime(AirtimeKnobs::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Automatic;
+
+    fn brain() -> Brain {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        GroupKey::generate(&path).unwrap();
+        let text =
+            "interface = \"wlan0\"\nkey_file = \"k\"\n[law]\nname = \"fixed\"\nceiling = 9\n";
+        let config = Config::parse(text).unwrap();
+        assert_eq!(config.bssid, Automatic::Auto);
+        Brain::new(&config, 7, GroupKey::load(&path).unwrap())
+    }
+
+    #[test]
+    fn without_access_point_nothing_is_sent_and_nothing_is_bound() {
+        let mut brain = brain();
+        let now = Instant::from_nanos(1);
+        assert!(brain.tick(now, &StationView::default()).is_none());
+        assert_eq!(brain.poll_transmit(now), None);
+        assert_eq!(brain.next_timeout(), None);
+        brain.datagram(now, b"x");
+    }
+
+    #[test]
+    fn counters_outlive_the_association() {
+        let mut brain = brain();
+        let now = Instant::from_nanos(1);
+        assert!(brain.associate(now, Some(Bssid([2; 6]))).unwrap());
+        assert!(!brain.associate(now, Some(Bssid([2; 6]))).unwrap());
+        brain.datagram(now, b"x");
+        assert!(brain.associate(now, Some(Bssid([4; 6]))).unwrap());
+        brain.datagram(now, b"y");
+        let mut metrics = BTreeMap::new();
+        brain.write_metrics(&mut metrics);
+        assert_eq!(metrics["presence_malformed"], 2);
+    }
+
+    #[test]
+    fn the_reasons_of_the_last_tick_are_kept() {
+        let mut brain = brain();
+        let now = Instant::from_nanos(1);
+        brain.associate(now, Some(Bssid([2; 6]))).unwrap();
+        brain.tick(now, &StationView::default());
+        brain.listen();
+        assert!(!brain.why().is_empty());
+        assert_eq!(brain.history().len(), 1);
+    }
+}

@@ -1,0 +1,22 @@
+//! The real clock. Everything below the agent takes `now` as a parameter.
+
+use nix::time::{ClockId, clock_gettime};
+use wakeai_units::{Duration, Instant};
+
+/// `CLOCK_MONOTONIC`, the clock of the kernel's heartbeats: nanoseconds since boot.
+pub(crate) fn now() -> Instant {
+    Instant::from_nanos(read(ClockId::CLOCK_MONOTONIC))
+}
+
+/// The Unix time at the epoch of [`now`].
+pub(crate) fn unix_at_epoch() -> Duration {
+    let unix = read(ClockId::CLOCK_REALTIME);
+    Duration::from_nanos(unix.saturating_sub(read(ClockId::CLOCK_MONOTONIC)))
+}
+
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock).expect("Linux has both clocks since 2.6");
+    let parts = u64::try_from(time.tv_sec()).ok().zip(u64::try_from(time.tv_nsec()).ok());
+    let (seconds, nanos) = parts.expect("both clocks are past 1970 and past boot");
+    seconds * 1_000_000_000 + nanos
+}

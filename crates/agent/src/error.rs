@@ -1,0 +1,83 @@
+//! Why an agent could not start.
+
+use std::io;
+
+use wakeai_host::LeaseError;
+
+use crate::interface::InterfaceError;
+use crate::key::KeyError;
+use crate::privileges::PrivilegeError;
+
+/// An agent could not start. While it runs, nothing that can pass is an error: it is logged,
+/// counted and tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The group key cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The interface is not there.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// A privilege is missing or could not be given up.
+    #[error(transparent)]
+    Privilege(#[from] PrivilegeError),
+    /// Another agent runs here, or the host's records cannot be written.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// The kernel lacks something or refused.
+    #[error(transparent)]
+    Kernel(#[from] wakeai_kernel::Error),
+    /// The station's number can be derived from nothing.
+    #[error(
+        "interface {interface} has no hardware address (or this machine no /etc/machine-id) to \
+         derive this station's number from; state `station` in the configuration"
+    )]
+    NoStation {
+        /// The interface.
+        interface: String,
+    },
+    /// There is no access point to ask for.
+    #[error(
+        "interface {interface} is not a Wi-Fi station ({reason}); state `bssid` in the \
+         configuration, the same on all stations that share the access point"
+    )]
+    NoWifi {
+        /// The interface.
+        interface: String,
+        /// What nl80211 said.
+        reason: String,
+    },
+    /// The group that may ask the local API does not exist.
+    #[error("api.group: this machine has no group {name:?}; state one that exists, or its number")]
+    NoGroup {
+        /// The name.
+        name: String,
+    },
+    /// A system call failed.
+    #[error("cannot {asked}: {source}")]
+    System {
+        /// What was asked.
+        asked: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl AgentError {
+    pub(crate) fn system(asked: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let asked = asked.into();
+        move |source| Self::System { asked, source }
+    }
+
+    /// Whether a privilege or a kernel feature is missing: the command exits with 77 then.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::Privilege(error) => matches!(error, PrivilegeError::Missing { .. }),
+            Self::Kernel(error) => error.is_missing(),
+            Self::Lease(LeaseError::Io(source)) | Self::System { source, .. } => {
+                source.kind() == io::ErrorKind::PermissionDenied
+            }
+            _ => false,
+        }
+    }
+}

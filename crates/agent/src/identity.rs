@@ -1,0 +1,47 @@
+//! Numbers that tell this station, and this start of it, from others.
+
+use std::io;
+
+/// The context string separates this use of the machine id from every other (machine-id(5) asks
+/// that the id itself is never shown).
+const CONTEXT: &str = "wakeai 2026 station number from machine id and hardware address";
+
+/// A number for the station: the same at every start, another one on each interface and machine.
+pub(crate) fn station_number(machine_id: &str, hardware: [u8; 6]) -> u64 {
+    let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
+    hasher.update(machine_id.trim().as_bytes());
+    hasher.update(&hardware);
+    let hash = hasher.finalize();
+    let first = hash.as_bytes().first_chunk::<8>().expect("a hash has 32 bytes");
+    u64::from_le_bytes(*first)
+}
+
+/// The machine id (machine-id(5)).
+pub(crate) fn machine_id() -> io::Result<String> {
+    std::fs::read_to_string("/etc/machine-id")
+}
+
+/// Random, new at every start.
+pub(crate) fn boot_id() -> io::Result<[u8; 16]> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_depends_on_machine_and_interface_and_on_nothing_else() {
+        let number = station_number("abc\n", [2, 0, 0, 0, 0, 1]);
+        assert_eq!(number, station_number("abc", [2, 0, 0, 0, 0, 1]));
+        assert_ne!(number, station_number("abc", [2, 0, 0, 0, 0, 2]));
+        assert_ne!(number, station_number("abd", [2, 0, 0, 0, 0, 1]));
+    }
+
+    #[test]
+    fn every_start_has_another_boot_id() {
+        assert_ne!(boot_id().unwrap(), boot_id().unwrap());
+    }
+}

@@ -1,0 +1,154 @@
+//! Counters of everything that went wrong or was refused, by name.
+
+use std::collections::BTreeMap;
+
+use wakeai_control::PresenceCounters;
+
+/// Something that can fail while the agent runs, without ending it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    /// The connections could not be read.
+    Snapshot,
+    /// A bound or heartbeat could not be written.
+    Bound,
+    /// A connection could not be moved.
+    Move,
+    /// A presence message could not be sent.
+    Send,
+    /// The presence socket could not be read or opened.
+    Receive,
+    /// The interface went or was down at a tick.
+    Interface,
+    /// nl80211 did not tell the association.
+    Wifi,
+    /// A tick came more than half a tick late.
+    Late,
+}
+
+impl Fault {
+    const ALL: [Self; 8] = [
+        Self::Snapshot,
+        Self::Bound,
+        Self::Move,
+        Self::Send,
+        Self::Receive,
+        Self::Interface,
+        Self::Wifi,
+        Self::Late,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Snapshot => "faults_snapshot",
+            Self::Bound => "faults_bound",
+            Self::Move => "faults_move",
+            Self::Send => "faults_send",
+            Self::Receive => "faults_receive",
+            Self::Interface => "faults_interface",
+            Self::Wifi => "faults_wifi",
+            Self::Late => "faults_late_tick",
+        }
+    }
+}
+
+/// Counts faults and logs each kind when it begins, when it changes its words, and when it ends:
+/// an interface that is down for an hour is two lines, not seven thousand.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    counts: BTreeMap<Fault, u64>,
+    standing: BTreeMap<Fault, String>,
+}
+
+impl Faults {
+    pub(crate) fn failed(&mut self, fault: Fault, error: &dyn std::fmt::Display) {
+        let count = self.counts.entry(fault).or_default();
+        *count = count.saturating_add(1);
+        let words = error.to_string();
+        if self.standing.get(&fault) != Some(&words) {
+            tracing::warn!(fault = fault.name(), error = %words, "failed; the agent goes on");
+            self.standing.insert(fault, words);
+        }
+    }
+
+    pub(crate) fn passed(&mut self, fault: Fault) {
+        if self.standing.remove(&fault).is_some() {
+            tracing::info!(fault = fault.name(), "works again");
+        }
+    }
+
+    /// Counts `result` as what it is and gives its value on.
+    pub(crate) fn check<T, E: std::fmt::Display>(
+        &mut self,
+        fault: Fault,
+        result: Result<T, E>,
+    ) -> Option<T> {
+        match result {
+            Ok(value) => {
+                self.passed(fault);
+                Some(value)
+            }
+            Err(error) => {
+                self.failed(fault, &error);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn write(&self, metrics: &mut BTreeMap<String, u64>) {
+        for fault in Fault::ALL {
+            let count = self.counts.get(&fault).copied().unwrap_or(0);
+            metrics.insert(fault.name().to_owned(), count);
+        }
+    }
+}
+
+/// Adds the counters of one association to the sums over all.
+pub(crate) fn add_presence(counters: &PresenceCounters, metrics: &mut BTreeMap<String, u64>) {
+    let named = [
+        ("sent", counters.sent),
+        ("accepted", counters.accepted),
+        ("unproven", counters.unproven),
+        ("malformed", counters.malformed),
+        ("wrong_version", counters.wrong_version),
+        ("forged", counters.forged),
+        ("invalid", counters.invalid),
+        ("wrong_bssid", counters.wrong_bssid),
+        ("own", counters.own),
+        ("duplicate_id", counters.duplicate_id),
+        ("replayed", counters.replayed),
+        ("stale", counters.stale),
+        ("table_full", counters.table_full),
+    ];
+    for (name, count) in named {
+        let sum = metrics.entry(format!("presence_{name}")).or_default();
+        *sum = sum.saturating_add(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standing_fault_counts_each_time() {
+        let mut faults = Faults::default();
+        for _ in 0..3 {
+            assert_eq!(faults.check::<(), _>(Fault::Send, Err("network is down")), None);
+        }
+        assert_eq!(faults.check::<_, &str>(Fault::Send, Ok(7)), Some(7));
+        assert!(faults.standing.is_empty());
+        let mut metrics = BTreeMap::new();
+        faults.write(&mut metrics);
+        assert_eq!(metrics["faults_send"], 3);
+        assert_eq!(metrics["faults_snapshot"], 0);
+    }
+
+    #[test]
+    fn the_counters_of_two_associations_add_up() {
+        let mut metrics = BTreeMap::new();
+        let counters = PresenceCounters { forged: 2, sent: 1, ..PresenceCounters::default() };
+        add_presence(&counters, &mut metrics);
+        add_presence(&counters, &mut metrics);
+        assert_eq!((metrics["presence_forged"], metrics["presence_sent"]), (4, 2));
+    }
+}

@@ -1,0 +1,57 @@
+//! The UDP socket of presence messages, tied to one interface.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::UdpSocket;
+
+/// A presence message is far shorter; what is longer is cut, and then refused for its length.
+const LONGEST_DATAGRAM: usize = 512;
+/// Datagrams taken in one go before the loop looks at its timers again.
+const BATCH: usize = 64;
+
+/// Sends to and receives from one interface alone.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    socket: UdpSocket,
+    to: SocketAddrV4,
+}
+
+impl Presence {
+    /// Opens the socket. It belongs to the interface that has `interface` as its name now: after
+    /// the interface went and came back, another one is needed.
+    pub(crate) fn open(interface: &str, to: Ipv4Addr, port: u16) -> io::Result<Self> {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+        // Before `bind`, so that no datagram of another interface is ever in its queue.
+        socket.bind_device(Some(interface.as_bytes()))?;
+        socket.set_broadcast(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into())?;
+        let socket = UdpSocket::from_std(socket.into())?;
+        Ok(Self { socket, to: SocketAddrV4::new(to, port) })
+    }
+
+    /// Waits until there is something to receive.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.socket.readable().await
+    }
+
+    /// Hands at most a batch of waiting datagrams to `take`.
+    pub(crate) fn receive(&self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut buffer = [0; LONGEST_DATAGRAM];
+        for _ in 0..BATCH {
+            match self.socket.try_recv(&mut buffer) {
+                Ok(length) => take(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Broadcasts `datagram`; what does not fit into the socket's queue now is an error.
+    pub(crate) fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        self.socket.try_send_to(datagram, self.to.into()).map(|_| ())
+    }
+}

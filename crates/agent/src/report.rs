@@ -1,0 +1,118 @@
+//! What the local API answers from: one report per tick.
+
+use std::collections::BTreeMap;
+
+use wakeai_control::{Bounds, Observation, PeerView};
+use wakeai_kernel::TcpSnapshot;
+use wakeai_units::{Rate, Segments};
+
+use crate::actuator::view;
+use crate::api::{Body, BoundsReport, Connection, Peer, Request, Status, Targets};
+
+/// Everything that may be asked, as of the last tick.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) status: Option<Status>,
+    pub(crate) peers: Vec<Peer>,
+    pub(crate) bounds: BoundsReport,
+    pub(crate) targets: Targets,
+    pub(crate) metrics: BTreeMap<String, u64>,
+}
+
+impl Report {
+    pub(crate) fn answer(&self, request: Request) -> Body {
+        match request {
+            Request::Status => match &self.status {
+                Some(status) => Body::Status(status.clone()),
+                None => Body::Error("the agent has not come to its first tick yet".to_owned()),
+            },
+            Request::Peers => Body::Peers(self.peers.clone()),
+            Request::Bounds => Body::Bounds(self.bounds.clone()),
+            Request::Targets => Body::Targets(self.targets.clone()),
+            Request::Metrics => Body::Metrics(self.metrics.clone()),
+        }
+    }
+}
+
+pub(crate) fn peer(peer: &PeerView) -> Peer {
+    Peer {
+        station: peer.station.to_string(),
+        sending: peer.sending,
+        delivery_rate_mbps: peer.delivery_rate.as_mbps_f64(),
+        max_mbps: peer.max_rate.map(Rate::as_mbps_f64),
+        min_rtt_ms: peer.min_rtt.map(wakeai_units::Duration::as_millis_f64),
+        growth_ms: peer.growth.as_millis_f64(),
+        interval_ms: peer.interval.as_millis_f64(),
+        age_ms: peer.age.as_millis_f64(),
+    }
+}
+
+pub(crate) fn connection(snapshot: &TcpSnapshot) -> Connection {
+    Connection {
+        local: snapshot.socket.local.to_string(),
+        remote: snapshot.socket.remote.to_string(),
+        algorithm: snapshot.algorithm.clone(),
+        sending: view(snapshot).sending,
+        cwnd: snapshot.figures.cwnd.get(),
+        rtt_ms: snapshot.figures.smoothed_rtt.as_millis_f64(),
+    }
+}
+
+pub(crate) fn bounds(
+    law: &str,
+    bounds: Bounds,
+    why: &[String],
+    history: &[String],
+) -> BoundsReport {
+    BoundsReport {
+        law: law.to_owned(),
+        floor: (bounds.floor > Segments::ZERO).then(|| bounds.floor.get()),
+        ceiling: (bounds.ceiling < Segments::MAX).then(|| bounds.ceiling.get()),
+        pacing_mbps: bounds.pacing.map(Rate::as_mbps_f64),
+        why: why.to_vec(),
+        age_ms: 0.0,
+        history: history.to_vec(),
+    }
+}
+
+pub(crate) fn targets(seen: &Observation) -> Targets {
+    let senders = seen.senders.max(1);
+    Targets {
+        senders,
+        total_mbps: seen.total_rate.as_mbps_f64(),
+        max_mbps: seen.max_rate.map(Rate::as_mbps_f64),
+        share_mbps: seen.max_rate.map(|max| (max / u64::from(senders)).as_mbps_f64()),
+        delivery_rate_mbps: seen.delivery_rate.as_mbps_f64(),
+        access_point_buffer: seen.access_point_buffer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_binds_nothing_is_null() {
+        let none = bounds("airtime", Bounds::NONE, &[], &[]);
+        assert_eq!((none.floor, none.ceiling, none.pacing_mbps), (None, None, None));
+        let window = Bounds::window(Segments::new(10), Segments::new(50));
+        let some = bounds("fixed", window, &[], &[]);
+        assert_eq!((some.floor, some.ceiling), (Some(10), Some(50)));
+    }
+
+    #[test]
+    fn the_share_is_the_own_maximum_over_the_senders() {
+        let seen = Observation {
+            senders: 4,
+            max_rate: Some(Rate::from_mbps(20)),
+            ..Observation::default()
+        };
+        assert_eq!(targets(&seen).share_mbps, Some(5.0));
+        assert_eq!(targets(&Observation::default()).share_mbps, None);
+    }
+
+    #[test]
+    fn before_the_first_tick_a_status_is_refused_in_words() {
+        assert!(matches!(Report::default().answer(Request::Status), Body::Error(_)));
+    }
+}

@@ -1,0 +1,254 @@
+//! From start to the last thing put back.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::task::Poll;
+use std::time::Duration as Wait;
+
+use tokio::sync::watch;
+use wakeai_host::{Change, Lease, NetnsId, Role, SysctlGuard, read_sysctl};
+use wakeai_kernel::{Control, Snapshotter, move_connections, netns_cookie};
+
+use crate::actuator::Actuator;
+use crate::api::{Limits, Server};
+use crate::brain::Brain;
+use crate::clock;
+use crate::config::{Automatic, Config, Group};
+use crate::error::AgentError;
+use crate::identity;
+use crate::interface::Interface;
+use crate::metrics::Faults;
+use crate::notify;
+use crate::privileges;
+use crate::report::Report;
+use crate::station::{Station, open_presence};
+use crate::wifi::{Association, Wifi, WifiError};
+
+/// What new connections of a namespace use.
+pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
+/// nl80211 is asked this often.
+const WIFI_INTERVAL: Wait = Wait::from_secs(1);
+
+/// Runs the agent of the calling thread's network namespace until `shutdown` is ready, and puts
+/// everything back. The process must have one thread and is left with few privileges.
+///
+/// # Errors
+/// [`AgentError`] where the agent cannot start; then nothing is left changed.
+pub fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(AgentError::system("start the event loop"))?;
+    tokio::task::LocalSet::new().block_on(&runtime, start(config, shutdown))
+}
+
+/// `SIGTERM` or `SIGINT`, whichever comes first. Call it inside the future that is handed to
+/// [`run`].
+///
+/// # Errors
+/// Where the kernel refuses a signal handler.
+pub async fn terminated() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
+    let mut shutdown = std::pin::pin!(shutdown);
+    // Polled once before anything is changed, so that its signal handlers are in place: from here
+    // on a signal ends the agent in good order.
+    let polled = std::future::poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx)));
+    if polled.await.is_ready() {
+        return Ok(());
+    }
+    privileges::require()?;
+    let key = config.load_key()?;
+    let interface = Interface::find(&config.interface)?;
+    let station = match config.station {
+        Some(station) => station,
+        None => derived_station(&config, interface)?,
+    };
+    let group = config.group.as_ref().map(group_id).transpose()?;
+    let wifi = ask_wifi(&config, interface).await?;
+    let netns = NetnsId::current().map_err(AgentError::system("read this network namespace"))?;
+    let role = Role::Agent { netns, interface: config.interface.clone() };
+    let lease = Lease::take(role)?;
+
+    let brain = Brain::new(&config, station, key);
+    let started = take_hold(config, brain, interface, wifi, group, netns, &lease);
+    let outcome = match started {
+        Ok((mut station, server, guard)) => {
+            let outcome = privileges::drop_to_kept().map_err(AgentError::from);
+            if outcome.is_ok() {
+                let serving = tokio::task::spawn_local(server.serve());
+                tracing::info!(interface = station.config.interface, "started");
+                notify::ready(&format!("interface {}", station.config.interface));
+                station.run(shutdown).await;
+                notify::stopping();
+                serving.abort();
+            }
+            let_go(&mut station, guard, &lease);
+            outcome
+        }
+        Err(error) => Err(error),
+    };
+    let unload = || Control::unload().map_err(Into::into);
+    for (change, reason) in lease.release(&unload) {
+        tracing::warn!(%change, reason, "not put back; the next command does it");
+    }
+    tracing::info!("stopped");
+    outcome
+}
+
+/// Everything that needs privileges: registration, pins, sockets, the sysctl.
+fn take_hold(
+    config: Config,
+    brain: Brain,
+    interface: Interface,
+    wifi: Option<Wifi>,
+    group: Option<u32>,
+    netns: NetnsId,
+    lease: &Lease,
+) -> Result<(Station, Server, Option<SysctlGuard>), AgentError> {
+    lease.record(Change::KernelParts)?;
+    let control = Control::open()?;
+    let snapshotter = Snapshotter::open()?;
+    let cookie = netns_cookie().map_err(AgentError::system("read the namespace's cookie"))?;
+
+    let (report, reports) = watch::channel(Report::default());
+    let path = socket_path(&config, netns);
+    lease.record(Change::File { path: path.clone() })?;
+    let server = Server::bind(&path, group, Limits::default(), reports)
+        .map_err(AgentError::system(format!("listen at {}", path.display())))?;
+    let presence = open_presence(&config, Some(interface)).map_err(AgentError::system(format!(
+        "bind UDP port {} on {}",
+        config.port, config.interface
+    )))?;
+    let guard = set_default(lease)?;
+    let now = clock::now();
+    let station = Station {
+        netns: netns.0,
+        brain,
+        actuator: Actuator::new(control, cookie),
+        snapshotter,
+        wifi: wifi.map(|wifi| watch_wifi(wifi, config.interface.clone())),
+        refusals: server.refusals(),
+        report,
+        presence: Some(presence),
+        interface: Some(interface),
+        faults: Faults::default(),
+        started: now,
+        last_good: now,
+        moved: 0,
+        ticks: 0,
+        watchdog: notify::watchdog().is_some(),
+        config,
+    };
+    Ok((station, server, guard))
+}
+
+/// New connections of the namespace use the bounded algorithm, where they would use CUBIC.
+fn set_default(lease: &Lease) -> Result<Option<SysctlGuard>, AgentError> {
+    let found = read_sysctl(DEFAULT_ALGORITHM)
+        .map_err(AgentError::system(format!("read {DEFAULT_ALGORITHM}")))?;
+    if found != "cubic" {
+        tracing::warn!(
+            found,
+            "new connections do not use cubic by default: only those that ask for it are bound"
+        );
+        return Ok(None);
+    }
+    SysctlGuard::set(lease, DEFAULT_ALGORITHM, Control::ALGORITHM).map(Some).map_err(|error| {
+        AgentError::System {
+            asked: format!("set {DEFAULT_ALGORITHM} to {}", Control::ALGORITHM),
+            source: std::io::Error::other(error.to_string()),
+        }
+    })
+}
+
+/// Puts back what the running agent changed, with the privileges that it has kept.
+fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
+    if let Some(interface) = station.interface
+        && let Err(error) = station.actuator.clear(interface.index)
+    {
+        tracing::warn!(%error, "bounds not cleared; they expire by themselves");
+    }
+    // The default first, so that nothing new joins what is moved away.
+    if let Some(Err(error)) = guard.map(|guard| guard.restore(lease)) {
+        tracing::warn!(%error, "the default algorithm is not put back; the next command does it");
+    }
+    match move_connections(&[Control::ALGORITHM], "cubic", None) {
+        Ok(report) => tracing::info!(moved = report.moved, "connections are on cubic again"),
+        Err(error) => tracing::warn!(%error, "connections stay on {}", Control::ALGORITHM),
+    }
+}
+
+fn derived_station(config: &Config, interface: Interface) -> Result<u64, AgentError> {
+    let missing = || AgentError::NoStation { interface: config.interface.clone() };
+    let hardware = interface.hardware.ok_or_else(missing)?;
+    let machine = identity::machine_id().map_err(|_| missing())?;
+    Ok(identity::station_number(&machine, hardware))
+}
+
+fn group_id(group: &Group) -> Result<u32, AgentError> {
+    let name = match group {
+        Group::Id(id) => return Ok(*id),
+        Group::Name(name) => name,
+    };
+    let found = nix::unistd::Group::from_name(name).ok().flatten();
+    found.map(|group| group.gid.as_raw()).ok_or_else(|| AgentError::NoGroup { name: name.clone() })
+}
+
+fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
+    let default = || PathBuf::from(format!("/run/wakeai/agent-{}.sock", netns.0));
+    config.socket.clone().unwrap_or_else(default)
+}
+
+/// Opens nl80211 where something is to be asked there, and makes sure that it knows the interface.
+async fn ask_wifi(config: &Config, interface: Interface) -> Result<Option<Wifi>, AgentError> {
+    let stated = config.bssid != Automatic::Auto;
+    if stated && config.link_rate != Automatic::Auto {
+        return Ok(None);
+    }
+    let asked = async {
+        let wifi = Wifi::open().map_err(|error| error.to_string())?;
+        match wifi.association(interface.index).await {
+            Err(WifiError::NotWifi(reason)) => Err(reason),
+            Ok(_) | Err(WifiError::Slow) => Ok(wifi),
+        }
+    };
+    match asked.await {
+        Ok(wifi) => Ok(Some(wifi)),
+        // With the access point stated, an unknown PHY rate is no reason to stop.
+        Err(reason) if stated => {
+            tracing::info!(reason, "the link rate is unknown: not a Wi-Fi station");
+            Ok(None)
+        }
+        Err(reason) => Err(AgentError::NoWifi { interface: config.interface.clone(), reason }),
+    }
+}
+
+/// Asks nl80211 again and again, beside the loop.
+fn watch_wifi(
+    wifi: Wifi,
+    interface: String,
+) -> watch::Receiver<Result<Option<Association>, String>> {
+    let (tell, told) = watch::channel(Ok(None));
+    tokio::task::spawn_local(async move {
+        while !tell.is_closed() {
+            let answer = match Interface::find(&interface) {
+                Ok(found) => wifi.association(found.index).await.map_err(|error| error.to_string()),
+                Err(_) => Ok(None), // the loop counts that itself
+            };
+            let _ = tell.send_replace(answer); // the answer before
+            tokio::time::sleep(WIFI_INTERVAL).await;
+        }
+    });
+    told
+}

@@ -1,0 +1,288 @@
+//! The agent's loop: one station, one interface, one thread.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration as Wait;
+
+use tokio::sync::watch;
+use wakeai_control::{ConnectionView, StationView};
+use wakeai_kernel::{Control, Snapshotter, TcpSnapshot, move_connections};
+use wakeai_units::{Duration, Instant, Rate};
+
+use crate::actuator::{Actuator, view};
+use crate::api::{Refusals, State, Status};
+use crate::brain::Brain;
+use crate::clock;
+use crate::config::{Bssid, Config};
+use crate::interface::Interface;
+use crate::metrics::{Fault, Faults};
+use crate::notify;
+use crate::presence::Presence;
+use crate::report::{self, Report};
+use crate::wifi::Association;
+
+/// 001 §3.2: every 0.5 s.
+const TICK: Duration = Duration::from_millis(500);
+/// A quarter of what the kernel allows is missed before bounds go stale.
+const HEARTBEAT: Duration = Duration::from_millis(250);
+/// Without a good tick for this long the agent is blind, and its bounds must not bind on.
+const BLIND_AFTER: Duration = Duration::from_secs(2);
+
+/// Everything the loop works with.
+pub(crate) struct Station {
+    pub(crate) config: Config,
+    pub(crate) netns: u64,
+    pub(crate) brain: Brain,
+    pub(crate) actuator: Actuator,
+    pub(crate) snapshotter: Snapshotter,
+    /// What nl80211 tells; `None` where the configuration states it all.
+    pub(crate) wifi: Option<watch::Receiver<Result<Option<Association>, String>>>,
+    pub(crate) refusals: Rc<Refusals>,
+    pub(crate) report: watch::Sender<Report>,
+    pub(crate) presence: Option<Presence>,
+    pub(crate) interface: Option<Interface>,
+    pub(crate) faults: Faults,
+    pub(crate) started: Instant,
+    pub(crate) last_good: Instant,
+    pub(crate) moved: u64,
+    pub(crate) ticks: u64,
+    pub(crate) watchdog: bool,
+}
+
+impl Station {
+    /// Runs until `shutdown` is ready.
+    pub(crate) async fn run(&mut self, shutdown: impl Future<Output = ()>) {
+        let mut shutdown = pin!(shutdown);
+        let (mut next_tick, mut next_heartbeat) = (clock::now(), clock::now());
+        loop {
+            let now = clock::now();
+            if now >= next_heartbeat {
+                self.heartbeat(now);
+                next_heartbeat = now + HEARTBEAT;
+            }
+            if now >= next_tick {
+                if now.saturating_since(next_tick) > TICK / 2 {
+                    self.faults.failed(Fault::Late, &"a tick came late");
+                }
+                self.tick(now);
+                next_tick = now + TICK;
+            }
+            self.transmit(clock::now());
+            self.brain.listen();
+            let due = self.brain.next_timeout().map_or(next_tick, |timeout| timeout.min(next_tick));
+            // At least a millisecond: what is overdue for another reason must not spin.
+            let wait = due.min(next_heartbeat).saturating_since(clock::now());
+            let wait = Wait::from(wait).max(Wait::from_millis(1));
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return,
+                () = tokio::time::sleep(wait) => {}
+                readable = wait_readable(self.presence.as_ref()) => self.receive(readable),
+            }
+        }
+    }
+
+    /// The interface's index, while it is there and up.
+    fn index(&self) -> Option<u32> {
+        self.interface.filter(|interface| interface.up).map(|interface| interface.index)
+    }
+
+    fn heartbeat(&mut self, now: Instant) {
+        if self.watchdog {
+            notify::tell(&[sd_notify::NotifyState::Watchdog]);
+        }
+        let fresh = now.saturating_since(self.last_good) < BLIND_AFTER;
+        if let Some(index) = self.index().filter(|_| fresh && self.brain.bssid().is_some()) {
+            let result = self.actuator.heartbeat(index);
+            self.faults.check(Fault::Bound, result);
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.ticks += 1;
+        self.find_interface();
+        let link_rate = self.find_access_point(now);
+        let snapshots = self.read_connections();
+        let own =
+            StationView { link_rate, connections: snapshots.iter().flatten().map(view).collect() };
+        let bounds = self.brain.tick(now, &own);
+        if let (Some(index), Some(snapshots)) = (self.index(), &snapshots) {
+            let boundable = boundable(snapshots);
+            let result = match self.brain.bssid() {
+                Some(_) => self.actuator.apply(index, bounds, &boundable),
+                None => self.actuator.clear(index),
+            };
+            if self.faults.check(Fault::Bound, result).is_some() {
+                self.last_good = now;
+            }
+        }
+        self.brain.listen();
+        self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
+    }
+
+    /// Notices an interface that went, came back under another index, or lost its address.
+    fn find_interface(&mut self) {
+        let found = Interface::find(&self.config.interface);
+        let found = self.faults.check(Fault::Interface, found);
+        let before = self.interface;
+        if let Some(gone) = before.filter(|b| found.map(|f| f.index) != Some(b.index)) {
+            let result = self.actuator.clear(gone.index);
+            self.faults.check(Fault::Bound, result);
+        }
+        if let Some(found) = found.filter(|found| !found.up) {
+            let name = &self.config.interface;
+            self.faults.failed(Fault::Interface, &format_args!("{name} is down ({})", found.index));
+        }
+        if found != before {
+            self.presence = None;
+        }
+        self.interface = found;
+        if self.presence.is_none() && found.is_some_and(|found| found.up) {
+            let opened = open_presence(&self.config, found);
+            self.presence = self.faults.check(Fault::Receive, opened);
+        }
+    }
+
+    /// Takes over what nl80211 said last, or what the configuration states. Gives the link rate.
+    fn find_access_point(&mut self, now: Instant) -> Option<Rate> {
+        let heard = self.wifi.as_ref().map(|wifi| wifi.borrow().clone());
+        let heard = match heard {
+            Some(result) => self.faults.check(Fault::Wifi, result).flatten(),
+            None => None,
+        };
+        let stated = self.config.bssid.given();
+        let bssid = stated.or_else(|| heard.map(|association| Bssid(association.bssid)));
+        let bssid = bssid.filter(|_| self.index().is_some());
+        if let Err(error) = self.brain.associate(now, bssid) {
+            self.faults.failed(Fault::Wifi, &error);
+        }
+        self.config.link_rate.given().or_else(|| heard?.rate)
+    }
+
+    /// The connections over the interface, after newcomers were put on the bounded algorithm.
+    fn read_connections(&mut self) -> Option<Vec<TcpSnapshot>> {
+        let index = self.index()?;
+        let read = self.snapshotter.snapshot(Some(index));
+        let snapshots = self.faults.check(Fault::Snapshot, read)?;
+        if snapshots.iter().any(|snapshot| snapshot.algorithm == "cubic") {
+            let report = move_connections(&["cubic"], Control::ALGORITHM, Some(index));
+            if let Some(report) = self.faults.check(Fault::Move, report) {
+                self.moved += u64::from(report.moved);
+            }
+        }
+        Some(snapshots)
+    }
+
+    fn transmit(&mut self, now: Instant) {
+        while let Some(datagram) = self.brain.poll_transmit(now) {
+            if let Some(presence) = &self.presence {
+                let result = presence.send(&datagram);
+                self.faults.check(Fault::Send, result);
+            }
+        }
+    }
+
+    fn receive(&mut self, readable: std::io::Result<()>) {
+        let now = clock::now();
+        let (brain, presence) = (&mut self.brain, &self.presence);
+        let result = readable.and_then(|()| match presence {
+            Some(presence) => presence.receive(|datagram| brain.datagram(now, datagram)),
+            None => Ok(()),
+        });
+        if self.faults.check(Fault::Receive, result).is_none() {
+            // Opened anew at the next tick: an error that stays must not spin.
+            self.presence = None;
+        }
+    }
+
+    fn state(&self, now: Instant) -> State {
+        if self.index().is_none() {
+            State::WaitingForInterface
+        } else if self.brain.bssid().is_none() {
+            State::WaitingForAccessPoint
+        } else if now.saturating_since(self.last_good) >= BLIND_AFTER {
+            State::Blind
+        } else {
+            State::Controlling
+        }
+    }
+
+    fn publish(&mut self, now: Instant, link_rate: Option<Rate>, snapshots: &[TcpSnapshot]) {
+        let (seen, bounds) = self.brain.controller().map(wakeai_control::Controller::last).unzip();
+        let seen = seen.cloned().unwrap_or_default();
+        let rtt = |pick: fn(&wakeai_control::RttView) -> Duration| {
+            seen.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64())
+        };
+        let status = Status {
+            state: self.state(now),
+            pid: std::process::id(),
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: now.saturating_since(self.started).as_secs_f64(),
+            netns: self.netns,
+            interface: self.config.interface.clone(),
+            station: self.brain.station().to_string(),
+            bssid: self.brain.bssid().map(|bssid| bssid.to_string()),
+            link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
+            law: self.brain.law_name().to_owned(),
+            default_algorithm: wakeai_host::read_sysctl(crate::run::DEFAULT_ALGORITHM).ok(),
+            senders: seen.senders,
+            peers: seen.peers.len(),
+            delivery_rate_mbps: seen.delivery_rate.as_mbps_f64(),
+            rtt_ms: rtt(|rtt| rtt.current),
+            min_rtt_ms: rtt(|rtt| rtt.min),
+            growth_ms: rtt(|rtt| rtt.growth),
+            connections: snapshots.iter().map(report::connection).collect(),
+        };
+        let why = self.brain.why().to_vec();
+        let bounds = bounds.unwrap_or(wakeai_control::Bounds::NONE);
+        let law = self.brain.law_name();
+        let report = Report {
+            peers: self.brain.controller().map_or_else(Vec::new, |controller| {
+                controller.peers().map(|peer| report::peer(&peer)).collect()
+            }),
+            bounds: report::bounds(law, bounds, &why, self.brain.history()),
+            targets: report::targets(&seen),
+            metrics: self.metrics(),
+            status: Some(status),
+        };
+        self.report.send_replace(report);
+    }
+
+    fn metrics(&self) -> BTreeMap<String, u64> {
+        let mut metrics = BTreeMap::from([
+            ("ticks".to_owned(), self.ticks),
+            ("connections_moved".to_owned(), self.moved),
+            ("api_strangers".to_owned(), self.refusals.strangers.get()),
+            ("api_crowded".to_owned(), self.refusals.crowded.get()),
+            ("api_bad_requests".to_owned(), self.refusals.bad_requests.get()),
+            ("api_slow".to_owned(), self.refusals.slow.get()),
+        ]);
+        self.faults.write(&mut metrics);
+        self.brain.write_metrics(&mut metrics);
+        metrics
+    }
+}
+
+/// The connections that bounds can bind.
+fn boundable(snapshots: &[TcpSnapshot]) -> Vec<ConnectionView> {
+    let ours = snapshots.iter().filter(|snapshot| snapshot.algorithm.starts_with("wakeai_"));
+    ours.map(view).collect()
+}
+
+pub(crate) fn open_presence(
+    config: &Config,
+    interface: Option<Interface>,
+) -> std::io::Result<Presence> {
+    let own = interface.and_then(|interface| interface.broadcast);
+    let to = config.broadcast.given().or(own).unwrap_or(std::net::Ipv4Addr::BROADCAST);
+    Presence::open(&config.interface, to, config.port)
+}
+
+async fn wait_readable(presence: Option<&Presence>) -> std::io::Result<()> {
+    match presence {
+        Some(presence) => presence.readable().await,
+        None => std::future::pending().await,
+    }
+}
