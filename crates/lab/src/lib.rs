@@ -1,1 +1,28 @@
-//! The `lab` part of Wakeai.
+//! The scenario on the real Linux TCP stack: a network namespace per station and one for the
+//! server, a TUN device in each, the emulated radio between them on the wall clock, real
+//! congestion control, real agents.
+//!
+//! [`run`] is all that a caller needs. It wants root, iperf3 and, where a condition has a law, the
+//! `wakeai` program for the agents. `docs/concepts/lab.md` says how it works and what it can and
+//! cannot tell.
+
+mod agents;
+mod clock;
+mod driver;
+mod error;
+mod experiment;
+mod host;
+mod interrupt;
+mod options;
+mod packet;
+mod progress;
+mod radio;
+mod run;
+mod traffic;
+mod watch;
+
+pub use driver::{DriverReport, Lateness, Strays};
+pub use error::LabError;
+pub use experiment::run;
+pub use options::LabOptions;
+pub use progress::{Progress, Silent};

@@ -1,0 +1,232 @@
+//! The agents of a condition with a law: one process in each station's namespace.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+use wakeai_host::Lease;
+use wakeai_scenario::ResolvedCondition;
+use wakeai_units::{Duration, Rate};
+
+use crate::clock;
+use crate::error::LabError;
+use crate::host::{Child, Host, STATION_INTERFACE};
+
+/// The emulated access point's address: locally administered, the letters "WAKEA" in it.
+const BSSID: &str = "02:57:41:4b:45:41";
+/// How long an agent may take to start (it loads BPF programs) or to put everything back.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes of an agent's log that an error shows.
+const TAIL_BYTES: usize = 2_000;
+
+/// The running agents of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Agents {
+    running: Vec<Agent>,
+}
+
+#[derive(Debug)]
+struct Agent {
+    child: Child,
+    ready: UnixDatagram,
+    log: PathBuf,
+}
+
+/// What an agent is told about its station.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StationFacts {
+    /// Its PHY rate.
+    pub(crate) link_rate: Option<Rate>,
+    /// What it reaches alone, where somebody measured it.
+    pub(crate) max: Option<Rate>,
+}
+
+impl Agents {
+    /// Starts an agent on every station that the condition names, and waits until all are ready.
+    /// Files go into `directory`.
+    pub(crate) fn start(
+        condition: &ResolvedCondition,
+        facts: &[StationFacts],
+        stations: &[Host],
+        wakeai: &Path,
+        directory: &Path,
+        lease: &Lease,
+    ) -> Result<Self, LabError> {
+        let Some(law) = condition.law() else { return Ok(Self::default()) };
+        let written = |what: &str| LabError::system::<io::Error>(format!("write {what}"));
+        fs::create_dir_all(directory).map_err(written("the agents' directory"))?;
+        let key_file = directory.join("group.key");
+        write_key(&key_file).map_err(written("the group key"))?;
+        let runs = condition.agents();
+        let bounds = condition.bounds();
+        let mut agents = Self::default();
+        for (index, host) in stations.iter().enumerate().filter(|(index, _)| runs[*index]) {
+            let law = match (law, bounds[index]) {
+                (wakeai_scenario::Law::Fixed, Some((floor, ceiling))) => LawSection {
+                    name: law.name(),
+                    floor: Some(floor.get()),
+                    ceiling: Some(ceiling.get().min(MAX_CEILING)),
+                },
+                // `fixed` without bounds for this station: its agent watches and binds nothing.
+                (wakeai_scenario::Law::Fixed, None) => LawSection::named("none"),
+                _ => LawSection::named(law.name()),
+            };
+            let access_point = &condition.scenario.access_point;
+            let config = Config {
+                interface: STATION_INTERFACE,
+                key_file: &key_file,
+                station: index as u64 + 1,
+                bssid: BSSID,
+                link_rate: facts[index].link_rate.map(|rate| rate.to_string()),
+                max: facts[index].max.map(|rate| rate.to_string()),
+                access_point: AccessPointSection {
+                    buffer: access_point.buffer,
+                    basic_rate: access_point.wifi().map(|wifi| wifi.basic_rate.to_string()),
+                },
+                law,
+            };
+            agents.running.push(Agent::spawn(&config, host, wakeai, directory, lease)?);
+        }
+        for agent in &mut agents.running {
+            agent.wait_until_ready()?;
+        }
+        Ok(agents)
+    }
+
+    /// An error where an agent has ended by itself.
+    pub(crate) fn check(&mut self) -> Result<(), LabError> {
+        for agent in &mut self.running {
+            if let Ok(Some(status)) = agent.child.try_wait() {
+                return Err(agent.failed(format!("it ended in mid-run ({status})")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks all agents to put everything back and to end; an error where one did not do so.
+    pub(crate) fn stop(self, lease: &Lease) -> Result<(), LabError> {
+        self.running.iter().for_each(|agent| agent.child.terminate());
+        let mut result = Ok(());
+        for mut agent in self.running {
+            let failure = match agent.child.wait_for(PATIENCE) {
+                Some(status) if status.success() => None,
+                Some(status) => Some(format!("it ended with {status} on SIGTERM")),
+                None => Some(format!("it did not end within {PATIENCE} of SIGTERM")),
+            };
+            if let Some(reason) = failure {
+                result = result.and(Err(agent.failed(reason)));
+            }
+            agent.child.end(lease)?;
+        }
+        result
+    }
+}
+
+/// The largest ceiling that an agent's configuration takes: as good as none.
+const MAX_CEILING: u32 = 1_000_000;
+
+#[derive(Serialize)]
+struct Config<'a> {
+    interface: &'a str,
+    key_file: &'a Path,
+    station: u64,
+    bssid: &'a str,
+    link_rate: Option<String>,
+    max: Option<String>,
+    access_point: AccessPointSection,
+    law: LawSection,
+}
+
+#[derive(Serialize)]
+struct AccessPointSection {
+    buffer: u32,
+    basic_rate: Option<String>,
+}
+
+#[derive(Serialize)]
+struct LawSection {
+    name: &'static str,
+    floor: Option<u32>,
+    ceiling: Option<u32>,
+}
+
+impl LawSection {
+    fn named(name: &'static str) -> Self {
+        Self { name, floor: None, ceiling: None }
+    }
+}
+
+impl Agent {
+    fn spawn(
+        config: &Config<'_>,
+        host: &Host,
+        wakeai: &Path,
+        directory: &Path,
+        lease: &Lease,
+    ) -> Result<Self, LabError> {
+        let failed = |what: &str| {
+            LabError::system::<io::Error>(format!("{what} for the agent of {}", host.name))
+        };
+        let path = |suffix: &str| directory.join(format!("{}.{suffix}", host.name));
+        let text = toml::to_string(config).map_err(io::Error::other);
+        let config_path = path("toml");
+        text.and_then(|text| fs::write(&config_path, text)).map_err(failed("write the file"))?;
+        let log = path("log");
+        let log_file = File::create(&log).map_err(failed("create the log"))?;
+        let notify_path = path("notify");
+        let _ = fs::remove_file(&notify_path); // of the run before
+        let ready = UnixDatagram::bind(&notify_path).map_err(failed("bind the notify socket"))?;
+        ready.set_nonblocking(true).map_err(failed("set up the notify socket"))?;
+        let mut command = Command::new(wakeai);
+        command.arg("agent").arg("--config").arg(&config_path);
+        command.env("NOTIFY_SOCKET", &notify_path);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log_file);
+        Ok(Self { child: Child::spawn(&mut command, host, lease)?, ready, log })
+    }
+
+    /// `READY=1`, as sd_notify(3) has it.
+    fn wait_until_ready(&mut self) -> Result<(), LabError> {
+        let deadline = clock::now() + PATIENCE;
+        let mut message = [0; 4096];
+        loop {
+            if let Ok(length) = self.ready.recv(&mut message) {
+                if message[..length].split(|byte| *byte == b'\n').any(|line| line == b"READY=1") {
+                    return Ok(());
+                }
+                continue;
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(self.failed(format!("it ended before it was ready ({status})")));
+            }
+            if clock::now() >= deadline {
+                return Err(self.failed(format!("it was not ready within {PATIENCE}")));
+            }
+            clock::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn failed(&self, reason: String) -> LabError {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let tail = &log[log.len().saturating_sub(TAIL_BYTES)..];
+        LabError::Child {
+            program: "the agent",
+            station: self.child.station.clone(),
+            reason,
+            log: String::from_utf8_lossy(tail).into_owned(),
+        }
+    }
+}
+
+/// A fresh key for this run alone.
+fn write_key(path: &Path) -> io::Result<()> {
+    let mut key = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut key)?;
+    let _ = fs::remove_file(path); // of the run before
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let digits = key.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    writeln!(file, "{digits}")
+}

@@ -1,0 +1,77 @@
+//! Real-time scheduling for the driver's thread, with guards for everybody else.
+
+use std::io;
+
+use nix::sys::mman::{MlockAllFlags, mlockall, munlockall};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// Of the 1 to 99 real-time priorities.
+const PRIORITY: i32 = 50;
+
+/// CPU time that a real-time thread may use without once blocking, before the kernel kills the
+/// process (`RLIMIT_RTTIME`, in microseconds). The driver blocks many times per millisecond; only
+/// an endless loop comes here, which would otherwise hold one of two cores for good.
+const RUNAWAY_MICROS: u64 = 2_000_000;
+
+/// Real-time privileges of the process: memory locked, runaway limit set. Both are put back when
+/// it is dropped.
+#[derive(Debug)]
+pub(crate) struct Realtime {
+    limit_before: Option<(u64, u64)>,
+    locked: bool,
+    /// What could not be had, for the report.
+    pub(crate) lacks: Vec<String>,
+}
+
+impl Realtime {
+    /// Locks the memory of the process and limits runaway threads.
+    pub(crate) fn prepare() -> Self {
+        let mut lacks = Vec::new();
+        let limit_before = getrlimit(Resource::RLIMIT_RTTIME).ok().filter(|(_, hard)| {
+            setrlimit(Resource::RLIMIT_RTTIME, RUNAWAY_MICROS.min(*hard), *hard).is_ok()
+        });
+        let locked = match mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE) {
+            Ok(()) => true,
+            Err(errno) => {
+                lacks.push(format!("memory is not locked (mlockall: {errno})"));
+                false
+            }
+        };
+        Self { limit_before, locked, lacks }
+    }
+
+    /// Whether the runaway limit stands: without it no thread may become a real-time one.
+    pub(crate) fn guarded(&self) -> bool {
+        self.limit_before.is_some()
+    }
+}
+
+impl Drop for Realtime {
+    fn drop(&mut self) {
+        if self.locked {
+            let _ = munlockall();
+        }
+        if let Some((soft, hard)) = self.limit_before {
+            let _ = setrlimit(Resource::RLIMIT_RTTIME, soft, hard);
+        }
+    }
+}
+
+/// Makes the calling thread a real-time one: `SCHED_FIFO`, timers without slack. Threads and
+/// processes that it starts are ordinary again. It ends with the thread.
+#[allow(unsafe_code, reason = "sched_setscheduler and prctl have no safe wrapper")]
+pub(crate) fn enter() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: PRIORITY };
+    // SAFETY: plain calls on the calling thread; the parameters outlive them.
+    let results = unsafe {
+        [
+            libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0),
+            libc::sched_setscheduler(
+                0,
+                libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
+                &raw const parameters,
+            ),
+        ]
+    };
+    if results.contains(&-1) { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,110 @@
+//! Why a lab run did not end well.
+
+use std::io;
+
+use wakeai_scenario::result::Report;
+use wakeai_units::Duration;
+
+/// A lab run failed, was interrupted, or was not faithful.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The emulated radio was late: the figures of this run are worth nothing.
+    #[error(
+        "the run {run} was not faithful: packets were released late, p99 {p99} (allowed \
+         {allowed_p99}), max {max} (allowed {allowed_max}), of {releases}. Run it on a quieter \
+         machine, at a lower rate, or with wider bounds (--lateness-p99, --lateness-max)"
+    )]
+    Unfaithful {
+        /// Condition and repeat.
+        run: String,
+        /// Packets that were released.
+        releases: u64,
+        /// 99th percentile of the lateness.
+        p99: Duration,
+        /// Largest lateness.
+        max: Duration,
+        /// The bound on `p99`.
+        allowed_p99: Duration,
+        /// The bound on `max`.
+        allowed_max: Duration,
+        /// All runs, this one with the others.
+        report: Box<Report>,
+    },
+    /// Ctrl-C or SIGTERM.
+    #[error("interrupted: namespaces and processes of this run were removed")]
+    Interrupted,
+    /// A privilege, a program or a kernel feature is missing (exit status 77).
+    #[error("{what} is missing: {remedy}")]
+    Missing {
+        /// What the lab needs.
+        what: String,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// The scenario asks for something that only the simulator has.
+    #[error("the lab cannot run this scenario: {asked} ({remedy})")]
+    Unsupported {
+        /// The key and its value.
+        asked: String,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// The medium refused the scenario's radio.
+    #[error("the radio of the scenario cannot be built: {0}")]
+    Medium(#[from] wakeai_medium::ConfigError),
+    /// A namespace could not be made or entered.
+    #[error(transparent)]
+    Namespace(#[from] wakeai_host::NamespaceError),
+    /// The record of changes could not be kept.
+    #[error(transparent)]
+    Lease(#[from] wakeai_host::LeaseError),
+    /// A system call failed while the lab was built.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was tried.
+        action: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A child process (iperf3 or an agent) failed.
+    #[error("{program} of {station} failed: {reason}{}", tail(log))]
+    Child {
+        /// `iperf3` or `agent`.
+        program: &'static str,
+        /// Its station.
+        station: String,
+        /// Exit status, or what did not happen.
+        reason: String,
+        /// The last lines that it wrote.
+        log: String,
+    },
+    /// The monitor failed.
+    #[error("the monitor of the lab failed: {0}")]
+    Monitor(String),
+    /// The records could not be written.
+    #[error("cannot write the records: {0}")]
+    Records(String),
+}
+
+impl LabError {
+    /// For `map_err` on system calls: what was tried.
+    pub(crate) fn system<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> Self {
+        let action = action.into();
+        move |source| Self::System { action, source: source.into() }
+    }
+
+    /// The exit status of `wakeai lab` (DESIGN §10): 2 for a scenario that this world cannot
+    /// run, 77 for a missing privilege or feature, 1 for everything else.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Missing { .. } => 77,
+            Self::Namespace(error) if error.is_permission() => 77,
+            Self::Unsupported { .. } | Self::Medium(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+fn tail(log: &str) -> String {
+    if log.trim().is_empty() { String::new() } else { format!("; it wrote:\n{}", log.trim_end()) }
+}

@@ -1,0 +1,325 @@
+//! All runs of a scenario: what each station reaches alone, then the conditions.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use wakeai_host::{Change, Lease, Role};
+use wakeai_scenario::result::{Lateness, Max, MaxFrom, Measured, Report, Run};
+use wakeai_scenario::{
+    Direction, Flow, HostQueue, ResolvedCondition, Scenario, StationDirection, TcpProfile,
+    repeat_seed, solo_plan,
+};
+use wakeai_units::{Duration, Rate};
+
+use crate::agents::StationFacts;
+use crate::driver;
+use crate::driver::realtime::Realtime;
+use crate::error::LabError;
+use crate::interrupt::Interrupt;
+use crate::options::LabOptions;
+use crate::progress::Progress;
+use crate::run::{self, Bench, Outcome, Task};
+
+/// Runs `scenario` and reports it. Nothing of it is left on the host when this returns, whatever
+/// the outcome; after `kill -9` the next `wakeai_host::sweep` removes it.
+///
+/// # Errors
+///
+/// [`LabError`]; [`LabError::exit_status`] is what the command exits with. A run that was not
+/// faithful is an error that carries the report with it.
+pub fn run(
+    options: &LabOptions,
+    scenario: &Scenario,
+    progress: &dyn Progress,
+) -> Result<Report, LabError> {
+    let conditions = chosen(options, scenario)?;
+    warn(scenario, progress);
+    let interrupt = Interrupt::install().map_err(LabError::system("set signal handlers"))?;
+    let lease = Lease::take(Role::Lab)?;
+    let realtime = Realtime::prepare();
+    realtime.lacks.iter().for_each(|lack| progress.note(lack));
+    let result = match scratch(&lease) {
+        Ok(scratch) => {
+            let bench = Bench {
+                lease: &lease,
+                interrupt: &interrupt,
+                progress,
+                wakeai: &options.wakeai,
+                realtime: realtime.guarded(),
+            };
+            Session { options, bench, scratch, solos: BTreeMap::new(), worst: None }
+                .report(scenario, &conditions)
+        }
+        Err(error) => Err(error),
+    };
+    let unload = || Ok(wakeai_kernel::Control::unload()?);
+    for (change, reason) in lease.release(&unload) {
+        progress.note(&format!("could not be put back: {change} ({reason})"));
+    }
+    result
+}
+
+/// The conditions that were asked for.
+fn chosen(options: &LabOptions, scenario: &Scenario) -> Result<Vec<ResolvedCondition>, LabError> {
+    let all = scenario.conditions();
+    let known = || all.iter().map(ResolvedCondition::name).collect::<Vec<_>>().join(", ");
+    for name in &options.conditions {
+        if !all.iter().any(|condition| condition.name() == name) {
+            return Err(LabError::Unsupported {
+                asked: format!("--conditions {name}"),
+                remedy: format!("the scenario has {}", known()),
+            });
+        }
+    }
+    let wanted = |condition: &ResolvedCondition| {
+        options.conditions.is_empty()
+            || options.conditions.iter().any(|name| name == condition.name())
+    };
+    Ok(all.iter().filter(|condition| wanted(condition)).cloned().collect())
+}
+
+/// Names the keys that this world cannot honour.
+fn warn(scenario: &Scenario, progress: &dyn Progress) {
+    for group in &scenario.stations {
+        if group.host_queue == HostQueue::Tsq {
+            progress.note(&format!(
+                "stations.{}.host_queue = \"tsq\": the lab's hosts have a plain FIFO of {} \
+                 packets, because TCP small queues do not reach past a TUN device",
+                group.name, group.queue
+            ));
+        }
+        if group.tcp == TcpProfile::Classic {
+            progress.note(&format!(
+                "stations.{}.tcp = \"classic\": the lab runs this kernel's TCP",
+                group.name
+            ));
+        }
+    }
+    for (index, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| flow.reserve) {
+        let _ = flow;
+        progress.note(&format!("flows.{}.reserve: not honoured by this version", index + 1));
+    }
+}
+
+/// A directory for the agents' files, readable by root alone.
+fn scratch(lease: &Lease) -> Result<PathBuf, LabError> {
+    let path = PathBuf::from(format!("/run/wakeai/lab-{}", std::process::id()));
+    lease.record(Change::File { path: path.clone() })?;
+    fs::create_dir_all(&path).map_err(LabError::system("make the lab's directory"))?;
+    Ok(path)
+}
+
+struct Session<'a> {
+    options: &'a LabOptions,
+    bench: Bench<'a>,
+    scratch: PathBuf,
+    /// What was found alone so far, by the solo scenario's text and seed.
+    solos: BTreeMap<(String, u64), f64>,
+    /// The first run that was not faithful.
+    worst: Option<(String, driver::Lateness)>,
+}
+
+impl Session<'_> {
+    fn report(
+        mut self,
+        scenario: &Scenario,
+        conditions: &[ResolvedCondition],
+    ) -> Result<Report, LabError> {
+        let Self { options, .. } = self;
+        let mut runs = Vec::new();
+        self.bench.progress.runs(conditions.len() * options.repeat as usize);
+        for (index, condition) in conditions.iter().enumerate() {
+            for repeat in 0..options.repeat {
+                let seed = repeat_seed(options.seed, repeat);
+                let maxima = self.maxima(condition, seed)?;
+                runs.push(self.condition(index, condition, repeat, seed, &maxima)?);
+            }
+        }
+        let report = Report {
+            scenario: scenario.name.clone(),
+            world: "lab".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed: options.seed,
+            runs,
+        };
+        match self.worst {
+            None => Ok(report),
+            Some((run, lateness)) => Err(LabError::Unfaithful {
+                run,
+                releases: lateness.count(),
+                p99: lateness.quantile(0.99),
+                max: lateness.max(),
+                allowed_p99: options.lateness_p99,
+                allowed_max: options.lateness_max,
+                report: Box::new(report),
+            }),
+        }
+    }
+
+    fn condition(
+        &mut self,
+        index: usize,
+        condition: &ResolvedCondition,
+        repeat: u32,
+        seed: u64,
+        maxima: &BTreeMap<StationDirection, Max>,
+    ) -> Result<Run, LabError> {
+        let name = format!("{} {}", condition.name(), repeat + 1);
+        let directory = match &self.options.out {
+            Some(out) => out.join("agents").join(format!("{}-{repeat}", condition.name())),
+            None => self.scratch.join(index.to_string()),
+        };
+        let task = Task { condition, seed, facts: facts(condition, maxima), directory, sink: None };
+        let outcome = self.timed(&name, condition.scenario.duration, task)?;
+        Ok(Run::new(&Measured {
+            condition: condition.name(),
+            repeat,
+            warmup: condition.scenario.warmup,
+            end: outcome.end,
+            wall_s: outcome.wall_s,
+            stations: &outcome.expanded.stations,
+            flows: &outcome.flows,
+            rtt: &outcome.rtt,
+            errors: outcome.errors,
+            maxima,
+            lateness: Some(self.lateness(&outcome.driver.lateness)),
+        }))
+    }
+
+    /// What each station reaches alone, each way: as the scenario says, or by solo runs.
+    fn maxima(
+        &mut self,
+        condition: &ResolvedCondition,
+        seed: u64,
+    ) -> Result<BTreeMap<StationDirection, Max>, LabError> {
+        let mut maxima = BTreeMap::new();
+        for solo in solo_plan(condition) {
+            let key = (solo.scenario.to_toml(), seed);
+            let mbps = if let Some(known) = self.solos.get(&key) {
+                *known
+            } else {
+                let found = self.solo(&solo.scenario, seed)?;
+                self.solos.insert(key, found);
+                found
+            };
+            let found = solo.applies_to.iter().map(|to| (*to, Max { mbps, from: MaxFrom::Solo }));
+            maxima.extend(found);
+        }
+        let given = given(condition).into_iter().flat_map(|(station, mbps)| {
+            [Direction::Up, Direction::Down, Direction::Peer].map(|direction| {
+                let key = StationDirection { station, direction };
+                (key, Max { mbps, from: MaxFrom::Given })
+            })
+        });
+        maxima.extend(given);
+        Ok(maxima)
+    }
+
+    fn solo(&mut self, scenario: &Scenario, seed: u64) -> Result<f64, LabError> {
+        let conditions = scenario.conditions();
+        let condition = conditions.first().expect("a scenario has at least one condition");
+        let task = Task {
+            condition,
+            seed,
+            facts: Vec::new(),
+            directory: self.scratch.join("solo"),
+            sink: None,
+        };
+        let outcome = self.timed("one station alone", scenario.duration, task)?;
+        let none = BTreeMap::new();
+        let run = Run::new(&Measured {
+            condition: condition.name(),
+            repeat: 0,
+            warmup: scenario.warmup,
+            end: outcome.end,
+            wall_s: outcome.wall_s,
+            stations: &outcome.expanded.stations,
+            flows: &outcome.flows,
+            rtt: &outcome.rtt,
+            errors: outcome.errors,
+            maxima: &none,
+            lateness: None,
+        });
+        Ok(run.flows.iter().map(|flow| flow.goodput_mbps).sum())
+    }
+
+    fn timed(&mut self, name: &str, length: Duration, task: Task<'_>) -> Result<Outcome, LabError> {
+        let progress = self.bench.progress;
+        progress.run_begins(name, length);
+        let outcome = run::run(&self.bench, task)?;
+        progress.run_ends();
+        self.judge(name, &outcome);
+        Ok(outcome)
+    }
+
+    /// Remembers the first unfaithful run, and says what else the user should know.
+    fn judge(&mut self, name: &str, outcome: &Outcome) {
+        let driver = &outcome.driver;
+        let strays = driver.strays;
+        tracing::info!(
+            run = name,
+            p50 = %driver.lateness.quantile(0.5),
+            p99 = %driver.lateness.quantile(0.99),
+            max = %driver.lateness.max(),
+            ?strays,
+            counters = ?driver.counters,
+            "a run has ended"
+        );
+        for lack in &driver.lacks {
+            self.bench.progress.note(lack);
+        }
+        if outcome.lost > 0 {
+            let lost = outcome.lost;
+            self.bench.progress.note(&format!("{name}: the monitor lost {lost} records"));
+        }
+        if !self.lateness(&driver.lateness).faithful && self.worst.is_none() {
+            self.worst = Some((name.to_owned(), driver.lateness.clone()));
+        }
+    }
+
+    fn lateness(&self, lateness: &driver::Lateness) -> Lateness {
+        let p99 = lateness.quantile(0.99);
+        Lateness {
+            releases: lateness.count(),
+            p50_ms: lateness.quantile(0.5).as_millis_f64(),
+            p99_ms: p99.as_millis_f64(),
+            max_ms: lateness.max().as_millis_f64(),
+            faithful: p99 <= self.options.lateness_p99
+                && lateness.max() <= self.options.lateness_max,
+        }
+    }
+}
+
+/// The maxima that the scenario states, by station.
+fn given(condition: &ResolvedCondition) -> Vec<(usize, f64)> {
+    let experiment = &*condition.scenario;
+    let stations = experiment.expand_stations();
+    let stated = stations.iter().enumerate().filter_map(|(index, station)| {
+        Some((index, experiment.stations[station.group].max?.as_mbps_f64()))
+    });
+    stated.collect()
+}
+
+/// What each station's agent may know of it.
+fn facts(
+    condition: &ResolvedCondition,
+    maxima: &BTreeMap<StationDirection, Max>,
+) -> Vec<StationFacts> {
+    let experiment = &*condition.scenario;
+    let expanded = experiment.expand(0);
+    let sends = |index: usize, flow: &&Flow| flow.station() == index;
+    let stations = expanded.stations.iter().enumerate();
+    stations
+        .map(|(station, of)| {
+            // The direction that it sends in: what its bounds are for.
+            let own = expanded.flows.iter().find(|flow| sends(station, flow));
+            let direction = own.map_or(Direction::Up, Flow::direction);
+            let max = maxima.get(&StationDirection { station, direction });
+            StationFacts {
+                link_rate: experiment.stations[of.group].radio.map(|radio| radio.rate),
+                max: max.map(|max| Rate::from_bps((max.mbps * 1e6) as u64)),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,141 @@
+//! The hosts: a network namespace each, with one TUN device as its network card.
+
+mod address;
+mod child;
+pub(crate) mod netlink;
+mod sysctl;
+pub(crate) mod tun;
+
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use wakeai_host::{Change, Lease, Namespace, NetnsId};
+use wakeai_medium::{Node, StationId};
+
+pub(crate) use address::{SERVER_ADDRESS, STATION_BROADCAST, STATION_PREFIX_BITS, station_address};
+pub(crate) use child::Child;
+
+use crate::driver::Port;
+use crate::error::LabError;
+use netlink::{LinkSettings, Netlink};
+use tun::Tun;
+
+/// The card of every station; agents are told this name.
+pub(crate) const STATION_INTERFACE: &str = "wlan0";
+/// The server's card.
+const SERVER_INTERFACE: &str = "eth0";
+/// IP packets of the emulated network.
+pub(crate) const MTU_BYTES: u32 = 1500;
+/// The server's host queue has no limit of its own (DESIGN §10): the driver empties it at once
+/// into the medium's wired queue, so this is only ever a burst.
+const SERVER_QUEUE_PACKETS: u32 = 100_000;
+
+/// One host of the lab.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// The station's name, or `server`.
+    pub(crate) name: String,
+    /// Who it is on the medium.
+    pub(crate) node: Node,
+    /// Its only address.
+    pub(crate) address: Ipv4Addr,
+    namespace: Namespace,
+    registered: Change,
+}
+
+impl Host {
+    /// Makes the station number `id` with a host queue of `queue_packets`.
+    pub(crate) fn station(
+        lease: &Lease,
+        name: &str,
+        id: StationId,
+        queue_packets: u32,
+    ) -> Result<(Self, Tun), LabError> {
+        let address = station_address(id);
+        let settings = LinkSettings {
+            mtu_bytes: MTU_BYTES,
+            queue_packets,
+            // One packet per buffer: with larger ones TCP would not hear of an overflow.
+            gso_max_segments: Some(1),
+        };
+        Self::make(lease, name, Node::Station(id), address, move || {
+            let tun = Tun::create(STATION_INTERFACE)?;
+            let mut netlink = Netlink::open()?;
+            netlink.set_up(tun.index(), &settings)?;
+            netlink.no_queueing_discipline(tun.index())?;
+            let broadcast = Some(STATION_BROADCAST);
+            netlink.add_address(tun.index(), address, STATION_PREFIX_BITS, broadcast)?;
+            netlink.add_default_route(tun.index())?;
+            Ok(tun)
+        })
+    }
+
+    /// Makes the server.
+    pub(crate) fn server(lease: &Lease) -> Result<(Self, Tun), LabError> {
+        let settings = LinkSettings {
+            mtu_bytes: MTU_BYTES,
+            queue_packets: SERVER_QUEUE_PACKETS,
+            gso_max_segments: None,
+        };
+        Self::make(lease, "server", Node::Server, SERVER_ADDRESS, move || {
+            let tun = Tun::create(SERVER_INTERFACE)?;
+            let mut netlink = Netlink::open()?;
+            netlink.set_up(tun.index(), &settings)?;
+            netlink.no_queueing_discipline(tun.index())?;
+            netlink.add_address(tun.index(), SERVER_ADDRESS, 32, None)?;
+            netlink.add_default_route(tun.index())?;
+            Ok(tun)
+        })
+    }
+
+    fn make(
+        lease: &Lease,
+        name: &str,
+        node: Node,
+        address: Ipv4Addr,
+        build: impl FnOnce() -> io::Result<Tun> + Send,
+    ) -> Result<(Self, Tun), LabError> {
+        let namespace_name = format!("wakeai-{}-{name}", std::process::id());
+        let registered = Change::Namespace { name: namespace_name.clone() };
+        lease.record(registered.clone())?;
+        let namespace = Namespace::create(&namespace_name)?;
+        let tun = namespace
+            .run(|| {
+                sysctl::apply()?;
+                let loopback = nix::net::if_::if_nametoindex("lo")?;
+                Netlink::open()?.up(loopback)?;
+                build()
+            })?
+            .map_err(LabError::system(format!("build the network of {name}")))?;
+        Ok((Self { name: name.to_owned(), node, address, namespace, registered }, tun))
+    }
+
+    /// The namespace's identity: what agents and the monitor know it by.
+    pub(crate) fn netns(&self) -> NetnsId {
+        self.namespace.id()
+    }
+
+    /// The namespace, for threads that live in it.
+    pub(crate) fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// The namespace as an open file, for processes that are born into it.
+    pub(crate) fn namespace_file(&self) -> io::Result<File> {
+        File::open(PathBuf::from("/run/netns").join(self.namespace.name()))
+    }
+
+    /// This host as an end of the medium.
+    pub(crate) fn port(&self, tun: Tun) -> Port {
+        Port { node: self.node, address: self.address, tun }
+    }
+
+    /// Removes the namespace; processes in it must be gone.
+    pub(crate) fn remove(self, lease: &Lease) -> Result<(), LabError> {
+        Namespace::remove(self.namespace.name())?;
+        lease.forget(&self.registered)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! The hosts of a run and the medium between them.
+
+use rand_pcg::Pcg64Mcg;
+use wakeai_host::Lease;
+use wakeai_medium::StationId;
+use wakeai_scenario::{Expanded, Experiment};
+
+use super::Bench;
+use crate::driver::{Driver, DriverReport, TimedChange};
+use crate::error::LabError;
+use crate::host::{Host, STATION_BROADCAST};
+use crate::radio::{medium_config, split_queue};
+
+/// More stations than one thread can serve in time.
+const MAX_STATIONS: usize = 500;
+
+/// A network that is up. Dropping it removes it as well, but keeps errors to itself.
+pub(super) struct Network {
+    driver: Option<Driver>,
+    /// The server, then the stations in their order.
+    pub(super) hosts: Vec<Host>,
+}
+
+impl Network {
+    /// Builds namespaces, devices and the medium.
+    pub(super) fn build(
+        bench: &Bench<'_>,
+        experiment: &Experiment,
+        expanded: &Expanded,
+        rng: Pcg64Mcg,
+    ) -> Result<Self, LabError> {
+        if expanded.stations.len() > MAX_STATIONS {
+            return Err(LabError::Unsupported {
+                asked: format!("{} stations", expanded.stations.len()),
+                remedy: format!("the lab serves at most {MAX_STATIONS}"),
+            });
+        }
+        let config = medium_config(experiment)?;
+        let mut network = Self { driver: None, hosts: Vec::new() };
+        let mut ports = Vec::new();
+        let (server, tun) = Host::server(bench.lease)?;
+        ports.push(server.port(tun));
+        network.hosts.push(server);
+        for (index, station) in expanded.stations.iter().enumerate() {
+            bench.interrupt.check()?;
+            let group = &experiment.stations[station.group];
+            let aggregates = group.radio.is_some_and(|radio| radio.standard.aggregates());
+            let queue = split_queue(group.queue, aggregates).host;
+            let id = StationId(index as u32);
+            let (host, tun) = Host::station(bench.lease, &station.name, id, queue)?;
+            ports.push(host.port(tun));
+            network.hosts.push(host);
+        }
+        network.driver =
+            Some(Driver::start(&config, rng, ports, STATION_BROADCAST, bench.realtime)?);
+        Ok(network)
+    }
+
+    /// The stations in their order.
+    pub(super) fn stations(&self) -> &[Host] {
+        &self.hosts[1..]
+    }
+
+    /// Makes something change in mid-run.
+    pub(super) fn schedule(&self, change: TimedChange) {
+        if let Some(driver) = &self.driver {
+            driver.schedule(change);
+        }
+    }
+
+    /// Whether the medium still runs; it ends by itself only on an error, which
+    /// [`Network::remove`] returns.
+    pub(super) fn is_running(&self) -> bool {
+        self.driver.as_ref().is_some_and(Driver::is_running)
+    }
+
+    /// Ends the medium and removes the namespaces.
+    pub(super) fn remove(mut self, lease: &Lease) -> Result<DriverReport, LabError> {
+        let driver = self.driver.take().expect("only `remove` takes it");
+        let report = driver.stop()?;
+        for host in std::mem::take(&mut self.hosts) {
+            host.remove(lease)?;
+        }
+        Ok(report)
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.driver = None;
+        // The lease goes on naming what cannot be removed here.
+        for host in &self.hosts {
+            let _ = wakeai_host::Namespace::remove(host.namespace().name());
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The flows of a run.
+
+use wakeai_scenario::{Expanded, Experiment, Node};
+use wakeai_units::{Duration, Instant};
+
+use super::Bench;
+use crate::clock;
+use crate::error::LabError;
+use crate::host::{Child, Host};
+use crate::traffic::iperf::{self, Receiver};
+use crate::traffic::transfer::Transfer;
+use crate::traffic::{FlowPlan, Kind, Received};
+
+/// How long the senders may take until they listen.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What starting one process takes of the launcher.
+const SPAWN_TIME: Duration = Duration::from_millis(3);
+/// Past the end of the run, so that the last interval reaches over it.
+const TAIL: Duration = Duration::from_millis(20);
+
+/// All flows of a run.
+pub(super) struct Traffic<'a> {
+    bench: &'a Bench<'a>,
+    plans: &'a [FlowPlan],
+    hosts: &'a [Host],
+    duration: Duration,
+    origin: Instant,
+    /// Launches that are still to come, the latest first: when (before `start` is known, from
+    /// the origin, in nanoseconds, negative before it), and which flow.
+    launches: Vec<(i128, usize)>,
+    senders: Vec<Child>,
+    receivers: Vec<(usize, Receiver)>,
+    transfers: Vec<(usize, Transfer)>,
+}
+
+impl<'a> Traffic<'a> {
+    /// Starts the senders that only listen, and waits until they do.
+    pub(super) fn prepare(
+        bench: &'a Bench<'a>,
+        experiment: &Experiment,
+        expanded: &Expanded,
+        plans: &'a [FlowPlan],
+        hosts: &'a [Host],
+    ) -> Result<Self, LabError> {
+        iperf::version()?;
+        let mut traffic = Self {
+            bench,
+            plans,
+            hosts,
+            duration: experiment.duration,
+            origin: Instant::ZERO,
+            launches: Vec::new(),
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            transfers: Vec::new(),
+        };
+        let mut ports = Vec::new();
+        for plan in plans.iter().filter(|plan| !matches!(plan.kind, Kind::Sized(_))) {
+            let sender = iperf::spawn_sender(plan, &hosts[plan.sender], bench.lease)?;
+            ports.push(plan.port);
+            traffic.senders.push(sender);
+            let rtt = round_trip(experiment, expanded, plan.index);
+            let spawns = SPAWN_TIME.saturating_mul(traffic.senders.len() as u64);
+            let lead = iperf::lead(rtt) + spawns;
+            let at = i128::from(plan.start.as_nanos()) - i128::from(lead.as_nanos());
+            traffic.launches.push((at, plan.index));
+        }
+        traffic.launches.sort_unstable_by(|a, b| b.cmp(a));
+        let deadline = clock::now() + PATIENCE;
+        for (sender, port) in traffic.senders.iter_mut().zip(ports) {
+            while !iperf::listens(sender, port) {
+                if clock::now() > deadline || !matches!(sender.try_wait(), Ok(None)) {
+                    return Err(LabError::Child {
+                        program: "iperf3 --server",
+                        station: sender.station.clone(),
+                        reason: format!("it does not listen on port {port}"),
+                        log: String::new(),
+                    });
+                }
+                clock::sleep(Duration::from_millis(2));
+            }
+        }
+        Ok(traffic)
+    }
+
+    /// How long before the run's time zero the first client has to start.
+    pub(super) fn lead(&self) -> Duration {
+        let first = self.launches.last().map_or(0, |(at, _)| (-*at).max(0));
+        Duration::from_nanos(u64::try_from(first).unwrap_or(0)) + Duration::from_millis(10)
+    }
+
+    /// Sets the run's time zero: the sized flows get ready, and everything that is to start
+    /// before it is started.
+    pub(super) fn start(&mut self, origin: Instant) -> Result<(), LabError> {
+        self.origin = origin;
+        for plan in self.plans.iter().filter(|plan| matches!(plan.kind, Kind::Sized(_))) {
+            let (from, to) = (&self.hosts[plan.sender], &self.hosts[plan.receiver]);
+            let transfer = Transfer::start(plan, origin + plan.start, from, to)?;
+            self.transfers.push((plan.index, transfer));
+        }
+        while let Some((at, _)) = self.launches.last().copied()
+            && at <= 0
+        {
+            self.bench.interrupt.check()?;
+            clock::sleep_until(self.instant(at));
+            self.launch_due()?;
+        }
+        Ok(())
+    }
+
+    /// Starts what is due, and looks whether everything that was started still runs.
+    pub(super) fn check(&mut self) -> Result<(), LabError> {
+        self.launch_due()?;
+        for index in 0..self.receivers.len() {
+            if !self.receivers[index].1.is_running() {
+                let (_, receiver) = self.receivers.swap_remove(index);
+                return Err(receiver.ended_early(self.bench.lease));
+            }
+        }
+        Ok(())
+    }
+
+    /// When the last flow completed, where all have a size and none is left.
+    pub(super) fn all_completed(&self) -> Option<Duration> {
+        let all_sized = self.transfers.len() == self.plans.len();
+        let done = all_sized && self.transfers.iter().all(|(_, flow)| flow.is_finished());
+        done.then(|| clock::now().saturating_since(self.origin))
+    }
+
+    /// Ends all flows; what each received, in the order of the scenario.
+    pub(super) fn stop(
+        mut self,
+        warmup: Duration,
+        end: Duration,
+    ) -> Result<Vec<Received>, LabError> {
+        let window = (warmup, end);
+        let mut received = vec![Received::default(); self.plans.len()];
+        if !self.receivers.is_empty() {
+            clock::sleep_until(self.origin + end + TAIL);
+        }
+        let stopped: Vec<Instant> = self.receivers.iter().map(|(_, flow)| flow.stop()).collect();
+        for ((index, receiver), stopped) in self.receivers.drain(..).zip(stopped) {
+            received[index] = receiver.collect(stopped, self.origin, window, self.bench.lease)?;
+        }
+        for (index, transfer) in self.transfers.drain(..) {
+            received[index] = transfer.collect(self.origin, window)?;
+        }
+        for sender in self.senders.drain(..) {
+            sender.end(self.bench.lease)?;
+        }
+        Ok(received)
+    }
+
+    fn launch_due(&mut self) -> Result<(), LabError> {
+        while let Some((at, index)) = self.launches.last().copied()
+            && self.instant(at) <= clock::now()
+        {
+            self.launches.pop();
+            let plan = &self.plans[index];
+            let host = &self.hosts[plan.receiver];
+            let receiver = Receiver::spawn(plan, self.duration, host, self.bench.lease)?;
+            self.receivers.push((index, receiver));
+        }
+        Ok(())
+    }
+
+    fn instant(&self, from_origin: i128) -> Instant {
+        let nanos = i128::from(self.origin.as_nanos()) + from_origin;
+        Instant::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    }
+}
+
+/// The round trip of a flow on an idle medium, without the air's part.
+fn round_trip(experiment: &Experiment, expanded: &Expanded, index: usize) -> Duration {
+    let flow = &expanded.flows[index];
+    let to_server = flow.from == Node::Server || flow.to == Node::Server;
+    if !to_server {
+        return Duration::ZERO;
+    }
+    let group = &experiment.stations[expanded.stations[flow.station()].group];
+    let due: Duration = experiment
+        .events
+        .iter()
+        .filter(|event| experiment.select(event.stations).contains(&flow.station()))
+        .filter(|event| event.at <= flow.start)
+        .filter_map(|event| event.wired_delay)
+        .next_back()
+        .unwrap_or(group.wired_delay);
+    (experiment.wired.delay + due).saturating_mul(2)
+}

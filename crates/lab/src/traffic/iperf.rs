@@ -1,0 +1,282 @@
+//! Endless TCP flows and UDP flows: iperf3.
+//!
+//! The client runs at the data's *receiver* (`-R`), because a receiving client counts what its
+//! application received, in fine intervals. The run ends by SIGTERM to the clients, on which
+//! iperf3 prints what it has counted: no closing handshake has to cross the loaded air, and the
+//! last interval's end is the moment of the signal, which ties iperf3's own clock to the run's.
+
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+
+use serde::Deserialize;
+use wakeai_host::Lease;
+use wakeai_units::{Bytes, Duration, Instant};
+
+use super::{FlowPlan, Kind, Received};
+use crate::clock;
+use crate::error::LabError;
+use crate::host::{Child, Host};
+
+/// 1500-byte IP packets (DESIGN §10).
+const DATAGRAM_BYTES: &str = "1472";
+/// Intervals of one client at most: each is some 300 bytes of its memory and of its JSON.
+const MAX_INTERVALS: u64 = 1_000;
+/// Round trips between the start of a client and its first data: the control connection's
+/// handshake, parameters, the data connection's handshake, start and run. Measured.
+const SETUP_ROUND_TRIPS: u64 = 5;
+/// Time that processes take on top of these.
+const SETUP_TIME: Duration = Duration::from_millis(30);
+
+/// Time from the start of a client to its first data, where a round trip takes `rtt`.
+pub(crate) fn lead(rtt: Duration) -> Duration {
+    rtt.saturating_mul(SETUP_ROUND_TRIPS).saturating_add(SETUP_TIME)
+}
+
+/// The sending side: an iperf3 server that serves one test.
+pub(crate) fn spawn_sender(plan: &FlowPlan, host: &Host, lease: &Lease) -> Result<Child, LabError> {
+    let mut command = Command::new("iperf3");
+    command
+        .args(["--server", "--one-off", "--bind", &plan.from.to_string()])
+        .args(["--port", &plan.port.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Child::spawn(&mut command, host, lease)
+}
+
+/// Whether the sender listens by now.
+pub(crate) fn listens(child: &Child, port: u16) -> bool {
+    // proc_net_tcp(5): local address and port in hexadecimal, then the remote ones, then the
+    // state, where 0A is LISTEN. Through the process, so in its namespace.
+    let suffix = format!(":{port:04X}");
+    let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{}/net/{table}", child.id()));
+    tables.iter().filter_map(|path| fs::read_to_string(path).ok()).any(|table| {
+        table.lines().any(|line| {
+            let mut fields = line.split_ascii_whitespace().skip(1);
+            fields.next().is_some_and(|local| local.ends_with(&suffix))
+                && fields.nth(1) == Some("0A")
+        })
+    })
+}
+
+/// The receiving side of one flow.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    child: Child,
+    output: JoinHandle<String>,
+}
+
+impl Receiver {
+    /// Starts the client: data flows after [`lead`].
+    pub(crate) fn spawn(
+        plan: &FlowPlan,
+        run_length: Duration,
+        host: &Host,
+        lease: &Lease,
+    ) -> Result<Self, LabError> {
+        let mut command = Command::new("iperf3");
+        command
+            .args(["--client", &plan.from.to_string(), "--port", &plan.port.to_string()])
+            .args(["--bind", &plan.to.to_string(), "--cport", &plan.data_port.to_string()])
+            .args(["--reverse", "--json", "--time", "0", "--connect-timeout", "30000"])
+            .args(["--interval", &format!("{:.1}", interval(run_length).as_secs_f64())]);
+        if let Some(algorithm) = &plan.algorithm {
+            command.args(["--congestion", algorithm]);
+        }
+        if let Kind::Udp(rate) = plan.kind {
+            let rate = rate.bits_per_second().to_string();
+            command.args(["--udp", "--length", DATAGRAM_BYTES, "--bitrate", &rate]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = Child::spawn(&mut command, host, lease)?;
+        let stdout = child.take_stdout();
+        // Read as it comes: the JSON is longer than a pipe.
+        let output = std::thread::spawn(move || {
+            let mut text = String::new();
+            if let Some(mut stdout) = stdout {
+                let _ = stdout.read_to_string(&mut text);
+            }
+            text
+        });
+        Ok(Self { child, output })
+    }
+
+    /// Whether the client still runs, as it should until it is told to stop.
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Why the client ended in mid-run.
+    pub(crate) fn ended_early(self, lease: &Lease) -> LabError {
+        let station = self.child.station.clone();
+        if let Err(error) = self.child.end(lease) {
+            return error;
+        }
+        let text = self.output.join().unwrap_or_default();
+        let reason = match serde_json::from_str::<Report>(&text) {
+            Ok(Report { error: Some(error), .. }) => error,
+            _ => "it ended in mid-run".to_owned(),
+        };
+        LabError::Child { program: "iperf3", station, reason, log: String::new() }
+    }
+
+    /// Tells the client to stop; the moment of that.
+    pub(crate) fn stop(&self) -> Instant {
+        self.child.terminate();
+        clock::now()
+    }
+
+    /// What was received in `window`, both from `origin` on; `stopped` is what
+    /// [`Receiver::stop`] returned.
+    pub(crate) fn collect(
+        mut self,
+        stopped: Instant,
+        origin: Instant,
+        window: (Duration, Duration),
+        lease: &Lease,
+    ) -> Result<Received, LabError> {
+        self.child.wait_for(Duration::from_secs(10));
+        let station = self.child.station.clone();
+        self.child.end(lease)?;
+        let text = self.output.join().unwrap_or_default();
+        let failed = |reason: String| LabError::Child {
+            program: "iperf3",
+            station: station.clone(),
+            reason,
+            log: String::new(),
+        };
+        let report: Report = serde_json::from_str(&text)
+            .map_err(|error| failed(format!("its JSON cannot be read ({error}): {text:.300}")))?;
+        if report.intervals.is_empty() {
+            let reason = report.error.unwrap_or_else(|| "it never got data".to_owned());
+            return Err(failed(reason));
+        }
+        Ok(report.received(stopped, origin, window))
+    }
+}
+
+/// The finest that iperf3 has, or coarser for long runs.
+fn interval(run_length: Duration) -> Duration {
+    let tenths = (run_length.as_millis() / MAX_INTERVALS).div_ceil(100).max(1);
+    Duration::from_millis(tenths * 100)
+}
+
+/// The parts of iperf3's JSON that the lab uses.
+#[derive(Debug, Deserialize)]
+struct Report {
+    #[serde(default)]
+    intervals: Vec<Interval>,
+    error: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Interval {
+    sum: Sum,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct Sum {
+    /// Seconds since the test began.
+    start: f64,
+    end: f64,
+    bytes: u64,
+}
+
+impl Report {
+    fn received(
+        &self,
+        stopped: Instant,
+        origin: Instant,
+        (from, to): (Duration, Duration),
+    ) -> Received {
+        let mut received = Received::default();
+        let length = self.intervals.last().map_or(0.0, |last| last.sum.end);
+        // Seconds from the run's origin to the test's begin; negative where it began before.
+        let stop_s = stopped.saturating_since(origin).as_secs_f64();
+        let begin_s = stop_s - length;
+        let mut in_window = 0.0;
+        for sum in self.intervals.iter().map(|interval| interval.sum) {
+            let (start_s, end_s) = (begin_s + sum.start, begin_s + sum.end);
+            received.bytes = Bytes::new(received.bytes.get() + sum.bytes);
+            if sum.bytes > 0 && received.first.is_none() {
+                received.first = Some(seconds(start_s));
+            }
+            in_window += sum.bytes as f64
+                * overlap((start_s, end_s), (from.as_secs_f64(), to.as_secs_f64()));
+            received.progress.push((seconds(end_s), Bytes::new(sum.bytes)));
+        }
+        received.bytes_in_window = Bytes::new(in_window.round() as u64);
+        received
+    }
+}
+
+/// The share of `span` that lies in `window`.
+fn overlap(span: (f64, f64), window: (f64, f64)) -> f64 {
+    let length = span.1 - span.0;
+    let common = span.1.min(window.1) - span.0.max(window.0);
+    if length > 0.0 { (common / length).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_nanos((seconds.max(0.0) * 1e9) as u64)
+}
+
+/// The version that is installed, or what to do where there is none.
+pub(crate) fn version() -> Result<String, LabError> {
+    let output = Command::new("iperf3").arg("--version").output().map_err(|_| {
+        LabError::Missing { what: "iperf3".to_owned(), remedy: "apt-get install iperf3".to_owned() }
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut words = text.split_whitespace().skip(1);
+    Ok(words.next().unwrap_or("unknown").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let text = r#"{"start":{"version":"iperf 3.12"},"intervals":[
+            {"streams":[],"sum":{"start":0,"end":0.5,"seconds":0.5,"bytes":0,"sender":false}},
+            {"streams":[],"sum":{"start":0.5,"end":1.5,"seconds":1,"bytes":1000,"sender":false}},
+            {"streams":[],"sum":{"start":1.5,"end":2.0,"seconds":0.5,"bytes":300,"sender":false}}],
+            "end":{},"error":"interrupt - the client has terminated"}"#;
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn the_end_of_the_last_interval_is_the_moment_of_the_signal() {
+        let window = (Duration::ZERO, Duration::from_secs(60));
+        let received = report().received(at(102), at(100), window);
+        assert_eq!(received.bytes, Bytes::new(1300));
+        assert_eq!(received.bytes_in_window, Bytes::new(1300));
+        assert_eq!(received.first, Some(Duration::from_millis(500)));
+        assert_eq!(received.progress.last().unwrap().0, Duration::from_secs(2));
+    }
+
+    #[test]
+    fn only_the_part_of_an_interval_inside_the_window_counts() {
+        let window = (Duration::from_secs(1), Duration::from_millis(1_750));
+        let received = report().received(at(102), at(100), window);
+        assert_eq!(received.bytes_in_window, Bytes::new(500 + 150));
+    }
+
+    #[test]
+    fn a_test_that_began_before_the_run_counts_from_the_run_s_start() {
+        let window = (Duration::ZERO, Duration::from_secs(60));
+        let received = report().received(at(101), at(100), window);
+        assert_eq!(received.bytes_in_window, Bytes::new(500 + 300));
+    }
+
+    #[test]
+    fn long_runs_have_coarser_intervals() {
+        assert_eq!(interval(Duration::from_secs(60)), Duration::from_millis(100));
+        assert_eq!(interval(Duration::from_secs(600)), Duration::from_millis(600));
+    }
+}

@@ -1,0 +1,149 @@
+//! Which connection carries which flow.
+
+use std::net::Ipv4Addr;
+
+use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind, Node};
+use wakeai_units::{Bytes, Duration, Rate};
+
+use crate::error::LabError;
+use crate::host::{SERVER_ADDRESS, station_address};
+
+/// The listening port of the first flow, iperf3's own; each flow has another one.
+const FIRST_PORT: u16 = 5201;
+/// The data connection's port at the receiver, so that it is told from iperf3's control
+/// connection.
+const FIRST_DATA_PORT: u16 = 20_001;
+/// Ports between the two.
+const MAX_FLOWS: usize = 10_000;
+/// A UDP sender without a rate sends this share of its station's PHY rate: more than the air
+/// carries, so its queue is never empty, and yet it does not use up a core.
+const SATURATING_PERCENT: u64 = 120;
+
+/// How a flow is carried.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// An endless TCP connection.
+    Tcp,
+    /// Datagrams at a rate.
+    Udp(Rate),
+    /// TCP connections, one after another, that carry so many bytes each.
+    Sized(Vec<Bytes>),
+}
+
+/// One flow, ready to be started.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FlowPlan {
+    /// In the order of the scenario.
+    pub(crate) index: usize,
+    /// The sending host: 0 is the server, stations follow.
+    pub(crate) sender: usize,
+    /// The receiving host.
+    pub(crate) receiver: usize,
+    /// The sender's address.
+    pub(crate) from: Ipv4Addr,
+    /// The receiver's address.
+    pub(crate) to: Ipv4Addr,
+    /// Where iperf3 listens (at the sender), or a sized flow's receiver.
+    pub(crate) port: u16,
+    /// iperf3's data port at the receiver.
+    pub(crate) data_port: u16,
+    /// When it starts, from the start of the run.
+    pub(crate) start: Duration,
+    /// How it is carried.
+    pub(crate) kind: Kind,
+    /// The congestion control, unless it is the namespace's default.
+    pub(crate) algorithm: Option<String>,
+}
+
+/// The flows of a run.
+pub(crate) fn plan(
+    experiment: &Experiment,
+    expanded: &Expanded,
+) -> Result<Vec<FlowPlan>, LabError> {
+    if expanded.flows.len() > MAX_FLOWS {
+        return Err(LabError::Unsupported {
+            asked: format!("{} flows", expanded.flows.len()),
+            remedy: format!("the lab has ports for {MAX_FLOWS}"),
+        });
+    }
+    let flows = expanded.flows.iter().enumerate();
+    flows.map(|(index, flow)| plan_flow(experiment, expanded, index, flow)).collect()
+}
+
+fn plan_flow(
+    experiment: &Experiment,
+    expanded: &Expanded,
+    index: usize,
+    flow: &Flow,
+) -> Result<FlowPlan, LabError> {
+    let kind = match (flow.kind, flow.size) {
+        (FlowKind::Tcp, None) => Kind::Tcp,
+        (FlowKind::Tcp, Some(size)) => Kind::Sized(split(size, flow.chunks)),
+        (FlowKind::Udp, None) => {
+            Kind::Udp(flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow)))
+        }
+        (FlowKind::Udp, Some(_)) => {
+            return Err(LabError::Unsupported {
+                asked: format!("flows.{}: a UDP flow with a size", flow.entry + 1),
+                remedy: "give it a rate and no size: what the air loses is never sent again, so \
+                         it would not end"
+                    .to_owned(),
+            });
+        }
+    };
+    let offset = u16::try_from(index).expect("MAX_FLOWS was checked");
+    Ok(FlowPlan {
+        index,
+        sender: host_index(flow.from),
+        receiver: host_index(flow.to),
+        from: address(flow.from),
+        to: address(flow.to),
+        port: FIRST_PORT + offset,
+        data_port: FIRST_DATA_PORT + offset,
+        start: flow.start,
+        kind,
+        // Without a request a connection takes its namespace's default: cubic, or what an agent
+        // has set.
+        algorithm: flow.algorithm.as_deref().filter(|name| *name != "cubic").map(str::to_owned),
+    })
+}
+
+/// The index among the lab's hosts.
+pub(crate) fn host_index(node: Node) -> usize {
+    match node {
+        Node::Server => 0,
+        Node::Station(station) => station + 1,
+    }
+}
+
+fn address(node: Node) -> Ipv4Addr {
+    match node {
+        Node::Server => SERVER_ADDRESS,
+        Node::Station(station) => station_address(wakeai_medium::StationId(station as u32)),
+    }
+}
+
+/// As even as whole bytes allow; the remainder goes with the first ones.
+fn split(size: Bytes, chunks: u32) -> Vec<Bytes> {
+    let chunks = u64::from(chunks.max(1));
+    let (each, more) = (size.get() / chunks, size.get() % chunks);
+    (0..chunks).map(|chunk| Bytes::new(each + u64::from(chunk < more))).collect()
+}
+
+fn saturating_rate(experiment: &Experiment, expanded: &Expanded, flow: &Flow) -> Rate {
+    let group = &experiment.stations[expanded.stations[flow.station()].group];
+    let rate = group.radio.map_or(experiment.wired.rate, |radio| radio.rate);
+    rate.mul_div(SATURATING_PERCENT, 100).unwrap_or(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_add_up_to_the_size() {
+        let chunks = split(Bytes::new(10), 3);
+        assert_eq!(chunks, [4, 3, 3].map(Bytes::new));
+        assert_eq!(split(Bytes::new(7), 1), [Bytes::new(7)]);
+    }
+}

@@ -1,0 +1,253 @@
+//! Sized TCP flows: connections of our own.
+//!
+//! iperf3 cannot carry these. As a sender it goes on past the size until the receiver, a round
+//! trip later, tells it to stop (`-R -n`), and what it has put into its host's queue meanwhile
+//! takes air from the others; with the sender as the client, the receiver closes before it has
+//! read everything. Here the sender writes the size, closes, and the receiver counts to the end.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+use wakeai_units::{Bytes, Duration, Instant};
+
+use super::{FlowPlan, Kind, Received};
+use crate::clock;
+use crate::error::LabError;
+use crate::host::Host;
+
+/// How long a blocked call waits before it looks whether the run is over.
+const PATIENCE_MILLIS: i64 = 100;
+/// Bytes per call.
+const BLOCK_BYTES: usize = 128 * 1024;
+/// Steps of [`Received::progress`].
+const STEP: Duration = Duration::from_millis(100);
+
+/// One sized flow: a thread at each end.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    station: String,
+    stop: Arc<AtomicBool>,
+    sender: JoinHandle<io::Result<()>>,
+    receiver: JoinHandle<io::Result<Log>>,
+}
+
+/// What arrived when.
+#[derive(Debug, Default)]
+struct Log {
+    arrivals: Vec<(Instant, u64)>,
+    complete: bool,
+}
+
+impl Transfer {
+    /// Gets both ends ready; the first connection is opened at `start`.
+    pub(crate) fn start(
+        plan: &FlowPlan,
+        start: Instant,
+        from: &Host,
+        to: &Host,
+    ) -> Result<Self, LabError> {
+        let Kind::Sized(chunks) = plan.kind.clone() else {
+            unreachable!("only sized flows are carried this way")
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let address = SocketAddrV4::new(plan.to, plan.port);
+        let failed = |action: &str| LabError::system(format!("{action} for {}", from.name));
+        // The listener is made here, so that no connection can come before it.
+        let listener = to.namespace().run(|| listen(address))?.map_err(failed("listen"))?;
+        let (expected, stopped) = (chunks.clone(), Arc::clone(&stop));
+        let receiver = std::thread::spawn(move || receive_all(&listener, &expected, &stopped));
+        // A socket belongs to the namespace of the thread that makes it.
+        let namespace = from.namespace_file().map_err(failed("open the namespace"))?;
+        let algorithm = plan.algorithm.clone();
+        let stopped = Arc::clone(&stop);
+        let sender = std::thread::spawn(move || {
+            nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET)?;
+            clock::sleep_until(start);
+            for chunk in chunks {
+                send(address, algorithm.as_deref(), chunk, &stopped)?;
+            }
+            Ok(())
+        });
+        Ok(Self { station: from.name.clone(), stop, sender, receiver })
+    }
+
+    /// Whether the receiver has everything, or the flow failed.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.receiver.is_finished()
+    }
+
+    /// Ends the flow where it still runs, and gives what was received; times count from `origin`.
+    pub(crate) fn collect(
+        self,
+        origin: Instant,
+        window: (Duration, Duration),
+    ) -> Result<Received, LabError> {
+        self.stop.store(true, Ordering::Relaxed);
+        let failed = |reason: String| LabError::Child {
+            program: "the transfer",
+            station: self.station.clone(),
+            reason,
+            log: String::new(),
+        };
+        let log = self.receiver.join().map_err(|_| failed("its receiver panicked".to_owned()))?;
+        let sent = self.sender.join().map_err(|_| failed("its sender panicked".to_owned()))?;
+        sent.map_err(|error| failed(format!("the sender: {error}")))?;
+        Ok(log.map_err(|error| failed(format!("the receiver: {error}")))?.received(origin, window))
+    }
+}
+
+impl Log {
+    fn received(&self, origin: Instant, (from, to): (Duration, Duration)) -> Received {
+        let mut received = Received::default();
+        for (at, bytes) in &self.arrivals {
+            let at = at.saturating_since(origin);
+            let bytes = Bytes::new(*bytes);
+            received.bytes = Bytes::new(received.bytes.get() + bytes.get());
+            received.first.get_or_insert(at);
+            if (from..=to).contains(&at) {
+                received.bytes_in_window = Bytes::new(received.bytes_in_window.get() + bytes.get());
+            }
+            match received.progress.last_mut() {
+                Some((end, sum)) if at <= *end => *sum = Bytes::new(sum.get() + bytes.get()),
+                _ => received.progress.push((at + STEP, bytes)),
+            }
+        }
+        let last = self.arrivals.last().map(|(at, _)| at.saturating_since(origin));
+        received.completed = last.filter(|_| self.complete);
+        received
+    }
+}
+
+fn patience() -> TimeVal {
+    TimeVal::milliseconds(PATIENCE_MILLIS)
+}
+
+fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    setsockopt(&listener, sockopt::ReceiveTimeout, &patience())?;
+    Ok(listener)
+}
+
+fn receive_all(listener: &TcpListener, chunks: &[Bytes], stop: &AtomicBool) -> io::Result<Log> {
+    let mut log = Log::default();
+    let mut buffer = vec![0; BLOCK_BYTES];
+    for chunk in chunks {
+        let Some((mut stream, _)) = until(stop, || listener.accept())? else { return Ok(log) };
+        setsockopt(&stream, sockopt::ReceiveTimeout, &patience())?;
+        let mut left = chunk.get();
+        while left > 0 {
+            match until(stop, || stream.read(&mut buffer))? {
+                None => return Ok(log),
+                Some(0) => {
+                    return Err(io::Error::new(ErrorKind::UnexpectedEof, "the sender gave up"));
+                }
+                Some(count) => {
+                    log.arrivals.push((clock::now(), count as u64));
+                    left -= count as u64;
+                }
+            }
+        }
+    }
+    log.complete = true;
+    Ok(log)
+}
+
+/// Carries one chunk over a connection of its own, and waits until the receiver has all of it.
+fn send(
+    to: SocketAddrV4,
+    algorithm: Option<&str>,
+    chunk: Bytes,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    if let Some(algorithm) = algorithm {
+        setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(algorithm))?;
+    }
+    setsockopt(&socket, sockopt::SendTimeout, &patience())?;
+    setsockopt(&socket, sockopt::ReceiveTimeout, &patience())?;
+    let Some(mut stream) = open(socket, to, stop)? else { return Ok(()) };
+    let block = vec![0; BLOCK_BYTES];
+    let mut left = chunk.get();
+    while left > 0 {
+        let length = left.min(block.len() as u64) as usize;
+        match until(stop, || stream.write(&block[..length]))? {
+            Some(count) => left -= count as u64,
+            None => return abort(&stream),
+        }
+    }
+    stream.shutdown(Shutdown::Write)?;
+    match until(stop, || stream.read(&mut [0; 1]))? {
+        Some(_) => Ok(()), // the receiver closed: it has everything
+        None => abort(&stream),
+    }
+}
+
+fn open(socket: OwnedFd, to: SocketAddrV4, stop: &AtomicBool) -> io::Result<Option<TcpStream>> {
+    let address = SockaddrIn::from(to);
+    loop {
+        // With a send timeout a connect that takes longer goes on in the background.
+        match connect(std::os::fd::AsRawFd::as_raw_fd(&socket), &address) {
+            Ok(()) | Err(Errno::EISCONN) => return Ok(Some(TcpStream::from(socket))),
+            Err(Errno::EINPROGRESS | Errno::EALREADY | Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+    }
+}
+
+/// Throws away what is still to be sent: the run is over.
+fn abort(stream: &TcpStream) -> io::Result<()> {
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    setsockopt(stream, sockopt::Linger, &at_once)?;
+    Ok(())
+}
+
+/// Repeats a call that times out until it succeeds; `None` where the run is over.
+fn until<T>(stop: &AtomicBool, mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
+    loop {
+        match call() {
+            Ok(value) => return Ok(Some(value)),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) => {}
+            // After the run the other end may have thrown the connection away.
+            Err(_) if stop.load(Ordering::Relaxed) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_arrivals_inside_the_window_count_and_the_last_one_completes() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let log =
+            Log { arrivals: vec![(at(900), 1), (at(1_000), 2), (at(2_100), 4)], complete: true };
+        let window = (Duration::from_millis(500), Duration::from_millis(1_500));
+        let received = log.received(at(500), window);
+        assert_eq!(received.bytes, Bytes::new(7));
+        assert_eq!(received.bytes_in_window, Bytes::new(2), "400 ms is before, 1600 ms after");
+        assert_eq!(received.completed, Some(Duration::from_millis(1_600)));
+        assert_eq!(received.first, Some(Duration::from_millis(400)));
+    }
+}
