@@ -60,6 +60,19 @@ pub struct Condition {
     pub set: Vec<(String, String)>,
 }
 
+impl Condition {
+    /// A condition without law.
+    pub(crate) fn plain(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            law: None,
+            agents: Vec::new(),
+            bounds: Vec::new(),
+            set: Vec::new(),
+        }
+    }
+}
+
 /// A condition with its `set` applied: what a world runs.
 #[derive(Clone, Debug)]
 pub struct ResolvedCondition {

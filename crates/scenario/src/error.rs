@@ -24,6 +24,8 @@ pub struct Problem {
     pub place: Place,
     /// The key, in the form that `--set` takes; empty for a syntax error.
     pub key: String,
+    /// The condition whose `set` brought it about.
+    pub condition: Option<String>,
     /// What was found.
     pub found: String,
     /// What is allowed.
@@ -39,7 +41,11 @@ impl fmt::Display for Problem {
         if !self.key.is_empty() {
             write!(f, "`{}`: ", self.key)?;
         }
-        write!(f, "found {}; allowed: {}", self.found, self.allowed)
+        write!(f, "found {}; allowed: {}", self.found, self.allowed)?;
+        match &self.condition {
+            Some(condition) => write!(f, " (with the `set` of condition \"{condition}\" applied)"),
+            None => Ok(()),
+        }
     }
 }
 

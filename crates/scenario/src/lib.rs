@@ -12,11 +12,14 @@ pub mod expand;
 pub mod experiment;
 pub mod figures;
 pub mod radio;
+mod read;
 pub mod records;
 pub mod result;
 mod scenario;
+mod set;
 pub mod solo;
 pub mod table;
+mod tree;
 
 pub use condition::{BoundsRule, Condition, Law, ResolvedCondition};
 pub use error::{Place, Problem, ScenarioError};
@@ -30,4 +33,4 @@ pub use radio::{
     StationRadio, Wifi,
 };
 pub use scenario::Scenario;
-pub use solo::{SoloRun, StationDirection, solo_plan};
+pub use solo::{SoloRun, StationDirection, given_maxima, solo_plan};

@@ -79,6 +79,12 @@ impl Standard {
         Contention { aifsn, cw_min: 15, cw_max: 1023, txop: Duration::ZERO }
     }
 
+    /// Most bytes and most subframes of an A-MPDU where a file names none; one frame at a time for
+    /// a and g.
+    pub const fn default_aggregation(self) -> (Bytes, u32) {
+        if self.aggregates() { (Bytes::new(65_535), 64) } else { (Bytes::ZERO, 1) }
+    }
+
     /// The highest rate of one PHY setting, rounded to 100 kbit/s as the standard's tables are:
     /// 54 Mbit/s for a and g, MCS 7 for n, MCS 9 for ac (MCS 8 at 20 MHz, where a single stream
     /// has no MCS 9), MCS 11 for ax.

@@ -1,7 +1,16 @@
 //! What one station reaches alone: which runs find it, and whom each speaks for.
 
-use crate::expand::Direction;
+use std::collections::BTreeMap;
+
+use wakeai_units::Duration;
+
+use crate::expand::{Direction, Flow, Node};
+use crate::result::{Max, MaxFrom};
+use crate::tree::{Node as Written, Table, Value};
 use crate::{ResolvedCondition, Scenario};
+
+/// The longest time that a solo run measures.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// One station and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,14 +24,130 @@ pub struct StationDirection {
 /// A run of one endless flow of one station alone.
 #[derive(Clone, Debug)]
 pub struct SoloRun {
-    /// What to run: one condition without law, one endless flow (the only one).
+    /// What to run: one condition without law, one endless flow (the only one), for the
+    /// scenario's duration but at most 60 s (where the warmup leaves nothing of them, 60 s after
+    /// it). Two runs whose [`Scenario::to_toml`] are equal are one: conditions without `set`, and
+    /// all whose `set` does not reach this station, share theirs.
     pub scenario: Scenario,
     /// Whose `Max` it finds.
     pub applies_to: Vec<StationDirection>,
 }
 
-/// The solo runs of a condition.
+/// What a flow is, as far as its station's maximum depends on it.
+type Class = (Node, Node, Option<std::sync::Arc<str>>);
+
+/// The runs that find what each station of a condition reaches alone, each way. None for a
+/// station whose `max` is given, see [`given_maxima`]. Where a station has several flows one way,
+/// the first tells kind and algorithm.
 pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
-    let _ = condition;
-    Vec::new()
+    let scenario = &condition.scenario;
+    let stations = scenario.expand_stations();
+    let mut runs = Vec::<SoloRun>::new();
+    let mut run_of = BTreeMap::<Class, usize>::new();
+    let mut run_of_text = BTreeMap::<String, usize>::new();
+    for (key, flow) in first_flows(scenario) {
+        if scenario.stations[stations[key.station].group].max.is_some() {
+            continue;
+        }
+        let group = |node| match node {
+            Node::Server => Node::Server,
+            Node::Station(station) => Node::Station(stations[station].group),
+        };
+        let class = (group(flow.from), group(flow.to), flow.algorithm.clone());
+        let run = *run_of.entry(class).or_insert_with_key(|(from, to, _)| {
+            let alone = alone(scenario, &flow, *from, *to);
+            // Groups that differ in nothing but name and number share a run as well.
+            *run_of_text.entry(alone.to_toml()).or_insert_with(|| {
+                runs.push(SoloRun { scenario: alone, applies_to: Vec::new() });
+                runs.len() - 1
+            })
+        });
+        runs[run].applies_to.push(key);
+    }
+    runs
+}
+
+/// The maxima that the scenario gives.
+pub fn given_maxima(condition: &ResolvedCondition) -> BTreeMap<StationDirection, Max> {
+    let scenario = &condition.scenario;
+    let stations = scenario.expand_stations();
+    let given = first_flows(scenario).into_keys().filter_map(|key| {
+        let rate = scenario.stations[stations[key.station].group].max?;
+        Some((key, Max { mbps: rate.as_mbps_f64(), from: MaxFrom::Given }))
+    });
+    given.collect()
+}
+
+/// The first flow of every station and direction.
+fn first_flows(scenario: &Scenario) -> BTreeMap<StationDirection, Flow> {
+    let mut first = BTreeMap::new();
+    for flow in scenario.expand(0).flows {
+        let key = StationDirection { station: flow.station(), direction: flow.direction() };
+        first.entry(key).or_insert(flow);
+    }
+    first
+}
+
+/// The scenario of one flow alone: `from` and `to` are groups, of which one member each stays.
+fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
+    let text = |text: String| Written::string(scenario.origin(), text);
+    let list = |tables: Vec<Table>| {
+        let node = |table| Written::new(scenario.origin(), Value::Table(table));
+        Written::new(scenario.origin(), Value::Array(tables.into_iter().map(node).collect()))
+    };
+    let entries = scenario.table().entries.iter();
+    let kept =
+        entries.filter(|entry| matches!(&*entry.key, "name" | "warmup" | "access_point" | "wired"));
+    let mut table = Table { entries: kept.cloned().collect() };
+    table.insert("duration", text(solo_duration(scenario).to_string()));
+
+    let (mut stations, mut ends) = (Vec::new(), Vec::new());
+    for (node, name) in [(from, "solo"), (to, "peer")] {
+        match node {
+            Node::Server => ends.push("server".to_owned()),
+            // Two members of one group.
+            Node::Station(_) if from == to => ends.push(format!("solo{}", ends.len() + 1)),
+            Node::Station(group) => {
+                stations.push(member(scenario, group, text(name.to_owned())));
+                ends.push(name.to_owned());
+            }
+        }
+    }
+    if let (Node::Station(group), true) = (from, from == to) {
+        let mut both = member(scenario, group, text("solo".to_owned()));
+        both.insert("count", Written::new(scenario.origin(), Value::Integer(2)));
+        stations.push(both);
+    }
+    table.insert("stations", list(stations));
+
+    let mut endless = Table::default();
+    for (key, value) in ["from", "to"].into_iter().zip(ends) {
+        endless.insert(key, text(value));
+    }
+    endless.insert("kind", text(flow.kind.name().to_owned()));
+    if let Some(algorithm) = &flow.algorithm {
+        endless.insert("algorithm", text(algorithm.to_string()));
+    }
+    table.insert("flows", list(vec![endless]));
+
+    let mut condition = Table::default();
+    condition.insert("name", text("solo".to_owned()));
+    table.insert("conditions", list(vec![condition]));
+    scenario.derive(table).expect("made of parts that were read before")
+}
+
+/// The keys of one member of `group`, under another name.
+fn member(scenario: &Scenario, group: usize, name: Written) -> Table {
+    let stations = scenario.table().get("stations").map(|entry| &entry.node);
+    let group = stations.and_then(Written::as_array).and_then(|nodes| nodes[group].as_table());
+    let mut member = group.expect("every group comes from a table").clone();
+    member.insert("name", name);
+    member.remove("count");
+    member.remove("max");
+    member
+}
+
+fn solo_duration(scenario: &Scenario) -> Duration {
+    let longest = if scenario.warmup < LONGEST { LONGEST } else { scenario.warmup + LONGEST };
+    scenario.duration.min(longest)
 }

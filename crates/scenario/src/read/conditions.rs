@@ -1,0 +1,198 @@
+//! `[[conditions]]` and `[[events]]`.
+
+use std::collections::BTreeSet;
+
+use wakeai_units::{Duration, Segments};
+
+use super::access_point::Read;
+use super::fields::{Field, Fields};
+use super::flows::selector;
+use super::names::{self, Names, overlap};
+use super::radio::phy_rate;
+use super::{LONGEST_RUN, Span, delay, list};
+use crate::condition::{BoundsRule, Condition, Law};
+use crate::experiment::EventSpec;
+use crate::set;
+use crate::tree::inline;
+
+/// Conditions in a file: each is read by itself with its `set` applied.
+const MOST_CONDITIONS: usize = 100;
+/// Keys in one `set`.
+const MOST_SET: usize = 200;
+/// Rules in `bounds`, names in `agents`.
+const MOST_RULES: usize = 1_000;
+const MOST_EVENTS: usize = 100_000;
+/// The largest window that bounds can name, segments.
+const LARGEST_WINDOW: u32 = 1_000_000;
+
+const STATIONS: &str = "the name of a group or of one station";
+
+pub(super) fn events(
+    fields: &mut Fields<'_>,
+    names: &Names<'_>,
+    access_point: Option<&Read>,
+    span: &Span,
+) -> Vec<EventSpec> {
+    let wifi = access_point.is_none_or(|read| read.access_point.wifi().is_some());
+    let tables = list(fields, "events", MOST_EVENTS);
+    tables.into_iter().filter_map(|table| event(table, names, wifi, span)).collect()
+}
+
+fn event(mut fields: Fields<'_>, names: &Names<'_>, wifi: bool, span: &Span) -> Option<EventSpec> {
+    let at = fields.require("at", "a duration such as \"60s\"").and_then(|field| {
+        let at = field.duration(Duration::ZERO..=LONGEST_RUN)?;
+        if at >= span.duration {
+            field.refuse(format!("less than `duration`, {}", span.duration));
+        }
+        Some(at)
+    });
+    let stations = fields.require("station", STATIONS);
+    let stations = stations.and_then(|field| selector(&field, names, STATIONS));
+    let wired_delay = fields.get("wired_delay").map(|field| delay(&field));
+    let rate = fields.get("rate").map(|field| on_wifi(field, wifi).and_then(|f| phy_rate(&f)));
+    let losses = fields.get("frame_error_rate");
+    let losses = losses.map(|field| on_wifi(field, wifi).and_then(|f| f.parts_per_million()));
+    if wired_delay.is_none() && rate.is_none() && losses.is_none() {
+        let allowed = "at least one of wired_delay, rate, frame_error_rate";
+        fields.problems.add(fields.origin, &fields.path, "nothing that changes", allowed);
+    }
+    fields.finish();
+    Some(EventSpec {
+        at: at?,
+        stations: stations?,
+        wired_delay: wired_delay.flatten(),
+        rate: rate.flatten(),
+        frame_error_ppm: losses.flatten(),
+    })
+}
+
+fn on_wifi(field: Field<'_>, wifi: bool) -> Option<Field<'_>> {
+    if wifi {
+        return Some(field);
+    }
+    field.refuse("nothing on a cellular link: its rates are the access point's");
+    None
+}
+
+pub(super) fn read(fields: &mut Fields<'_>, names: &Names<'_>) -> Vec<Condition> {
+    let tables = list(fields, "conditions", MOST_CONDITIONS);
+    let mut seen = BTreeSet::new();
+    let conditions: Vec<Condition> =
+        tables.into_iter().filter_map(|table| condition(table, names, &mut seen)).collect();
+    if conditions.is_empty() {
+        return vec![Condition::plain("default")];
+    }
+    conditions
+}
+
+fn condition(
+    mut fields: Fields<'_>,
+    names: &Names<'_>,
+    seen: &mut BTreeSet<String>,
+) -> Option<Condition> {
+    const NAME: &str = "1 to 32 of A-Z, a-z, 0-9, - and _, unlike the other conditions";
+    let name = fields.require("name", NAME).and_then(|field| {
+        let name = field.text(NAME)?;
+        if !names::is_name(name) || !seen.insert(name.to_owned()) {
+            field.refuse(NAME);
+            return None;
+        }
+        Some(name.to_owned())
+    });
+    let law = fields.get("law");
+    let law_key = law.is_some();
+    let law = law.and_then(|field| field.choice(&Law::ALL.map(|law| (law.name(), law))));
+    let agents = fields.get("agents").map(|field| {
+        if !law_key {
+            field.refuse("nothing without `law`: agents run where a condition has one");
+        }
+        let each = field.one_or_more(MOST_RULES).into_iter();
+        each.filter_map(|field| selector(&field, names, STATIONS)).collect()
+    });
+    let bounds = bounds(&mut fields, names, law, law_key);
+    let set = set_keys(&mut fields);
+    fields.finish();
+    Some(Condition { name: name?, law, agents: agents.unwrap_or_default(), bounds, set })
+}
+
+fn bounds(
+    fields: &mut Fields<'_>,
+    names: &Names<'_>,
+    law: Option<Law>,
+    law_key: bool,
+) -> Vec<BoundsRule> {
+    let Some(field) = fields.get("bounds") else {
+        if law == Some(Law::Fixed) {
+            let path = format!("{}.bounds", fields.path);
+            let allowed = "what the law \"fixed\" holds, such as \
+                           [{ stations = \"tablet\", floor = 1, ceiling = 50 }]";
+            fields.problems.add(fields.origin, path, "nothing: it is required", allowed);
+        }
+        return Vec::new();
+    };
+    if law != Some(Law::Fixed) && (law.is_some() || !law_key) {
+        field.refuse("nothing: bounds by hand belong to the law \"fixed\"");
+    }
+    let tables = field.tables(MOST_RULES);
+    if tables.is_empty() && law == Some(Law::Fixed) {
+        field.refuse_as("no rule that can be read", "at least one { stations, floor, ceiling }");
+    }
+    let mut rules: Vec<BoundsRule> = Vec::new();
+    for table in tables {
+        rule(table, names, &mut rules);
+    }
+    rules
+}
+
+/// Reads one rule and adds it for each of its stations.
+fn rule(mut fields: Fields<'_>, names: &Names<'_>, rules: &mut Vec<BoundsRule>) {
+    let stations = fields.require("stations", STATIONS);
+    let floor = fields.get("floor").and_then(|field| field.integer(0..=LARGEST_WINDOW));
+    let ceiling = fields.get("ceiling").and_then(|field| {
+        let ceiling = field.integer(1..=LARGEST_WINDOW)?;
+        if floor.is_some_and(|floor| floor > ceiling) {
+            field.refuse("at least `floor`");
+        }
+        Some(ceiling)
+    });
+    for field in stations.iter().flat_map(|field| field.one_or_more(MOST_RULES)) {
+        let Some(stations) = selector(&field, names, STATIONS) else { continue };
+        if rules.iter().any(|rule| overlap(rule.stations, stations)) {
+            field.refuse_as(
+                format!("{}, which an earlier rule bounds already", field.node.found()),
+                "each station in at most one rule",
+            );
+        }
+        if rules.len() < MOST_RULES {
+            rules.push(BoundsRule {
+                stations,
+                floor: Segments::new(floor.unwrap_or(0)),
+                ceiling: ceiling.map_or(Segments::MAX, Segments::new),
+            });
+        }
+    }
+    fields.finish();
+}
+
+/// The keys of `set`, as text: they are applied to the tree, not here.
+fn set_keys(fields: &mut Fields<'_>) -> Vec<(String, String)> {
+    let Some(field) = fields.get("set") else { return Vec::new() };
+    let Some(table) = field.node.as_table() else {
+        field.refuse("a table of keys and values, such as { \"flows.1.size\" = \"10MB\" }");
+        return Vec::new();
+    };
+    let flat = set::flatten(table);
+    if flat.len() > MOST_SET {
+        let allowed = format!("at most {MOST_SET} keys");
+        field.refuse_as(format!("{} keys", flat.len()), allowed);
+        return Vec::new();
+    }
+    for (path, node) in &flat {
+        let first = path.split('.').next().unwrap_or_default();
+        if matches!(first, "name" | "conditions") {
+            let allowed = "a key of the experiment: not its name, and no other condition";
+            fields.problems.add(node.origin, format!("{}.set", field.path), first, allowed);
+        }
+    }
+    flat.into_iter().map(|(path, node)| (path, inline(&node))).collect()
+}

@@ -1,0 +1,240 @@
+//! Reading the keys of one table: each by its type and range, and none that is not known.
+
+use std::ops::RangeInclusive;
+
+use wakeai_units::{Bytes, Duration, Rate};
+
+use super::problems::Problems;
+use crate::tree::{Node, Origin, Table, Value, excerpt};
+
+/// The keys of one table.
+///
+/// Order of calls: [`Fields::get`] for every key that the table may have, then [`Fields::finish`],
+/// which reports the others.
+pub(crate) struct Fields<'a> {
+    table: &'a Table,
+    pub(crate) origin: Origin,
+    pub(crate) path: String,
+    known: Vec<&'static str>,
+    pub(crate) problems: &'a Problems,
+}
+
+/// One key that was found.
+pub(crate) struct Field<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) path: String,
+    pub(crate) problems: &'a Problems,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(
+        table: &'a Table,
+        origin: Origin,
+        path: &str,
+        problems: &'a Problems,
+    ) -> Self {
+        Self { table, origin, path: path.to_owned(), known: Vec::new(), problems }
+    }
+
+    fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// The value of `key`, where there is one.
+    pub(crate) fn get(&mut self, key: &'static str) -> Option<Field<'a>> {
+        self.known.push(key);
+        let node = &self.table.get(key)?.node;
+        Some(Field { node, path: self.path_of(key), problems: self.problems })
+    }
+
+    /// The value of `key`; without one, a problem that says what is `allowed`.
+    pub(crate) fn require(&mut self, key: &'static str, allowed: &str) -> Option<Field<'a>> {
+        let field = self.get(key);
+        if field.is_none() {
+            self.problems.add(self.origin, self.path_of(key), "nothing: it is required", allowed);
+        }
+        field
+    }
+
+    /// Reports the keys that were not asked for.
+    pub(crate) fn finish(self) {
+        for entry in &self.table.entries {
+            if !self.known.contains(&entry.key.as_str()) {
+                let allowed = match nearest(&entry.key, &self.known) {
+                    Some(near) => format!("{near}? The keys here are {}", self.known.join(", ")),
+                    None => self.known.join(", "),
+                };
+                let key = self.path_of(&excerpt(&entry.key));
+                self.problems.add(entry.origin, key, "an unknown key", allowed);
+            }
+        }
+    }
+}
+
+impl<'a> Field<'a> {
+    /// Reports that the value is not what is `allowed`.
+    pub(crate) fn refuse(&self, allowed: impl Into<String>) {
+        self.problems.add(self.node.origin, &self.path, self.node.found(), allowed);
+    }
+
+    /// As [`Field::refuse`], with words of one's own for what was found.
+    pub(crate) fn refuse_as(&self, found: impl Into<String>, allowed: impl Into<String>) {
+        self.problems.add(self.node.origin, &self.path, found, allowed);
+    }
+
+    pub(crate) fn text(&self, allowed: &str) -> Option<&'a str> {
+        let text = self.node.as_str();
+        if text.is_none() {
+            self.refuse(allowed);
+        }
+        text
+    }
+
+    pub(crate) fn duration(&self, range: RangeInclusive<Duration>) -> Option<Duration> {
+        let value = self.node.as_str().and_then(|text| text.parse().ok());
+        self.within(value, &range, "a duration", "in ns, us, ms, s, min or h")
+    }
+
+    pub(crate) fn rate(&self, range: RangeInclusive<Rate>) -> Option<Rate> {
+        let value = self.node.as_str().and_then(|text| text.parse().ok());
+        self.within(value, &range, "a rate", "in bit/s, kbit/s, Mbit/s or Gbit/s")
+    }
+
+    pub(crate) fn size(&self, range: RangeInclusive<Bytes>) -> Option<Bytes> {
+        let value = match &self.node.value {
+            Value::Integer(bytes) => u64::try_from(*bytes).ok().map(Bytes::new),
+            Value::String(text) => text.parse().ok(),
+            _ => None,
+        };
+        self.within(value, &range, "a size", "in B, kB, MB, GB or TB")
+    }
+
+    pub(crate) fn integer(&self, range: RangeInclusive<u32>) -> Option<u32> {
+        let value = match &self.node.value {
+            Value::Integer(number) => u32::try_from(*number).ok(),
+            _ => None,
+        };
+        self.within(value, &range, "an integer", "without quotes")
+    }
+
+    fn within<T: PartialOrd + std::fmt::Display>(
+        &self,
+        value: Option<T>,
+        range: &RangeInclusive<T>,
+        what: &str,
+        how: &str,
+    ) -> Option<T> {
+        let value = value.filter(|value| range.contains(value));
+        if value.is_none() {
+            self.refuse(format!("{what} from {} to {}, {how}", range.start(), range.end()));
+        }
+        value
+    }
+
+    /// A share from 0 to 1, in millionths.
+    pub(crate) fn parts_per_million(&self) -> Option<u32> {
+        let share = match &self.node.value {
+            Value::Integer(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            _ => None,
+        };
+        let share = share.filter(|share| (0.0..=1.0).contains(share));
+        if share.is_none() {
+            self.refuse("a number from 0.0 to 1.0");
+        }
+        share.map(|share| (share * 1e6).round() as u32)
+    }
+
+    pub(crate) fn boolean(&self) -> Option<bool> {
+        let Value::Boolean(flag) = self.node.value else {
+            self.refuse("true or false");
+            return None;
+        };
+        Some(flag)
+    }
+
+    /// One of a few words.
+    pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
+        let text = self.node.as_str();
+        let found = choices.iter().find(|(name, _)| Some(*name) == text);
+        if found.is_none() {
+            let names: Vec<String> =
+                choices.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+            self.refuse(names.join(", "));
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    pub(crate) fn table(&self) -> Option<Fields<'a>> {
+        let Value::Table(table) = &self.node.value else {
+            self.refuse(format!("a table, [{}]", self.path));
+            return None;
+        };
+        Some(Fields::new(table, self.node.origin, &self.path, self.problems))
+    }
+
+    /// A list of tables: each with its own path, by name where it has one and else by number.
+    pub(crate) fn tables(&self, most: usize) -> Vec<Fields<'a>> {
+        let allowed = format!("a list of tables, [[{}]], of at most {most}", self.path);
+        let Some(nodes) = self.node.as_array() else {
+            self.refuse(allowed);
+            return Vec::new();
+        };
+        if nodes.len() > most {
+            self.refuse_as(format!("{} of them", nodes.len()), allowed);
+            return Vec::new();
+        }
+        let tables = nodes.iter().enumerate().filter_map(|(index, node)| {
+            let Value::Table(table) = &node.value else {
+                self.problems.add(node.origin, &self.path, node.found(), allowed.as_str());
+                return None;
+            };
+            let name = table.get("name").and_then(|entry| entry.node.as_str());
+            let path = match name.filter(|name| super::names::is_name(name)) {
+                Some(name) => format!("{}.{name}", self.path),
+                None => format!("{}.{}", self.path, index + 1),
+            };
+            Some(Fields::new(table, node.origin, &path, self.problems))
+        });
+        tables.collect()
+    }
+
+    /// One text, or a list of them: each as a field of its own.
+    pub(crate) fn one_or_more(&self, most: usize) -> Vec<Field<'a>> {
+        let nodes = match &self.node.value {
+            Value::Array(nodes) => nodes.as_slice(),
+            _ => std::slice::from_ref(self.node),
+        };
+        if nodes.is_empty() || nodes.len() > most {
+            self.refuse_as(format!("a list of {}", nodes.len()), format!("1 to {most} names"));
+            return Vec::new();
+        }
+        let field = |node| Field { node, path: self.path.clone(), problems: self.problems };
+        nodes.iter().map(field).collect()
+    }
+}
+
+/// The known key that `key` was probably meant to be.
+fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
+    if key.len() > 32 {
+        return None;
+    }
+    let near = known.iter().map(|name| (distance(key, name), *name)).min()?;
+    (near.0 <= near.1.len().max(3) / 3).then_some(near.1)
+}
+
+/// Characters to insert, delete or replace (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, a) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

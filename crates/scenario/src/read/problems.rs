@@ -1,0 +1,65 @@
+//! What is found wrong while a tree is read.
+
+use std::cell::RefCell;
+
+use crate::tree::Origin;
+
+/// Problems that are kept; more are only counted.
+const KEPT: usize = 1_000;
+
+/// One thing that is wrong, before its place is turned into line and column.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    pub(crate) origin: Origin,
+    pub(crate) key: String,
+    pub(crate) found: String,
+    pub(crate) allowed: String,
+    /// The condition whose `set` brought it about.
+    pub(crate) condition: Option<String>,
+}
+
+/// Collects problems, so that one reading finds all of them.
+#[derive(Default)]
+pub(crate) struct Problems {
+    findings: RefCell<Vec<Finding>>,
+    /// The condition that is being read with its `set` applied.
+    condition: Option<String>,
+}
+
+impl Problems {
+    /// None yet, for a condition that is read with its `set` applied.
+    pub(crate) fn of_condition(name: &str) -> Self {
+        Self { condition: Some(name.to_owned()), ..Self::default() }
+    }
+
+    pub(crate) fn add(
+        &self,
+        origin: Origin,
+        key: impl Into<String>,
+        found: impl Into<String>,
+        allowed: impl Into<String>,
+    ) {
+        let mut findings = self.findings.borrow_mut();
+        if findings.len() < KEPT {
+            findings.push(Finding {
+                origin,
+                key: key.into(),
+                found: found.into(),
+                allowed: allowed.into(),
+                condition: self.condition.clone(),
+            });
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.findings.borrow().is_empty()
+    }
+
+    /// Everything found, in the order of the file.
+    pub(crate) fn into_findings(self) -> Vec<Finding> {
+        let mut findings = self.findings.into_inner();
+        findings.sort();
+        findings.dedup();
+        findings
+    }
+}

@@ -1,0 +1,238 @@
+//! The file as a tree in which everything knows where it was written.
+//!
+//! Conditions, `--set` and solo runs are made by changing this tree and reading it anew, so that
+//! every key can be set, and a value from any of them meets the same checks at its own place.
+
+use std::fmt::Write as _;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Where something was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// Byte offset in the file.
+    File(usize),
+    /// Number of an override, from 0.
+    Override(usize),
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) origin: Origin,
+    pub(crate) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    String(String),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+    /// A date, or an integer past 64 bits: nothing that a scenario has. As written.
+    Other(String),
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+/// Keys and values in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) origin: Origin,
+    pub(crate) node: Node,
+}
+
+impl Table {
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// Replaces or adds `key`.
+    pub(crate) fn insert(&mut self, key: &str, node: Node) {
+        let origin = node.origin;
+        match self.entries.iter_mut().find(|entry| entry.key == key) {
+            Some(entry) => (entry.origin, entry.node) = (origin, node),
+            None => self.entries.push(Entry { key: key.to_owned(), origin, node }),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Entry> {
+        let at = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(self.entries.remove(at))
+    }
+}
+
+impl Node {
+    pub(crate) fn new(origin: Origin, value: Value) -> Self {
+        Self { origin, value }
+    }
+
+    pub(crate) fn string(origin: Origin, text: impl Into<String>) -> Self {
+        Self::new(origin, Value::String(text.into()))
+    }
+
+    pub(crate) fn as_table(&self) -> Option<&Table> {
+        match &self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_table_mut(&mut self) -> Option<&mut Table> {
+        match &mut self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_array(&self) -> Option<&[Node]> {
+        match &self.value {
+            Value::Array(nodes) => Some(nodes),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value in a few words, for an error.
+    pub(crate) fn found(&self) -> String {
+        match &self.value {
+            Value::String(text) => format!("\"{}\"", excerpt(text)),
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => format!("{number:?}"),
+            Value::Boolean(flag) => flag.to_string(),
+            Value::Other(text) => excerpt(text),
+            Value::Array(_) => "an array".to_owned(),
+            Value::Table(_) => "a table".to_owned(),
+        }
+    }
+}
+
+/// The beginning of `text`, without control characters.
+pub(crate) fn excerpt(text: &str) -> String {
+    const MOST: usize = 40;
+    let mut short: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MOST).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// The tree of a parsed document.
+pub(crate) fn of_document(document: &DeTable<'_>) -> Node {
+    Node::new(Origin::File(0), Value::Table(table(document, None)))
+}
+
+/// The tree of one parsed value, all of which comes from override number `index`.
+pub(crate) fn of_override(value: &Spanned<DeValue<'_>>, index: usize) -> Node {
+    node(value, Some(Origin::Override(index)))
+}
+
+fn node(value: &Spanned<DeValue<'_>>, origin: Option<Origin>) -> Node {
+    let place = origin.unwrap_or(Origin::File(value.span().start));
+    let value = match value.get_ref() {
+        DeValue::String(text) => Value::String(text.as_ref().to_owned()),
+        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+            .map_or_else(|_| Value::Other(integer.to_string()), Value::Integer),
+        DeValue::Float(float) => float
+            .as_str()
+            .parse()
+            .map_or_else(|_| Value::Other(float.as_str().to_owned()), Value::Float),
+        DeValue::Boolean(flag) => Value::Boolean(*flag),
+        DeValue::Datetime(date) => Value::Other(date.to_string()),
+        DeValue::Array(nodes) => Value::Array(nodes.iter().map(|n| node(n, origin)).collect()),
+        DeValue::Table(entries) => Value::Table(table(entries, origin)),
+    };
+    Node::new(place, value)
+}
+
+fn table(parsed: &DeTable<'_>, origin: Option<Origin>) -> Table {
+    let mut entries: Vec<Entry> = parsed
+        .iter()
+        .map(|(key, value)| Entry {
+            key: key.get_ref().as_ref().to_owned(),
+            origin: origin.unwrap_or(Origin::File(key.span().start)),
+            node: node(value, origin),
+        })
+        .collect();
+    entries.sort_by_key(|entry| entry.origin);
+    Table { entries }
+}
+
+/// `root` as TOML: plain keys first, then tables, then arrays of tables.
+pub(crate) fn to_toml(root: &Table) -> String {
+    let mut text = String::new();
+    for entry in &root.entries {
+        if section(entry).is_empty() {
+            line(&mut text, entry);
+        }
+    }
+    for entry in &root.entries {
+        for (header, table) in section(entry) {
+            let _ = writeln!(text, "\n{header}"); // to a String: never fails
+            for entry in &table.entries {
+                line(&mut text, entry);
+            }
+        }
+    }
+    text
+}
+
+/// The tables that are written under headers of their own, with the headers.
+fn section(entry: &Entry) -> Vec<(String, &Table)> {
+    let key = inline_key(&entry.key);
+    match &entry.node.value {
+        Value::Table(table) => vec![(format!("[{key}]"), table)],
+        Value::Array(nodes) if nodes.iter().all(|node| node.as_table().is_some()) => nodes
+            .iter()
+            .filter_map(Node::as_table)
+            .map(|table| (format!("[[{key}]]"), table))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn line(text: &mut String, entry: &Entry) {
+    let _ = writeln!(text, "{} = {}", inline_key(&entry.key), inline(&entry.node));
+}
+
+fn inline_key(key: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !key.is_empty() && key.chars().all(bare) { key.to_owned() } else { quoted(key) }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// A value as it is written on one line.
+pub(crate) fn inline(node: &Node) -> String {
+    match &node.value {
+        Value::String(text) => quoted(text),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => toml::Value::Float(*number).to_string(),
+        Value::Boolean(flag) => flag.to_string(),
+        Value::Other(text) => text.clone(),
+        Value::Array(nodes) => {
+            format!("[{}]", nodes.iter().map(inline).collect::<Vec<_>>().join(", "))
+        }
+        Value::Table(table) => {
+            let entries = table.entries.iter();
+            let entries = entries
+                .map(|entry| format!("{} = {}", inline_key(&entry.key), inline(&entry.node)));
+            format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
