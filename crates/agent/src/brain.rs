@@ -7,7 +7,7 @@ use wakeai_control::{
     AirtimeKnobs, Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, PresenceCounters,
     StationId, StationView,
 };
-use wakeai_units::Instant;
+use wakeai_units::{Instant, Segments};
 
 use crate::clock;
 use crate::config::{Bssid, Config, LawChoice};
@@ -132,10 +132,6 @@ impl Brain {
         self.history.make_contiguous()
     }
 
-    pub(crate) fn law_name(&self) -> &'static str {
-        self.law.build().name()
-    }
-
     pub(crate) fn write_metrics(&self, metrics: &mut BTreeMap<String, u64>) {
         let none = PresenceCounters::default();
         metrics.extend(self.past.clone());
@@ -145,6 +141,7 @@ impl Brain {
 
 fn law(choice: &LawChoice) -> LawConfig {
     match choice {
+        LawChoice::None => LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX },
         LawChoice::Fixed { floor, ceiling } => {
             LawConfig::Fixed { floor: *floor, ceiling: *ceiling }
         }

@@ -13,7 +13,7 @@ use crate::actuator::Actuator;
 use crate::api::{Limits, Server};
 use crate::brain::Brain;
 use crate::clock;
-use crate::config::{Automatic, Config, Group};
+use crate::config::{Automatic, Config, Group, LawChoice};
 use crate::error::AgentError;
 use crate::identity;
 use crate::interface::Interface;
@@ -116,10 +116,9 @@ fn take_hold(
     netns: NetnsId,
     lease: &Lease,
 ) -> Result<(Station, Server, Option<SysctlGuard>), AgentError> {
-    lease.record(Change::KernelParts)?;
-    let control = Control::open()?;
+    let rules = config.law != LawChoice::None;
+    let actuator = if rules { Some(open_actuator(lease)?) } else { None };
     let snapshotter = Snapshotter::open()?;
-    let cookie = netns_cookie().map_err(AgentError::system("read the namespace's cookie"))?;
 
     let (report, reports) = watch::channel(Report::default());
     let path = socket_path(&config, netns);
@@ -130,12 +129,12 @@ fn take_hold(
         "bind UDP port {} on {}",
         config.port, config.interface
     )))?;
-    let guard = set_default(lease)?;
+    let guard = if rules { set_default(lease)? } else { None };
     let now = clock::now();
     let station = Station {
         netns: netns.0,
         brain,
-        actuator: Actuator::new(control, cookie),
+        actuator,
         snapshotter,
         wifi: wifi.map(|wifi| watch_wifi(wifi, config.interface.clone())),
         refusals: server.refusals(),
@@ -151,6 +150,13 @@ fn take_hold(
         config,
     };
     Ok((station, server, guard))
+}
+
+fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
+    lease.record(Change::KernelParts)?;
+    let control = Control::open()?;
+    let cookie = netns_cookie().map_err(AgentError::system("read the namespace's cookie"))?;
+    Ok(Actuator::new(control, cookie))
 }
 
 /// New connections of the namespace use the bounded algorithm, where they would use CUBIC.
@@ -174,8 +180,9 @@ fn set_default(lease: &Lease) -> Result<Option<SysctlGuard>, AgentError> {
 
 /// Puts back what the running agent changed, with the privileges that it has kept.
 fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
+    let Some(actuator) = &mut station.actuator else { return };
     if let Some(interface) = station.interface
-        && let Err(error) = station.actuator.clear(interface.index)
+        && let Err(error) = actuator.clear(interface.index)
     {
         tracing::warn!(%error, "bounds not cleared; they expire by themselves");
     }

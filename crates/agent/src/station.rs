@@ -35,7 +35,8 @@ pub(crate) struct Station {
     pub(crate) config: Config,
     pub(crate) netns: u64,
     pub(crate) brain: Brain,
-    pub(crate) actuator: Actuator,
+    /// `None` where no law rules: then nothing is changed.
+    pub(crate) actuator: Option<Actuator>,
     pub(crate) snapshotter: Snapshotter,
     /// What nl80211 tells; `None` where the configuration states it all.
     pub(crate) wifi: Option<watch::Receiver<Result<Option<Association>, String>>>,
@@ -94,8 +95,9 @@ impl Station {
             notify::tell(&[sd_notify::NotifyState::Watchdog]);
         }
         let fresh = now.saturating_since(self.last_good) < BLIND_AFTER;
-        if let Some(index) = self.index().filter(|_| fresh && self.brain.bssid().is_some()) {
-            let result = self.actuator.heartbeat(index);
+        let index = self.index().filter(|_| fresh && self.brain.bssid().is_some());
+        if let (Some(index), Some(actuator)) = (index, &self.actuator) {
+            let result = actuator.heartbeat(index);
             self.faults.check(Fault::Bound, result);
         }
     }
@@ -109,10 +111,10 @@ impl Station {
             StationView { link_rate, connections: snapshots.iter().flatten().map(view).collect() };
         let bounds = self.brain.tick(now, &own);
         if let (Some(index), Some(snapshots)) = (self.index(), &snapshots) {
-            let boundable = boundable(snapshots);
-            let result = match self.brain.bssid() {
-                Some(_) => self.actuator.apply(index, bounds, &boundable),
-                None => self.actuator.clear(index),
+            let result = match (&mut self.actuator, self.brain.bssid()) {
+                (Some(actuator), Some(_)) => actuator.apply(index, bounds, &boundable(snapshots)),
+                (Some(actuator), None) => actuator.clear(index),
+                (None, _) => Ok(()),
             };
             if self.faults.check(Fault::Bound, result).is_some() {
                 self.last_good = now;
@@ -127,8 +129,9 @@ impl Station {
         let found = Interface::find(&self.config.interface);
         let found = self.faults.check(Fault::Interface, found);
         let before = self.interface;
-        if let Some(gone) = before.filter(|b| found.map(|f| f.index) != Some(b.index)) {
-            let result = self.actuator.clear(gone.index);
+        let gone = before.filter(|before| found.map(|found| found.index) != Some(before.index));
+        if let (Some(gone), Some(actuator)) = (gone, &mut self.actuator) {
+            let result = actuator.clear(gone.index);
             self.faults.check(Fault::Bound, result);
         }
         if let Some(found) = found.filter(|found| !found.up) {
@@ -166,7 +169,8 @@ impl Station {
         let index = self.index()?;
         let read = self.snapshotter.snapshot(Some(index));
         let snapshots = self.faults.check(Fault::Snapshot, read)?;
-        if snapshots.iter().any(|snapshot| snapshot.algorithm == "cubic") {
+        let newcomers = snapshots.iter().any(|snapshot| snapshot.algorithm == "cubic");
+        if newcomers && self.actuator.is_some() {
             let report = move_connections(&["cubic"], Control::ALGORITHM, Some(index));
             if let Some(report) = self.faults.check(Fault::Move, report) {
                 self.moved += u64::from(report.moved);
@@ -225,7 +229,7 @@ impl Station {
             station: self.brain.station().to_string(),
             bssid: self.brain.bssid().map(|bssid| bssid.to_string()),
             link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
-            law: self.brain.law_name().to_owned(),
+            law: self.config.law.name().to_owned(),
             default_algorithm: wakeai_host::read_sysctl(crate::run::DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,
             peers: seen.peers.len(),
@@ -237,7 +241,7 @@ impl Station {
         };
         let why = self.brain.why().to_vec();
         let bounds = bounds.unwrap_or(wakeai_control::Bounds::NONE);
-        let law = self.brain.law_name();
+        let law = self.config.law.name();
         let report = Report {
             peers: self.brain.controller().map_or_else(Vec::new, |controller| {
                 controller.peers().map(|peer| report::peer(&peer)).collect()

@@ -9,6 +9,8 @@ use super::ConfigError;
 /// The law that the configuration asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum LawChoice {
+    /// No law: presence is sent and peers are counted, but nothing is bound or changed.
+    None,
     /// Bounds by hand.
     Fixed {
         /// Lowest window of the station, in segments; 0: none.
@@ -25,6 +27,19 @@ pub enum LawChoice {
     Airtime,
 }
 
+impl LawChoice {
+    /// Its name in configurations.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Fixed { .. } => "fixed",
+            Self::ShimadaBefore => "shimada-before",
+            Self::ShimadaAfter => "shimada-after",
+            Self::Airtime => "airtime",
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LawSection {
@@ -36,6 +51,7 @@ pub(super) struct LawSection {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Name {
+    None,
     Fixed,
     ShimadaBefore,
     ShimadaAfter,
@@ -57,6 +73,7 @@ impl LawSection {
             return Err(ConfigError::at(text, Some(value.span()), problem));
         }
         Ok(match name {
+            Name::None => LawChoice::None,
             Name::ShimadaBefore => LawChoice::ShimadaBefore,
             Name::ShimadaAfter => LawChoice::ShimadaAfter,
             Name::Airtime => LawChoice::Airtime,
