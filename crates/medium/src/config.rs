@@ -1,5 +1,6 @@
 //! What a medium is made from: plain data, with the defaults of each standard.
 
+use std::fmt;
 use std::str::FromStr;
 
 use wakeai_units::{Bytes, Duration, Rate};
@@ -208,6 +209,29 @@ pub enum GuardInterval {
     Ns1600,
     /// 3.2 us, ax only.
     Ns3200,
+}
+
+impl GuardInterval {
+    /// Its length in nanoseconds.
+    pub const fn nanos(self) -> u64 {
+        match self {
+            Self::Ns400 => 400,
+            Self::Ns800 => 800,
+            Self::Ns1600 => 1_600,
+            Self::Ns3200 => 3_200,
+        }
+    }
+}
+
+impl fmt::Display for Width {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mhz20 => "20MHz",
+            Self::Mhz40 => "40MHz",
+            Self::Mhz80 => "80MHz",
+            Self::Mhz160 => "160MHz",
+        })
+    }
 }
 
 /// Reads one of a few words, for each of the enums above.

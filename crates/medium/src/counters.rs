@@ -9,7 +9,7 @@ pub struct Counters {
     pub stations: Vec<ContenderCounters>,
     /// The access point's sending (downlink and broadcasts).
     pub access_point: ContenderCounters,
-    /// The air as a whole. Its parts add up to the time until the last event.
+    /// The air as a whole. Its parts add up to the time until the end of the last exchange.
     pub airtime: Airtime,
     /// From the access point to the server.
     pub wired_up: WireCounters,
@@ -23,8 +23,9 @@ pub struct Counters {
 /// What one contender (a station's queue, or the access point's) has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContenderCounters {
-    /// Packets put into the queue.
-    pub enqueued: u64,
+    /// Packets offered to the queue: those that were dropped there, given up, delivered or
+    /// broadcast, and those that are still inside.
+    pub offered: u64,
     /// Packets that found the queue full, or lost their place in it (fq).
     pub queue_drops: u64,
     /// Unicast data frames (an A-MPDU is one) put on the air.
@@ -76,6 +77,16 @@ impl Airtime {
         self.busy() + self.idle
     }
 
+    /// Adds each part of `other`.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.data += other.data;
+        self.ack += other.ack;
+        self.protection += other.protection;
+        self.broadcast += other.broadcast;
+        self.collision += other.collision;
+        self.idle += other.idle;
+    }
+
     /// All but the idle time.
     pub fn busy(&self) -> Duration {
         self.data + self.ack + self.protection + self.broadcast + self.collision
@@ -85,8 +96,8 @@ impl Airtime {
 /// What one direction of the wired leg has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounters {
-    /// Packets put on the wire or into its queue.
-    pub enqueued: u64,
+    /// Packets offered to the wire's queue.
+    pub offered: u64,
     /// Packets that found the queue full.
     pub queue_drops: u64,
     /// Packets that arrived at the other end.

@@ -3,11 +3,22 @@
 //!
 //! Sans-IO: no clock, no socket, no global randomness. See [`Medium`] for the order of calls.
 
+mod access_point;
+mod backoff;
 mod config;
+mod contention;
 mod counters;
+mod exchange;
+mod frames;
+mod link;
 mod medium;
 mod node;
+mod phy;
+mod rates;
 mod standard;
+mod validate;
+mod wheel;
+mod wired;
 
 pub use config::{
     AccessPointConfig, ConfigError, Contention, GuardInterval, MediumConfig, Protection, QueueKind,

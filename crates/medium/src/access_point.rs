@@ -1,0 +1,213 @@
+//! What waits in the access point, and whose turn it is.
+
+use std::collections::VecDeque;
+
+use wakeai_units::Duration;
+
+use crate::config::QueueKind;
+use crate::frames::Frames;
+use crate::node::{Destination, Node};
+
+/// Airtime that one visit of the round robin grants: about one full frame at 54 Mbit/s. Longer
+/// exchanges are paid off in the visits that follow.
+const QUANTUM: Duration = Duration::from_micros(300);
+
+/// The access point's packets, by receiver; the last receiver is the broadcast address.
+///
+/// Frames of one receiver may be aggregated also where those of others lie between them: an
+/// access point keeps a queue for each receiver address and traffic class, in first-in first-out
+/// order by their oldest packet. A frame that failed is the oldest, so in a FIFO it is tried again
+/// before anything else goes, and everybody waits for it.
+#[derive(Clone, Debug)]
+pub(crate) struct AccessPoint<P> {
+    /// By receiver.
+    pub(crate) frames: Vec<Frames<P>>,
+    turns: Turns,
+    limit: usize,
+    waiting: usize,
+}
+
+/// The order of service.
+#[derive(Clone, Debug)]
+enum Turns {
+    /// Receiver and number of each frame in the order of arrival; some are gone already.
+    Fifo(VecDeque<(u32, u64)>),
+    /// Deficit round robin.
+    Fair(RoundRobin),
+}
+
+impl<P> AccessPoint<P> {
+    pub(crate) fn new(receivers: usize, kind: QueueKind, limit: usize) -> Self {
+        let turns = match kind {
+            QueueKind::Fifo => Turns::Fifo(VecDeque::new()),
+            QueueKind::Fq => Turns::Fair(RoundRobin::new(receivers)),
+        };
+        let frames = (0..receivers).map(|_| Frames::new()).collect();
+        Self { frames, turns, limit, waiting: 0 }
+    }
+
+    /// Frames that wait, over all receivers.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Adds a frame. Where all is full, `false`: one frame was dropped, this one (FIFO, or fq if
+    /// its own queue is the longest) or the last of the longest queue. The first `on_air` frames
+    /// of a receiver are on the air and keep their place.
+    pub(crate) fn push(
+        &mut self,
+        receiver: usize,
+        frame: (P, Node, Destination, u32),
+        on_air: Option<(usize, usize)>,
+    ) -> bool {
+        let fits = self.waiting < self.limit;
+        if !fits && !self.make_room(receiver, on_air) {
+            return false;
+        }
+        let (packet, from, to, mpdu) = frame;
+        let number = self.frames[receiver].push(packet, from, to, mpdu);
+        self.waiting += 1;
+        match &mut self.turns {
+            Turns::Fifo(order) => order.push_back((receiver as u32, number)),
+            Turns::Fair(robin) => robin.activate(receiver),
+        }
+        fits
+    }
+
+    /// Takes the last frame of the longest queue away, unless that is the newcomer's own.
+    fn make_room(&mut self, newcomer: usize, on_air: Option<(usize, usize)>) -> bool {
+        if matches!(self.turns, Turns::Fifo(_)) {
+            return false;
+        }
+        let by_length = |r: &usize| self.frames[*r].waiting();
+        let Some(longest) = (0..self.frames.len()).max_by_key(by_length) else { return false };
+        if self.frames[longest].waiting() <= self.frames[newcomer].waiting() {
+            return false;
+        }
+        let keep = on_air.filter(|(receiver, _)| *receiver == longest).map_or(0, |(_, span)| span);
+        let dropped = self.frames[longest].pop_untried(keep).is_some();
+        self.waiting -= usize::from(dropped);
+        dropped
+    }
+
+    /// The receiver whose frames go next.
+    pub(crate) fn next_receiver(&mut self) -> Option<usize> {
+        match &mut self.turns {
+            Turns::Fifo(order) => {
+                while let Some(&(receiver, number)) = order.front() {
+                    if number >= self.frames[receiver as usize].front_number() {
+                        return Some(receiver as usize);
+                    }
+                    order.pop_front();
+                }
+                None
+            }
+            Turns::Fair(robin) => robin.next(|receiver| self.frames[receiver].waiting() > 0),
+        }
+    }
+
+    /// `frames` frames of the receiver were acknowledged, sent without ACK, or given up.
+    pub(crate) fn left(&mut self, frames: usize) {
+        self.waiting -= frames;
+    }
+
+    /// The receiver has had so much air.
+    pub(crate) fn charge(&mut self, receiver: usize, airtime: Duration) {
+        if let Turns::Fair(robin) = &mut self.turns {
+            robin.charge(receiver, airtime);
+        }
+    }
+}
+
+/// Deficit round robin (Shreedhar and Varghese, 1995) in nanoseconds of air instead of bytes.
+#[derive(Clone, Debug)]
+struct RoundRobin {
+    active: VecDeque<u32>,
+    is_active: Vec<bool>,
+    /// Air granted less air used, in nanoseconds.
+    deficit_ns: Vec<i64>,
+}
+
+impl RoundRobin {
+    fn new(receivers: usize) -> Self {
+        Self {
+            active: VecDeque::with_capacity(receivers),
+            is_active: vec![false; receivers],
+            deficit_ns: vec![0; receivers],
+        }
+    }
+
+    fn activate(&mut self, receiver: usize) {
+        if !std::mem::replace(&mut self.is_active[receiver], true) {
+            self.active.push_back(receiver as u32);
+        }
+    }
+
+    /// The first in the round that has frames and a positive deficit; who has none to send leaves
+    /// the round, who has used up its air goes to the end with a new quantum.
+    fn next(&mut self, has_frames: impl Fn(usize) -> bool) -> Option<usize> {
+        loop {
+            let receiver = *self.active.front()? as usize;
+            if !has_frames(receiver) {
+                self.active.pop_front();
+                self.is_active[receiver] = false;
+            } else if self.deficit_ns[receiver] <= 0 {
+                self.deficit_ns[receiver] += QUANTUM.as_nanos().cast_signed();
+                self.active.rotate_left(1);
+            } else {
+                return Some(receiver);
+            }
+        }
+    }
+
+    fn charge(&mut self, receiver: usize, airtime: Duration) {
+        self.deficit_ns[receiver] -= airtime.as_nanos().cast_signed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::StationId;
+
+    fn push(point: &mut AccessPoint<u32>, receiver: usize, packet: u32) -> bool {
+        let to = Destination::Unicast(Node::Station(StationId(receiver as u32)));
+        point.push(receiver, (packet, Node::Server, to, 100), None)
+    }
+
+    #[test]
+    fn a_full_fifo_drops_the_newcomer() {
+        let mut point = AccessPoint::new(3, QueueKind::Fifo, 2);
+        assert_eq!([push(&mut point, 0, 1), push(&mut point, 1, 2)], [true, true]);
+        assert!(!push(&mut point, 2, 3));
+        assert_eq!((point.waiting(), point.next_receiver()), (2, Some(0)));
+    }
+
+    #[test]
+    fn a_full_fair_queue_drops_from_the_longest() {
+        let mut point = AccessPoint::new(3, QueueKind::Fq, 3);
+        for packet in 0..3 {
+            push(&mut point, 0, packet);
+        }
+        assert!(!push(&mut point, 1, 9));
+        assert_eq!((point.frames[0].waiting(), point.frames[1].waiting()), (2, 1));
+        assert!(!push(&mut point, 0, 3));
+        assert_eq!(point.waiting(), 3);
+    }
+
+    #[test]
+    fn round_robin_grants_air_not_turns() {
+        let mut robin = RoundRobin::new(2);
+        robin.activate(0);
+        robin.activate(1);
+        let mut used = [Duration::ZERO; 2];
+        for _ in 0..10_000 {
+            let receiver = robin.next(|_| true).unwrap();
+            let airtime = Duration::from_micros([250, 2_500][receiver]);
+            robin.charge(receiver, airtime);
+            used[receiver] += airtime;
+        }
+        let [fast, slow] = used.map(Duration::as_micros);
+        assert!(fast.abs_diff(slow) <= 5_000, "{fast} us against {slow} us");
+    }
+}

@@ -1,0 +1,251 @@
+//! Who sends next: interframe spaces, slots and backoffs of all contenders.
+//!
+//! The medium falls idle for all at once, so its slots are one grid: boundary `j` lies at SIFS
+//! and `j` slots after the end of the busy medium (802.11-2020 10.3.7, 10.23.2.4). A contender
+//! whose backoff has `b` slots to go sends at boundary `AIFSN + b`, if nobody did before. All
+//! contenders with the same AIFSN count the same slots, so they share one counter, and a backoff
+//! is kept as the count at which it ends: a busy period moves the counter, not the contenders. The
+//! cost of an access does not depend on how many contenders wait.
+//!
+//! Whatever does not start at the end of the busy medium is rounded up to the grid: EIFS, the ACK
+//! timeout, a packet that comes upon an idle medium. Within one slot stations cannot hear each
+//! other start (that is what a slot is, 10.3.7), so two of them in the same slot collide.
+//!
+//! Order of calls, from one access to the next: [`Contention::request`] whenever a contender gets
+//! its first frame; [`Contention::begin`] at [`Contention::next_access`]; then
+//! [`Contention::idle_from`] and, for each contender that sent, [`Contention::finish`].
+
+use rand_pcg::Pcg64Mcg;
+use wakeai_units::{Duration, Instant};
+
+use crate::backoff::{Backoff, Phase};
+use crate::config::Contention as Rules;
+use crate::wheel::Wheel;
+
+/// Slots by which a contender can begin later than its class, at most (EIFS, ACK timeout).
+const MOST_LATE: u64 = 64;
+
+/// Contenders that count the same slots.
+#[derive(Clone, Debug)]
+struct Class {
+    aifsn: u64,
+    /// EDCA: a counter also goes down at the boundary at which another one starts to send, since
+    /// it is one operation at each boundary, the first at AIFS itself (10.23.2.4). DCF: only after
+    /// a whole idle slot (10.3.4.3).
+    qos: bool,
+    /// Slots that this class has counted.
+    count: u64,
+    waiting: Wheel,
+}
+
+impl Class {
+    /// Slots counted by a contender that begins at boundary `start`, until an access at `access`.
+    fn counted(&self, start: u64, access: u64) -> u64 {
+        access.checked_sub(start).map_or(0, |slots| slots + u64::from(self.qos))
+    }
+}
+
+/// A contender whose countdown begins at a boundary of its own in this idle period.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    contender: u32,
+    start: u64,
+    remaining: u64,
+    /// It found the medium idle and its backoff over; if somebody is quicker, it has to draw one.
+    immediate: bool,
+}
+
+/// All contenders of the medium.
+#[derive(Clone, Debug)]
+pub(crate) struct Contention {
+    sifs: Duration,
+    slot: Duration,
+    classes: Vec<Class>,
+    contenders: Vec<Backoff>,
+    late: Vec<Late>,
+    /// End of the last busy period, perhaps still to come; `None` while the end is not known.
+    idle_since: Option<Instant>,
+    /// Slots that everybody waits in addition (EIFS).
+    deferral: u64,
+}
+
+impl Contention {
+    /// Contenders in the order of `rules`: how each contends, and whether by EDCA.
+    pub(crate) fn new(
+        sifs: Duration,
+        slot: Duration,
+        retry_limit: u8,
+        rules: &[(Rules, bool)],
+    ) -> Self {
+        let mut kinds: Vec<(u8, bool)> = rules.iter().map(|(r, qos)| (r.aifsn, *qos)).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let most = rules.iter().map(|(r, _)| u64::from(r.cw_max)).max().unwrap_or(0);
+        let classes = kinds.iter().map(|&(aifsn, qos)| Class {
+            aifsn: u64::from(aifsn),
+            qos,
+            count: 0,
+            waiting: Wheel::new(rules.len(), most + MOST_LATE),
+        });
+        let contenders = rules.iter().map(|&(rules, qos)| {
+            let class = kinds.partition_point(|kind| *kind < (rules.aifsn, qos));
+            Backoff::new(rules, class, retry_limit)
+        });
+        Self {
+            sifs,
+            slot,
+            classes: classes.collect(),
+            contenders: contenders.collect(),
+            late: Vec::with_capacity(rules.len()),
+            idle_since: Some(Instant::ZERO),
+            deferral: 0,
+        }
+    }
+
+    /// Whether the contender has asked for the medium, or has it.
+    pub(crate) fn is_active(&self, contender: usize) -> bool {
+        self.contenders[contender].phase != Phase::Quiet
+    }
+
+    /// The contender's backoff, to tell it how its access went.
+    pub(crate) fn backoff(&mut self, contender: usize) -> &mut Backoff {
+        &mut self.contenders[contender]
+    }
+
+    /// A quiet contender has got a frame at `now`.
+    ///
+    /// It goes on with a post-backoff that is not over. Otherwise it sends at the next boundary if
+    /// the medium has been idle for its AIFS (10.3.4.2), and draws a backoff if not.
+    pub(crate) fn request(&mut self, contender: usize, now: Instant, rng: &mut Pcg64Mcg) {
+        let backoff = &mut self.contenders[contender];
+        let class = &mut self.classes[backoff.class];
+        let first = self.deferral + class.aifsn;
+        let left = backoff.ends_at.saturating_sub(class.count);
+        // The last boundary at or before `now`, and the first one at or after it.
+        let since = self.idle_since.and_then(|idle| now.checked_since(idle + self.sifs));
+        let passed = since.map(|since| since.as_nanos() / self.slot.as_nanos());
+        if passed.is_some_and(|boundary| boundary >= first + left) {
+            let since = since.unwrap_or_default().as_nanos();
+            let start = since.div_ceil(self.slot.as_nanos());
+            let contender = contender as u32;
+            self.late.push(Late { contender, start, remaining: 0, immediate: true });
+            backoff.phase = Phase::Late;
+            return;
+        }
+        if left == 0 {
+            backoff.ends_at = class.count + backoff.draw(rng);
+        }
+        backoff.phase = Phase::Counting;
+        class.waiting.insert(contender as u32, backoff.ends_at);
+    }
+
+    /// The boundary of the next access.
+    fn next_boundary(&self) -> Option<u64> {
+        let waiting = self.classes.iter().filter_map(|class| {
+            Some(self.deferral + class.aifsn + (class.waiting.first()? - class.count))
+        });
+        let late = self.late.iter().map(|late| late.start + late.remaining);
+        waiting.chain(late).min()
+    }
+
+    /// When somebody starts to send, if nothing changes before; `None` while the medium is busy
+    /// or nobody wants it.
+    pub(crate) fn next_access(&self) -> Option<Instant> {
+        let idle = self.idle_since?;
+        Some(idle + self.sifs + self.slot * self.next_boundary()?)
+    }
+
+    /// The next access begins: everybody whose boundary it is goes to the end of `senders`, and
+    /// the others stop to count.
+    pub(crate) fn begin(&mut self, senders: &mut Vec<u32>, rng: &mut Pcg64Mcg) {
+        let Some(access) = self.next_boundary() else { return };
+        for class in &mut self.classes {
+            let start = self.deferral + class.aifsn;
+            if class.waiting.first().is_some_and(|first| start + (first - class.count) == access) {
+                class.waiting.take_first(senders);
+            }
+            class.count += class.counted(start, access);
+        }
+        for late in self.late.drain(..) {
+            if late.start + late.remaining == access {
+                senders.push(late.contender);
+                continue;
+            }
+            let backoff = &mut self.contenders[late.contender as usize];
+            let class = &mut self.classes[backoff.class];
+            let remaining = if late.immediate {
+                backoff.draw(rng)
+            } else {
+                late.remaining - class.counted(late.start, access)
+            };
+            backoff.ends_at = class.count + remaining;
+            backoff.phase = Phase::Counting;
+            class.waiting.insert(late.contender, backoff.ends_at);
+        }
+        for &sender in senders.iter() {
+            self.contenders[sender as usize].phase = Phase::Sending;
+        }
+        self.idle_since = None;
+    }
+
+    /// The busy period ends at `end`, after which everybody but the senders waits `deferral` more
+    /// slots than usual (EIFS, 10.3.2.3.7).
+    pub(crate) fn idle_from(&mut self, end: Instant, deferral: u64) {
+        self.idle_since = Some(end);
+        self.deferral = deferral;
+    }
+
+    /// A sender of the busy period that [`Self::idle_from`] ended draws its next backoff, which
+    /// begins `late` slots after the end of the busy medium and AIFS (its ACK timeout). Without
+    /// frames it is a post-backoff.
+    pub(crate) fn finish(
+        &mut self,
+        contender: usize,
+        has_frames: bool,
+        late: u64,
+        rng: &mut Pcg64Mcg,
+    ) {
+        let backoff = &mut self.contenders[contender];
+        let class = &mut self.classes[backoff.class];
+        let remaining = backoff.draw(rng);
+        backoff.ends_at = class.count + remaining + late.saturating_sub(self.deferral);
+        if !has_frames {
+            backoff.phase = Phase::Quiet;
+        } else if late == self.deferral {
+            backoff.phase = Phase::Counting;
+            class.waiting.insert(contender as u32, backoff.ends_at);
+        } else {
+            let (contender, start) = (contender as u32, late + class.aifsn);
+            self.late.push(Late { contender, start, remaining, immediate: false });
+            backoff.phase = Phase::Late;
+        }
+    }
+
+    /// One bystander waits `slots` more than usual after this busy period: it alone received its
+    /// frame with errors.
+    pub(crate) fn defer_one(&mut self, contender: usize, slots: u64) {
+        let backoff = &mut self.contenders[contender];
+        if backoff.phase != Phase::Counting || slots <= self.deferral {
+            return;
+        }
+        let class = &mut self.classes[backoff.class];
+        class.waiting.remove(contender as u32, backoff.ends_at);
+        self.late.push(Late {
+            contender: contender as u32,
+            start: slots + class.aifsn,
+            remaining: backoff.ends_at - class.count,
+            immediate: false,
+        });
+        backoff.phase = Phase::Late;
+    }
+
+    /// How many slots after `end`, rounded up to the grid, `instant` lies.
+    pub(crate) fn slots_between(&self, end: Instant, instant: Instant) -> u64 {
+        instant.saturating_since(end).as_nanos().div_ceil(self.slot.as_nanos())
+    }
+
+    /// `span` in slots, rounded up to the grid.
+    pub(crate) fn slots_in(&self, span: Duration) -> u64 {
+        span.as_nanos().div_ceil(self.slot.as_nanos())
+    }
+}

@@ -1,0 +1,139 @@
+//! What a station and the access point have between them: rates, frames, answers.
+
+use wakeai_units::{Duration, Rate};
+
+use crate::config::{AccessPointConfig, ConfigError, Protection, StationConfig};
+use crate::frames::{Framing, Limits};
+use crate::phy::PhyRate;
+use crate::rates;
+use crate::{MAX_PACKET, Standard};
+
+/// aPPDUMaxTime (tables 19-25 and 21-28).
+const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
+
+/// Lengths of control frames in bytes (802.11-2020 9.3.1.2 to 9.3.1.4).
+const RTS: u32 = 20;
+const CTS: u32 = 14;
+pub(crate) const ACK: u32 = 14;
+/// Compressed BlockAck with a bitmap for 64 and for 256 frames (9.3.1.8.2, 802.11ax).
+const BLOCK_ACK_64: u32 = 32;
+const BLOCK_ACK_256: u32 = 56;
+
+/// One station's link, the same in both directions.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub(crate) standard: Standard,
+    pub(crate) rate: PhyRate,
+    pub(crate) limits: Limits,
+    /// Before the data frame, with the SIFS that follow it.
+    pub(crate) lead: Duration,
+    /// Of `lead`, what is on the air.
+    pub(crate) lead_frames: Duration,
+    /// An RTS, where there is one: all that is on the air of an access that collides.
+    pub(crate) rts: Option<Duration>,
+    ack: Duration,
+    block_ack: Duration,
+    /// Damaged MPDUs in a million.
+    pub(crate) frame_error_ppm: u32,
+    /// Packets that the station keeps.
+    pub(crate) queue: usize,
+    pub(crate) wired_delay: Duration,
+}
+
+impl Link {
+    pub(crate) fn new(
+        station: &StationConfig,
+        bss: &AccessPointConfig,
+    ) -> Result<Self, ConfigError> {
+        let standard = station.standard;
+        let rate = rates::find(standard, station.rate, bss)?;
+        let subframes =
+            bss.ampdu_subframes.unwrap_or(if standard == Standard::Ax { 256 } else { 64 });
+        let control = control_rate(station.rate, standard, bss)?;
+        let [rts, cts, ack] = [RTS, CTS, ACK].map(|bytes| control.duration(bytes));
+        let sifs = standard.sifs();
+        let (lead, lead_frames) = match bss.protection {
+            Protection::None => (Duration::ZERO, Duration::ZERO),
+            Protection::CtsToSelf => (cts + sifs, cts),
+            Protection::RtsCts => (rts + sifs + cts + sifs, rts + cts),
+        };
+        let most_bytes = u32::try_from(bss.ampdu.get()).unwrap_or(u32::MAX);
+        Ok(Self {
+            standard,
+            rate,
+            limits: Limits {
+                framing: Framing::of(standard),
+                subframes: usize::from(subframes),
+                psdu: most_bytes.min(rate.longest_psdu(LONGEST_PPDU)),
+            },
+            lead,
+            lead_frames,
+            rts: (bss.protection == Protection::RtsCts).then_some(rts),
+            ack,
+            block_ack: control.duration(if subframes > 64 { BLOCK_ACK_256 } else { BLOCK_ACK_64 }),
+            frame_error_ppm: station.frame_error_ppm,
+            queue: station.queue,
+            wired_delay: station.wired_delay,
+        })
+    }
+
+    /// The answer to a data frame of `mpdus` MPDUs: an ACK to one, a BlockAck to several.
+    pub(crate) fn answer(&self, mpdus: usize) -> Duration {
+        if mpdus > 1 { self.block_ack } else { self.ack }
+    }
+
+    /// The limits of a data frame that must end, with its answer, `left` from its start.
+    pub(crate) fn limits_within(&self, left: Duration) -> Limits {
+        let data = left.saturating_sub(self.standard.sifs() + self.block_ack);
+        let psdu = self.limits.psdu.min(self.rate.longest_psdu(data));
+        Limits { psdu, ..self.limits }
+    }
+}
+
+fn control_rate(
+    data: Rate,
+    standard: Standard,
+    bss: &AccessPointConfig,
+) -> Result<PhyRate, ConfigError> {
+    let rate = bss.control_rate.unwrap_or_else(|| rates::control_rate(data));
+    rates::find_legacy("control_rate", standard, rate)
+}
+
+/// aRxPHYStartDelay: preamble and SIGNAL of the non-HT frame that would be the answer (17.4.4).
+const RX_PHY_START_DELAY: Duration = Duration::from_micros(20);
+
+/// What the whole BSS has in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Bss {
+    pub(crate) sifs: Duration,
+    pub(crate) slot: Duration,
+    pub(crate) broadcast: PhyRate,
+    /// ACKTimeout and CTSTimeout, from the end of the frame (10.3.2.9, 10.3.2.11).
+    pub(crate) answer_timeout: Duration,
+    /// EIFS less DIFS: SIFS and an ACK at the lowest rate (10.3.2.3.7).
+    pub(crate) eifs_extra: Duration,
+    pub(crate) eifs_after_collision: bool,
+    pub(crate) retry_limit: u8,
+}
+
+impl Bss {
+    pub(crate) fn new(config: &AccessPointConfig) -> Result<Self, ConfigError> {
+        let standard = config.standard;
+        let (sifs, slot) = (standard.sifs(), standard.slot());
+        let lowest = rates::find_legacy("rate", standard, Rate::from_mbps(6))?;
+        Ok(Self {
+            sifs,
+            slot,
+            broadcast: rates::find_legacy("basic_rate", standard, config.basic_rate)?,
+            answer_timeout: sifs + slot + RX_PHY_START_DELAY,
+            eifs_extra: sifs + lowest.duration(ACK),
+            eifs_after_collision: config.eifs_after_collision,
+            retry_limit: config.retry_limit,
+        })
+    }
+}
+
+/// Whether a packet of `length` bytes fits into a frame.
+pub(crate) const fn fits_a_frame(length: usize) -> bool {
+    length <= MAX_PACKET
+}

@@ -1,0 +1,111 @@
+//! The wired leg between the access point and the server.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use wakeai_units::{Bytes, Duration, Instant, Serializer};
+
+use crate::config::WiredConfig;
+use crate::counters::WireCounters;
+
+/// One direction: a queue, a rate, a delay, and an extra delay for each flow.
+///
+/// A flow is what belongs to one station (or to the broadcast address). Its packets never
+/// overtake each other, also where its extra delay shrinks while some are on their way: the
+/// later ones then arrive together with the last that was sent before.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire<T> {
+    line: Serializer,
+    delay: Duration,
+    limit: usize,
+    /// When each packet that is still kept at the sending end leaves it.
+    departures: VecDeque<Instant>,
+    flows: Vec<Flow<T>>,
+    /// The first packet of each flow that has any, by arrival and then by order of sending.
+    heads: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    sent: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Flow<T> {
+    last_arrival: Instant,
+    on_their_way: VecDeque<(Instant, u64, T)>,
+}
+
+impl<T> Wire<T> {
+    pub(crate) fn new(config: &WiredConfig, flows: usize) -> Self {
+        let flow = || Flow { last_arrival: Instant::ZERO, on_their_way: VecDeque::new() };
+        Self {
+            line: Serializer::new(config.rate),
+            delay: config.delay,
+            limit: config.queue,
+            departures: VecDeque::new(),
+            flows: (0..flows).map(|_| flow()).collect(),
+            heads: BinaryHeap::with_capacity(flows),
+            sent: 0,
+        }
+    }
+
+    /// Packets that still fit in at `now`.
+    pub(crate) fn room(&self, now: Instant) -> usize {
+        let gone = self.departures.partition_point(|departure| *departure <= now);
+        self.limit.saturating_sub(self.departures.len() - gone)
+    }
+
+    /// Packets at the sending end and on their way.
+    pub(crate) fn packets(&self) -> usize {
+        self.flows.iter().map(|flow| flow.on_their_way.len()).sum()
+    }
+
+    /// Sends a packet of `length` bytes, or gives it back where the queue is full.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        flow: usize,
+        extra: Duration,
+        length: usize,
+        packet: T,
+        counters: &mut WireCounters,
+    ) -> Result<(), T> {
+        counters.offered += 1;
+        while self.departures.front().is_some_and(|departure| *departure <= now) {
+            self.departures.pop_front();
+        }
+        if self.departures.len() >= self.limit {
+            counters.queue_drops += 1;
+            return Err(packet);
+        }
+        let departure = self.line.send(now, Bytes::new(length as u64));
+        self.departures.push_back(departure);
+        let (number, flow_id) = (self.sent, flow as u32);
+        self.sent += 1;
+        let flow = &mut self.flows[flow];
+        let arrival = (departure + self.delay + extra).max(flow.last_arrival);
+        flow.last_arrival = arrival;
+        if flow.on_their_way.is_empty() {
+            self.heads.push(Reverse((arrival, number, flow_id)));
+        }
+        flow.on_their_way.push_back((arrival, number, packet));
+        Ok(())
+    }
+
+    /// When the next packet arrives.
+    pub(crate) fn next_arrival(&self) -> Option<Instant> {
+        self.heads.peek().map(|Reverse((arrival, ..))| *arrival)
+    }
+
+    /// The packet of [`Self::next_arrival`].
+    pub(crate) fn arrive(&mut self, counters: &mut WireCounters) -> Option<T> {
+        let mut head = self.heads.peek_mut()?;
+        let Reverse((_, _, flow)) = *head;
+        let on_their_way = &mut self.flows[flow as usize].on_their_way;
+        let (_, _, packet) = on_their_way.pop_front()?;
+        counters.delivered += 1;
+        if let Some((arrival, number, _)) = on_their_way.front() {
+            *head = Reverse((*arrival, *number, flow));
+        } else {
+            std::collections::binary_heap::PeekMut::pop(head);
+        }
+        Some(packet)
+    }
+}

@@ -1,0 +1,125 @@
+//! What the tests of the medium share: a packet, a host that never runs dry, a BSS made for it.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(unreachable_pub, reason = "a module of test files, not a library")]
+
+use wakeai_medium::{
+    Delivery, Destination, Medium, MediumConfig, Node, Packet, Standard, StationId, generator,
+};
+use wakeai_units::{Duration, Instant, Rate};
+
+/// UDP and IP headers.
+pub const UDP_IP: u64 = 28;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Datagram {
+    pub id: u64,
+    pub length: usize,
+}
+
+impl Packet for Datagram {
+    fn len(&self) -> usize {
+        self.length
+    }
+}
+
+pub const TO_SERVER: Destination = Destination::Unicast(Node::Server);
+
+pub fn station(index: usize) -> Node {
+    Node::Station(StationId(u32::try_from(index).unwrap()))
+}
+
+pub fn to_station(index: usize) -> Destination {
+    Destination::Unicast(station(index))
+}
+
+/// A BSS whose wire is never the bottleneck.
+pub fn config(standard: Standard, stations: usize) -> MediumConfig {
+    let mut config = MediumConfig::new(standard, stations);
+    config.wired.rate = Rate::from_mbps(100_000);
+    config.wired.delay = Duration::ZERO;
+    config
+}
+
+pub fn medium(config: &MediumConfig, seed: u64) -> Medium<Datagram> {
+    Medium::new(config, generator(seed)).unwrap()
+}
+
+/// Lets time pass until `end`, or until nothing more happens, and hands over what arrives.
+pub fn run(
+    medium: &mut Medium<Datagram>,
+    end: Instant,
+    mut arrive: impl FnMut(Delivery<Datagram>),
+) {
+    while let Some(at) = medium.next_timeout().filter(|at| *at <= end) {
+        medium.handle_timeout(at);
+        while let Some(delivery) = medium.poll_delivery() {
+            arrive(delivery);
+        }
+    }
+}
+
+/// Runs to the end of everything and gives what arrived.
+pub fn drain(medium: &mut Medium<Datagram>) -> Vec<Delivery<Datagram>> {
+    let mut arrived = Vec::new();
+    run(medium, Instant::MAX, |delivery| arrived.push(delivery));
+    arrived
+}
+
+/// What a saturated uplink gave.
+pub struct Saturation {
+    pub medium: Medium<Datagram>,
+    /// Packets that arrived at the server within the time measured, by station.
+    pub arrived: Vec<u64>,
+    pub measured: Duration,
+}
+
+impl Saturation {
+    /// Payload in Mbit/s that `bytes` in each packet make.
+    pub fn mbps(&self, bytes: u64) -> f64 {
+        let packets: u64 = self.arrived.iter().sum();
+        (packets * bytes * 8) as f64 / self.measured.as_secs_f64() / 1e6
+    }
+
+    /// Failed of attempted data frames, over all stations.
+    pub fn failed_share(&self) -> f64 {
+        let counters = &self.medium.counters().stations;
+        let failed: u64 = counters.iter().map(|c| c.failures).sum();
+        let attempts: u64 = counters.iter().map(|c| c.attempts).sum();
+        failed as f64 / attempts as f64
+    }
+}
+
+/// Every station always has packets of `length` bytes for the server; measures for `measured`
+/// after `warmup`.
+pub fn saturate_uplink(
+    config: &MediumConfig,
+    length: usize,
+    warmup: Duration,
+    measured: Duration,
+    seed: u64,
+) -> Saturation {
+    let mut medium = medium(config, seed);
+    let stations = config.stations.len();
+    let mut id = 0;
+    let mut fill = |medium: &mut Medium<Datagram>, now: Instant, index: usize| {
+        while medium.room(station(index)) > 0 {
+            id += 1;
+            medium.enqueue(now, station(index), TO_SERVER, Datagram { id, length }).unwrap();
+        }
+    };
+    for index in 0..stations {
+        fill(&mut medium, Instant::ZERO, index);
+    }
+    let (start, end) = (Instant::ZERO + warmup, Instant::ZERO + warmup + measured);
+    let mut arrived = vec![0; stations];
+    while let Some(now) = medium.next_timeout().filter(|at| *at <= end) {
+        medium.handle_timeout(now);
+        while let Some(delivery) = medium.poll_delivery() {
+            let Node::Station(from) = delivery.from else { panic!("an uplink") };
+            arrived[from.index()] += u64::from(delivery.at >= start);
+            fill(&mut medium, delivery.at, from.index());
+        }
+    }
+    Saturation { medium, arrived, measured }
+}
