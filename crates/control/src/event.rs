@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wakeai_units::{Duration, Instant};
+use wakeai_units::{Duration, Instant, Rate};
 
 use crate::{Bounds, StationId};
 
@@ -45,12 +45,31 @@ pub enum Reason {
         /// By RTT growth.
         by_growth: Bounds,
     },
+    /// A share of the air and a short queue.
+    Airtime {
+        /// Stations sending.
+        senders: u32,
+        /// What this station delivers.
+        rate: Rate,
+        /// RTT growth.
+        growth: Duration,
+        /// The growth that is aimed at.
+        target: Duration,
+        /// Probe.
+        probe: Option<u32>,
+    },
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ByHand => write!(f, "set by hand"),
+            Self::Airtime { senders, rate, growth, target, probe } => write!(
+                f,
+                "{senders} sending, {rate}, growth {} of {} ms, {probe:?}",
+                growth.as_millis(),
+                target.as_millis(),
+            ),
             Self::Idle => write!(f, "nothing is being sent"),
             Self::Candidates { senders, growth, by_senders, by_growth } => {
                 match by_senders {

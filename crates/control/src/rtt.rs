@@ -1,13 +1,44 @@
 //! How much the RTT has grown over its minimum (001 §3.2 steps 3 and 4).
 
-use wakeai_units::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::{Observation, RttView, StationView};
+use wakeai_units::{Duration, Instant, Segments};
+
+use crate::{ConnectionView, RttView, StationView};
+
+/// So long a larger RTT must have held before the minimum is doubted.
+const DOUBT_AFTER: Duration = Duration::from_secs(2);
+/// History that is kept at most, ticks.
+const HISTORY: usize = 32;
 
 /// Watches current and minimum RTT of a station's connections.
+///
+/// The minimum falls with any lower sample, the kernel's own minimum included. It rises only on
+/// evidence that the path and not our own queue has become longer: a queue of ours shortens when
+/// we send less, a path does not. So the minimum is learnt anew where the window has fallen to a
+/// quarter within a few round trips and the growth has not fallen by a fifth. A standing queue
+/// alone never raises it, however long it stands.
+///
+/// Order of calls: [`RttWatch::on_tick`] once per tick.
 #[derive(Clone, Debug, Default)]
 pub struct RttWatch {
-    min: Option<Duration>,
+    connections: BTreeMap<u64, Track>,
+}
+
+#[derive(Clone, Debug)]
+struct Track {
+    min: Duration,
+    /// The kernel's minimum when it last changed ours: it is older than a new path.
+    kernel_min: Duration,
+    /// Ticks since the RTT was last near the minimum.
+    grown: VecDeque<Sample>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    at: Instant,
+    rtt: Duration,
+    window: Segments,
 }
 
 impl RttWatch {
@@ -16,20 +47,101 @@ impl RttWatch {
         Self::default()
     }
 
-    /// Takes the connections of one tick and tells the station's RTT.
-    pub fn on_tick(&mut self, _now: Instant, own: &StationView) -> Option<RttView> {
-        let sampled = || own.connections.iter().filter(|c| c.sending && !c.smoothed_rtt.is_zero());
-        let current = sampled().map(|c| c.smoothed_rtt).max()?;
-        let kernel = sampled().map(|c| c.min_rtt).filter(|min| !min.is_zero()).min();
-        let min = [kernel, self.min, Some(current)].into_iter().flatten().min()?;
-        self.min = Some(min);
+    /// Takes the connections of one tick and tells the station's RTT: the mean over those that are
+    /// sending, weighted by their windows; `None` while none has a sample.
+    pub fn on_tick(&mut self, now: Instant, own: &StationView) -> Option<RttView> {
+        self.connections.retain(|id, _| own.connections.iter().any(|c| c.id == *id));
+        let mut sum = WeightedSum::default();
+        for connection in own.connections.iter().filter(|c| !c.smoothed_rtt.is_zero()) {
+            let track = self
+                .connections
+                .entry(connection.id)
+                .and_modify(|track| track.update(now, connection))
+                .or_insert_with(|| Track::new(connection));
+            if connection.sending {
+                sum.add(connection, track.min);
+            }
+        }
+        sum.mean()
+    }
+}
+
+#[derive(Default)]
+struct WeightedSum {
+    weight: u128,
+    current: u128,
+    min: u128,
+}
+
+impl WeightedSum {
+    fn add(&mut self, connection: &ConnectionView, min: Duration) {
+        let weight = u128::from(connection.cwnd.get().max(1));
+        self.weight += weight;
+        self.current += weight * u128::from(connection.smoothed_rtt.as_nanos());
+        self.min += weight * u128::from(min.as_nanos());
+    }
+
+    fn mean(&self) -> Option<RttView> {
+        let mean = |sum: u128| {
+            let nanos = u64::try_from(sum.checked_div(self.weight)?).ok()?;
+            Some(Duration::from_nanos(nanos))
+        };
+        let (current, min) = (mean(self.current)?, mean(self.min)?);
         Some(RttView { current, min, growth: current.saturating_sub(min) })
     }
 }
 
-impl Observation {
-    /// How far the RTT is above its minimum; zero where there is none yet.
-    pub fn growth(&self) -> Duration {
-        self.rtt.map_or(Duration::ZERO, |rtt| rtt.growth)
+/// The lowest of the samples that a tick shows, zero meaning none.
+fn lowest(connection: &ConnectionView) -> Duration {
+    let samples = [connection.smoothed_rtt, connection.latest_rtt];
+    samples.into_iter().filter(|rtt| !rtt.is_zero()).min().unwrap_or(Duration::ZERO)
+}
+
+impl Track {
+    fn new(connection: &ConnectionView) -> Self {
+        let kernel = Some(connection.min_rtt).filter(|min| !min.is_zero());
+        let min = kernel.into_iter().chain([lowest(connection)]).min().expect("one is given");
+        Self { min, kernel_min: connection.min_rtt, grown: VecDeque::new() }
+    }
+
+    fn update(&mut self, now: Instant, connection: &ConnectionView) {
+        let kernel = connection.min_rtt;
+        if !kernel.is_zero() && (kernel < self.kernel_min || self.kernel_min.is_zero()) {
+            self.kernel_min = kernel;
+            self.min = self.min.min(kernel);
+        }
+        self.min = self.min.min(lowest(connection));
+        let sample = Sample { at: now, rtt: connection.smoothed_rtt, window: connection.cwnd };
+        // Half the minimum and 20 ms more are not noise.
+        let doubtful = self.min + self.min / 2 + Duration::from_millis(20);
+        if sample.rtt < doubtful {
+            self.grown.clear();
+            return;
+        }
+        if self.grown.len() == HISTORY {
+            self.grown.pop_front();
+        }
+        self.grown.push_back(sample);
+        if let Some(path) = self.longer_path() {
+            self.min = path;
+            self.grown.clear();
+        }
+    }
+
+    /// The new minimum, where the RTT has not followed the window down.
+    fn longer_path(&self) -> Option<Duration> {
+        let last = self.grown.back()?;
+        let growth = |sample: &Sample| sample.rtt.saturating_sub(self.min);
+        // The window of the last tick shows in the RTT of this one only where a round trip lies
+        // between; the largest window has to be older than two.
+        let settled = |sample: &&Sample| {
+            let age = last.at.saturating_since(sample.at);
+            age >= DOUBT_AFTER.max(last.rtt.saturating_mul(2))
+        };
+        let before = self.grown.iter().filter(settled).max_by_key(|sample| sample.window)?;
+        let fell = last.window.get() <= before.window.get() / 4;
+        let stayed = growth(last).as_nanos() >= growth(before).as_nanos() / 5 * 4;
+        let lowest = self.grown.iter().map(|sample| sample.rtt).min()?;
+        (fell && stayed).then_some(lowest)
     }
 }

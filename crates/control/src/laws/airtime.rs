@@ -1,34 +1,106 @@
 //! A share of the air and a short queue: our own law.
 
-use wakeai_units::{Duration, Instant};
+use std::collections::VecDeque;
 
-use crate::{Bounds, Law, Narrator, Observation, Reason};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+
+use crate::{Bounds, CongestionState, Law, Narrator, Observation, Reason, RttView};
 
 /// The knobs of [`Airtime`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AirtimeKnobs {
-    /// The RTT growth that the law aims at.
-    pub queue_target: Duration,
+    /// The RTT growth to aim at, in rounds of all stations' longest turns, in hundredths.
+    pub queue_rounds_percent: u32,
+    /// The least RTT growth to aim at.
+    pub queue_min: Duration,
+    /// The most.
+    pub queue_max: Duration,
 }
 
 impl Default for AirtimeKnobs {
     fn default() -> Self {
-        Self { queue_target: Duration::from_millis(60) }
+        Self {
+            queue_rounds_percent: 200,
+            queue_min: Duration::from_millis(20),
+            queue_max: Duration::from_millis(100),
+        }
     }
 }
+
+/// The longest PPDU (802.11-2020 table 19-25 aPPDUMaxTime) and the largest A-MPDU of 802.11n.
+const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
+const LARGEST_AMPDU: Bytes = Bytes::new(65_535);
+/// What a turn costs beside its data: contention, preamble, SIFS, acknowledgement.
+const TURN_OVERHEAD: Duration = Duration::from_micros(300);
+
+const PERMILLE: u32 = 1000;
+/// While nothing has queued yet: window up to four times what was delivered in a round trip, so
+/// that slow start is not held back, and at least twice that.
+const OPENING_CEILING: u32 = 3 * PERMILLE;
+const OPENING_FLOOR: u32 = PERMILLE;
 
 /// The law `airtime`.
 #[derive(Clone, Debug)]
 pub struct Airtime {
-    #[expect(dead_code, reason = "filled in with the law itself")]
     knobs: AirtimeKnobs,
+    /// Rates of the last ticks with their times.
+    rates: VecDeque<(Instant, Rate)>,
+    /// How much more than `x·R` to try, permille; `None` before anything has queued.
+    probe: Option<u32>,
+    /// When the probe may change again: one round trip after it did.
+    round_end: Instant,
+    /// Since when growth has been far above its target.
+    high_since: Option<Instant>,
+    window: Option<Segments>,
+    trouble: u32,
 }
 
 impl Airtime {
     /// The law with these knobs.
     pub fn new(knobs: AirtimeKnobs) -> Self {
-        Self { knobs }
+        Self {
+            knobs,
+            rates: VecDeque::new(),
+            probe: None,
+            round_end: Instant::ZERO,
+            high_since: None,
+            window: None,
+            trouble: 0,
+        }
     }
+
+    /// The growth to aim at: so much that every station has a full aggregate waiting when its turn
+    /// comes.
+    fn queue_target(&self, observation: &Observation) -> Duration {
+        let turn = observation
+            .own
+            .link_rate
+            .and_then(|rate| rate.time_for(LARGEST_AMPDU))
+            .map_or(LONGEST_PPDU, |time| time.min(LONGEST_PPDU))
+            + TURN_OVERHEAD;
+        let round = turn * (u64::from(observation.senders) + 1); // the access point's turn too
+        round
+            .mul_div(u64::from(self.knobs.queue_rounds_percent), 100)
+            .unwrap_or(Duration::MAX)
+            .clamp(self.knobs.queue_min, self.knobs.queue_max)
+    }
+
+    /// What was delivered, over a round trip or a tick, whichever is longer.
+    fn rate(&mut self, now: Instant, observation: &Observation, rtt: RttView) -> Rate {
+        self.rates.push_back((now, observation.delivery_rate));
+        while self.rates.len() > 1
+            && self.rates.front().is_some_and(|(at, _)| now.saturating_since(*at) >= rtt.current)
+        {
+            self.rates.pop_front();
+        }
+        let sum: Rate = self.rates.iter().map(|(_, rate)| *rate).sum();
+        sum / self.rates.len() as u64
+    }
+}
+
+fn permille(window: Segments, factor: u32) -> Segments {
+    let scaled = u64::from(window.get()) * u64::from(factor) / u64::from(PERMILLE);
+    Segments::new(u32::try_from(scaled).unwrap_or(u32::MAX))
 }
 
 impl Law for Airtime {
@@ -36,8 +108,92 @@ impl Law for Airtime {
         "airtime"
     }
 
-    fn on_tick(&mut self, _: Instant, _: &Observation, narrator: &mut dyn Narrator) -> Bounds {
-        narrator.narrate(Reason::Idle);
-        Bounds::NONE
+    fn on_tick(
+        &mut self,
+        now: Instant,
+        observation: &Observation,
+        narrator: &mut dyn Narrator,
+    ) -> Bounds {
+        let (Some(rtt), true) = (observation.rtt, observation.sending().next().is_some()) else {
+            *self = Self::new(self.knobs.clone());
+            narrator.narrate(Reason::Idle);
+            return Bounds::NONE;
+        };
+        let mss = observation.mss();
+        let target = self.queue_target(observation);
+        let rate = self.rate(now, observation, rtt);
+        let path = Segments::in_flight(rate, rtt.min, mss);
+        let share = observation.total_rate / u64::from(observation.senders);
+        // Those below their share queue a little more, until they have it.
+        let lift = if rtt.growth < target + target / 4 {
+            share.saturating_sub(rate) / 4
+        } else {
+            Rate::ZERO
+        };
+        let queue = Segments::in_flight(rate + lift, target, mss).max(Segments::new(2));
+
+        let low = rtt.growth < target / 2;
+        let first = u32::try_from(
+            u128::from(target.as_nanos()) * 500 / u128::from(rtt.min.as_nanos().max(1)),
+        )
+        .unwrap_or(u32::MAX)
+        .clamp(1, PERMILLE);
+        if now >= self.round_end {
+            self.round_end = now + rtt.current;
+            match (&mut self.probe, low) {
+                (None, true) => {}
+                (None, false) => self.probe = Some(0),
+                (Some(probe), true) => *probe = (*probe * 2).max(first).min(OPENING_CEILING),
+                (Some(probe), false) => *probe = 0,
+            }
+        } else if !low {
+            self.probe = Some(0);
+        }
+        let (extra_ceiling, extra_floor) = match self.probe {
+            None => (OPENING_CEILING, OPENING_FLOOR),
+            Some(probe) => (probe, probe),
+        };
+        let mut ceiling = path + permille(path, extra_ceiling) + queue;
+        let mut floor = path + permille(path, extra_floor);
+        if let Some(link) = observation.own.link_rate {
+            let most =
+                Segments::in_flight(link / u64::from(observation.senders), rtt.min + target, mss);
+            if self.probe.is_none() {
+                let bound = most.max(path + path + queue);
+                ceiling = ceiling.min(bound);
+                floor = floor.min(bound);
+            }
+        }
+        // A queue that stays long although we hold back: send less until it, or the path, is known.
+        let high = rtt.growth > target * 2 + rtt.min / 4;
+        if !high {
+            self.high_since = None;
+        } else {
+            let since = *self.high_since.get_or_insert(now);
+            if now.saturating_since(since) > (rtt.current * 2).max(Duration::from_secs(2)) {
+                let half = Segments::new(observation.window().get() / 2).max(Segments::new(2));
+                ceiling = ceiling.min(half);
+            }
+        }
+        if !low {
+            floor = permille(path, 850);
+        }
+        let trouble = observation.sending().any(|c| {
+            matches!(c.congestion_state, CongestionState::Recovery | CongestionState::Loss)
+        });
+        self.trouble = if trouble { self.trouble + 1 } else { 0 };
+        if self.trouble > 3 {
+            floor = Segments::new(floor.get() >> (self.trouble - 3).min(31));
+        }
+        ceiling = ceiling.max(Segments::new(4));
+        self.window = Some(ceiling);
+        narrator.narrate(Reason::Airtime {
+            senders: observation.senders,
+            rate,
+            growth: rtt.growth,
+            target,
+            probe: self.probe,
+        });
+        Bounds::window(floor, ceiling)
     }
 }
