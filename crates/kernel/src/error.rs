@@ -39,6 +39,18 @@ impl Error {
         matches!(self, Self::Privilege { .. } | Self::Feature { .. })
     }
 
+    pub(crate) fn from_io(asked: &str, error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::PermissionDenied {
+            let remedy = format!("run as root (the kernel said: {error})");
+            return Self::Privilege {
+                asked: asked.to_owned(),
+                lacks: "CAP_SYS_ADMIN".to_owned(),
+                remedy,
+            };
+        }
+        Self::refused(asked, error)
+    }
+
     pub(crate) fn refused(
         asked: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -4,8 +4,6 @@ use std::net::SocketAddr;
 
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
-use crate::Error;
-
 /// The kernel's congestion state (`icsk_ca_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CongestionState {
@@ -33,7 +31,6 @@ impl CongestionState {
         }
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "the programs are not loaded yet"))]
     pub(crate) fn from_kernel(state: u8) -> Self {
         match state {
             0 => Self::Open,
@@ -65,7 +62,7 @@ pub struct Socket {
 pub struct Figures {
     /// Congestion window.
     pub cwnd: Segments,
-    /// Slow-start threshold; 0x7fff_ffff before the first reduction.
+    /// Slow-start threshold; `0x7fff_ffff` before the first reduction.
     pub ssthresh: Segments,
     /// Smoothed RTT (`srtt_us`).
     pub smoothed_rtt: Duration,
@@ -107,56 +104,6 @@ impl Figures {
         (self.packets_out.saturating_add(self.retrans_out))
             .saturating_sub(self.sacked_out.saturating_add(self.lost_out))
     }
-}
-
-/// One established connection, read by the TCP iterator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TcpSnapshot {
-    /// Which one.
-    pub socket: Socket,
-    /// What it is doing.
-    pub figures: Figures,
-    /// Its congestion control algorithm.
-    pub algorithm: String,
-}
-
-/// A loaded iterator program that reads connections.
-#[derive(Debug)]
-pub struct Snapshotter(());
-
-impl Snapshotter {
-    /// Loads the program.
-    ///
-    /// # Errors
-    ///
-    /// Where a privilege or feature is missing.
-    pub fn open() -> Result<Self, Error> {
-        Err(not_yet("read connections"))
-    }
-
-    /// The established connections of the calling thread's network namespace; with `ifindex` only
-    /// those routed over that interface.
-    ///
-    /// # Errors
-    ///
-    /// Where the kernel refuses.
-    pub fn snapshot(&self, ifindex: Option<u32>) -> Result<Vec<TcpSnapshot>, Error> {
-        let _ = ifindex;
-        Err(not_yet("read connections"))
-    }
-}
-
-/// [`Snapshotter::snapshot`] with a program loaded for this once.
-///
-/// # Errors
-///
-/// Where a privilege or feature is missing.
-pub fn snapshot(ifindex: Option<u32>) -> Result<Vec<TcpSnapshot>, Error> {
-    Snapshotter::open()?.snapshot(ifindex)
-}
-
-pub(crate) fn not_yet(asked: &str) -> Error {
-    Error::refused(asked, "this build does not contain the BPF programs yet")
 }
 
 #[cfg(test)]

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//
+// HyStart (Ha and Rhee, 2011), which ends slow start before it overshoots: when ACKs have come in
+// one train for as long as half an RTT, or when the RTT has grown by an eighth. Thresholds as in
+// Linux.
+
+#ifndef WAKEAI_HYSTART_H
+#define WAKEAI_HYSTART_H
+
+#define HYSTART_LOW_WINDOW 16     // segments; below, slow start is left alone
+#define HYSTART_TRAIN_GAP_US 2000 // ACKs further apart are no train
+#define HYSTART_SAMPLES 8         // RTT samples that a round needs
+#define HYSTART_DELAY_MIN_US 4000
+#define HYSTART_DELAY_MAX_US 16000
+
+static __always_inline void hystart_new_round(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wakeai_cubic *ca = ca_of(sk);
+
+	ca->round_start_us = ca->round_last_us = tp->tcp_mstamp;
+	ca->round_end_seq = tp->snd_nxt;
+	ca->round_rtt_us = ~0u;
+	ca->round_samples = 0;
+}
+
+// How long a train may be: an RTT and what a receiver's aggregation holds back, where we pace
+// ourselves; half of it where bursts leave at once.
+static __always_inline u32 hystart_train_us(struct sock *sk)
+{
+	struct wakeai_cubic *ca = ca_of(sk);
+	u64 rate = sk->sk_pacing_rate;
+	u64 held_us = rate ? 4ull * 65536 * 1000000 / rate : 0;
+	u32 train_us = ca->delay_min_us + (u32)(held_us < 1000 ? held_us : 1000);
+
+	return sk->sk_pacing_status ? train_us : train_us / 2;
+}
+
+static __always_inline u8 hystart_train_is_long(struct sock *sk)
+{
+	struct wakeai_cubic *ca = ca_of(sk);
+	u32 now = tcp_sk(sk)->tcp_mstamp;
+
+	if (now - ca->round_last_us > HYSTART_TRAIN_GAP_US)
+		return 0;
+	ca->round_last_us = now;
+	return now - ca->round_start_us > hystart_train_us(sk);
+}
+
+static __always_inline u8 hystart_delay_grew(struct wakeai_cubic *ca, u32 rtt_us)
+{
+	u32 growth = ca->delay_min_us / 8;
+
+	if (ca->round_rtt_us > rtt_us)
+		ca->round_rtt_us = rtt_us;
+	if (ca->round_samples < HYSTART_SAMPLES) {
+		ca->round_samples++;
+		return 0;
+	}
+	if (growth < HYSTART_DELAY_MIN_US)
+		growth = HYSTART_DELAY_MIN_US;
+	if (growth > HYSTART_DELAY_MAX_US)
+		growth = HYSTART_DELAY_MAX_US;
+	return ca->round_rtt_us > ca->delay_min_us + growth;
+}
+
+// An RTT sample: for the minimum, which the curve looks ahead by, and for the end of slow start.
+static __always_inline void hystart_on_rtt(struct sock *sk, u32 rtt_us)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wakeai_cubic *ca = ca_of(sk);
+	u8 train, delay;
+
+	// The first second after a reduction still measures the queue that caused it.
+	if (ca->epoch_start_us && tp->tcp_mstamp - ca->epoch_start_us < 1000000)
+		return;
+	if (!ca->delay_min_us || rtt_us < ca->delay_min_us)
+		ca->delay_min_us = rtt_us;
+	if (!knobs_of(sk)->hystart || ca->hystart_found || !in_slow_start(tp) ||
+	    tp->snd_cwnd < HYSTART_LOW_WINDOW)
+		return;
+	if (comes_after(tp->snd_una, ca->round_end_seq))
+		hystart_new_round(sk);
+	train = hystart_train_is_long(sk);
+	delay = hystart_delay_grew(ca, rtt_us);
+	if (train || delay) {
+		ca->hystart_found = 1;
+		tp->snd_ssthresh = tp->snd_cwnd;
+	}
+}
+
+#endif

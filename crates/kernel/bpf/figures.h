@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Reads a connection's identity and figures. */
+#ifndef WAKEAI_FIGURES_H
+#define WAKEAI_FIGURES_H
+
+/*
+ * The interface that the socket sends through. The cached route may be gone for a moment (it is
+ * dropped when routes change); what it last received on stands in.
+ */
+static __always_inline u32 ifindex_of(struct sock *sk)
+{
+	struct dst_entry *dst = sk->sk_dst_cache;
+	struct net_device *dev = dst ? dst->dev : (void *)0;
+
+	return dev ? dev->ifindex : sk->sk_rx_dst_ifindex;
+}
+
+static __always_inline void copy_address(u8 *to, const __be32 *v6, __be32 v4, bool is_v4)
+{
+	__be32 *words = (__be32 *)to;
+
+	words[0] = is_v4 ? 0 : v6[0];
+	words[1] = is_v4 ? 0 : v6[1];
+	words[2] = is_v4 ? bpf_htonl(0xffff) : v6[2];
+	words[3] = is_v4 ? v4 : v6[3];
+}
+
+static __always_inline void read_addresses(struct socket_value *to, struct sock *sk)
+{
+	struct sock_common *skc = &sk->__sk_common;
+	bool is_v4 = skc->skc_family == AF_INET;
+	__be32 local[4] = {}, remote[4] = {};
+
+	if (!is_v4) {
+		for (int i = 0; i < 4; i++) {
+			local[i] = skc->skc_v6_rcv_saddr.in6_u.u6_addr32[i];
+			remote[i] = skc->skc_v6_daddr.in6_u.u6_addr32[i];
+		}
+	}
+	copy_address(to->local, local, skc->skc_rcv_saddr, is_v4);
+	copy_address(to->remote, remote, skc->skc_daddr, is_v4);
+	to->local_port = skc->skc_num;
+	to->remote_port = bpf_ntohs(skc->skc_dport);
+}
+
+static __always_inline void read_socket(struct socket_value *to, struct sock *sk)
+{
+	struct net *net = sk->__sk_common.skc_net.net;
+
+	read_addresses(to, sk);
+	to->cookie = bpf_get_socket_cookie(sk);
+	to->netns_cookie = net->net_cookie;
+	to->netns_inode = net->ns.inum;
+	to->ifindex = ifindex_of(sk);
+	to->zero = 0;
+}
+
+static __always_inline void read_figures(struct figures_value *to, struct tcp_sock *tp)
+{
+	struct sock *sk = (struct sock *)tp;
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
+
+	to->pacing_rate = sk->sk_pacing_rate;
+	to->cwnd = tp->snd_cwnd;
+	to->ssthresh = tp->snd_ssthresh;
+	to->srtt_us = tp->srtt_us >> 3; /* kept times 8 */
+	to->latest_rtt_us = tp->rack.rtt_us;
+	to->min_rtt_us = tp->rtt_min.s[0].v;
+	to->packets_out = tp->packets_out;
+	to->sacked_out = tp->sacked_out;
+	to->lost_out = tp->lost_out;
+	to->retrans_out = tp->retrans_out;
+	to->send_queue = tp->write_seq - tp->snd_una;
+	to->delivered = tp->delivered;
+	to->rate_delivered = tp->rate_delivered;
+	to->rate_interval_us = tp->rate_interval_us;
+	to->mss = tp->mss_cache;
+	to->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	to->app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
+	to->zero = 0;
+	to->zero2 = 0;
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the BPF programs and user space hand each other. `src/raw.rs` mirrors every struct; the
+ * sizes are asserted on both sides.
+ */
+#ifndef WAKEAI_INTF_H
+#define WAKEAI_INTF_H
+
+#define WAKEAI_ALGORITHM "wakeai_cubic"
+
+/* Key of the maps `interface_bounds` and `heartbeats`. */
+struct interface_key {
+	u64 netns_cookie;
+	u32 ifindex;
+	u32 zero;
+};
+
+/* Value of the maps `interface_bounds` and `socket_bounds`: 0 means no bound. */
+struct bounds_value {
+	u32 floor;   /* segments */
+	u32 ceiling; /* segments */
+	u64 pacing;  /* bytes per second */
+};
+
+/* Addresses are IPv6, IPv4 mapped into it (RFC 4291 section 2.5.5.2). */
+struct socket_value {
+	u64 cookie;
+	u64 netns_cookie;
+	u8 local[16];
+	u8 remote[16];
+	u32 netns_inode;
+	u32 ifindex;
+	u16 local_port;
+	u16 remote_port;
+	u32 zero;
+};
+
+struct figures_value {
+	u64 pacing_rate; /* bytes per second; ~0: none */
+	u32 cwnd;        /* segments, as all counts below */
+	u32 ssthresh;
+	u32 srtt_us;
+	u32 latest_rtt_us;
+	u32 min_rtt_us;
+	u32 packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u32 send_queue; /* bytes */
+	u32 delivered;
+	u32 rate_delivered;
+	u32 rate_interval_us;
+	u32 mss; /* bytes */
+	u8 ca_state;
+	u8 app_limited;
+	u16 zero;
+	u32 zero2;
+};
+
+enum record_kind {
+	RECORD_SAMPLE,
+	RECORD_OPENED,
+	RECORD_CLOSED,
+	RECORD_STATE, /* detail: enum state_detail */
+	RECORD_RETRANSMIT,
+};
+
+/* RECORD_STATE's detail: the states before and after, and what CWR comes from. */
+enum state_detail {
+	STATE_FROM_SHIFT = 0,
+	STATE_TO_SHIFT = 8,
+	STATE_BY_ECN = 1 << 16,
+	STATE_BY_TAIL_LOSS_PROBE = 1 << 17,
+};
+
+/* Record of the ring buffer `records`. */
+struct record_value {
+	u64 at_ns; /* CLOCK_MONOTONIC */
+	u32 kind;
+	u32 detail;
+	struct socket_value socket;
+	struct figures_value figures;
+};
+
+/* Record of the iterator `snapshot_connections`. */
+struct snapshot_value {
+	struct socket_value socket;
+	struct figures_value figures;
+	char algorithm[TCP_CA_NAME_MAX];
+};
+
+/* What `move_connections` and `clamp_connections` are asked to do, and did. */
+#define MOVE_FROM_MAX 8
+
+struct move_request {
+	u32 ifindex;    /* 0: any */
+	u32 from_count; /* 0: any algorithm */
+	char from[MOVE_FROM_MAX][TCP_CA_NAME_MAX];
+	char to[TCP_CA_NAME_MAX];
+	u32 clamp; /* segments */
+	u32 moved;
+	u32 failed;
+	u32 zero;
+};
+
+/* What the monitor watches. A zero condition is none. */
+struct watch_config {
+	u64 sample_interval_ns; /* 0: every ACK */
+	u8 address[16];
+	u16 port;
+	u8 by_address;
+	u8 by_namespace; /* look into the map `watched_namespaces` */
+	u32 zero;
+};
+
+/* Keys of `watched_namespaces` are cookies, or inodes with this bit. */
+#define NAMESPACE_BY_INODE (1ull << 63)
+
+_Static_assert(sizeof(struct interface_key) == 16, "mirrored in raw.rs");
+_Static_assert(sizeof(struct bounds_value) == 16, "mirrored in raw.rs");
+_Static_assert(sizeof(struct socket_value) == 64, "mirrored in raw.rs");
+_Static_assert(sizeof(struct figures_value) == 72, "mirrored in raw.rs");
+_Static_assert(sizeof(struct record_value) == 152, "mirrored in raw.rs");
+_Static_assert(sizeof(struct snapshot_value) == 152, "mirrored in raw.rs");
+_Static_assert(sizeof(struct move_request) == 168, "mirrored in raw.rs");
+_Static_assert(sizeof(struct watch_config) == 32, "mirrored in raw.rs");
+
+#endif

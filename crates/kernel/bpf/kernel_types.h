@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The few kernel types that our programs touch, with only the members that they touch. libbpf
+ * finds the real offsets in the running kernel's BTF when it loads us (CO-RE), so this replaces
+ * a vmlinux.h of 100,000 lines and does not grow old with one kernel.
+ */
+#ifndef WAKEAI_KERNEL_TYPES_H
+#define WAKEAI_KERNEL_TYPES_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef _Bool bool;
+enum { false, true };
+
+/* <linux/bpf.h>: the parts of it that are not in BTF as we need them. */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_SK_STORAGE_GET_F_CREATE = 1,
+	BPF_RB_NO_WAKEUP = 1,
+	TCP_BPF_SNDCWND_CLAMP = 1002,
+};
+
+enum {
+	AF_INET = 2,
+	AF_INET6 = 10,
+	SOL_TCP = 6,
+	TCP_CONGESTION = 13,
+	TCP_CA_NAME_MAX = 16,
+	TCP_ECN_OK = 1,
+	TCP_INFINITE_SSTHRESH = 0x7fffffff,
+	SK_PACING_NONE = 0,
+	SK_PACING_NEEDED = 1,
+};
+
+enum { TCP_ESTABLISHED = 1, TCP_FIN_WAIT1 = 4, TCP_CLOSE = 7, TCP_CLOSE_WAIT = 8, TCP_LAST_ACK = 9, TCP_LISTEN = 10, TCP_CLOSING = 11 };
+enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+enum tcp_ca_event { CA_EVENT_TX_START };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct netns_ipv4 {
+	u8 sysctl_tcp_slow_start_after_idle;
+};
+
+struct net {
+	u64 net_cookie;
+	struct ns_common ns;
+	struct netns_ipv4 ipv4;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	atomic64_t skc_cookie;
+};
+
+struct net_device {
+	int ifindex;
+};
+
+struct dst_entry {
+	struct net_device *dev;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache;
+	int sk_rx_dst_ifindex;
+	u32 sk_pacing_status;
+	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
+};
+
+struct inet_connection_sock {
+	const struct tcp_congestion_ops *icsk_ca_ops;
+	__u8 icsk_ca_state : 5;
+	u64 icsk_ca_priv[13];
+};
+
+struct minmax_sample {
+	u32 t;
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_rack {
+	u32 rtt_us;
+};
+
+struct tcp_sock {
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 write_seq;
+	u64 tcp_mstamp;
+	u32 snd_cwnd;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 prior_cwnd;
+	u32 prr_delivered;
+	u32 prr_out;
+	u32 packets_out;
+	u32 max_packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u32 delivered;
+	u32 rate_delivered;
+	u32 rate_interval_us;
+	u32 srtt_us;
+	u32 rttvar_us;
+	u32 mss_cache;
+	u32 undo_marker;
+	u32 tlp_high_seq;
+	struct tcp_rack rack;
+	struct minmax rtt_min;
+	u8 ecn_flags;
+	u8 is_cwnd_limited : 1;
+	u8 rate_app_limited : 1;
+};
+
+struct rate_sample {
+	long rtt_us;
+	int losses;
+	u32 acked_sacked;
+};
+
+struct tcp_congestion_ops {
+	u32 (*ssthresh)(struct sock *sk);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+	char name[TCP_CA_NAME_MAX];
+};
+
+struct sk_buff;
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the algorithms' shared source expects of its world: here, the kernel. */
+#ifndef WAKEAI_SHIM_H
+#define WAKEAI_SHIM_H
+
+#define HOOK_BODY static __always_inline
+
+static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct wakeai_cubic *ca_of(struct sock *sk)
+{
+	return (void *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+}
+
+static __always_inline u8 ca_state(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+
+	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+}
+
+/* Whether the window is what holds the sender back (RFC 7661; Linux's test). */
+static __always_inline u8 cwnd_limited(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+/* RFC 6928's initial window; 0 where the administrator wants no restart after idleness. */
+static __always_inline u32 restart_window(struct sock *sk)
+{
+	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_slow_start_after_idle ? 10 : 0;
+}
+
+#endif

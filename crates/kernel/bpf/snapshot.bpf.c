@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* An iterator that reads every connection that may still send. */
+#include "kernel_types.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_endian.h>
+#include "intf.h"
+#include "figures.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+static __always_inline bool may_send(u8 state)
+{
+	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT || state == TCP_FIN_WAIT1 ||
+	       state == TCP_LAST_ACK || state == TCP_CLOSING;
+}
+
+SEC("iter/tcp")
+int snapshot_connections(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	struct snapshot_value value = {};
+	struct tcp_sock *tp;
+
+	if (!skc || !may_send(skc->skc_state))
+		return 0;
+	tp = bpf_skc_to_tcp_sock(skc);
+	if (!tp)
+		return 0;
+	read_socket(&value.socket, (struct sock *)tp);
+	read_figures(&value.figures, tp);
+	bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, value.algorithm, sizeof(value.algorithm));
+	bpf_seq_write(ctx->meta->seq, &value, sizeof(value));
+	return 0;
+}

@@ -1,0 +1,30 @@
+//! Compiles each BPF source with clang and generates its Rust skeleton.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libbpf_cargo::SkeletonBuilder;
+
+const PROGRAMS: [&str; 4] = ["wakeai_cubic", "connections", "snapshot", "monitor"];
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+    assert!(
+        Command::new(&clang).arg("--version").output().is_ok(),
+        "clang compiles the BPF programs and was not found: install it (Debian: apt install \
+         clang) or name it in the variable CLANG"
+    );
+    for program in PROGRAMS {
+        SkeletonBuilder::new()
+            .source(Path::new("bpf").join(program).with_extension("bpf.c"))
+            .clang(&clang)
+            .clang_args(["-mcpu=v3", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"])
+            .build_and_generate(out.join(program).with_extension("skel.rs"))
+            .unwrap_or_else(|error| panic!("{program}.bpf.c: {error:?}"));
+    }
+    println!("cargo::rerun-if-env-changed=CLANG");
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-changed=../algorithms/c");
+}

@@ -1,0 +1,118 @@
+//! Where the shared things lie: the lock, the bpffs and the pins on it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+
+const BPFFS: &str = "/sys/fs/bpf";
+const STATE: &str = "/run/wakeai";
+
+/// Exists while the bpffs is one that we mounted, and so ours to unmount.
+const MOUNTED_BY_US: &str = "/run/wakeai/bpffs-mounted";
+
+/// The directory of the pins.
+pub(crate) fn pins() -> PathBuf {
+    Path::new(BPFFS).join("wakeai")
+}
+
+/// The pin of one map or link.
+pub(crate) fn pin(name: &str) -> PathBuf {
+    pins().join(name)
+}
+
+/// Runs `work` where the machine's own mounts are seen.
+///
+/// `ip netns exec` gives its command a private `/sys`, and a bpffs that is mounted there is seen
+/// by nobody else: agents that are started in that way would not find each other.
+pub(crate) fn in_machine_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let inode = |path: &str| fs::metadata(path).map(|metadata| metadata.ino()).ok();
+    let machine = "/proc/1/ns/mnt";
+    if inode(machine).is_none() || inode(machine) == inode("/proc/thread-self/ns/mnt") {
+        return work();
+    }
+    std::thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            // Without the privilege the mounts at hand must do; what fails then names itself.
+            if let Ok(namespace) = File::open(machine) {
+                let moved = unshare(CloneFlags::CLONE_FS)
+                    .and_then(|()| setns(namespace, CloneFlags::CLONE_NEWNS));
+                if let Err(errno) = moved {
+                    tracing::debug!(%errno, "staying in this process's mount namespace");
+                }
+            }
+            work()
+        });
+        inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Keeps two processes from loading or unloading at the same time; held as long as the value.
+pub(crate) fn lock() -> io::Result<Flock<File>> {
+    fs::create_dir_all(STATE)?;
+    let file = File::create(Path::new(STATE).join("kernel.lock"))?;
+    Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno.into())
+}
+
+/// Whether a bpffs is mounted where it belongs.
+pub(crate) fn has_bpffs() -> bool {
+    // BPF_FS_MAGIC of <linux/magic.h>
+    nix::sys::statfs::statfs(BPFFS).is_ok_and(|stat| stat.filesystem_type().0 == 0xcafe_4a11)
+}
+
+/// Mounts the bpffs if nobody has, and makes the directory of the pins.
+pub(crate) fn prepare() -> io::Result<()> {
+    if !has_bpffs() {
+        // The note comes first: a process that dies in between leaves a note about nothing,
+        // which is harmless, and not a mount that nobody removes.
+        File::create(MOUNTED_BY_US)?;
+        mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>)?;
+    }
+    match fs::create_dir(pins()) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// Removes every pin and, if we mounted it and nobody else uses it, the bpffs. Says whether there
+/// was anything.
+pub(crate) fn clear() -> io::Result<bool> {
+    let mut found = false;
+    if has_bpffs() {
+        for entry in fs::read_dir(pins()).into_iter().flatten() {
+            fs::remove_file(entry?.path())?;
+            found = true;
+        }
+        match fs::remove_dir(pins()) {
+            Ok(()) => found = true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if Path::new(MOUNTED_BY_US).exists() {
+        if has_bpffs() {
+            if is_used_by_others()? {
+                return Ok(found);
+            }
+            umount2(BPFFS, MntFlags::empty())?;
+            found = true;
+        }
+        fs::remove_file(MOUNTED_BY_US)?;
+    }
+    Ok(found)
+}
+
+/// Whether somebody else has pins on the bpffs. The kernel itself puts two files on a new one.
+fn is_used_by_others() -> io::Result<bool> {
+    for entry in fs::read_dir(BPFFS)? {
+        let name = entry?.file_name();
+        if name != "maps.debug" && name != "progs.debug" {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,208 @@
+//! The one registration of `wakeai_cubic` on this machine: made by the first agent, found by the
+//! others through its pins, removed by the last.
+
+use std::mem::MaybeUninit;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, MapMut, MapType};
+use wakeai_host::Namespace;
+
+use crate::connections::move_connections;
+use crate::control::STALE_AFTER;
+use crate::error::Error;
+use crate::features::{self, BOUND, CongControl};
+use crate::libbpf::{explain, quiet};
+use crate::place;
+use crate::skeleton::wakeai_cubic::{WakeaiCubicSkel, WakeaiCubicSkelBuilder};
+
+const MAPS: [&str; 3] = ["socket_bounds", "interface_bounds", "heartbeats"];
+
+/// The pin that is made last: while it is missing, a registration is half-done. It is the link
+/// where the kernel has links for struct_ops, else the struct_ops map.
+const REGISTERED: &str = "wakeai_cubic";
+
+/// Every name that we register starts like this.
+const PREFIX: &str = "wakeai_";
+
+const LOAD: &str = "register the congestion control wakeai_cubic";
+const UNLOAD: &str = "remove the congestion control wakeai_cubic";
+
+pub(crate) fn open() -> Result<[MapHandle; 3], Error> {
+    quiet();
+    place::in_machine_mounts(|| {
+        let _lock = place::lock().map_err(|error| Error::from_io(LOAD, error))?;
+        if place::pin(REGISTERED).exists() {
+            return pinned_maps();
+        }
+        remove()?;
+        place::prepare().map_err(|error| Error::from_io(LOAD, error))?;
+        register().or_else(|error| {
+            let _ = remove(); // the first error is the one to tell
+            Err(error)
+        })?;
+        pinned_maps()
+    })
+}
+
+pub(crate) fn unload() -> Result<bool, Error> {
+    quiet();
+    place::in_machine_mounts(|| {
+        let _lock = place::lock().map_err(|error| Error::from_io(UNLOAD, error))?;
+        remove()
+    })
+}
+
+fn pinned_maps() -> Result<[MapHandle; 3], Error> {
+    let open = |name| MapHandle::from_pinned_path(place::pin(name));
+    let [sockets, interfaces, heartbeats] = MAPS;
+    let maps = [open(sockets), open(interfaces), open(heartbeats)];
+    let [sockets, interfaces, heartbeats] =
+        maps.map(|map| map.map_err(|e| explain(LOAD, BOUND, e)));
+    Ok([sockets?, interfaces?, heartbeats?])
+}
+
+fn register() -> Result<(), Error> {
+    let mut object = MaybeUninit::uninit();
+    let failed = |error| explain(LOAD, BOUND, error);
+    let mut skel = load(&mut object).map_err(failed)?;
+    pin(&mut skel.maps.socket_bounds, MAPS[0])?;
+    pin(&mut skel.maps.interface_bounds, MAPS[1])?;
+    pin(&mut skel.maps.heartbeats, MAPS[2])?;
+    let found = features::detect();
+    let map = match found.cong_control {
+        Some(CongControl::Short) => &mut skel.maps.wakeai_cubic_s,
+        _ => &mut skel.maps.wakeai_cubic,
+    };
+    let mut link = map.attach_struct_ops().map_err(failed)?;
+    if found.struct_ops_link {
+        return link.pin(place::pin(REGISTERED)).map_err(failed);
+    }
+    // Without links a registration outlives its owner, unless libbpf takes it back with the link.
+    link.disconnect();
+    pin(map, REGISTERED)
+}
+
+fn pin(map: &mut MapMut<'_>, name: &str) -> Result<(), Error> {
+    map.pin(place::pin(name)).map_err(|error| explain(LOAD, BOUND, error))
+}
+
+fn load(object: &mut MaybeUninit<libbpf_rs::OpenObject>) -> libbpf_rs::Result<WakeaiCubicSkel<'_>> {
+    let found = features::detect();
+    let mut open = WakeaiCubicSkelBuilder::default().open(object)?;
+    if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+        rodata.knobs.stale_after_ms = STALE_AFTER.as_millis() as u32;
+    }
+    let short = found.cong_control == Some(CongControl::Short);
+    open.maps.wakeai_cubic.set_autocreate(!short)?;
+    open.maps.wakeai_cubic_s.set_autocreate(short)?;
+    open.progs.cong_control.set_autoload(!short);
+    open.progs.cong_control_short.set_autoload(short);
+    if !found.struct_ops_link {
+        open.maps.wakeai_cubic.set_map_flags(0)?;
+        open.maps.wakeai_cubic_s.set_map_flags(0)?;
+    }
+    open.load()
+}
+
+/// Removes everything that is there. The order matters: a namespace whose default is ours goes on
+/// giving the algorithm to new connections after its registration is gone, and a connection keeps
+/// it alive, so both are moved off it first.
+fn remove() -> Result<bool, Error> {
+    let mut found = false;
+    if !registered_maps().is_empty() {
+        found = true;
+        vacate();
+        unregister()?;
+        wait_until_gone();
+    }
+    found |= place::clear().map_err(|error| Error::from_io(UNLOAD, error))?;
+    Ok(found)
+}
+
+/// The struct_ops maps that are ours, registered or kept alive by connections.
+fn registered_maps() -> Vec<u32> {
+    MapInfoIter::default()
+        .filter(|map| map.ty == MapType::StructOps)
+        .filter(|map| map.name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+        .map(|map| map.id)
+        .collect()
+}
+
+fn unregister() -> Result<(), Error> {
+    let path = place::pin(REGISTERED);
+    if features::detect().struct_ops_link && path.exists() {
+        let link = Link::open(&path).map_err(|error| explain(UNLOAD, BOUND, error))?;
+        // Kernels before 6.11 cannot detach it: there it goes with its last reference.
+        let _ = link.detach();
+        return std::fs::remove_file(path).map_err(|error| Error::from_io(UNLOAD, error));
+    }
+    for id in registered_maps() {
+        let Ok(map) = MapHandle::from_map_id(id) else { continue }; // gone meanwhile
+        match map.delete(&0_u32.to_ne_bytes()) {
+            Ok(()) => {}
+            // An orphan: not registered any more, or held by a link that is no longer pinned.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {}
+            Err(error) => tracing::debug!(%error, id, "struct_ops map not unregistered"),
+        }
+    }
+    Ok(())
+}
+
+/// In every network namespace, moves sysctl and connections to what the kernel itself has.
+fn vacate() {
+    for namespace in Namespace::all() {
+        let done = namespace.run(|| {
+            if let Err(error) = vacate_default() {
+                tracing::warn!(%error, "the default congestion control stays");
+            }
+            move_connections(&[crate::Control::ALGORITHM], fallback(), None)
+        });
+        match done {
+            Ok(Ok(report)) if report.failed == 0 => {}
+            Ok(Ok(report)) => tracing::warn!(failed = report.failed, "connections not moved"),
+            Ok(Err(error)) => tracing::warn!(%error, "connections not moved"),
+            Err(error) => tracing::warn!(%error, "connections not moved"),
+        }
+    }
+}
+
+fn vacate_default() -> std::io::Result<()> {
+    const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+    if !wakeai_host::read_sysctl(DEFAULT)?.starts_with(PREFIX) {
+        return Ok(());
+    }
+    std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", fallback())
+}
+
+/// CUBIC, or Reno, which every kernel has.
+fn fallback() -> &'static str {
+    let available = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
+    if available.is_ok_and(|names| names.split(' ').any(|name| name == "cubic")) {
+        "cubic"
+    } else {
+        "reno"
+    }
+}
+
+/// The kernel frees a struct_ops after an RCU grace period. A connection that was accepted while
+/// the others were moved is moved on the next round.
+fn wait_until_gone() {
+    let give_up = Instant::now() + Duration::from_secs(2);
+    let mut rounds = 0_u32;
+    while !registered_maps().is_empty() {
+        if Instant::now() > give_up {
+            tracing::warn!(
+                "sockets that cannot be moved keep wakeai_cubic loaded until they close"
+            );
+            return;
+        }
+        sleep(Duration::from_millis(20));
+        rounds += 1;
+        if rounds.is_multiple_of(10) {
+            vacate();
+        }
+    }
+}
