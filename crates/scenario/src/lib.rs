@@ -12,6 +12,7 @@ pub mod expand;
 pub mod experiment;
 pub mod figures;
 pub mod radio;
+mod rates;
 mod read;
 pub mod records;
 pub mod result;

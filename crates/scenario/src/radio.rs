@@ -2,6 +2,8 @@
 
 use wakeai_units::{Bytes, Duration, Rate};
 
+use crate::rates;
+
 /// An 802.11 standard. 802.11b is not one of them: everything here is OFDM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standard {
@@ -82,45 +84,34 @@ impl Standard {
     /// Most bytes and most subframes of an A-MPDU where a file names none; one frame at a time for
     /// a and g.
     pub const fn default_aggregation(self) -> (Bytes, u32) {
-        if self.aggregates() { (Bytes::new(65_535), 64) } else { (Bytes::ZERO, 1) }
+        match self {
+            Self::A | Self::G => (Bytes::ZERO, 1),
+            Self::N | Self::Ac => (Bytes::new(65_535), 64),
+            Self::Ax => (Bytes::new(65_535), 256),
+        }
     }
 
-    /// The highest rate of one PHY setting, rounded to 100 kbit/s as the standard's tables are:
-    /// 54 Mbit/s for a and g, MCS 7 for n, MCS 9 for ac (MCS 8 at 20 MHz, where a single stream
-    /// has no MCS 9), MCS 11 for ax.
+    /// The highest rate of one PHY setting: 54 Mbit/s for a and g, MCS 7 for n, MCS 9 for ac (MCS
+    /// 8 at 20 MHz and one stream, which has no MCS 9), MCS 11 for ax.
     pub fn top_rate(self, width_mhz: u32, streams: u32, guard_interval: Duration) -> Rate {
-        // Data bits per OFDM symbol and stream at the highest MCS, times 6 so that rate 5/6
-        // leaves an integer.
-        let (carriers, bits, symbol_ns) = match self {
-            Self::A | Self::G => return Rate::from_mbps(54),
-            Self::N => (if width_mhz == 40 { 108 } else { 52 }, 6, 3_200),
-            Self::Ac => match width_mhz {
-                20 => return self.ac_20_mhz(streams, guard_interval),
-                40 => (108, 8, 3_200),
-                80 => (234, 8, 3_200),
-                _ => (468, 8, 3_200),
-            },
-            Self::Ax => match width_mhz {
-                20 => (234, 10, 12_800),
-                40 => (468, 10, 12_800),
-                80 => (980, 10, 12_800),
-                _ => (1_960, 10, 12_800),
-            },
-        };
-        rounded(carriers * bits * 5 * u64::from(streams), 6, symbol_ns + guard_interval.as_nanos())
+        let mcs = rates::of(self, width_mhz, streams, guard_interval);
+        mcs.into_iter().max().expect("every setting has its MCS 0")
     }
 
-    fn ac_20_mhz(self, streams: u32, guard_interval: Duration) -> Rate {
-        // MCS 8: 256-QAM at rate 3/4.
-        debug_assert_eq!(self, Self::Ac);
-        rounded(52 * 8 * 3 * u64::from(streams), 4, 3_200 + guard_interval.as_nanos())
+    /// All rates of every width up to `width_mhz` and every number of streams up to `streams`,
+    /// ascending.
+    pub fn rates(self, width_mhz: u32, streams: u32, guard_interval: Duration) -> Vec<Rate> {
+        let widths = self.widths_mhz().iter().filter(|width| **width <= width_mhz);
+        let streams = 1..=streams.min(self.max_streams());
+        let settings =
+            widths.flat_map(|width| streams.clone().map(move |streams| (*width, streams)));
+        let mut all: Vec<Rate> = settings
+            .flat_map(|(width, streams)| rates::of(self, width, streams, guard_interval))
+            .collect();
+        all.sort();
+        all.dedup();
+        all
     }
-}
-
-/// `bits / divisor` in `nanos`, as a rate rounded to 100 kbit/s.
-fn rounded(bits: u64, divisor: u64, nanos: u64) -> Rate {
-    let hundreds_of_kbps = (bits * 10_000 + divisor * nanos / 2) / (divisor * nanos);
-    Rate::from_bps(hundreds_of_kbps * 100_000)
 }
 
 /// How one transmit queue contends for the air.
@@ -153,9 +144,7 @@ pub struct StationRadio {
     pub ampdu: Bytes,
     /// Most subframes of an A-MPDU; 1 where the standard does not aggregate.
     pub ampdu_subframes: u32,
-    /// The longest PPDU.
-    pub ppdu_time: Duration,
-    /// Transmissions of a frame after the first before it is given up.
+    /// Transmissions after which a frame is given up, the first one counted.
     pub retry_limit: u32,
     /// How the station's queue contends.
     pub contention: Contention,
@@ -210,7 +199,7 @@ pub struct Wifi {
     pub basic_rate: Rate,
     /// The rate of control frames where the file names one; see [`StationRadio::control_rate`].
     pub control_rate: Option<Rate>,
-    /// Transmissions of a frame after the first before it is given up.
+    /// Transmissions after which a frame is given up, the first one counted.
     pub retry_limit: u32,
     /// How the access point's queue contends.
     pub contention: Contention,

@@ -3,7 +3,7 @@
 use wakeai_units::Rate;
 
 use super::fields::{Field, Fields};
-use super::radio::{RadioKeys, phy_rate};
+use super::radio::{ContentionKeys, RadioKeys, legacy_rate};
 use super::{FASTEST, LONGEST_QUEUE, SLOWEST};
 use crate::radio::{
     AccessPoint, Cellular, Medium, Protection, QueueDiscipline, Scheduler, Standard, Wifi,
@@ -13,6 +13,15 @@ use crate::radio::{
 pub(super) struct Read {
     pub(super) access_point: AccessPoint,
     pub(super) keys: RadioKeys,
+    /// The PHY rates of stations of each standard; none on a cellular link.
+    rates: [Vec<Rate>; 5],
+}
+
+impl Read {
+    /// The PHY rates of stations of `standard`, ascending.
+    pub(super) fn rates(&self, standard: Standard) -> &[Rate] {
+        &self.rates[standard as usize]
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -51,23 +60,26 @@ fn wifi(fields: &mut Fields<'_>, buffer: u32) -> Option<Read> {
         ("rts-cts", Protection::RtsCts),
     ];
     let protection = fields.get("protection").and_then(|field| field.choice(&protections));
-    let basic_rate = fields.get("basic_rate").and_then(|field| phy_rate(&field));
-    let control_rate = fields.get("control_rate").and_then(|field| phy_rate(&field));
+    let basic_rate = fields.get("basic_rate").and_then(|field| legacy_rate(&field));
     // Without a known standard the others are read as for the most permissive one.
     let assumed = standard.unwrap_or(Standard::Ax);
-    let keys = RadioKeys::read(fields, assumed).with_control_rate(control_rate);
-    let station = keys.resolve(standard?, None);
+    let keys = RadioKeys::read(fields, assumed);
+    let station = keys.resolve(standard?, standard?, ContentionKeys::default());
     let wifi = Wifi {
         standard: standard?,
         queue: queue.unwrap_or(QueueDiscipline::Fifo),
         protection: protection.unwrap_or(Protection::None),
         basic_rate: basic_rate.unwrap_or(Rate::from_mbps(6)),
-        control_rate,
+        control_rate: keys.control_rate(),
         retry_limit: station.retry_limit,
         contention: station.contention,
         station,
     };
-    Some(Read { access_point: AccessPoint { buffer, medium: Medium::Wifi(wifi) }, keys })
+    Some(Read {
+        access_point: AccessPoint { buffer, medium: Medium::Wifi(wifi) },
+        keys,
+        rates: keys.rates(standard?),
+    })
 }
 
 fn cellular(fields: &mut Fields<'_>, buffer: u32) -> Option<Read> {
@@ -85,5 +97,5 @@ fn cellular(fields: &mut Fields<'_>, buffer: u32) -> Option<Read> {
         scheduler: scheduler.unwrap_or(Scheduler::ProportionalFair),
     };
     let access_point = AccessPoint { buffer, medium: Medium::Cellular(cellular) };
-    Some(Read { access_point, keys: RadioKeys::default() })
+    Some(Read { access_point, keys: RadioKeys::default(), rates: Default::default() })
 }

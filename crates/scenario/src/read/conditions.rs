@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wakeai_units::{Duration, Segments};
+use wakeai_units::{Duration, Rate, Segments};
 
 use super::access_point::Read;
 use super::fields::{Field, Fields};
@@ -11,7 +11,7 @@ use super::names::{self, Names, overlap};
 use super::radio::phy_rate;
 use super::{LONGEST_RUN, Span, delay, list};
 use crate::condition::{BoundsRule, Condition, Law};
-use crate::experiment::EventSpec;
+use crate::experiment::{EventSpec, Selector, StationGroup};
 use crate::set;
 use crate::tree::inline;
 
@@ -21,7 +21,7 @@ const MOST_CONDITIONS: usize = 100;
 const MOST_SET: usize = 200;
 /// Rules in `bounds`, names in `agents`.
 const MOST_RULES: usize = 1_000;
-const MOST_EVENTS: usize = 100_000;
+const MOST_EVENTS: usize = 10_000;
 /// The largest window that bounds can name, segments.
 const LARGEST_WINDOW: u32 = 1_000_000;
 
@@ -30,28 +30,37 @@ const STATIONS: &str = "the name of a group or of one station";
 pub(super) fn events(
     fields: &mut Fields<'_>,
     names: &Names<'_>,
+    groups: &[StationGroup],
     access_point: Option<&Read>,
     span: &Span,
 ) -> Vec<EventSpec> {
-    let wifi = access_point.is_none_or(|read| read.access_point.wifi().is_some());
+    let around = Around { names, groups, access_point, span };
     let tables = list(fields, "events", MOST_EVENTS);
-    tables.into_iter().filter_map(|table| event(table, names, wifi, span)).collect()
+    tables.into_iter().filter_map(|table| event(table, &around)).collect()
 }
 
-fn event(mut fields: Fields<'_>, names: &Names<'_>, wifi: bool, span: &Span) -> Option<EventSpec> {
+/// What an event is checked against.
+struct Around<'a> {
+    names: &'a Names<'a>,
+    groups: &'a [StationGroup],
+    access_point: Option<&'a Read>,
+    span: &'a Span,
+}
+
+fn event(mut fields: Fields<'_>, around: &Around<'_>) -> Option<EventSpec> {
     let at = fields.require("at", "a duration such as \"60s\"").and_then(|field| {
         let at = field.duration(Duration::ZERO..=LONGEST_RUN)?;
-        if at >= span.duration {
-            field.refuse(format!("less than `duration`, {}", span.duration));
+        if at >= around.span.duration {
+            field.refuse(format!("less than `duration`, {}", around.span.duration));
         }
         Some(at)
     });
     let stations = fields.require("station", STATIONS);
-    let stations = stations.and_then(|field| selector(&field, names, STATIONS));
+    let stations = stations.and_then(|field| selector(&field, around.names, STATIONS));
     let wired_delay = fields.get("wired_delay").map(|field| delay(&field));
-    let rate = fields.get("rate").map(|field| on_wifi(field, wifi).and_then(|f| phy_rate(&f)));
+    let rate = fields.get("rate").map(|field| new_rate(field, around, stations));
     let losses = fields.get("frame_error_rate");
-    let losses = losses.map(|field| on_wifi(field, wifi).and_then(|f| f.parts_per_million()));
+    let losses = losses.map(|field| around.on_wifi(field).and_then(|f| f.parts_per_million()));
     if wired_delay.is_none() && rate.is_none() && losses.is_none() {
         let allowed = "at least one of wired_delay, rate, frame_error_rate";
         fields.problems.add(fields.origin, &fields.path, "nothing that changes", allowed);
@@ -66,12 +75,22 @@ fn event(mut fields: Fields<'_>, names: &Names<'_>, wifi: bool, span: &Span) -> 
     })
 }
 
-fn on_wifi(field: Field<'_>, wifi: bool) -> Option<Field<'_>> {
-    if wifi {
-        return Some(field);
+impl Around<'_> {
+    fn on_wifi<'f>(&self, field: Field<'f>) -> Option<Field<'f>> {
+        if self.access_point.is_none_or(|read| read.access_point.wifi().is_some()) {
+            return Some(field);
+        }
+        field.refuse("nothing on a cellular link: its rates are the access point's");
+        None
     }
-    field.refuse("nothing on a cellular link: its rates are the access point's");
-    None
+}
+
+/// The PHY rate that an event gives to `stations`.
+fn new_rate(field: Field<'_>, around: &Around<'_>, stations: Option<Selector>) -> Option<Rate> {
+    let field = around.on_wifi(field)?;
+    let read = around.access_point?;
+    let radio = around.groups[stations?.group].radio?;
+    phy_rate(&field, radio.standard, read.rates(radio.standard))
 }
 
 pub(super) fn read(fields: &mut Fields<'_>, names: &Names<'_>) -> Vec<Condition> {

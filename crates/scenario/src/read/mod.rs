@@ -45,7 +45,7 @@ pub(crate) fn experiment(root: &Node, problems: &Problems) -> Option<Experiment>
     let stations = stations::read(&mut fields, access_point.as_ref());
     let names = Names::new(&stations);
     let flows = flows::read(&mut fields, &names, &stations, &span);
-    let events = conditions::events(&mut fields, &names, access_point.as_ref(), &span);
+    let events = conditions::events(&mut fields, &names, &stations, access_point.as_ref(), &span);
     let conditions = conditions::read(&mut fields, &names);
     fields.finish();
     if !problems.is_empty() {

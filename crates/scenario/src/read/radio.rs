@@ -1,18 +1,17 @@
-//! The keys of a radio, which the access point and every group of stations may have.
+//! The keys of the radio: most are the access point's, for the whole BSS.
 
 use wakeai_units::{Bytes, Duration, Rate};
 
 use super::fields::{Field, Fields};
 use crate::radio::{Contention, Standard, StationRadio};
 
-/// PHY rates. The fastest is more than 802.11ax's 9.6 Gbit/s with eight streams.
-const SLOWEST: Rate = Rate::from_bps(100_000);
-const FASTEST: Rate = Rate::from_mbps(10_000);
-
 /// The largest contention window, 2^15 - 1 slots.
 const LARGEST_WINDOW: u32 = 32_767;
+/// The EDCA parameter set counts a TXOP in units of 32 us; a byte of them is more than any
+/// table has.
+const LONGEST_TXOP: Duration = Duration::from_micros(255 * 32);
 
-/// What one table says about a radio; what it does not say is `None`.
+/// What the access point says about the radio; what it does not say is `None`.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RadioKeys {
     width_mhz: Option<u32>,
@@ -20,38 +19,15 @@ pub(super) struct RadioKeys {
     guard_interval: Option<Duration>,
     ampdu: Option<Bytes>,
     ampdu_subframes: Option<u32>,
-    ppdu_time: Option<Duration>,
     retry_limit: Option<u32>,
-    aifsn: Option<u32>,
-    cw_min: Option<u32>,
-    cw_max: Option<u32>,
-    txop: Option<Duration>,
     control_rate: Option<Rate>,
+    contention: ContentionKeys,
 }
 
 impl RadioKeys {
-    /// These keys with the access point's `control_rate`.
-    pub(super) fn with_control_rate(self, control_rate: Option<Rate>) -> Self {
-        Self { control_rate, ..self }
-    }
-}
-
-/// All of these keys but `control_rate`, which only the access point has.
-pub(super) const KEYS: [&str; 8] = [
-    "width",
-    "streams",
-    "guard_interval",
-    "ampdu",
-    "ampdu_subframes",
-    "ppdu_time",
-    "retry_limit",
-    "contention",
-];
-
-impl RadioKeys {
-    /// Reads [`KEYS`], each as `standard` allows it.
+    /// Reads the access point's keys, each as its `standard` allows it.
     pub(super) fn read(fields: &mut Fields<'_>, standard: Standard) -> Self {
-        let mut keys = Self {
+        Self {
             width_mhz: fields.get("width").and_then(|field| width(&field, standard)),
             streams: fields.get("streams").and_then(|f| f.integer(1..=standard.max_streams())),
             guard_interval: fields
@@ -61,69 +37,109 @@ impl RadioKeys {
             ampdu_subframes: fields
                 .get("ampdu_subframes")
                 .and_then(|field| aggregating(field, standard)?.integer(1..=subframes(standard))),
-            ppdu_time: fields.get("ppdu_time").and_then(|field| {
-                field.duration(Duration::from_micros(100)..=Duration::from_millis(10))
-            }),
             retry_limit: fields.get("retry_limit").and_then(|field| field.integer(1..=255)),
-            ..Self::default()
+            control_rate: fields.get("control_rate").and_then(|field| legacy_rate(&field)),
+            contention: ContentionKeys::read(fields, standard, ContentionKeys::default()),
+        }
+    }
+
+    pub(super) fn control_rate(&self) -> Option<Rate> {
+        self.control_rate
+    }
+
+    /// The keys of `contention` in a station's own table, completed by the access point's.
+    pub(super) fn contention_of(
+        &self,
+        fields: &mut Fields<'_>,
+        standard: Standard,
+    ) -> ContentionKeys {
+        ContentionKeys::read(fields, standard, self.contention)
+    }
+
+    /// The radio of a station of `standard` with every default in place, where the access point's
+    /// own is `same`. A station of another standard has one stream and its own standard's width,
+    /// or the access point's where that is narrower.
+    pub(super) fn resolve(
+        &self,
+        standard: Standard,
+        same: Standard,
+        contention: ContentionKeys,
+    ) -> StationRadio {
+        let widest = self.width_mhz.unwrap_or(same.default_width_mhz());
+        let own = standard == same;
+        let width_mhz = if own { widest } else { standard.default_width_mhz().min(widest) };
+        let streams = self.streams.filter(|_| own).unwrap_or(1);
+        let intervals = standard.guard_intervals_ns();
+        let guard_interval = self
+            .guard_interval
+            .filter(|interval| intervals.contains(&interval.as_nanos()))
+            .unwrap_or(Duration::from_nanos(intervals[0]));
+        let (ampdu, ampdu_subframes) = standard.default_aggregation();
+        let shared = standard.aggregates();
+        StationRadio {
+            standard,
+            rate: standard.top_rate(width_mhz, streams, guard_interval),
+            width_mhz,
+            streams,
+            guard_interval,
+            ampdu: self.ampdu.filter(|_| shared).unwrap_or(ampdu),
+            ampdu_subframes: self.ampdu_subframes.filter(|_| shared).unwrap_or(ampdu_subframes),
+            retry_limit: self.retry_limit.unwrap_or(7),
+            contention: contention.or(self.contention).resolve(standard),
+            given_control_rate: self.control_rate,
+        }
+    }
+
+    /// The PHY rates of stations of each standard, in the order of [`Standard::ALL`]: those of
+    /// every width and number of streams up to the access point's.
+    pub(super) fn rates(&self, same: Standard) -> [Vec<Rate>; 5] {
+        let width = self.width_mhz.unwrap_or(same.default_width_mhz());
+        Standard::ALL.map(|standard| {
+            let radio = self.resolve(standard, same, ContentionKeys::default());
+            standard.rates(width, self.streams.unwrap_or(1), radio.guard_interval)
+        })
+    }
+}
+
+/// What a table says about contention; what it does not say is `None`.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ContentionKeys {
+    aifsn: Option<u32>,
+    cw_min: Option<u32>,
+    cw_max: Option<u32>,
+    txop: Option<Duration>,
+}
+
+impl ContentionKeys {
+    /// Reads `contention`; what it does not say is as in `outer` and then as in `standard`.
+    fn read(fields: &mut Fields<'_>, standard: Standard, outer: Self) -> Self {
+        let Some(field) = fields.get("contention") else { return Self::default() };
+        let Some(mut fields) = field.table() else { return Self::default() };
+        let keys = Self {
+            aifsn: fields.get("aifsn").and_then(|field| field.integer(1..=15)),
+            cw_min: fields.get("cw_min").and_then(|field| window(&field)),
+            cw_max: fields.get("cw_max").and_then(|field| window(&field)),
+            txop: fields.get("txop").and_then(|f| f.duration(Duration::ZERO..=LONGEST_TXOP)),
         };
-        if let Some(contention) = fields.get("contention") {
-            keys.read_contention(&contention, standard);
+        fields.finish();
+        let Contention { cw_min, cw_max, .. } = keys.or(outer).resolve(standard);
+        if cw_min > cw_max {
+            let found = format!("cw_min {cw_min} above cw_max {cw_max}");
+            field.refuse_as(found, "a cw_min that is at most cw_max");
         }
         keys
     }
 
-    fn read_contention(&mut self, field: &Field<'_>, standard: Standard) {
-        let Some(mut fields) = field.table() else { return };
-        self.aifsn = fields.get("aifsn").and_then(|field| field.integer(1..=15));
-        self.cw_min = fields.get("cw_min").and_then(|field| window(&field));
-        self.cw_max = fields.get("cw_max").and_then(|field| window(&field));
-        // The EDCA parameter set counts units of 32 us; a byte of them is more than any table has.
-        let longest = Duration::from_micros(255 * 32);
-        self.txop = fields.get("txop").and_then(|field| field.duration(Duration::ZERO..=longest));
-        fields.finish();
-        let Contention { cw_min, cw_max, .. } = self.contention(standard);
-        if cw_min > cw_max {
-            field.refuse_as(
-                format!("cw_min {cw_min} above cw_max {cw_max}"),
-                "a cw_min that is at most cw_max",
-            );
-        }
-    }
-
-    /// These keys, and where they say nothing those of `other`.
     fn or(self, other: Self) -> Self {
         Self {
-            width_mhz: self.width_mhz.or(other.width_mhz),
-            streams: self.streams.or(other.streams),
-            guard_interval: self.guard_interval.or(other.guard_interval),
-            ampdu: self.ampdu.or(other.ampdu),
-            ampdu_subframes: self.ampdu_subframes.or(other.ampdu_subframes),
-            ppdu_time: self.ppdu_time.or(other.ppdu_time),
-            retry_limit: self.retry_limit.or(other.retry_limit),
             aifsn: self.aifsn.or(other.aifsn),
             cw_min: self.cw_min.or(other.cw_min),
             cw_max: self.cw_max.or(other.cw_max),
             txop: self.txop.or(other.txop),
-            control_rate: self.control_rate.or(other.control_rate),
         }
     }
 
-    /// These keys of a station, completed by the access point's `other`: of what belongs to a
-    /// standard only where both have the same one.
-    pub(super) fn within(self, other: Self, same_standard: bool) -> Self {
-        let common = Self {
-            width_mhz: None,
-            streams: None,
-            guard_interval: None,
-            ampdu: None,
-            ampdu_subframes: None,
-            ..other
-        };
-        self.or(if same_standard { other } else { common })
-    }
-
-    pub(super) fn contention(&self, standard: Standard) -> Contention {
+    fn resolve(self, standard: Standard) -> Contention {
         let defaults = standard.default_contention();
         Contention {
             aifsn: self.aifsn.unwrap_or(defaults.aifsn),
@@ -132,33 +148,33 @@ impl RadioKeys {
             txop: self.txop.unwrap_or(defaults.txop),
         }
     }
-
-    /// A radio with every default in place; without `rate`, at the highest of its setting.
-    pub(super) fn resolve(&self, standard: Standard, rate: Option<Rate>) -> StationRadio {
-        let width_mhz = self.width_mhz.unwrap_or(standard.default_width_mhz());
-        let streams = self.streams.unwrap_or(1);
-        let guard_interval =
-            self.guard_interval.unwrap_or(Duration::from_nanos(standard.guard_intervals_ns()[0]));
-        let (ampdu, ampdu_subframes) = standard.default_aggregation();
-        StationRadio {
-            standard,
-            rate: rate.unwrap_or_else(|| standard.top_rate(width_mhz, streams, guard_interval)),
-            width_mhz,
-            streams,
-            guard_interval,
-            ampdu: self.ampdu.unwrap_or(ampdu),
-            ampdu_subframes: self.ampdu_subframes.unwrap_or(ampdu_subframes),
-            ppdu_time: self.ppdu_time.unwrap_or(Duration::from_micros(5_484)),
-            retry_limit: self.retry_limit.unwrap_or(7),
-            contention: self.contention(standard),
-            given_control_rate: self.control_rate,
-        }
-    }
 }
 
-/// A PHY rate: any that is sane, so that a rate of one's own device can be tried.
-pub(super) fn phy_rate(field: &Field<'_>) -> Option<Rate> {
-    field.rate(SLOWEST..=FASTEST)
+/// A PHY rate of data frames: one of `rates` (ascending), written as the standard's tables round it.
+pub(super) fn phy_rate(field: &Field<'_>, standard: Standard, rates: &[Rate]) -> Option<Rate> {
+    const SHOWN: usize = 8;
+    let found: Option<Rate> = field.node.as_str().and_then(|text| text.parse().ok());
+    if found.is_some_and(|found| rates.binary_search(&found).is_ok()) {
+        return found;
+    }
+    let wanted = found.unwrap_or(standard.top_rate(20, 1, Duration::from_nanos(800)));
+    let mut near = rates.to_vec();
+    near.sort_by_key(|rate| (rate.bits_per_second().abs_diff(wanted.bits_per_second()), *rate));
+    near.truncate(SHOWN);
+    near.sort();
+    let names: Vec<String> = near.iter().map(ToString::to_string).collect();
+    let all = if near.len() == rates.len() { "" } else { ", of which the nearest are" };
+    field.refuse(format!(
+        "a rate of {} at the access point's width, streams and guard interval{all}: {}",
+        standard.name(),
+        names.join(", ")
+    ));
+    None
+}
+
+/// A rate of broadcasts and control frames: non-HT OFDM in every standard.
+pub(super) fn legacy_rate(field: &Field<'_>) -> Option<Rate> {
+    phy_rate(field, Standard::A, &Standard::A.rates(20, 1, Duration::from_nanos(800)))
 }
 
 fn width(field: &Field<'_>, standard: Standard) -> Option<u32> {
@@ -183,8 +199,9 @@ fn guard_interval(field: &Field<'_>, standard: Standard) -> Option<Duration> {
     found
 }
 
+/// The most bytes of an A-MPDU by 802.11-2020 (9.4.2.55.3 for HT, 9.4.2.157.2 for VHT) and
+/// 802.11ax-2021 (9.4.2.248.2).
 fn ampdu(field: Field<'_>, standard: Standard) -> Option<Bytes> {
-    // 802.11-2020, 9.4.2.55.3, 9.4.2.157.2, and 802.11ax, 9.4.2.248.2.
     let most = match standard {
         Standard::A | Standard::G | Standard::N => 65_535,
         Standard::Ac => 1_048_575,

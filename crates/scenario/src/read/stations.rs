@@ -3,7 +3,7 @@
 use super::access_point::{self, Read};
 use super::fields::Fields;
 use super::names::{self, Names};
-use super::radio::{KEYS, RadioKeys, phy_rate};
+use super::radio::phy_rate;
 use super::{FASTEST, SLOWEST, delay, queue};
 use crate::experiment::{HostQueue, StationGroup, TcpProfile};
 use crate::radio::{Medium, Standard, StationRadio, Wifi};
@@ -109,12 +109,14 @@ fn radio(
         Some(standard)
     });
     let standard = own.unwrap_or(of_access_point);
-    let rate = fields.get("rate").and_then(|field| phy_rate(&field));
-    let keys = RadioKeys::read(fields, standard);
     let shared = access_point.map(|read| read.keys).unwrap_or_default();
-    let keys = keys.within(shared, standard == of_access_point);
+    let rate = fields.get("rate").zip(access_point);
+    let rate = rate.and_then(|(field, read)| phy_rate(&field, standard, read.rates(standard)));
+    let contention = shared.contention_of(fields, standard);
     let losses = fields.get("frame_error_rate").and_then(|field| field.parts_per_million());
-    (Some(keys.resolve(standard, rate)), losses.unwrap_or(0))
+    let mut radio = shared.resolve(standard, of_access_point, contention);
+    radio.rate = rate.unwrap_or(radio.rate);
+    (Some(radio), losses.unwrap_or(0))
 }
 
 /// The standards of stations that an access point of `standard` serves. 802.11g is alone: n and
@@ -130,7 +132,7 @@ fn spoken_by(standard: Standard) -> &'static [Standard] {
 }
 
 fn refuse_radio_keys(fields: &mut Fields<'_>) {
-    for key in KEYS.into_iter().chain(["standard", "rate", "frame_error_rate"]) {
+    for key in ["standard", "rate", "contention", "frame_error_rate"] {
         if let Some(field) = fields.get(key) {
             field.refuse("nothing on a cellular link: its rates are the access point's");
         }

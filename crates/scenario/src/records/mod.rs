@@ -1,5 +1,278 @@
-//! The records of a run on disk: what `--out DIR` writes.
+//! The records of an experiment on disk: what `--out DIR` writes.
+//!
+//! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::sample`]
+//! and [`Records::event`] any number of times, [`Records::end_run`]; then [`Records::finish`].
+//! Everything is written under temporary names and renamed at the end, `result.json` last: where
+//! that file is, the others are whole. A run that fails, or a full disk, leaves the directory's
+//! earlier files as they were. `docs/reference/records.md` describes the files.
 
+mod parquet;
 mod rows;
+mod tables;
 
-pub use rows::{EventKind, EventRow, FlowRow, SampleRow};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::parquet::errors::ParquetError;
+use serde::Serialize;
+
+use crate::Scenario;
+use crate::expand::Expanded;
+use crate::result::{Report, Run};
+use parquet::{Column, TableWriter};
+pub use rows::{EventKind, EventRow, SampleRow};
+use tables::{FlowRow, Of, RunName};
+
+/// Why records could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the records to {}: {reason}; free some space or choose another --out", path.display())]
+pub struct RecordsError {
+    /// Which file or directory.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+/// What reproduces an experiment: `run.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Manifest {
+    /// The version of wakeai.
+    pub version: String,
+    /// `sim` or `lab`.
+    pub world: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed of the first repeat.
+    pub seed: u64,
+    /// Repeats of each condition.
+    pub repeat: u32,
+    /// The conditions that were run, in order.
+    pub conditions: Vec<String>,
+}
+
+impl Manifest {
+    /// The command that runs it again, in the directory of the records.
+    fn command(&self) -> String {
+        format!(
+            "wakeai {} scenario.toml --seed {} --repeat {} --conditions {}",
+            self.world,
+            self.seed,
+            self.repeat,
+            self.conditions.join(",")
+        )
+    }
+}
+
+/// The manifest as it is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    manifest: &'a Manifest,
+    command: String,
+    /// Rows of each file.
+    rows: Rows,
+}
+
+#[derive(Serialize)]
+struct Rows {
+    flows: u64,
+    samples: u64,
+    events: u64,
+}
+
+/// Records that are being written.
+pub struct Records {
+    directory: PathBuf,
+    manifest: Manifest,
+    scenario: String,
+    run: Option<Arc<RunName>>,
+    flows: Table<FlowRow>,
+    samples: Table<SampleRow>,
+    events: Table<EventRow>,
+    /// Temporary files, removed on drop.
+    temporary: Temporary,
+}
+
+type Table<R> = (PathBuf, TableWriter<Of<R>, File>);
+
+impl std::fmt::Debug for Records {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Records").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+/// The files, in the order in which they are put into place.
+const FILES: [&str; 6] = [
+    "flows.parquet",
+    "samples.parquet",
+    "events.parquet",
+    "scenario.toml",
+    "run.json",
+    "result.json",
+];
+
+impl Records {
+    /// Begins records of `scenario` in `directory`, which is made where it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Where the directory or a file in it cannot be made.
+    pub fn create(
+        directory: &Path,
+        scenario: &Scenario,
+        manifest: Manifest,
+    ) -> Result<Self, RecordsError> {
+        fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
+        let temporary = Temporary { directory: directory.to_owned() };
+        Ok(Self {
+            flows: table(directory, FILES[0], &tables::FLOWS)?,
+            samples: table(directory, FILES[1], &tables::SAMPLES)?,
+            events: table(directory, FILES[2], &tables::EVENTS)?,
+            directory: directory.to_owned(),
+            manifest,
+            scenario: scenario.to_toml(),
+            run: None,
+            temporary,
+        })
+    }
+
+    /// The rows that follow are of this run.
+    pub fn begin_run(&mut self, condition: &str, repeat: u32, expanded: &Expanded) {
+        let flows = expanded
+            .flows
+            .iter()
+            .map(|flow| (expanded.stations[flow.station()].name.clone(), flow.direction().name()));
+        let condition = condition.to_owned();
+        self.run = Some(Arc::new(RunName { condition, repeat, flows: flows.collect() }));
+    }
+
+    /// Adds a sample of the run. Panics before the first [`Records::begin_run`].
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be written.
+    pub fn sample(&mut self, row: SampleRow) -> Result<(), RecordsError> {
+        let row = Of { run: self.run(), row };
+        self.samples.1.push(row).map_err(|error| broken(&self.samples.0, &error))
+    }
+
+    /// Adds an event of the run. Panics before the first [`Records::begin_run`].
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be written.
+    pub fn event(&mut self, row: EventRow) -> Result<(), RecordsError> {
+        let row = Of { run: self.run(), row };
+        self.events.1.push(row).map_err(|error| broken(&self.events.0, &error))
+    }
+
+    /// Ends the run with what it came to. Panics before the first [`Records::begin_run`].
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be written.
+    pub fn end_run(&mut self, run: &Run) -> Result<(), RecordsError> {
+        for (flow, result) in run.flows.iter().enumerate() {
+            let row = FlowRow { flow: flow as u32, result: result.clone() };
+            let row = Of { run: self.run(), row };
+            self.flows.1.push(row).map_err(|error| broken(&self.flows.0, &error))?;
+        }
+        Ok(())
+    }
+
+    fn run(&self) -> Arc<RunName> {
+        self.run.clone().expect("begin_run comes before the rows of a run")
+    }
+
+    /// Completes the files and puts them into place.
+    ///
+    /// # Errors
+    ///
+    /// Where a file cannot be written; then none is put into place.
+    pub fn finish(self, report: &Report) -> Result<(), RecordsError> {
+        let Self { directory, manifest, scenario, flows, samples, events, temporary, .. } = self;
+        let rows = Rows {
+            flows: complete(flows)?,
+            samples: complete(samples)?,
+            events: complete(events)?,
+        };
+        let written = Written { command: manifest.command(), manifest: &manifest, rows };
+        let manifest = serde_json::to_string_pretty(&written).expect("strings and numbers");
+        text(&directory, FILES[3], &scenario)?;
+        text(&directory, FILES[4], &(manifest + "\n"))?;
+        text(&directory, FILES[5], &(report.to_json() + "\n"))?;
+        // From here on an earlier result is no longer whole.
+        match fs::remove_file(directory.join(FILES[5])) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(cannot(&directory.join(FILES[5]), &error));
+            }
+            _ => {}
+        }
+        for name in FILES {
+            let path = directory.join(name);
+            fs::rename(partial(&directory, name), &path).map_err(|error| cannot(&path, &error))?;
+        }
+        drop(temporary);
+        Ok(())
+    }
+}
+
+fn partial(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!(".{name}.partial"))
+}
+
+fn table<R>(
+    directory: &Path,
+    name: &str,
+    columns: &'static [Column<Of<R>>],
+) -> Result<Table<R>, RecordsError> {
+    let path = partial(directory, name);
+    let file = File::create(&path).map_err(|error| cannot(&path, &error))?;
+    let writer = TableWriter::new(columns, file).map_err(|error| broken(&path, &error))?;
+    Ok((path, writer))
+}
+
+fn complete<R>((path, writer): Table<R>) -> Result<u64, RecordsError> {
+    let (file, rows) = writer.finish().map_err(|error| broken(&path, &error))?;
+    file.sync_all().map_err(|error| cannot(&path, &error))?;
+    Ok(rows)
+}
+
+fn text(directory: &Path, name: &str, content: &str) -> Result<(), RecordsError> {
+    let path = partial(directory, name);
+    let write = || {
+        let mut file = File::create(&path)?;
+        file.write_all(content.as_bytes())?;
+        file.sync_all()
+    };
+    write().map_err(|error: io::Error| cannot(&path, &error))
+}
+
+fn cannot(path: &Path, error: &io::Error) -> RecordsError {
+    RecordsError { path: path.to_owned(), reason: error.to_string() }
+}
+
+fn broken(path: &Path, error: &ParquetError) -> RecordsError {
+    let reason = match error {
+        ParquetError::External(source) => source.to_string(),
+        other => other.to_string(),
+    };
+    RecordsError { path: path.to_owned(), reason }
+}
+
+/// Removes what is left of the temporary files.
+struct Temporary {
+    directory: PathBuf,
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        for name in FILES {
+            // What was renamed is not there any more, and what cannot be removed is overwritten
+            // by the next run.
+            let _ = fs::remove_file(partial(&self.directory, name));
+        }
+    }
+}

@@ -1,12 +1,8 @@
 //! The rows of the Parquet files; `docs/reference/records.md` describes every column.
 
-/// One sample of one TCP connection: a row of `samples.parquet`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// One sample of one TCP sender: a row of `samples.parquet`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRow {
-    /// Index of the condition in the scenario.
-    pub condition: u32,
-    /// Which repeat, from 0.
-    pub repeat: u32,
     /// Since the start of the run, nanoseconds.
     pub at_ns: u64,
     /// Index of the flow, as in the result's `flows`.
@@ -25,15 +21,15 @@ pub struct SampleRow {
     pub min_rtt_us: u32,
     /// Congestion state: 0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss.
     pub state: u8,
-    /// Segments in flight, as the stack counts them (`packets_out`).
+    /// Segments sent and not yet acknowledged.
     pub packets_out: u32,
-    /// Segments selectively acknowledged.
+    /// Of these, selectively acknowledged.
     pub sacked: u32,
-    /// Segments taken for lost.
+    /// Of these, taken for lost.
     pub lost: u32,
-    /// Segments sent again, in all.
+    /// Of these, sent again.
     pub retransmitted: u32,
-    /// Bytes in the send queue.
+    /// Bytes in the send queue, sent or not.
     pub send_queue: u32,
     /// Segments delivered, in all.
     pub delivered: u64,
@@ -44,23 +40,37 @@ pub struct SampleRow {
 /// What happened to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// The congestion state changed; `value` is the new one.
+    /// It was established.
+    Opened,
+    /// It was closed.
+    Closed,
+    /// The congestion state changed; the value is the new one, as in [`SampleRow::state`].
     State,
-    /// A segment was sent again; `value` is its sequence number.
+    /// A segment was sent again.
     Retransmit,
     /// The retransmission timer fired.
     Timeout,
-    /// An error of 000 table 2; `value` is its code, 1 to 4.
+    /// An error of 000 table 2; the value is its code, 1 to 4.
     Error,
 }
 
-/// One event of one TCP connection: a row of `events.parquet`.
+impl EventKind {
+    /// The word in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Closed => "closed",
+            Self::State => "state",
+            Self::Retransmit => "retransmit",
+            Self::Timeout => "timeout",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One event of one TCP sender: a row of `events.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRow {
-    /// Index of the condition in the scenario.
-    pub condition: u32,
-    /// Which repeat, from 0.
-    pub repeat: u32,
     /// Since the start of the run, nanoseconds.
     pub at_ns: u64,
     /// Index of the flow, as in the result's `flows`.
@@ -69,19 +79,8 @@ pub struct EventRow {
     pub connection: u32,
     /// What happened.
     pub kind: EventKind,
-    /// What it says depends on the kind.
-    pub value: u64,
-}
-
-/// One flow: a row of `flows.parquet`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FlowRow {
-    /// The condition's name.
-    pub condition: String,
-    /// Which repeat, from 0.
-    pub repeat: u32,
-    /// Index of the flow, as in the result's `flows`.
-    pub flow: u32,
-    /// The same as in the result.
-    pub result: crate::result::FlowResult,
+    /// What more there is to say, by kind; 0 where nothing.
+    pub value: u32,
+    /// The congestion window then, segments.
+    pub cwnd: u32,
 }

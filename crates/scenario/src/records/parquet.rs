@@ -1,0 +1,190 @@
+//! A table written to Parquet row by row, with no more than one row group in memory.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{Type, TypePtr};
+
+/// Rows of a row group: what is kept in memory.
+const ROW_GROUP: usize = 32_768;
+
+/// A column: its name and how to find its value in a row.
+pub(crate) struct Column<R> {
+    pub(crate) name: &'static str,
+    pub(crate) value: Value<R>,
+}
+
+/// What a column holds.
+pub(crate) enum Value<R> {
+    U32(fn(&R) -> u32),
+    U64(fn(&R) -> u64),
+    /// Null where there is none.
+    F64(fn(&R) -> Option<f64>),
+    /// Null where there is none.
+    Text(fn(&R) -> Option<&str>),
+}
+
+/// A table that is being written.
+pub(crate) struct TableWriter<R: 'static, W: Write + Send> {
+    columns: &'static [Column<R>],
+    file: SerializedFileWriter<W>,
+    rows: Vec<R>,
+    written: u64,
+}
+
+impl<R, W: Write + Send> TableWriter<R, W> {
+    pub(crate) fn new(columns: &'static [Column<R>], file: W) -> Result<Self, ParquetError> {
+        let compression = Compression::ZSTD(ZstdLevel::try_new(3)?);
+        let properties = WriterProperties::builder().set_compression(compression).build();
+        let file = SerializedFileWriter::new(file, schema(columns)?, Arc::new(properties))?;
+        Ok(Self { columns, file, rows: Vec::new(), written: 0 })
+    }
+
+    /// Adds a row; writes when there are enough for a row group.
+    pub(crate) fn push(&mut self, row: R) -> Result<(), ParquetError> {
+        self.rows.push(row);
+        if self.rows.len() < ROW_GROUP { Ok(()) } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> Result<(), ParquetError> {
+        let rows = std::mem::take(&mut self.rows);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut group = self.file.next_row_group()?;
+        for column in self.columns {
+            write_column(&mut group, column, &rows)?;
+        }
+        group.close()?;
+        self.written += rows.len() as u64;
+        self.rows = rows;
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Writes what is left and the footer; gives back the file and how many rows it has.
+    pub(crate) fn finish(mut self) -> Result<(W, u64), ParquetError> {
+        self.flush()?;
+        Ok((self.file.into_inner()?, self.written))
+    }
+}
+
+fn schema<R>(columns: &[Column<R>]) -> Result<TypePtr, ParquetError> {
+    let fields = columns.iter().map(|column| {
+        let (physical, logical, repetition) = match column.value {
+            Value::U32(_) => (Physical::INT32, Some(unsigned(32)), Repetition::REQUIRED),
+            Value::U64(_) => (Physical::INT64, Some(unsigned(64)), Repetition::REQUIRED),
+            Value::F64(_) => (Physical::DOUBLE, None, Repetition::OPTIONAL),
+            Value::Text(_) => {
+                (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::OPTIONAL)
+            }
+        };
+        let field = Type::primitive_type_builder(column.name, physical);
+        field.with_logical_type(logical).with_repetition(repetition).build().map(Arc::new)
+    });
+    let fields = fields.collect::<Result<Vec<_>, _>>()?;
+    Ok(Arc::new(Type::group_type_builder("row").with_fields(fields).build()?))
+}
+
+fn unsigned(bits: i8) -> LogicalType {
+    LogicalType::integer(bits, false)
+}
+
+fn write_column<R, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    column: &Column<R>,
+    rows: &[R],
+) -> Result<(), ParquetError> {
+    match column.value {
+        // Parquet keeps an unsigned integer as the bits of a signed one.
+        Value::U32(value) => {
+            let values = rows.iter().map(|row| value(row).cast_signed()).collect();
+            write_values::<Int32Type, W>(group, values, None)
+        }
+        Value::U64(value) => {
+            let values = rows.iter().map(|row| value(row).cast_signed()).collect();
+            write_values::<Int64Type, W>(group, values, None)
+        }
+        Value::F64(value) => {
+            let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
+            let values = rows.iter().filter_map(value).collect();
+            write_values::<DoubleType, W>(group, values, Some(present))
+        }
+        Value::Text(value) => {
+            let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
+            let values = rows.iter().filter_map(value).map(ByteArray::from).collect();
+            write_values::<ByteArrayType, W>(group, values, Some(present))
+        }
+    }
+}
+
+/// Writes a column of `values`; where it may be null, `present` has 1 or 0 for each row.
+#[expect(clippy::needless_pass_by_value, reason = "made for this call")]
+fn write_values<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: Vec<T::T>,
+    present: Option<Vec<i16>>,
+) -> Result<(), ParquetError> {
+    let mut writer = group.next_column()?.expect("as many columns as the schema was made of");
+    writer.typed::<T>().write_batch(&values, present.as_deref(), None)?;
+    writer.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static NUMBERS: [Column<u64>; 1] = [Column { name: "number", value: Value::U64(|n| *n) }];
+
+    /// A disk with room for so many bytes.
+    struct Disk(usize);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            if self.0 < bytes.len() {
+                return Err(std::io::Error::from_raw_os_error(28)); // ENOSPC
+            }
+            self.0 -= bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Numbers that do not compress.
+    fn noise() -> impl Iterator<Item = u64> {
+        (0_u64..).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) ^ (n << 40))
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_that_names_it() {
+        let mut table = TableWriter::new(&NUMBERS, Disk(100_000)).unwrap();
+        let error = noise().take(1_000_000).try_for_each(|number| table.push(number)).unwrap_err();
+        assert!(error.to_string().contains("No space left"), "{error}");
+    }
+
+    #[test]
+    fn a_disk_that_fills_with_the_footer_is_an_error_too() {
+        let mut table = TableWriter::new(&NUMBERS, Disk(50)).unwrap();
+        table.push(1).unwrap();
+        assert!(table.finish().is_err());
+    }
+
+    #[test]
+    fn no_more_than_a_row_group_is_kept_in_memory() {
+        let mut table = TableWriter::new(&NUMBERS, std::io::sink()).unwrap();
+        for number in noise().take(10 * ROW_GROUP + 5) {
+            table.push(number).unwrap();
+            assert!(table.rows.len() < ROW_GROUP && table.rows.capacity() <= 2 * ROW_GROUP);
+        }
+        let (_, rows) = table.finish().unwrap();
+        assert_eq!(rows, 10 * ROW_GROUP as u64 + 5);
+    }
+}

@@ -1,0 +1,91 @@
+//! The columns of each file.
+
+use std::sync::Arc;
+
+use super::parquet::{Column, Value};
+use super::rows::{EventRow, SampleRow};
+use crate::result::FlowResult;
+
+/// A run, as far as its rows name it.
+#[derive(Debug)]
+pub(crate) struct RunName {
+    pub(crate) condition: String,
+    pub(crate) repeat: u32,
+    /// Station and direction of every flow.
+    pub(crate) flows: Vec<(String, &'static str)>,
+}
+
+/// A row and the run that it belongs to.
+pub(crate) struct Of<R> {
+    pub(crate) run: Arc<RunName>,
+    pub(crate) row: R,
+}
+
+/// A flow's result and its index.
+pub(crate) struct FlowRow {
+    pub(crate) flow: u32,
+    pub(crate) result: FlowResult,
+}
+
+/// The congestion states of the kernel, by number.
+const STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
+
+const fn column<R>(name: &'static str, value: Value<R>) -> Column<R> {
+    Column { name, value }
+}
+
+fn flow_of(run: &RunName, flow: u32) -> Option<&(String, &'static str)> {
+    run.flows.get(flow as usize)
+}
+
+pub(crate) static SAMPLES: [Column<Of<SampleRow>>; 20] = [
+    column("condition", Value::Text(|of| Some(&of.run.condition))),
+    column("repeat", Value::U32(|of| of.run.repeat)),
+    column("at_ns", Value::U64(|of| of.row.at_ns)),
+    column("flow", Value::U32(|of| of.row.flow)),
+    column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
+    column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
+    column("connection", Value::U32(|of| of.row.connection)),
+    column("cwnd", Value::U32(|of| of.row.cwnd)),
+    column("ssthresh", Value::U32(|of| of.row.ssthresh)),
+    column("srtt_us", Value::U32(|of| of.row.srtt_us)),
+    column("rtt_us", Value::U32(|of| of.row.rtt_us)),
+    column("min_rtt_us", Value::U32(|of| of.row.min_rtt_us)),
+    column("state", Value::Text(|of| STATES.get(of.row.state as usize).copied())),
+    column("packets_out", Value::U32(|of| of.row.packets_out)),
+    column("sacked", Value::U32(|of| of.row.sacked)),
+    column("lost", Value::U32(|of| of.row.lost)),
+    column("retransmitted", Value::U32(|of| of.row.retransmitted)),
+    column("send_queue", Value::U32(|of| of.row.send_queue)),
+    column("delivered", Value::U64(|of| of.row.delivered)),
+    column("pacing", Value::U64(|of| of.row.pacing)),
+];
+
+pub(crate) static EVENTS: [Column<Of<EventRow>>; 10] = [
+    column("condition", Value::Text(|of| Some(&of.run.condition))),
+    column("repeat", Value::U32(|of| of.run.repeat)),
+    column("at_ns", Value::U64(|of| of.row.at_ns)),
+    column("flow", Value::U32(|of| of.row.flow)),
+    column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
+    column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
+    column("connection", Value::U32(|of| of.row.connection)),
+    column("event", Value::Text(|of| Some(of.row.kind.name()))),
+    column("value", Value::U32(|of| of.row.value)),
+    column("cwnd", Value::U32(|of| of.row.cwnd)),
+];
+
+pub(crate) static FLOWS: [Column<Of<FlowRow>>; 13] = [
+    column("condition", Value::Text(|of| Some(&of.run.condition))),
+    column("repeat", Value::U32(|of| of.run.repeat)),
+    column("flow", Value::U32(|of| of.row.flow)),
+    column("station", Value::Text(|of| Some(&of.row.result.station))),
+    column("direction", Value::Text(|of| Some(&of.row.result.direction))),
+    column("kind", Value::Text(|of| Some(&of.row.result.kind))),
+    column("algorithm", Value::Text(|of| of.row.result.algorithm.as_deref())),
+    column("bytes", Value::U64(|of| of.row.result.bytes)),
+    column("goodput_mbps", Value::F64(|of| Some(of.row.result.goodput_mbps))),
+    column("completion_s", Value::F64(|of| of.row.result.completion_s)),
+    column("retransmits", Value::U64(|of| of.row.result.retransmits)),
+    column("timeouts", Value::U64(|of| of.row.result.timeouts)),
+    column("avr", Value::F64(|of| of.row.result.avr)),
+];
