@@ -46,6 +46,7 @@ enum {
 	TCP_CA_NAME_MAX = 16,
 	TCP_ECN_OK = 1,
 	TCP_INFINITE_SSTHRESH = 0x7fffffff,
+	TCP_CONG_NON_RESTRICTED = 1,
 	SK_PACING_NONE = 0,
 	SK_PACING_NEEDED = 1,
 };
@@ -179,6 +180,7 @@ struct tcp_congestion_ops {
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 	char name[TCP_CA_NAME_MAX];
+	u32 flags;
 };
 
 struct sk_buff;

@@ -135,13 +135,15 @@ void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 	cubic_on_ack(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
 }
 
-#define HOOKS                              \
-	.init = (void *)init,              \
-	.release = (void *)release,        \
-	.ssthresh = (void *)ssthresh,      \
-	.undo_cwnd = (void *)undo_cwnd,    \
-	.set_state = (void *)set_state,    \
-	.cwnd_event = (void *)cwnd_event,  \
+/* Without the flag no namespace but the first may make it its default. */
+#define HOOKS                             \
+	.init = (void *)init,             \
+	.release = (void *)release,       \
+	.ssthresh = (void *)ssthresh,     \
+	.undo_cwnd = (void *)undo_cwnd,   \
+	.set_state = (void *)set_state,   \
+	.cwnd_event = (void *)cwnd_event, \
+	.flags = TCP_CONG_NON_RESTRICTED, \
 	.name = WAKEAI_ALGORITHM
 
 SEC(".struct_ops.link")

@@ -49,7 +49,7 @@ pub fn move_connections(
     run(&asked, request, |skel| &mut skel.progs.move_connections)
 }
 
-/// For kernels without struct_ops: sets the clamp of every connection's window in the calling
+/// For kernels without `struct_ops`: sets the clamp of every connection's window in the calling
 /// thread's network namespace, with `ifindex` of those routed over that interface.
 ///
 /// This is a ceiling only. It also sets ssthresh to the same value, which no such kernel lets us

@@ -183,7 +183,7 @@ pub(crate) fn name_field(name: &str) -> Option<[i8; NAME_BYTES]> {
         return None;
     }
     for (to, from) in field.iter_mut().zip(name.bytes()) {
-        *to = from as i8;
+        *to = from.cast_signed();
     }
     Some(field)
 }

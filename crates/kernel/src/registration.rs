@@ -21,7 +21,7 @@ use crate::skeleton::wakeai_cubic::{WakeaiCubicSkel, WakeaiCubicSkelBuilder};
 const MAPS: [&str; 3] = ["socket_bounds", "interface_bounds", "heartbeats"];
 
 /// The pin that is made last: while it is missing, a registration is half-done. It is the link
-/// where the kernel has links for struct_ops, else the struct_ops map.
+/// where the kernel has links for `struct_ops`, else the `struct_ops` map.
 const REGISTERED: &str = "wakeai_cubic";
 
 /// Every name that we register starts like this.
@@ -39,10 +39,7 @@ pub(crate) fn open() -> Result<[MapHandle; 3], Error> {
         }
         remove()?;
         place::prepare().map_err(|error| Error::from_io(LOAD, error))?;
-        register().or_else(|error| {
-            let _ = remove(); // the first error is the one to tell
-            Err(error)
-        })?;
+        register().inspect_err(|_| drop(remove()))?;
         pinned_maps()
     })
 }
@@ -122,7 +119,7 @@ fn remove() -> Result<bool, Error> {
     Ok(found)
 }
 
-/// The struct_ops maps that are ours, registered or kept alive by connections.
+/// The `struct_ops` maps that are ours, registered or kept alive by connections.
 fn registered_maps() -> Vec<u32> {
     MapInfoIter::default()
         .filter(|map| map.ty == MapType::StructOps)
@@ -169,12 +166,24 @@ fn vacate() {
     }
 }
 
+/// A namespace may be refused CUBIC as its default: unless it is the kernel's own default, only
+/// the first namespace has leave to it. What a new namespace gets, and Reno, are always allowed.
 fn vacate_default() -> std::io::Result<()> {
     const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
     if !wakeai_host::read_sysctl(DEFAULT)?.starts_with(PREFIX) {
         return Ok(());
     }
-    std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", fallback())
+    let allowed = wakeai_host::read_sysctl("net.ipv4.tcp_allowed_congestion_control")?;
+    let others = allowed.split(' ').rev().filter(|name| !name.starts_with(PREFIX));
+    let write = |name| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name);
+    let mut result = write("cubic");
+    for name in others {
+        if result.is_ok() {
+            break;
+        }
+        result = write(name);
+    }
+    result
 }
 
 /// CUBIC, or Reno, which every kernel has.
@@ -187,7 +196,7 @@ fn fallback() -> &'static str {
     }
 }
 
-/// The kernel frees a struct_ops after an RCU grace period. A connection that was accepted while
+/// The kernel frees a `struct_ops` after an RCU grace period. A connection that was accepted while
 /// the others were moved is moved on the next round.
 fn wait_until_gone() {
     let give_up = Instant::now() + Duration::from_secs(2);

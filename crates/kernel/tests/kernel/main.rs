@@ -1,0 +1,5 @@
+//! The BPF programs on the running kernel, in namespaces of the test's own. As root only.
+
+mod bounds;
+mod path;
+mod rig;

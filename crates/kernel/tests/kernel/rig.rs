@@ -1,0 +1,185 @@
+//! Two namespaces with a path or veth pairs between them, and TCP over it.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn, setsockopt, socket, sockopt,
+};
+use wakeai_host::Namespace;
+
+use crate::path::{Path, PathConfig};
+
+/// One test at a time: the registration and its pins are the machine's.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// The right to use the kernel, or `None` (with a line that says why) where it cannot be had and
+/// nobody insists.
+pub(crate) fn kernel() -> Option<MutexGuard<'static, ()>> {
+    let found = wakeai_kernel::features::detect();
+    if found.can_bound() && found.can_monitor() && nix::unistd::geteuid().is_root() {
+        return Some(MACHINE.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+    let lacking: Vec<_> = found.features.iter().filter(|feature| feature.lack.is_some()).collect();
+    assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "kernel lacks {lacking:?}");
+    println!("skipped: needs root and a kernel that lacks nothing, but: {lacking:?}");
+    None
+}
+
+/// Two namespaces. Interface `wire` has 10.77.0.1 in the first and 10.77.0.2 in the second;
+/// interface `side` has 10.78.0.1 and 10.78.0.2.
+pub(crate) struct Rig {
+    pub(crate) sender: Namespace,
+    pub(crate) receiver: Namespace,
+    _path: Option<Path>,
+}
+
+impl Rig {
+    /// A path for `wire`, veth for `side`.
+    pub(crate) fn with_path(config: PathConfig) -> Self {
+        let mut rig = Self::namespaces();
+        rig._path = Some(Path::start("wire", &rig.sender, &rig.receiver, config));
+        rig.veth("side");
+        rig.addresses();
+        rig
+    }
+
+    /// Veth for both.
+    pub(crate) fn with_veth() -> Self {
+        let rig = Self::namespaces();
+        rig.veth("wire");
+        rig.veth("side");
+        rig.addresses();
+        rig
+    }
+
+    fn namespaces() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let make = |role: &str| {
+            Namespace::create(&format!("wkt-{}-{number}{role}", std::process::id())).unwrap()
+        };
+        Self { sender: make("s"), receiver: make("r"), _path: None }
+    }
+
+    fn veth(&self, name: &str) {
+        let other = self.receiver.name().to_owned();
+        let arguments = format!("link add {name} type veth peer name {name} netns {other}");
+        ip(&self.sender, &arguments);
+    }
+
+    fn addresses(&self) {
+        for (namespace, host) in [(&self.sender, 1), (&self.receiver, 2)] {
+            ip(namespace, "link set lo up");
+            for (interface, network) in [("wire", 77), ("side", 78)] {
+                ip(namespace, &format!("address add 10.{network}.0.{host}/24 dev {interface}"));
+                ip(namespace, &format!("link set {interface} up"));
+            }
+            for buffer in ["tcp_wmem", "tcp_rmem"] {
+                set(namespace, buffer, "4096 131072 67108864");
+            }
+        }
+    }
+
+    /// What an agent in the sender's namespace would call its interface: cookie and index.
+    pub(crate) fn interface(&self, name: &str) -> (u64, u32) {
+        let index = || nix::net::if_::if_nametoindex(name).unwrap();
+        self.sender.run(|| (wakeai_kernel::netns_cookie().unwrap(), index())).unwrap()
+    }
+
+    /// Sends as fast as TCP lets over the interface with network 10.`network`.0.0.
+    pub(crate) fn flow(&self, network: u8, algorithm: &str) -> Flow {
+        Flow::start(&self.sender, &self.receiver, network, algorithm)
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        let removed = [&self.sender, &self.receiver].map(|one| Namespace::remove(one.name()));
+        assert!(std::thread::panicking() || removed.iter().all(Result::is_ok));
+    }
+}
+
+pub(crate) fn ip(namespace: &Namespace, arguments: &str) {
+    let run = || Command::new("ip").args(arguments.split(' ')).status().unwrap();
+    assert!(namespace.run(run).unwrap().success(), "ip {arguments}");
+}
+
+fn set(namespace: &Namespace, name: &str, value: &str) {
+    let write = || std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value);
+    namespace.run(write).unwrap().unwrap();
+}
+
+/// Connects with this algorithm from the first segment on. Not by sysctl: a namespace may be
+/// refused CUBIC as its default.
+fn connect(address: SocketAddr, algorithm: &str) -> TcpStream {
+    let SocketAddr::V4(address) = address else { panic!("the rig has IPv4 only") };
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Inet, SockType::Stream, flags, SockProtocol::Tcp).unwrap();
+    setsockopt(&socket, sockopt::TcpCongestion, &algorithm.into()).unwrap();
+    nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrIn::from(address)).unwrap();
+    TcpStream::from(socket)
+}
+
+/// A running bulk transfer.
+pub(crate) struct Flow {
+    stop: Arc<AtomicBool>,
+    received: Arc<AtomicU64>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Flow {
+    fn start(sender: &Namespace, receiver: &Namespace, network: u8, algorithm: &str) -> Self {
+        let listen = || TcpListener::bind((Ipv4Addr::new(10, network, 0, 2), 0)).unwrap();
+        let listener = receiver.run(listen).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut output = sender.run(|| connect(address, algorithm)).unwrap();
+        let (mut input, _) = listener.accept().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let received = Arc::new(AtomicU64::new(0));
+        let (counter, stopped) = (Arc::clone(&received), Arc::clone(&stop));
+        let reader = std::thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 18];
+            while let Ok(length) = input.read(&mut buffer) {
+                if length == 0 {
+                    break;
+                }
+                counter.fetch_add(length as u64, Ordering::Relaxed);
+            }
+        });
+        let writer = std::thread::spawn(move || {
+            output.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+            let data = vec![0; 1 << 17];
+            while !stopped.load(Ordering::Relaxed) {
+                let _ = output.write(&data); // a timeout: look whether to stop
+            }
+            // What is still queued is not waited for.
+            let reset = libc::linger { l_onoff: 1, l_linger: 0 };
+            setsockopt(&output, sockopt::Linger, &reset).unwrap();
+        });
+        Self { stop, received, threads: vec![reader, writer] }
+    }
+
+    /// Bytes per second that arrive during `span`.
+    pub(crate) fn goodput(&self, span: Duration) -> u64 {
+        let (before, from) = (self.received.load(Ordering::Relaxed), Instant::now());
+        std::thread::sleep(span);
+        let bytes = self.received.load(Ordering::Relaxed) - before;
+        (bytes as f64 / from.elapsed().as_secs_f64()) as u64
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
