@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use wakeai_kernel::{
-    Control, Filter, Figures, Monitor, MonitorConfig, Record, SocketBounds, move_connections,
-    snapshot,
+    CongestionState, Control, Figures, Filter, Monitor, MonitorConfig, Record, STALE_AFTER,
+    SocketBounds, snapshot,
 };
 
 use crate::path::PathConfig;
-use crate::rig::{Rig, kernel};
+use crate::rig::{Registration, Rig, kernel};
 
 const PATH: PathConfig = PathConfig {
     one_way_delay: Duration::from_millis(10),
@@ -17,24 +17,11 @@ const PATH: PathConfig = PathConfig {
     loss_ppm: 0,
 };
 
-/// The registration, removed at the end of the test also where it fails.
-struct Registration(Control);
+/// With losses, so that Recovery is entered every second or so.
+const LOSSY: PathConfig = PathConfig { loss_ppm: 1000, ..PATH };
 
-impl Registration {
-    fn open() -> Self {
-        Self(Control::open().unwrap())
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        let removed = Control::unload();
-        assert!(std::thread::panicking() || removed.unwrap());
-    }
-}
-
-/// Every sample of the sender's connections over `span`, with a heartbeat in every step.
-fn watch(rig: &Rig, control: Option<&Control>, span: Duration) -> Vec<Figures> {
+/// Every sample of the sender's connections over `span`; with a heartbeat in every step, if told.
+fn watch(rig: &Rig, heartbeat: Option<&Control>, span: Duration) -> Vec<Figures> {
     let (cookie, interface) = rig.interface("wire");
     let filter = Filter { netns_cookies: vec![cookie], ..Filter::default() };
     let config = MonitorConfig { every_ack: true, filter, ..MonitorConfig::default() };
@@ -42,7 +29,7 @@ fn watch(rig: &Rig, control: Option<&Control>, span: Duration) -> Vec<Figures> {
     let mut samples = Vec::new();
     let until = Instant::now() + span;
     while Instant::now() < until {
-        if let Some(control) = control {
+        if let Some(control) = heartbeat {
             control.heartbeat(cookie, interface).unwrap();
         }
         let mut keep = |record| {
@@ -57,8 +44,19 @@ fn watch(rig: &Rig, control: Option<&Control>, span: Duration) -> Vec<Figures> {
     samples
 }
 
+/// Bounds for the wire, with a first heartbeat.
+fn bind(rig: &Rig, control: &Control, bounds: SocketBounds) {
+    let (cookie, interface) = rig.interface("wire");
+    control.set_interface(cookie, interface, bounds).unwrap();
+    control.heartbeat(cookie, interface).unwrap();
+}
+
 fn bounds(floor: u32, ceiling: u32) -> SocketBounds {
     SocketBounds { floor, ceiling, pacing_bytes_per_second: 0 }
+}
+
+fn largest(samples: &[Figures]) -> u32 {
+    samples.iter().map(|figures| figures.cwnd.get()).max().unwrap()
 }
 
 #[test]
@@ -66,11 +64,116 @@ fn a_ceiling_holds_from_the_first_flight_on() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
     let rig = Rig::with_path(PATH);
-    let (cookie, interface) = rig.interface("wire");
-    registration.0.set_interface(cookie, interface, bounds(0, 7)).unwrap();
-    registration.0.heartbeat(cookie, interface).unwrap();
+    bind(&rig, &registration.0, bounds(0, 7));
     let _flow = rig.flow(77, Control::ALGORITHM);
+    let samples = watch(&rig, Some(&registration.0), Duration::from_secs(1));
+    assert_eq!(largest(&samples), 7);
+}
+
+#[test]
+fn a_floor_and_a_ceiling_hold_in_every_state_but_loss() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(LOSSY);
+    let _flow = rig.flow(77, Control::ALGORITHM);
+    bind(&rig, &registration.0, bounds(30, 40));
+    let samples = watch(&rig, Some(&registration.0), Duration::from_secs(4));
+    // The first sample shows the window that the ACK found, before the bounds came.
+    let bound = &samples[1..];
+    assert!(bound.iter().any(|figures| figures.congestion_state == CongestionState::Recovery));
+    let mut after_loss = false;
+    for figures in bound {
+        assert!(figures.cwnd.get() <= 40);
+        // The ACK that ends Loss is the first that the floor can hold from.
+        let in_loss = figures.congestion_state == CongestionState::Loss;
+        assert!(figures.cwnd.get() >= 30 || in_loss || after_loss, "{figures:?}");
+        after_loss = in_loss;
+    }
+}
+
+#[test]
+fn a_ceiling_that_is_lowered_and_lifted_is_followed() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PATH);
+    bind(&rig, &registration.0, bounds(0, 50));
+    let _flow = rig.flow(77, Control::ALGORITHM);
+    let second = Duration::from_secs(1);
+    assert_eq!(largest(&watch(&rig, Some(&registration.0), second)), 50);
+    bind(&rig, &registration.0, bounds(0, 12));
+    assert_eq!(largest(&watch(&rig, Some(&registration.0), second)[1..]), 12);
+    bind(&rig, &registration.0, bounds(0, 90));
+    let lifted = watch(&rig, Some(&registration.0), 3 * second);
+    assert!((13..=90).contains(&largest(&lifted)));
+}
+
+#[test]
+fn a_pacing_bound_holds_and_ends_with_its_bounds() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PATH);
+    let pacing = SocketBounds { pacing_bytes_per_second: 1_000_000, ..SocketBounds::NONE };
+    bind(&rig, &registration.0, pacing);
+    let _flow = rig.flow(77, Control::ALGORITHM);
+    watch(&rig, Some(&registration.0), Duration::from_millis(500));
+    let first = delivered(&rig);
     let samples = watch(&rig, Some(&registration.0), Duration::from_secs(2));
-    assert!(samples.iter().all(|figures| figures.cwnd.get() <= 7));
-    assert!(samples.iter().any(|figures| figures.cwnd.get() == 7));
+    let sent = delivered(&rig) - first;
+    assert!(samples.iter().all(|f| f.pacing_rate.unwrap().bytes_per_second() <= 1_000_000));
+    // 2 s at 1 MB/s are 1381 segments of 1448 bytes; the path would carry 6900.
+    assert!((1100..1600).contains(&sent), "{sent} segments");
+    bind(&rig, &registration.0, SocketBounds::NONE);
+    let free = watch(&rig, Some(&registration.0), Duration::from_secs(2));
+    assert!(free.last().unwrap().pacing_rate.unwrap().bytes_per_second() > 2_000_000);
+}
+
+fn delivered(rig: &Rig) -> u64 {
+    let all = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
+    all.iter().map(|connection| connection.figures.delivered).sum()
+}
+
+#[test]
+fn bounds_without_a_heartbeat_stop_to_bind() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PATH);
+    bind(&rig, &registration.0, bounds(0, 8));
+    let _flow = rig.flow(77, Control::ALGORITHM);
+    assert_eq!(largest(&watch(&rig, Some(&registration.0), Duration::from_millis(500))), 8);
+    std::thread::sleep(STALE_AFTER.into());
+    assert!(largest(&watch(&rig, None, Duration::from_secs(2))) > 8);
+}
+
+#[test]
+fn a_sockets_own_bounds_go_before_those_of_its_interface() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PATH);
+    bind(&rig, &registration.0, bounds(0, 30));
+    let _flow = rig.flow(77, Control::ALGORITHM);
+    let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
+    let [connection] = &connections[..] else { panic!("one connection") };
+    assert_eq!(connection.algorithm, Control::ALGORITHM);
+    registration.0.set_socket(connection.socket.cookie, bounds(0, 6)).unwrap();
+    let second = Duration::from_secs(1);
+    assert_eq!(largest(&watch(&rig, Some(&registration.0), second)[1..]), 6);
+    registration.0.clear_socket(connection.socket.cookie).unwrap();
+    assert_eq!(largest(&watch(&rig, Some(&registration.0), second)), 30);
+}
+
+#[test]
+fn a_connection_over_another_interface_is_not_bound() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PATH);
+    bind(&rig, &registration.0, bounds(0, 5));
+    let _bound = rig.flow(77, Control::ALGORITHM);
+    let free = rig.flow(78, Control::ALGORITHM);
+    let samples = watch(&rig, Some(&registration.0), Duration::from_secs(1));
+    drop(free);
+    let (_, wire) = rig.interface("wire");
+    let (bound, free): (Vec<_>, Vec<_>) =
+        samples.into_iter().partition(|figures| figures.interface == wire);
+    assert_eq!(largest(&bound), 5);
+    assert!(largest(&free) > 5);
 }

@@ -2,4 +2,5 @@
 
 mod bounds;
 mod path;
+mod registration;
 mod rig;

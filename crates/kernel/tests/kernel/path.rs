@@ -122,7 +122,8 @@ fn carry(mut ends: [File; 2], config: PathConfig, stop: &AtomicBool) {
         let next = lanes.iter().filter_map(|lane| Some(lane.due.front()?.0)).min();
         let wait = next.map_or(Duration::from_millis(20), |due| due.saturating_duration_since(now));
         let wait = wait.min(Duration::from_millis(20));
-        let mut polled = [&ends[0], &ends[1]].map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN));
+        let mut polled =
+            [&ends[0], &ends[1]].map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN));
         let _ = ppoll(&mut polled, Some(wait.into()), None);
     }
 }

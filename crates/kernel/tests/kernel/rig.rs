@@ -13,6 +13,7 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn, setsockopt, socket, sockopt,
 };
 use wakeai_host::Namespace;
+use wakeai_kernel::Control;
 
 use crate::path::{Path, PathConfig};
 
@@ -30,6 +31,22 @@ pub(crate) fn kernel() -> Option<MutexGuard<'static, ()>> {
     assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "kernel lacks {lacking:?}");
     println!("skipped: needs root and a kernel that lacks nothing, but: {lacking:?}");
     None
+}
+
+/// The registration, removed at the end of the test also where it fails.
+pub(crate) struct Registration(pub(crate) Control);
+
+impl Registration {
+    pub(crate) fn open() -> Self {
+        Self(Control::open().unwrap())
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let removed = Control::unload();
+        assert!(std::thread::panicking() || removed.is_ok());
+    }
 }
 
 /// Two namespaces. Interface `wire` has 10.77.0.1 in the first and 10.77.0.2 in the second;
@@ -91,6 +108,11 @@ impl Rig {
     pub(crate) fn interface(&self, name: &str) -> (u64, u32) {
         let index = || nix::net::if_::if_nametoindex(name).unwrap();
         self.sender.run(|| (wakeai_kernel::netns_cookie().unwrap(), index())).unwrap()
+    }
+
+    /// Sets the sender's default algorithm.
+    pub(crate) fn default(&self, algorithm: &str) {
+        set(&self.sender, "tcp_congestion_control", algorithm);
     }
 
     /// Sends as fast as TCP lets over the interface with network 10.`network`.0.0.

@@ -1,0 +1,102 @@
+//! One registration for all, and nothing left of it.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use wakeai_kernel::{Control, SocketBounds, move_connections, snapshot};
+
+use crate::path::PathConfig;
+use crate::rig::{Registration, Rig, kernel};
+
+const PATH: PathConfig = PathConfig {
+    one_way_delay: Duration::from_millis(2),
+    bits_per_second: 40_000_000,
+    queue_packets: 100,
+    loss_ppm: 0,
+};
+
+/// The algorithms of the sender's connections.
+fn algorithms(rig: &Rig) -> Vec<String> {
+    let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
+    connections.into_iter().map(|connection| connection.algorithm).collect()
+}
+
+fn struct_ops() -> String {
+    let listed = Command::new("bpftool").args(["struct_ops", "list"]).output().unwrap();
+    String::from_utf8(listed.stdout).unwrap()
+}
+
+fn default_of(rig: &Rig) -> String {
+    let read = || wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").unwrap();
+    rig.sender.run(read).unwrap()
+}
+
+#[test]
+fn established_connections_move_there_and_back_and_go_on() {
+    let Some(_kernel) = kernel() else { return };
+    let _registration = Registration::open();
+    let rig = Rig::with_path(PATH);
+    let flow = rig.flow(77, "cubic");
+    let (_, wire) = rig.interface("wire");
+    let (_, side) = rig.interface("side");
+    let shift = |from: &str, to: &str, interface| {
+        rig.sender.run(|| move_connections(&[from], to, Some(interface))).unwrap().unwrap().moved
+    };
+    assert_eq!(shift("cubic", Control::ALGORITHM, side), 0);
+    assert_eq!(algorithms(&rig), ["cubic"]);
+    assert_eq!(shift("cubic", Control::ALGORITHM, wire), 1);
+    assert_eq!(algorithms(&rig), [Control::ALGORITHM]);
+    assert!(flow.goodput(Duration::from_millis(300)) > 0);
+    assert_eq!(shift(Control::ALGORITHM, "cubic", wire), 1);
+    assert_eq!(algorithms(&rig), ["cubic"]);
+    assert!(flow.goodput(Duration::from_millis(300)) > 0);
+}
+
+#[test]
+fn a_second_opener_finds_the_firsts_registration_and_bounds() {
+    let Some(_kernel) = kernel() else { return };
+    let first = Registration::open();
+    let listed = struct_ops();
+    let second = Control::open().unwrap();
+    assert_eq!(struct_ops(), listed);
+    // What the second writes, the first takes away: the map is one.
+    second.set_socket(u64::MAX, SocketBounds::NONE).unwrap();
+    first.0.clear_socket(u64::MAX).unwrap();
+    drop(second);
+    assert_eq!(struct_ops(), listed);
+}
+
+#[test]
+fn unload_leaves_nothing_though_connections_and_a_default_use_it() {
+    let Some(_kernel) = kernel() else { return };
+    let had_pins = Path::new("/sys/fs/bpf").read_dir().unwrap().count();
+    let registration = Registration::open();
+    let rig = Rig::with_path(PATH);
+    rig.default(Control::ALGORITHM);
+    let flow = rig.flow(77, Control::ALGORITHM);
+    assert_eq!(default_of(&rig), Control::ALGORITHM);
+    assert!(struct_ops().contains(Control::ALGORITHM));
+    assert!(Control::unload().unwrap());
+    assert!(!struct_ops().contains(Control::ALGORITHM));
+    assert_eq!(Path::new("/sys/fs/bpf").read_dir().unwrap().count(), had_pins);
+    assert_ne!(default_of(&rig), Control::ALGORITHM);
+    assert_eq!(algorithms(&rig), ["cubic"]);
+    assert!(flow.goodput(Duration::from_millis(300)) > 0);
+    assert!(!Control::unload().unwrap());
+    drop(registration);
+}
+
+#[test]
+fn an_orphan_that_a_connection_keeps_alive_is_replaced() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PATH);
+    let _flow = rig.flow(77, Control::ALGORITHM);
+    // What a process that dies between registering and pinning leaves.
+    std::fs::remove_file("/sys/fs/bpf/wakeai/wakeai_cubic").unwrap();
+    let again = Control::open().unwrap();
+    assert_eq!(algorithms(&rig), ["cubic"]);
+    assert_eq!(struct_ops().matches(Control::ALGORITHM).count(), 1);
+    drop((again, registration));
+}
