@@ -1,0 +1,162 @@
+//! The result as JSON and as a table.
+#![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
+#![allow(clippy::float_cmp, reason = "the expected figures are exact")]
+
+use std::collections::BTreeMap;
+
+use wakeai_scenario::figures::RttHistogram;
+use wakeai_scenario::result::{
+    ErrorCounts, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report, RttMillis, Run,
+};
+use wakeai_scenario::{Direction, FlowKind, Scenario, Station, StationDirection, table};
+use wakeai_units::{Bytes, Duration};
+
+const WARMUP: Duration = Duration::from_secs(5);
+const END: Duration = Duration::from_secs(25);
+
+fn stations(count: u32) -> Vec<Station> {
+    let text = format!(
+        "name = \"x\"\nduration = \"25s\"\naccess_point.standard = \"802.11n\"\n\
+         stations = [{{ name = \"tablet\", count = {count} }}]\n\
+         flows = [{{ from = \"tablet\", to = \"server\" }}]"
+    );
+    Scenario::parse(&text).unwrap().expand_stations()
+}
+
+/// A flow of `station` that receives `mbps` from warmup to end.
+fn flow(station: usize, mbps: u64) -> MeasuredFlow {
+    MeasuredFlow {
+        station,
+        direction: Direction::Up,
+        kind: FlowKind::Tcp,
+        algorithm: Some("cubic".to_owned()),
+        bytes: Bytes::new(mbps * 125_000 * 25),
+        bytes_after_warmup: Bytes::new(mbps * 125_000 * 20),
+        start: Duration::ZERO,
+        completion: None,
+        retransmits: 12,
+        timeouts: 1,
+        avr: None,
+    }
+}
+
+fn maxima(mbps: &[f64]) -> BTreeMap<StationDirection, Max> {
+    let key = |station| StationDirection { station, direction: Direction::Up };
+    let max = |mbps| Max { mbps, from: MaxFrom::Solo };
+    mbps.iter().enumerate().map(|(station, mbps)| (key(station), max(*mbps))).collect()
+}
+
+fn run(condition: &str, repeat: u32, flows: &[MeasuredFlow], maxima: &[f64]) -> Run {
+    let mut rtt = RttHistogram::new();
+    for millis in 1..=100 {
+        rtt.record(Duration::from_micros(millis * 1_000 + 100_000));
+    }
+    Run::new(&Measured {
+        condition,
+        repeat,
+        warmup: WARMUP,
+        end: END,
+        wall_s: 0.9,
+        stations: &stations(flows.len() as u32),
+        flows,
+        rtt: &rtt,
+        errors: ErrorCounts { reordering: 1, local_overflow: 2, duplicate_ack: 30, timeout: 4 },
+        maxima: &self::maxima(maxima),
+        lateness: None,
+    })
+}
+
+fn report(runs: Vec<Run>) -> Report {
+    Report {
+        scenario: "quickstart".to_owned(),
+        world: "lab".to_owned(),
+        version: "0.1.0".to_owned(),
+        seed: 1,
+        runs,
+    }
+}
+
+#[test]
+fn the_json_has_the_keys_of_the_reference() {
+    let mut down = flow(1, 4);
+    (down.direction, down.completion) = (Direction::Down, Some(Duration::from_millis(15_000)));
+    let flows = [flow(0, 10), down];
+    let report = report(vec![run("default", 0, &flows, &[20.0])]);
+    let value: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&value).unwrap());
+}
+
+#[test]
+fn a_report_reads_back_from_its_json() {
+    let report = report(vec![run("default", 0, &[flow(0, 10), flow(1, 5)], &[20.0, 20.0])]);
+    assert_eq!(serde_json::from_str::<Report>(&report.to_json()).unwrap(), report);
+}
+
+#[test]
+fn the_table_compares_conditions_and_spreads_repeats() {
+    let mut runs = vec![
+        run("default", 0, &[flow(0, 10), flow(1, 5)], &[20.0, 20.0]),
+        run("default", 1, &[flow(0, 12), flow(1, 5)], &[20.0, 20.0]),
+        run("airtime", 0, &[flow(0, 10), flow(1, 10)], &[20.0, 20.0]),
+        run("airtime", 1, &[flow(0, 10), flow(1, 10)], &[20.0, 20.0]),
+    ];
+    let lateness = Lateness { releases: 9, p50_ms: 0.01, p99_ms: 0.4, max_ms: 3.0, faithful: true };
+    runs[3].lateness = Some(lateness);
+    insta::assert_snapshot!(table::render(&report(runs)));
+}
+
+#[test]
+fn the_table_of_one_run_without_maxima_has_dashes_for_what_is_unknown() {
+    let mut run = run("default", 0, &[flow(0, 0)], &[]);
+    run.rtt_ms = RttMillis::default();
+    run.lateness =
+        Some(Lateness { releases: 9, p50_ms: 0.5, p99_ms: 1.4, max_ms: 30.0, faithful: false });
+    insta::assert_snapshot!(table::render(&report(vec![run])));
+}
+
+#[test]
+fn goodput_counts_between_warmup_or_start_and_the_flow_s_own_end() {
+    let mut late = flow(0, 0);
+    late.start = Duration::from_secs(10);
+    late.completion = Some(Duration::from_secs(5));
+    late.bytes_after_warmup = Bytes::new(125_000 * 50); // 50 Mbit in 5 s
+    let run = run("default", 0, &[late, flow(1, 8)], &[40.0, 40.0]);
+    assert_eq!(run.flows[0].goodput_mbps, 10.0);
+    assert_eq!(run.flows[0].completion_s, Some(5.0));
+    assert_eq!(run.total_goodput_mbps, 50.0 / 20.0 + 8.0);
+    assert_eq!(run.mean_utilisation, Some(f64::midpoint(10.0 / 40.0, 8.0 / 40.0)));
+}
+
+#[test]
+fn a_station_with_flows_both_ways_is_one_whose_shares_add_up() {
+    let mut down = flow(0, 6);
+    down.direction = Direction::Down;
+    let flows = [flow(0, 10), down];
+    let mut maxima = maxima(&[20.0]);
+    let key = StationDirection { station: 0, direction: Direction::Down };
+    maxima.insert(key, Max { mbps: 30.0, from: MaxFrom::Given });
+    let run = Run::new(&Measured {
+        condition: "default",
+        repeat: 0,
+        warmup: WARMUP,
+        end: END,
+        wall_s: 0.0,
+        stations: &stations(1),
+        flows: &flows,
+        rtt: &RttHistogram::new(),
+        errors: ErrorCounts::default(),
+        maxima: &maxima,
+        lateness: None,
+    });
+    assert_eq!(run.jain, Some(1.0));
+    assert_eq!(run.mean_utilisation, Some(10.0 / 20.0 + 6.0 / 30.0));
+    let directions: Vec<_> = run.stations.iter().map(|s| (&*s.direction, s.max_from)).collect();
+    assert_eq!(directions, [("up", Some(MaxFrom::Solo)), ("down", Some(MaxFrom::Given))]);
+}
+
+#[test]
+fn nothing_received_is_no_fairness_rather_than_perfect_fairness() {
+    let run = run("default", 0, &[flow(0, 0), flow(1, 0)], &[20.0, 20.0]);
+    assert_eq!((run.jain, run.capacity_normalised), (None, None));
+    assert_eq!(run.mean_utilisation, Some(0.0));
+}
