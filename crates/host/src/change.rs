@@ -37,7 +37,7 @@ pub enum Change {
         /// The value that was written: another one means that somebody chose since.
         ours: String,
     },
-    /// A file or socket.
+    /// A file or socket, or a directory with all that is in it.
     File {
         /// Its absolute path.
         path: PathBuf,
@@ -62,6 +62,9 @@ impl Change {
             Self::File { path } => match fs::remove_file(path) {
                 Ok(()) => Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                    fs::remove_dir_all(path).map(|()| true)
+                }
                 Err(error) => Err(error),
             },
             Self::KernelParts => Ok(false),
