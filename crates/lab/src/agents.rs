@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use wakeai_host::Lease;
-use wakeai_scenario::ResolvedCondition;
+use wakeai_scenario::{Law, ResolvedCondition};
 use wakeai_units::{Duration, Rate};
 
 use crate::clock;
@@ -45,6 +45,14 @@ pub(crate) struct StationFacts {
     pub(crate) max: Option<Rate>,
 }
 
+/// For every station: whether an agent will bound its connections. (`fixed` binds nothing on a
+/// station that the scenario gives no bounds: its agent only watches.)
+pub(crate) fn bounded(condition: &ResolvedCondition) -> Vec<bool> {
+    let fixed = condition.law() == Some(Law::Fixed);
+    let all = condition.agents().into_iter().zip(condition.bounds());
+    all.map(|(runs, bounds)| runs && (!fixed || bounds.is_some())).collect()
+}
+
 impl Agents {
     /// Starts an agent on every station that the condition names, and waits until all are ready.
     /// Files go into `directory`.
@@ -66,13 +74,13 @@ impl Agents {
         let mut agents = Self::default();
         for (index, host) in stations.iter().enumerate().filter(|(index, _)| runs[*index]) {
             let law = match (law, bounds[index]) {
-                (wakeai_scenario::Law::Fixed, Some((floor, ceiling))) => LawSection {
+                (Law::Fixed, Some((floor, ceiling))) => LawSection {
                     name: law.name(),
                     floor: Some(floor.get()),
                     ceiling: Some(ceiling.get().min(MAX_CEILING)),
                 },
                 // `fixed` without bounds for this station: its agent watches and binds nothing.
-                (wakeai_scenario::Law::Fixed, None) => LawSection::named("none"),
+                (Law::Fixed, None) => LawSection::named("none"),
                 _ => LawSection::named(law.name()),
             };
             let access_point = &condition.scenario.access_point;

@@ -41,6 +41,8 @@ pub(crate) struct Host {
     pub(crate) node: Node,
     /// Its only address.
     pub(crate) address: Ipv4Addr,
+    /// Whether its connections use `cubic` unless they ask for something else.
+    pub(crate) cubic_by_default: bool,
     namespace: Namespace,
     registered: Change,
 }
@@ -101,15 +103,16 @@ impl Host {
         let registered = Change::Namespace { name: namespace_name.clone() };
         lease.record(registered.clone())?;
         let namespace = Namespace::create(&namespace_name)?;
-        let tun = namespace
+        let (cubic_by_default, tun) = namespace
             .run(|| {
-                sysctl::apply()?;
+                let cubic_by_default = sysctl::apply()?;
                 let loopback = nix::net::if_::if_nametoindex("lo")?;
                 Netlink::open()?.up(loopback)?;
-                build()
+                Ok((cubic_by_default, build()?))
             })?
-            .map_err(LabError::system(format!("build the network of {name}")))?;
-        Ok((Self { name: name.to_owned(), node, address, namespace, registered }, tun))
+            .map_err(LabError::system::<io::Error>(format!("build the network of {name}")))?;
+        let name = name.to_owned();
+        Ok((Self { name, node, address, cubic_by_default, namespace, registered }, tun))
     }
 
     /// The namespace's identity: what agents and the monitor know it by.

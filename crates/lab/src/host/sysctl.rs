@@ -5,12 +5,10 @@ use std::io;
 use std::path::Path;
 
 /// DESIGN §7 "Emulation".
-const SETTINGS: [(&str, &str); 6] = [
+const SETTINGS: [(&str, &str); 5] = [
     // No router solicitations and neighbour discovery on the emulated air.
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
-    // A new namespace inherits the machine's default, which need not be cubic.
-    ("net/ipv4/tcp_congestion_control", "cubic"),
     // Windows for 64 MB in flight: 500 Mbit/s at an RTT of 1 s.
     ("net/ipv4/tcp_wmem", "4096 16384 67108864"),
     ("net/ipv4/tcp_rmem", "4096 131072 67108864"),
@@ -18,19 +16,31 @@ const SETTINGS: [(&str, &str); 6] = [
     ("net/ipv4/tcp_no_metrics_save", "1"),
 ];
 
-/// Writes them in the calling thread's namespace.
-pub(super) fn apply() -> io::Result<()> {
+/// What connections use that ask for nothing. A new namespace inherits the machine's default,
+/// which need not be cubic.
+const DEFAULT_ALGORITHM: &str = "net/ipv4/tcp_congestion_control";
+
+/// Writes them in the calling thread's namespace; whether `cubic` is now its default.
+///
+/// Outside the first namespace the kernel takes only algorithms of
+/// `tcp_allowed_congestion_control`. Where `cubic` is not among them, the lab does not change that
+/// list, which is the whole machine's, but lets every sender ask for its algorithm by itself; the
+/// default is then `reno`, which is always allowed.
+pub(super) fn apply() -> io::Result<bool> {
     for (name, value) in SETTINGS {
-        let path = Path::new("/proc/sys").join(name);
-        match fs::write(&path, value) {
-            Ok(()) => {}
+        match write(name, value) {
             // A kernel without IPv6 has nothing to switch off.
             Err(error) if error.kind() == io::ErrorKind::NotFound && name.contains("ipv6") => {}
-            Err(error) => {
-                let message = format!("sysctl {name} = {value}: {error}");
-                return Err(io::Error::new(error.kind(), message));
-            }
+            result => result?,
         }
     }
-    Ok(())
+    if write(DEFAULT_ALGORITHM, "cubic").is_ok() {
+        return Ok(true);
+    }
+    write(DEFAULT_ALGORITHM, "reno").map(|()| false)
+}
+
+fn write(name: &str, value: &str) -> io::Result<()> {
+    fs::write(Path::new("/proc/sys").join(name), value)
+        .map_err(|error| io::Error::new(error.kind(), format!("sysctl {name} = {value}: {error}")))
 }

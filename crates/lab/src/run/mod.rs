@@ -13,13 +13,13 @@ use wakeai_scenario::result::{ErrorCounts, MeasuredFlow};
 use wakeai_scenario::{Expanded, ResolvedCondition};
 use wakeai_units::{Duration, Instant};
 
-use crate::agents::{Agents, StationFacts};
+use crate::agents::{self, Agents, StationFacts};
 use crate::clock;
 use crate::driver::{Change, DriverReport, TimedChange};
 use crate::error::LabError;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
-use crate::traffic::{self as flows, FlowPlan, Received};
+use crate::traffic::{self as flows, FlowPlan, Received, SenderFacts};
 use crate::watch::{Sink, Span, Watch, Watched};
 use network::Network;
 use traffic::Traffic;
@@ -69,10 +69,10 @@ pub(crate) fn run(bench: &Bench<'_>, task: Task<'_>) -> Result<Outcome, LabError
     let began = clock::now();
     let experiment = &*task.condition.scenario;
     let expanded = experiment.expand(task.seed);
-    let plans = flows::plan(experiment, &expanded)?;
     let rng = Pcg64Mcg::seed_from_u64(task.seed ^ MEDIUM_STREAM);
     // Dropped in reverse order on an error: traffic, agents, monitor, then the network.
     let network = Network::build(bench, experiment, &expanded, rng)?;
+    let plans = flows::plan(experiment, &expanded, &senders(task.condition, &network))?;
     let watch = Watch::start(&network.hosts, &plans, task.sink)?;
     let mut agents = Agents::start(
         task.condition,
@@ -105,6 +105,15 @@ pub(crate) fn run(bench: &Bench<'_>, task: Task<'_>) -> Result<Outcome, LabError
         driver,
         lost: watched.lost,
     })
+}
+
+/// Server first, then the stations.
+fn senders(condition: &ResolvedCondition, network: &Network) -> Vec<SenderFacts> {
+    let bounded = std::iter::once(false).chain(agents::bounded(condition));
+    let hosts = network.hosts.iter().zip(bounded);
+    hosts
+        .map(|(host, bounded)| SenderFacts { cubic_by_default: host.cubic_by_default, bounded })
+        .collect()
 }
 
 /// Waits for the end of the run: its duration, or the last completion where all flows have a
@@ -167,7 +176,7 @@ fn measured(
         station: flow.station(),
         direction: flow.direction(),
         kind: flow.kind,
-        algorithm: flow.algorithm.as_deref().map(str::to_owned),
+        algorithm: plan.algorithm.clone(),
         bytes: received.bytes,
         bytes_after_warmup: received.bytes_in_window,
         start: plan.start,

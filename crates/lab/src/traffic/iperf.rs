@@ -82,7 +82,7 @@ impl Receiver {
             .args(["--bind", &plan.to.to_string(), "--cport", &plan.data_port.to_string()])
             .args(["--reverse", "--json", "--time", "0", "--connect-timeout", "30000"])
             .args(["--interval", &format!("{:.1}", interval(run_length).as_secs_f64())]);
-        if let Some(algorithm) = &plan.algorithm {
+        if let Some(algorithm) = &plan.requested {
             command.args(["--congestion", algorithm]);
         }
         if let Kind::Udp(rate) = plan.kind {

@@ -13,6 +13,8 @@ const FIRST_PORT: u16 = 5201;
 /// The data connection's port at the receiver, so that it is told from iperf3's control
 /// connection.
 const FIRST_DATA_PORT: u16 = 20_001;
+/// CUBIC under an agent's bounds.
+const BOUNDED_CUBIC: &str = wakeai_kernel::Control::ALGORITHM;
 /// Ports between the two.
 const MAX_FLOWS: usize = 10_000;
 /// A UDP sender without a rate sends this share of its station's PHY rate: more than the air
@@ -51,14 +53,27 @@ pub(crate) struct FlowPlan {
     pub(crate) start: Duration,
     /// How it is carried.
     pub(crate) kind: Kind,
-    /// The congestion control, unless it is the namespace's default.
+    /// The congestion control that its sender runs; `None` for UDP.
     pub(crate) algorithm: Option<String>,
+    /// What has to be asked for to get it; `None`: it is the default.
+    pub(crate) requested: Option<String>,
+}
+
+/// What a sender gets without asking, by host (0 is the server).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SenderFacts {
+    /// Whether `cubic` is its namespace's default.
+    pub(crate) cubic_by_default: bool,
+    /// Whether an agent bounds its connections: it makes its own algorithm the default, where
+    /// that was cubic.
+    pub(crate) bounded: bool,
 }
 
 /// The flows of a run.
 pub(crate) fn plan(
     experiment: &Experiment,
     expanded: &Expanded,
+    senders: &[SenderFacts],
 ) -> Result<Vec<FlowPlan>, LabError> {
     if expanded.flows.len() > MAX_FLOWS {
         return Err(LabError::Unsupported {
@@ -67,12 +82,13 @@ pub(crate) fn plan(
         });
     }
     let flows = expanded.flows.iter().enumerate();
-    flows.map(|(index, flow)| plan_flow(experiment, expanded, index, flow)).collect()
+    flows.map(|(index, flow)| plan_flow(experiment, expanded, senders, index, flow)).collect()
 }
 
 fn plan_flow(
     experiment: &Experiment,
     expanded: &Expanded,
+    senders: &[SenderFacts],
     index: usize,
     flow: &Flow,
 ) -> Result<FlowPlan, LabError> {
@@ -91,6 +107,7 @@ fn plan_flow(
             });
         }
     };
+    let (algorithm, requested) = algorithm(flow, senders[host_index(flow.from)]);
     let offset = u16::try_from(index).expect("MAX_FLOWS was checked");
     Ok(FlowPlan {
         index,
@@ -102,10 +119,18 @@ fn plan_flow(
         data_port: FIRST_DATA_PORT + offset,
         start: flow.start,
         kind,
-        // Without a request a connection takes its namespace's default: cubic, or what an agent
-        // has set.
-        algorithm: flow.algorithm.as_deref().filter(|name| *name != "cubic").map(str::to_owned),
+        algorithm,
+        requested,
     })
+}
+
+/// The algorithm that the flow's sender runs, and what it has to ask for.
+fn algorithm(flow: &Flow, sender: SenderFacts) -> (Option<String>, Option<String>) {
+    let Some(asked) = flow.algorithm.as_deref() else { return (None, None) };
+    // DESIGN §5: under a law a `cubic` sender is the bounded one.
+    let runs = if asked == "cubic" && sender.bounded { BOUNDED_CUBIC } else { asked };
+    let by_default = asked == "cubic" && sender.cubic_by_default;
+    (Some(runs.to_owned()), (!by_default).then(|| runs.to_owned()))
 }
 
 /// The index among the lab's hosts.

@@ -68,7 +68,7 @@ impl Transfer {
         let receiver = std::thread::spawn(move || receive_all(&listener, &expected, &stopped));
         // A socket belongs to the namespace of the thread that makes it.
         let namespace = from.namespace_file().map_err(failed("open the namespace"))?;
-        let algorithm = plan.algorithm.clone();
+        let algorithm = plan.requested.clone();
         let stopped = Arc::clone(&stop);
         let sender = std::thread::spawn(move || {
             nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET)?;
