@@ -1,0 +1,27 @@
+//! Monitor and algorithm on Linux 6.1, which has no links for `struct_ops` and the short
+//! `cong_control`: a Debian kernel under qemu's software emulation, with this very test binary as
+//! its only program.
+
+mod boot;
+mod inside;
+
+/// Not a test of this machine: the guest's init runs it.
+#[test]
+#[ignore = "runs inside the guest"]
+fn inside_the_guest() {
+    inside::run();
+}
+
+#[test]
+fn monitor_and_wakeai_cubic_work_on_linux_6_1() {
+    if let Some(missing) = boot::missing_tool() {
+        assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "{missing} is not installed");
+        println!("skipped: {missing} is not installed");
+        return;
+    }
+    let console = boot::run();
+    assert!(console.contains("guest: status 0"), "{console}");
+    // The whole way was gone, and nothing was skipped.
+    assert!(console.contains("guest: Linux 6.1."), "{console}");
+    assert!(console.contains("guest: all checks made"), "{console}");
+}
