@@ -22,7 +22,7 @@ pub fn render(report: &Report) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let _ = writeln!(text, "{table}"); // to a String: never fails
+    let _ = writeln!(text, "{}", table.trim_fmt()); // to a String: never fails
     let _ = writeln!(text, "{}", legend(report, baseline));
     text
 }

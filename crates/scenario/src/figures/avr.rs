@@ -24,7 +24,7 @@ pub struct AvrMeter {
 }
 
 impl AvrMeter {
-    /// A meter for a flow with `target`, whose first `warmup` (from its own start) does not count.
+    /// A meter for a flow with `target` (above zero), whose first `warmup` (from its own start) does not count.
     pub fn new(target: Rate, warmup: Duration) -> Self {
         let skipped = warmup.as_nanos().div_ceil(WINDOW.as_nanos()).max(1);
         Self { target, skipped, current: 0, received: Bytes::ZERO, reached: 0 }
@@ -51,10 +51,81 @@ impl AvrMeter {
         }
         let reached = Rate::of(self.received, WINDOW) >= self.target;
         self.reached += u64::from(reached && self.current >= self.skipped);
-        if self.target == Rate::ZERO {
-            self.reached += window - (self.current + 1).max(self.skipped).min(window);
-        }
+        // Windows between the two got nothing, which is below any target.
         self.current = window;
         self.received = Bytes::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TARGET: Rate = Rate::from_mbps(8);
+    /// What the target carries in a second.
+    const SECOND: Bytes = Bytes::new(1_000_000);
+
+    /// A flow of `seconds` that gets `of_target` percent of its target.
+    fn avr(seconds: u64, of_target: u64, warmup: u64) -> Option<f64> {
+        let mut meter = AvrMeter::new(TARGET, Duration::from_secs(warmup));
+        for second in 0..seconds {
+            let at = Duration::from_millis(second * 1_000 + 500);
+            meter.on_received(at, Bytes::new(SECOND.get() * of_target / 100));
+        }
+        meter.finish(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_flow_at_its_target_reaches_it_always_and_one_below_never() {
+        assert_eq!(avr(120, 100, 0), Some(1.0));
+        assert_eq!(avr(120, 99, 0), Some(0.0));
+    }
+
+    #[test]
+    fn a_run_of_120_s_has_23_windows_and_the_first_does_not_count() {
+        let mut meter = AvrMeter::new(TARGET, Duration::ZERO);
+        meter.on_received(Duration::from_secs(1), SECOND * 100); // in the window left out
+        meter.on_received(Duration::from_secs(7), SECOND * 5);
+        assert_eq!(meter.finish(Duration::from_secs(120)), Some(1.0 / 23.0));
+    }
+
+    #[test]
+    fn windows_that_start_in_the_warmup_do_not_count() {
+        let mut meter = AvrMeter::new(TARGET, Duration::from_secs(11));
+        meter.on_received(Duration::from_secs(12), SECOND * 5); // 10 to 15 s
+        meter.on_received(Duration::from_secs(16), SECOND * 5); // 15 to 20 s
+        assert_eq!(meter.finish(Duration::from_secs(25)), Some(0.5));
+    }
+
+    #[test]
+    fn a_flow_too_short_for_a_window_has_no_figure() {
+        assert_eq!(avr(9, 100, 0), None);
+        assert_eq!(avr(14, 100, 10), None);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_share_and_what_arrives_in_pieces_counts_as_a_whole(
+            arrivals in prop::collection::vec((0_u64..100_000, 1_u64..8_000_000), 0..200),
+            pieces in 1_u64..5,
+        ) {
+            let mut arrivals = arrivals;
+            arrivals.sort_unstable();
+            let (mut whole, mut split) =
+                (AvrMeter::new(TARGET, Duration::ZERO), AvrMeter::new(TARGET, Duration::ZERO));
+            for (millis, amount) in arrivals {
+                let at = Duration::from_millis(millis);
+                whole.on_received(at, Bytes::new(amount * pieces));
+                for _ in 0..pieces {
+                    split.on_received(at, Bytes::new(amount));
+                }
+            }
+            let (whole, split) =
+                (whole.finish(Duration::from_secs(100)), split.finish(Duration::from_secs(100)));
+            prop_assert_eq!(whole, split);
+            prop_assert!((0.0..=1.0).contains(&whole.unwrap()));
+        }
     }
 }

@@ -63,3 +63,85 @@ pub fn ideal_transfer_time(
     let total = size.get().checked_mul(u64::from(stations))?;
     effective_bandwidth.time_for(Bytes::new(total))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The formula as it is printed.
+    fn jain_as_printed(x: &[f64]) -> f64 {
+        let sum: f64 = x.iter().sum();
+        sum * sum / (x.len() as f64 * x.iter().map(|x| x * x).sum::<f64>())
+    }
+
+    fn goodputs() -> impl Strategy<Value = Vec<f64>> {
+        prop::collection::vec(0.001_f64..1e4, 1..50)
+    }
+
+    proptest! {
+        #[test]
+        fn jain_is_the_formula_and_between_one_nth_and_one(x in goodputs()) {
+            let index = jain(&x).unwrap();
+            prop_assert!((index - jain_as_printed(&x)).abs() < 1e-9);
+            prop_assert!(index <= 1.0 + 1e-9 && index >= 1.0 / x.len() as f64 - 1e-9);
+        }
+
+        #[test]
+        fn jain_knows_no_unit_and_no_order(x in goodputs(), scale in 1e-200_f64..1e200) {
+            let mut other: Vec<f64> = x.iter().map(|x| x * scale).collect();
+            other.reverse();
+            prop_assert!((jain(&x).unwrap() - jain(&other).unwrap()).abs() < 1e-9);
+        }
+
+        #[test]
+        fn k_of_n_that_share_evenly_have_an_index_of_k_over_n(k in 1_usize..40, n in 0_usize..40) {
+            let mut x = vec![3.5; k];
+            x.resize(k + n, 0.0);
+            prop_assert!((jain(&x).unwrap() - k as f64 / (k + n) as f64).abs() < 1e-9);
+        }
+
+        #[test]
+        fn shares_in_proportion_to_what_each_reaches_alone_are_perfectly_fair(
+            max in goodputs(), share in 0.01_f64..1.0,
+        ) {
+            let x: Vec<f64> = max.iter().map(|max| max * share).collect();
+            prop_assert!((capacity_normalised(&x, &max).unwrap() - 1.0).abs() < 1e-9);
+            prop_assert!((mean_utilisation(&x, &max).unwrap() - share).abs() < 1e-9);
+        }
+
+        #[test]
+        fn the_denominator_as_the_paper_prints_it_gives_the_mean_utilisation(
+            pairs in prop::collection::vec((0.001_f64..1e4, 0.001_f64..1e4), 1..50),
+        ) {
+            let (x, max): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let sum: f64 = x.iter().zip(&max).map(|(x, max)| x / max).sum();
+            let printed = sum * sum / (x.len() as f64 * sum); // 000 §7.1
+            let mean = mean_utilisation(&x, &max).unwrap();
+            prop_assert!((printed - mean).abs() <= 1e-9 * mean);
+        }
+    }
+
+    #[test]
+    fn figures_of_nothing_are_none() {
+        assert_eq!(jain(&[]), None);
+        assert_eq!(jain(&[0.0, 0.0]), None);
+        assert_eq!(capacity_normalised(&[1.0], &[0.0]), None);
+        assert_eq!(capacity_normalised(&[1.0, 2.0], &[1.0]), None);
+        assert_eq!(mean_utilisation(&[], &[]), None);
+        assert_eq!(normalised_required_throughput(Rate::from_mbps(1), Rate::ZERO), None);
+        assert_eq!(ideal_transfer_time(3, Bytes::new(1), Rate::ZERO), None);
+        assert_eq!(ideal_transfer_time(u32::MAX, Bytes::new(u64::MAX), Rate::from_mbps(1)), None);
+    }
+
+    #[test]
+    fn the_ideal_time_of_003_is_n_times_the_size_over_the_bandwidth() {
+        // Table 2 and 3: 10 MB each, 21.6 Mbit/s for one station, 40 stations.
+        let time = ideal_transfer_time(40, Bytes::new(10_000_000), "21.6Mbit/s".parse().unwrap());
+        assert_eq!(time.map(Duration::as_millis), Some(148_148));
+        let target = Rate::from_mbps(5);
+        let nrt = normalised_required_throughput(target, Rate::from_mbps(20));
+        assert_eq!(nrt, Some(0.25));
+    }
+}

@@ -101,3 +101,82 @@ fn largest_in(bucket: u64) -> u64 {
     let (doubling, within) = (above / PER_DOUBLING, above % PER_DOUBLING);
     ((PER_DOUBLING + within + 1) << (doubling + 1)) - 1
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn nearest_rank_is_a_value_that_was_there() {
+        let five = [15, 20, 35, 40, 50];
+        let percents = [0.0, 5.0, 20.0, 20.1, 30.0, 40.0, 50.0, 99.0, 100.0];
+        let found = percents.map(|percent| percentile(&five, percent).unwrap());
+        assert_eq!(found, [15, 15, 15, 20, 20, 20, 35, 50, 50]);
+        assert_eq!(percentile::<u32>(&[], 50.0), None);
+        assert_eq!(RttHistogram::new().percentile(50.0), None);
+    }
+
+    #[test]
+    fn every_bucket_holds_its_own_largest_value_and_the_next_follows() {
+        let buckets = (EXACT + PER_DOUBLING * DOUBLINGS) as usize;
+        for index in 0..buckets {
+            let largest = largest_in(index as u64);
+            assert_eq!(bucket(largest), index);
+            if index + 1 < buckets {
+                assert_eq!(bucket(largest + 1), index + 1);
+            }
+        }
+        assert_eq!(largest_in(buckets as u64 - 1), u64::from(u32::MAX));
+    }
+
+    #[test]
+    fn a_sample_of_any_length_is_counted() {
+        let mut histogram = RttHistogram::new();
+        histogram.record(Duration::MAX);
+        histogram.record(Duration::ZERO);
+        assert_eq!(histogram.len(), 2);
+        let longest = histogram.percentile(100.0).unwrap();
+        assert_eq!(longest, Duration::from_micros(u64::from(u32::MAX)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_histogram_is_within_a_thousandth_above_the_exact_percentile(
+            samples in prop::collection::vec(0_u64..60_000_000, 1..300), percent in 0.0_f64..100.0,
+        ) {
+            let mut sorted = samples.clone();
+            sorted.sort_unstable();
+            let mut histogram = RttHistogram::new();
+            for micros in samples {
+                histogram.record(Duration::from_micros(micros));
+            }
+            let exact = percentile(&sorted, percent).unwrap();
+            let found = histogram.percentile(percent).unwrap().as_micros();
+            prop_assert!(found >= exact && found - exact <= exact / 1_000, "{found} {exact}");
+        }
+
+        #[test]
+        fn merged_histograms_are_the_histogram_of_all(
+            a in prop::collection::vec(0_u64..1_000_000, 0..100),
+            b in prop::collection::vec(0_u64..1_000_000, 1..100),
+        ) {
+            let (mut one, mut two, mut all) =
+                (RttHistogram::new(), RttHistogram::new(), RttHistogram::new());
+            for micros in &a {
+                one.record(Duration::from_micros(*micros));
+                all.record(Duration::from_micros(*micros));
+            }
+            for micros in &b {
+                two.record(Duration::from_micros(*micros));
+                all.record(Duration::from_micros(*micros));
+            }
+            one.merge(&two);
+            prop_assert_eq!(one.len(), all.len());
+            for percent in [1.0, 50.0, 95.0, 99.0] {
+                prop_assert_eq!(one.percentile(percent), all.percentile(percent));
+            }
+        }
+    }
+}
