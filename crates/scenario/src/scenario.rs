@@ -257,11 +257,14 @@ fn place_in(text: &str, offset: usize) -> Place {
 }
 
 fn not_toml(text: &str, file: Option<PathBuf>, errors: &[toml::de::Error]) -> ScenarioError {
+    let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+    let mut errors: Vec<&toml::de::Error> = errors.iter().collect();
+    errors.sort_by_key(|error| start(error));
     let problems = errors.iter().take(LISTED).map(|error| Problem {
-        place: place_in(text, error.span().map_or(0, |span| span.start)),
+        place: place_in(text, start(error)),
         key: String::new(),
         condition: None,
-        found: tree::excerpt(error.message()),
+        found: tree::beginning(error.message(), 200),
         allowed: "TOML".to_owned(),
     });
     let problems = problems.collect();

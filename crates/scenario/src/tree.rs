@@ -122,9 +122,13 @@ impl Node {
 
 /// The beginning of `text`, without control characters.
 pub(crate) fn excerpt(text: &str) -> String {
-    const MOST: usize = 40;
-    let mut short: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(MOST).is_some() {
+    beginning(text, 40)
+}
+
+/// The first `most` characters of `text`, without control characters.
+pub(crate) fn beginning(text: &str, most: usize) -> String {
+    let mut short: String = text.chars().take(most).flat_map(char::escape_debug).collect();
+    if text.chars().nth(most).is_some() {
         short.push('…');
     }
     short

@@ -210,7 +210,7 @@ fn set_keys(fields: &mut Fields<'_>) -> Vec<(String, String)> {
         let first = path.split('.').next().unwrap_or_default();
         if matches!(first, "name" | "conditions") {
             let allowed = "a key of the experiment: not its name, and no other condition";
-            fields.problems.add(node.origin, format!("{}.set", field.path), first, allowed);
+            fields.problems.add(node.origin, &field.path, first, allowed);
         }
     }
     flat.into_iter().map(|(path, node)| (path, inline(&node))).collect()

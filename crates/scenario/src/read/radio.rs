@@ -150,7 +150,7 @@ impl ContentionKeys {
     }
 }
 
-/// A PHY rate of data frames: one of `rates` (ascending), written as the standard's tables round it.
+/// A PHY rate of data frames of `standard`: one of `rates` (ascending), written as the standard's tables round it.
 pub(super) fn phy_rate(field: &Field<'_>, standard: Standard, rates: &[Rate]) -> Option<Rate> {
     const SHOWN: usize = 8;
     let found: Option<Rate> = field.node.as_str().and_then(|text| text.parse().ok());
@@ -162,19 +162,28 @@ pub(super) fn phy_rate(field: &Field<'_>, standard: Standard, rates: &[Rate]) ->
     near.sort_by_key(|rate| (rate.bits_per_second().abs_diff(wanted.bits_per_second()), *rate));
     near.truncate(SHOWN);
     near.sort();
-    let names: Vec<String> = near.iter().map(ToString::to_string).collect();
     let all = if near.len() == rates.len() { "" } else { ", of which the nearest are" };
     field.refuse(format!(
         "a rate of {} at the access point's width, streams and guard interval{all}: {}",
         standard.name(),
-        names.join(", ")
+        names(&near)
     ));
     None
 }
 
 /// A rate of broadcasts and control frames: non-HT OFDM in every standard.
 pub(super) fn legacy_rate(field: &Field<'_>) -> Option<Rate> {
-    phy_rate(field, Standard::A, &Standard::A.rates(20, 1, Duration::from_nanos(800)))
+    let rates = Standard::A.rates(20, 1, Duration::from_nanos(800));
+    let found: Option<Rate> = field.node.as_str().and_then(|text| text.parse().ok());
+    let found = found.filter(|found| rates.contains(found));
+    if found.is_none() {
+        field.refuse(names(&rates));
+    }
+    found
+}
+
+fn names(rates: &[Rate]) -> String {
+    rates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn width(field: &Field<'_>, standard: Standard) -> Option<u32> {

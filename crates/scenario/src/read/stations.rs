@@ -58,7 +58,7 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         }
         Some(name.to_owned())
     });
-    let count = fields.get("count").map(|field| field.integer(1..=MOST));
+    let count = fields.get("count").and_then(|field| field.integer(1..=MOST));
     let (radio, frame_error_ppm) = match access_point.map(|read| &read.access_point.medium) {
         Some(Medium::Cellular(_)) => {
             refuse_radio_keys(&mut fields);
@@ -77,7 +77,7 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
     fields.finish();
     Some(StationGroup {
         name: name?,
-        count: count.unwrap_or(Some(1))?,
+        count: count.unwrap_or(1),
         radio,
         queue: queue.unwrap_or(1_000),
         host_queue: host_queue.unwrap_or(HostQueue::Fifo),
