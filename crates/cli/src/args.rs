@@ -1,0 +1,200 @@
+//! What can be typed.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use wakeai_units::Duration;
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0   done
+  1   failed, or a lab run was not faithful
+  2   bad usage, a bad configuration or a bad scenario
+  77  a privilege or a kernel feature is missing
+
+Before anything else, every command that runs as root removes what a dead one left behind, and
+says so on standard error.";
+
+/// Devices that share one Wi-Fi access point share its air: fairly, at full speed, with short
+/// queues.
+#[derive(Debug, Parser)]
+#[command(name = "wakeai", version, after_help = EXIT_STATUS, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Lab(LabArguments),
+    Agent(AgentArguments),
+    Status(StatusArguments),
+    Monitor(MonitorArguments),
+    Doctor(DoctorArguments),
+    Completion(CompletionArguments),
+    /// Remove what a dead command left behind, as every command does first, and nothing else
+    Sweep,
+}
+
+/// Run an experiment on the real Linux TCP stack over an emulated access point
+///
+/// Every station is a network namespace with a TUN device; the radio between them is emulated on
+/// the wall clock. A table on a terminal; with --json one object on standard output and nothing
+/// else. Needs root and iperf3.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai lab scenarios/quickstart.toml
+  wakeai lab scenarios/quickstart.toml --conditions default,airtime --repeat 3
+  wakeai lab scenarios/quickstart.toml --set stations.tablet.rate=39Mbit/s --json
+  wakeai lab scenarios/quickstart.toml --out results/quickstart   records as Parquet too
+
+Runs come one after another: they share the machine's clock and cores, and two at once would make
+each other late. A run over its lateness bound is not faithful and ends with exit status 1.")]
+pub(crate) struct LabArguments {
+    /// The experiment, as TOML
+    pub(crate) scenario: PathBuf,
+    /// The seed of the first repeat
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How often each condition is run
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+    /// Only these conditions, by name
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(crate) conditions: Vec<String>,
+    /// Change a key of the scenario, such as `stations.tablet.wired_delay=256ms`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// One JSON object instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep the result, the records and the agents' logs in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Runs at once: the lab allows 1 only
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = one_job)]
+    pub(crate) jobs: u32,
+    /// The 99th percentile of lateness up to which a run is faithful
+    #[arg(long, value_name = "TIME", default_value = "1ms")]
+    pub(crate) lateness_p99: Duration,
+    /// The largest lateness up to which a run is faithful
+    #[arg(long, value_name = "TIME", default_value = "20ms")]
+    pub(crate) lateness_max: Duration,
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    if key.is_empty() {
+        return Err("expected KEY=VALUE".to_owned());
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn one_job(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(1) => Ok(1),
+        _ => Err("the lab runs one at a time, since runs that share the machine make each other \
+                  late; allowed is 1"
+            .to_owned()),
+    }
+}
+
+/// Run the agent of this network namespace
+///
+/// It announces its station to the others on the same access point, watches how the RTT grows, and
+/// every 0.5 s bounds the congestion windows of the connections over its Wi-Fi interface. It needs
+/// root at the start, keeps three capabilities, and puts everything back on SIGTERM.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai agent --generate-key /etc/wakeai/group.key   a key for the fleet, to be copied
+  wakeai agent --config station.toml --check          is this configuration good?
+  wakeai agent --config station.toml                  run until SIGTERM or Ctrl-C
+
+docs/reference/agent.md lists every key of the configuration and the JSON API.")]
+pub(crate) struct AgentArguments {
+    /// The configuration
+    #[arg(long, value_name = "FILE", default_value = wakeai_agent::config::DEFAULT_PATH)]
+    pub(crate) config: PathBuf,
+    /// Check the configuration and the key file that it names, and start nothing
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Write a new group key to FILE, which must not exist, and start nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "config"])]
+    pub(crate) generate_key: Option<PathBuf>,
+}
+
+/// Ask the agents of this machine what they do, and why
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai status           every agent: its bounds, why, its connections and peers
+  wakeai status --watch   again each second
+  wakeai status --json    one JSON object per agent and line")]
+pub(crate) struct StatusArguments {
+    /// One JSON object per agent and line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Again each second, until Ctrl-C
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Ask only the agent that listens here
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+}
+
+/// Watch what TCP does, per connection, in all network namespaces
+///
+/// A line per sample (at most one per millisecond and connection, or one per ACK) and per event
+/// (state changes, retransmits, timeouts, error codes 1 to 4: never sampled away).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai monitor --port 443                    connections from or to port 443
+  wakeai monitor --netns tablet1 --json        one namespace, one JSON object per line
+  wakeai monitor --every-ack --duration 10s    everything, for 10 seconds
+
+docs/reference/cli.md lists the fields.")]
+pub(crate) struct MonitorArguments {
+    /// One JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// A sample per ACK instead of at most one per millisecond and connection
+    #[arg(long)]
+    pub(crate) every_ack: bool,
+    /// Only connections with this address at either end
+    #[arg(long)]
+    pub(crate) address: Option<IpAddr>,
+    /// Only connections with this port at either end
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+    /// Only this network namespace: a name of `ip netns`, or an inode; may be repeated
+    #[arg(long, value_name = "NAME|INODE")]
+    pub(crate) netns: Vec<String>,
+    /// End after this time, such as 10s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Duration>,
+}
+
+/// Say what this kernel offers, what is missing, and what to do about it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status 77 where something is missing without which nothing works.")]
+pub(crate) struct DoctorArguments {
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  wakeai completion bash > /etc/bash_completion.d/wakeai")]
+pub(crate) struct CompletionArguments {
+    /// The shell
+    pub(crate) shell: Shell,
+}

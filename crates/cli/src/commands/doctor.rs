@@ -1,0 +1,147 @@
+//! `wakeai doctor`.
+
+use std::path::Path;
+
+use serde::Serialize;
+use wakeai_kernel::features::{self, Features};
+
+use crate::args::DoctorArguments;
+use crate::failure::Failure;
+use crate::output;
+
+/// One line of the diagnosis.
+#[derive(Debug, Serialize)]
+struct Finding {
+    name: String,
+    found: String,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consequence: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+/// The whole diagnosis.
+#[derive(Debug, Serialize)]
+struct Diagnosis {
+    kernel: String,
+    can_monitor: bool,
+    can_bound: bool,
+    can_clamp: bool,
+    findings: Vec<Finding>,
+}
+
+pub(crate) fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
+    let diagnosis = diagnose();
+    if arguments.json {
+        output::json(&diagnosis)?;
+    } else {
+        output::write(&text(&diagnosis))?;
+    }
+    if diagnosis.can_monitor && diagnosis.can_bound {
+        return Ok(());
+    }
+    let lacks: Vec<_> = diagnosis
+        .findings
+        .iter()
+        .filter(|finding| !finding.ok)
+        .map(|finding| finding.name.as_str())
+        .collect();
+    let problem = anyhow::anyhow!("something is missing that is needed: {}", lacks.join(", "));
+    Err(Failure::missing_if(true, problem))
+}
+
+fn diagnose() -> Diagnosis {
+    let found = features::detect();
+    let mut findings = of_kernel(&found);
+    findings.extend([iperf3(), tun(), wifi()]);
+    Diagnosis {
+        can_monitor: found.can_monitor(),
+        can_bound: found.can_bound(),
+        can_clamp: found.can_clamp(),
+        kernel: found.kernel_release,
+        findings,
+    }
+}
+
+fn of_kernel(features: &Features) -> Vec<Finding> {
+    let finding = |feature: &features::Feature| Finding {
+        name: feature.name.to_owned(),
+        found: feature.found.clone(),
+        ok: feature.lack.is_none(),
+        consequence: feature.lack.as_ref().map(|lack| lack.consequence.to_owned()),
+        remedy: feature.lack.as_ref().map(|lack| lack.remedy.to_owned()),
+    };
+    features.features.iter().map(finding).collect()
+}
+
+/// Something outside the BPF parts.
+fn other(name: &str, found: Option<String>, consequence: &str, remedy: &str) -> Finding {
+    let ok = found.is_some();
+    Finding {
+        name: name.to_owned(),
+        found: found.unwrap_or_else(|| "not found".to_owned()),
+        ok,
+        consequence: (!ok).then(|| consequence.to_owned()),
+        remedy: (!ok).then(|| remedy.to_owned()),
+    }
+}
+
+fn iperf3() -> Finding {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let program = std::env::split_paths(&path).map(|dir| dir.join("iperf3")).find(|p| p.is_file());
+    other(
+        "iperf3",
+        program.map(|program| program.display().to_string()),
+        "`wakeai lab` has no traffic",
+        "install the package iperf3",
+    )
+}
+
+fn tun() -> Finding {
+    let device = Path::new("/dev/net/tun");
+    other(
+        "TUN devices",
+        device.exists().then(|| device.display().to_string()),
+        "`wakeai lab` cannot emulate the radio",
+        "load the module tun (CONFIG_TUN)",
+    )
+}
+
+fn wifi() -> Finding {
+    let phys: Vec<_> = std::fs::read_dir("/sys/class/ieee80211")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    other(
+        "Wi-Fi device",
+        (!phys.is_empty()).then(|| phys.join(", ")),
+        "the agent cannot ask for the access point's address and the PHY rate",
+        "on a machine without Wi-Fi state `bssid` (and `link_rate`) in the agent's configuration",
+    )
+}
+
+fn text(diagnosis: &Diagnosis) -> String {
+    use std::fmt::Write as _;
+    let mut text = format!("kernel {}\n", diagnosis.kernel);
+    for finding in &diagnosis.findings {
+        let mark = if finding.ok { "ok     " } else { "MISSING" };
+        let _ = writeln!(text, "{mark}  {}: {}", finding.name, finding.found);
+        if let Some(consequence) = &finding.consequence {
+            let _ = writeln!(text, "         so {consequence}");
+        }
+        if let Some(remedy) = &finding.remedy {
+            let _ = writeln!(text, "         {remedy}");
+        }
+    }
+    let monitor = if diagnosis.can_monitor { "works" } else { "does not work" };
+    let bounds = match (diagnosis.can_bound, diagnosis.can_clamp) {
+        (true, _) => "floors, ceilings and pacing",
+        (false, true) => "ceilings only",
+        (false, false) => "none",
+    };
+    let _ = writeln!(text, "here the monitor {monitor}; bounds on connections: {bounds}");
+    text
+}

@@ -1,0 +1,92 @@
+//! `wakeai monitor`.
+
+mod format;
+
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use wakeai_kernel::{Filter, Monitor, MonitorConfig};
+
+use crate::args::MonitorArguments;
+use crate::failure::{Failure, note};
+use crate::output::{self, Reader};
+
+/// The kernel's buffer holds far more than comes in this time.
+const POLL: Duration = Duration::from_millis(10);
+
+pub(crate) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
+    let config = MonitorConfig {
+        every_ack: arguments.every_ack,
+        filter: filter(arguments)?,
+        ..MonitorConfig::default()
+    };
+    let stop = stop_on_signals().map_err(Failure::failed)?;
+    let mut monitor = Monitor::open(&config)?;
+    let deadline = arguments.duration.map(|duration| Instant::now() + duration.into());
+    let watched = watch(&mut monitor, arguments.json, &stop, deadline);
+    match monitor.lost() {
+        0 => {}
+        lost => note(format_args!(
+            "{lost} records were lost: the buffer was full; watch less with a filter, or without \
+             --every-ack"
+        )),
+    }
+    watched
+}
+
+fn watch(
+    monitor: &mut Monitor,
+    json: bool,
+    stop: &AtomicBool,
+    deadline: Option<Instant>,
+) -> Result<(), Failure> {
+    // Locked for good, and written in one go per poll.
+    let mut out = std::io::stdout().lock();
+    let mut text = Vec::with_capacity(1 << 16);
+    while !stop.load(Ordering::Relaxed) && deadline.is_none_or(|end| Instant::now() < end) {
+        text.clear();
+        monitor.poll(POLL, &mut |record| {
+            if json { format::json(&record, &mut text) } else { format::text(&record, &mut text) }
+        })?;
+        if !text.is_empty()
+            && output::reader(out.write_all(&text).and_then(|()| out.flush()))? == Reader::Gone
+        {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+fn filter(arguments: &MonitorArguments) -> Result<Filter, Failure> {
+    let inodes = arguments.netns.iter().map(|name| netns(name));
+    Ok(Filter {
+        address: arguments.address,
+        port: arguments.port,
+        netns_inodes: inodes.collect::<Result<_, _>>().map_err(Failure::usage)?,
+        ..Filter::default()
+    })
+}
+
+/// A number is an inode; a name is one that `ip netns` lists.
+fn netns(name: &str) -> anyhow::Result<u32> {
+    if let Ok(inode) = name.parse() {
+        return Ok(inode);
+    }
+    let path = std::path::Path::new("/run/netns").join(name);
+    let found = std::fs::metadata(&path).with_context(|| {
+        format!("--netns: found {name:?}, expected a name that `ip netns` lists, or an inode")
+    })?;
+    u32::try_from(found.ino()).context("--netns: its inode is not one of a namespace")
+}

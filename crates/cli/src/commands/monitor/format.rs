@@ -1,0 +1,261 @@
+//! One line per record: text for people, JSON for programs.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+use wakeai_kernel::{ErrorCode, EventKind, Figures, Record, Socket};
+use wakeai_units::{Duration, Instant, Rate, Segments};
+
+/// Before the first reduction the threshold is as good as infinite (`TCP_INFINITE_SSTHRESH`).
+const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
+/// A record as a JSON object. `docs/reference/cli.md` lists the fields.
+#[derive(Serialize)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    at_s: f64,
+    netns: u32,
+    cookie: u64,
+    local: String,
+    remote: String,
+    #[serde(flatten)]
+    detail: Detail,
+    #[serde(flatten)]
+    figures: FiguresLine,
+}
+
+/// What an event says beside its name.
+#[derive(Default, Serialize)]
+struct Detail {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct FiguresLine {
+    state: &'static str,
+    cwnd: u32,
+    ssthresh: Option<u32>,
+    rtt_ms: Option<f64>,
+    latest_rtt_ms: Option<f64>,
+    min_rtt_ms: Option<f64>,
+    packets_out: u32,
+    sacked: u32,
+    lost: u32,
+    retransmitted: u32,
+    send_queue_bytes: u64,
+    delivered: u64,
+    delivery_rate_mbps: f64,
+    pacing_rate_mbps: Option<f64>,
+}
+
+pub(super) fn json(record: &Record, out: &mut Vec<u8>) {
+    let (at, socket, figures) = parts(record);
+    let (kind, detail) = kind(record);
+    let line = Line {
+        kind,
+        at_s: at.as_secs_f64(),
+        netns: socket.netns_inode,
+        cookie: socket.cookie,
+        local: socket.local.to_string(),
+        remote: socket.remote.to_string(),
+        detail,
+        figures: figures_line(figures),
+    };
+    // Writing into memory fails only on a map with keys that are no strings.
+    if serde_json::to_writer(&mut *out, &line).is_ok() {
+        out.push(b'\n');
+    }
+}
+
+pub(super) fn text(record: &Record, out: &mut Vec<u8>) {
+    let (at, socket, figures) = parts(record);
+    let (kind, detail) = kind(record);
+    let time = |time: Duration| {
+        if time.is_zero() { "-".to_owned() } else { format!("{:.3}ms", time.as_millis_f64()) }
+    };
+    let threshold = threshold(figures.ssthresh).map_or("-".to_owned(), |value| value.to_string());
+    let extra = match detail {
+        Detail { from: Some(from), to: Some(to), .. } => format!(" {from}->{to}"),
+        Detail { code: Some(code), error: Some(error), .. } => format!(" {code} {error}"),
+        _ => String::new(),
+    };
+    // Writing into memory cannot fail.
+    let _ = writeln!(
+        out,
+        "{:.6} {kind}{extra} {}>{} {} cwnd {} ssthresh {threshold} rtt {} latest {} min {} \
+         out {} sacked {} lost {} retrans {} queue {} delivered {} pacing {}",
+        at.as_secs_f64(),
+        socket.local,
+        socket.remote,
+        figures.congestion_state.name(),
+        figures.cwnd.get(),
+        time(figures.smoothed_rtt),
+        time(figures.latest_rtt),
+        time(figures.min_rtt),
+        figures.packets_out.get(),
+        figures.sacked_out.get(),
+        figures.lost_out.get(),
+        figures.retrans_out.get(),
+        figures.send_queue.get(),
+        figures.delivered,
+        figures.pacing_rate.map_or("-".to_owned(), |rate| rate.to_string()),
+    );
+}
+
+fn parts(record: &Record) -> (Instant, &Socket, &Figures) {
+    match record {
+        Record::Sample(sample) => (sample.at, &sample.socket, &sample.figures),
+        Record::Event(event) => (event.at, &event.socket, &event.figures),
+    }
+}
+
+fn kind(record: &Record) -> (&'static str, Detail) {
+    let none = Detail::default();
+    let Record::Event(event) = record else { return ("sample", none) };
+    match event.kind {
+        EventKind::Opened => ("opened", none),
+        EventKind::Closed => ("closed", none),
+        EventKind::StateChange { from, to } => {
+            ("state", Detail { from: Some(from.name()), to: Some(to.name()), ..none })
+        }
+        EventKind::Retransmit => ("retransmit", none),
+        EventKind::Timeout => ("timeout", none),
+        EventKind::Error(code) => {
+            ("error", Detail { code: Some(code.number()), error: Some(name(code)), ..none })
+        }
+    }
+}
+
+/// As the result JSON calls them.
+fn name(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::Reordering => "reordering",
+        ErrorCode::LocalOverflow => "local_overflow",
+        ErrorCode::DuplicateAck => "duplicate_ack",
+        ErrorCode::Timeout => "timeout",
+    }
+}
+
+fn threshold(ssthresh: Segments) -> Option<u32> {
+    (ssthresh.get() < NO_THRESHOLD).then(|| ssthresh.get())
+}
+
+fn figures_line(figures: &Figures) -> FiguresLine {
+    let time = |time: Duration| (!time.is_zero()).then(|| time.as_millis_f64());
+    FiguresLine {
+        state: figures.congestion_state.name(),
+        cwnd: figures.cwnd.get(),
+        ssthresh: threshold(figures.ssthresh),
+        rtt_ms: time(figures.smoothed_rtt),
+        latest_rtt_ms: time(figures.latest_rtt),
+        min_rtt_ms: time(figures.min_rtt),
+        packets_out: figures.packets_out.get(),
+        sacked: figures.sacked_out.get(),
+        lost: figures.lost_out.get(),
+        retransmitted: figures.retrans_out.get(),
+        send_queue_bytes: figures.send_queue.get(),
+        delivered: figures.delivered,
+        delivery_rate_mbps: figures.delivery_rate.as_mbps_f64(),
+        pacing_rate_mbps: figures.pacing_rate.map(Rate::as_mbps_f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakeai_kernel::{CongestionState, Event, Sample};
+    use wakeai_units::Bytes;
+
+    fn socket() -> Socket {
+        Socket {
+            cookie: 9,
+            netns_cookie: 1,
+            netns_inode: 4_026_531_840,
+            local: "10.0.0.1:5000".parse().unwrap(),
+            remote: "10.0.0.2:80".parse().unwrap(),
+        }
+    }
+
+    fn figures() -> Figures {
+        Figures {
+            cwnd: Segments::new(10),
+            ssthresh: Segments::new(NO_THRESHOLD),
+            smoothed_rtt: Duration::from_micros(1500),
+            latest_rtt: Duration::from_millis(2),
+            min_rtt: Duration::ZERO,
+            congestion_state: CongestionState::Open,
+            packets_out: Segments::new(4),
+            sacked_out: Segments::ZERO,
+            lost_out: Segments::ZERO,
+            retrans_out: Segments::ZERO,
+            send_queue: Bytes::new(5792),
+            delivered: 77,
+            delivery_rate: Rate::from_mbps(3),
+            application_limited: false,
+            pacing_rate: None,
+            mss: Bytes::new(1448),
+            interface: 2,
+        }
+    }
+
+    fn line(record: &Record) -> serde_json::Value {
+        let mut out = Vec::new();
+        json(record, &mut out);
+        assert_eq!(out.pop(), Some(b'\n'));
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn a_sample_is_one_object_with_null_for_what_is_unknown() {
+        let at = Instant::from_nanos(1_500_000_000);
+        let found = line(&Record::Sample(Sample { at, socket: socket(), figures: figures() }));
+        assert_eq!(found["type"], "sample");
+        assert_eq!(found["at_s"], 1.5);
+        assert_eq!(found["local"], "10.0.0.1:5000");
+        assert_eq!(found["rtt_ms"], 1.5);
+        assert_eq!(found["min_rtt_ms"], serde_json::Value::Null);
+        assert_eq!(found["ssthresh"], serde_json::Value::Null);
+        assert!(found.get("code").is_none());
+    }
+
+    #[test]
+    fn an_error_event_has_the_number_of_the_papers_table() {
+        let event = |kind| {
+            let at = Instant::ZERO;
+            Record::Event(Event { at, socket: socket(), figures: figures(), kind })
+        };
+        let codes = [
+            ErrorCode::Reordering,
+            ErrorCode::LocalOverflow,
+            ErrorCode::DuplicateAck,
+            ErrorCode::Timeout,
+        ];
+        for (number, code) in (1..).zip(codes) {
+            assert_eq!(line(&event(EventKind::Error(code)))["code"], number);
+        }
+        let (from, to) = (CongestionState::Open, CongestionState::Loss);
+        let change = line(&event(EventKind::StateChange { from, to }));
+        assert_eq!((&change["from"], &change["to"]), (&"open".into(), &"loss".into()));
+    }
+
+    #[test]
+    fn a_text_line_ends_once_and_names_both_ends() {
+        let mut out = Vec::new();
+        let at = Instant::ZERO;
+        text(&Record::Sample(Sample { at, socket: socket(), figures: figures() }), &mut out);
+        let line = String::from_utf8(out).unwrap();
+        assert_eq!(line.lines().count(), 1);
+        assert!(
+            line.contains("sample 10.0.0.1:5000>10.0.0.2:80 open cwnd 10 ssthresh -"),
+            "{line}"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! What an agent says, for people.
+
+use std::fmt::Write as _;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+
+use super::Answers;
+
+/// One agent: a paragraph, its connections, its peers.
+pub(super) fn render(said: &Answers) -> String {
+    let status = &said.status;
+    let mut text = String::new();
+    let state = serde_json::to_value(status.state).unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "{} (namespace {}, pid {}): {}, law {}",
+        status.interface,
+        status.netns,
+        status.pid,
+        state.as_str().unwrap_or_default(),
+        status.law
+    );
+    let _ = writeln!(
+        text,
+        "  station {} at access point {}, link {}",
+        status.station,
+        status.bssid.as_deref().unwrap_or("none"),
+        rate(status.link_rate_mbps)
+    );
+    let _ = writeln!(
+        text,
+        "  {} sending, {} heard; delivers {}, RTT {} (minimum {}, growth {})",
+        status.senders,
+        status.peers,
+        rate(Some(status.delivery_rate_mbps)),
+        time(status.rtt_ms),
+        time(status.min_rtt_ms),
+        time(status.growth_ms)
+    );
+    let bounds = &said.bounds;
+    let _ = writeln!(
+        text,
+        "  window {}..{} segments, pacing {}: {}",
+        bounds.floor.unwrap_or(0),
+        bounds.ceiling.map_or("unbounded".to_owned(), |ceiling| ceiling.to_string()),
+        bounds.pacing_mbps.map_or("none".to_owned(), |mbps| rate(Some(mbps))),
+        if bounds.why.is_empty() { "no reason yet".to_owned() } else { bounds.why.join("; ") }
+    );
+    let _ = writeln!(
+        text,
+        "  target: {} of {} that all stations carry together",
+        rate(said.targets.share_mbps),
+        rate(Some(said.targets.total_mbps))
+    );
+    let faults: Vec<_> = said
+        .metrics
+        .iter()
+        .filter(|(name, count)| name.starts_with("faults_") && **count > 0)
+        .map(|(name, count)| format!("{} {count}", &name["faults_".len()..]))
+        .collect();
+    if !faults.is_empty() {
+        let _ = writeln!(text, "  faults since the start: {}", faults.join(", "));
+    }
+    text.push_str(&connections(said));
+    text.push_str(&peers(said));
+    text
+}
+
+fn connections(said: &Answers) -> String {
+    let rows = said.status.connections.iter().map(|connection| {
+        [
+            connection.local.clone(),
+            connection.remote.clone(),
+            connection.algorithm.clone(),
+            if connection.sending { "yes" } else { "no" }.to_owned(),
+            connection.cwnd.to_string(),
+            format!("{:.1}", connection.rtt_ms),
+        ]
+    });
+    table(["connection", "to", "algorithm", "sending", "cwnd", "RTT ms"], rows.collect())
+}
+
+fn peers(said: &Answers) -> String {
+    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+    let rows = said.peers.iter().map(|peer| {
+        [
+            peer.station.clone(),
+            if peer.sending { "yes" } else { "no" }.to_owned(),
+            format!("{:.2}", peer.delivery_rate_mbps),
+            number(peer.max_mbps),
+            number(Some(peer.growth_ms)),
+            format!("{:.1}", peer.age_ms / 1000.0),
+        ]
+    });
+    table(["peer", "sending", "Mbit/s", "alone", "growth ms", "age s"], rows.collect())
+}
+
+fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(head).add_rows(rows);
+    for column in table.column_iter_mut().skip(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.lines().fold(String::new(), |text, line| text + "  " + line.trim_end() + "\n")
+}
+
+fn rate(mbps: Option<f64>) -> String {
+    mbps.map_or("unknown".to_owned(), |mbps| format!("{mbps:.2} Mbit/s"))
+}
+
+fn time(ms: Option<f64>) -> String {
+    ms.map_or("unknown".to_owned(), |ms| format!("{ms:.1} ms"))
+}

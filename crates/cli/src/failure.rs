@@ -1,0 +1,56 @@
+//! How a command fails, and with which exit status.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    error: anyhow::Error,
+}
+
+impl Failure {
+    /// Exit status 1: it failed, or was not faithful.
+    pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
+        Self { code: 1, error: error.into() }
+    }
+
+    /// Exit status 2: bad usage, a bad configuration or a bad scenario.
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self { code: 2, error: error.into() }
+    }
+
+    /// Exit status 77 where a privilege or a kernel feature is missing, else 1.
+    pub(crate) fn missing_if(missing: bool, error: impl Into<anyhow::Error>) -> Self {
+        Self { code: if missing { 77 } else { 1 }, error: error.into() }
+    }
+
+    /// The exit status that the error itself names.
+    pub(crate) fn with_status(code: u8, error: impl Into<anyhow::Error>) -> Self {
+        Self { code, error: error.into() }
+    }
+
+    /// Says why, on standard error, with every cause.
+    #[allow(clippy::print_stderr, reason = "this is the one place that tells the user")]
+    pub(crate) fn say(&self) {
+        eprintln!("wakeai: {:#}", self.error);
+    }
+
+    /// The exit status.
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<wakeai_kernel::Error> for Failure {
+    fn from(error: wakeai_kernel::Error) -> Self {
+        Self::missing_if(error.is_missing(), error)
+    }
+}
+
+/// Tells the user something on standard error, which never mixes with a command's output.
+#[allow(clippy::print_stderr, reason = "this is the one place that tells the user")]
+pub(crate) fn note(text: impl Display) {
+    eprintln!("wakeai: {text}");
+}

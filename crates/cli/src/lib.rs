@@ -1,1 +1,0 @@
-//! The `cli` part of Wakeai.

@@ -1,0 +1,26 @@
+//! Where log lines go: standard error.
+
+use tracing_subscriber::EnvFilter;
+use wakeai_agent::config::LogFormat;
+
+/// For every command but the agent: warnings, or what `WAKEAI_LOG` asks for.
+pub(crate) fn for_commands() {
+    let filter = EnvFilter::builder().with_env_var("WAKEAI_LOG").try_from_env();
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+/// As the agent's configuration says; its level has been checked.
+pub(crate) fn for_agent(format: LogFormat, filter: EnvFilter) {
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Json => builder.json().flatten_event(true).init(),
+        // systemd's journal has its own time stamps and wants no colours.
+        LogFormat::Text if std::env::var_os("JOURNAL_STREAM").is_some() => {
+            builder.without_time().with_ansi(false).init();
+        }
+        LogFormat::Text => {
+            builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init();
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The `wakeai` command.
+
+mod args;
+mod commands;
+mod failure;
+mod logging;
+mod output;
+mod sweep;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Arguments, Command};
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse(); // ends the process with 2 on bad usage
+    match run(arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.say();
+            failure.code()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match &command {
+        Command::Agent(_) => {} // its configuration says how to log
+        _ => logging::for_commands(),
+    }
+    sweep::before_anything_else();
+    match command {
+        Command::Lab(arguments) => commands::lab::run(&arguments),
+        Command::Agent(arguments) => commands::agent::run(&arguments),
+        Command::Status(arguments) => commands::status::run(&arguments),
+        Command::Monitor(arguments) => commands::monitor::run(&arguments),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Completion(arguments) => commands::completion::run(&arguments),
+        Command::Sweep => Ok(()), // done already
+    }
+}

@@ -1,0 +1,40 @@
+//! Standard output: a reader that has gone (`| head`) ends the command quietly.
+
+use std::io::{self, Write as _};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Whether the reader is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// Go on.
+    There,
+    /// Nothing more will be read.
+    Gone,
+}
+
+/// Writes `text` at once.
+pub(crate) fn write(text: &str) -> Result<Reader, Failure> {
+    let mut out = io::stdout().lock();
+    reader(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Writes `value` as one line of JSON.
+pub(crate) fn json(value: &impl Serialize) -> Result<Reader, Failure> {
+    let mut line = serde_json::to_string(value).map_err(Failure::failed)?;
+    line.push('\n');
+    write(&line)
+}
+
+/// What the result of a write says about the reader.
+pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Failure> {
+    match written {
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => {
+            Err(Failure::failed(anyhow::Error::new(error).context("cannot write the output")))
+        }
+    }
+}
