@@ -249,3 +249,6 @@ impl Contention {
         span.as_nanos().div_ceil(self.slot.as_nanos())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,8 @@ pub struct Counters {
     pub access_point: ContenderCounters,
     /// The air as a whole. Its parts add up to the time until the end of the last exchange.
     pub airtime: Airtime,
+    /// Accesses won by any contender, collided or not: the work that contention has done.
+    pub accesses: u64,
     /// From the access point to the server.
     pub wired_up: WireCounters,
     /// From the server to the access point.

@@ -44,6 +44,7 @@ impl<P: Packet> Medium<P> {
                 self.plan(sender, at, txop_end, true).expect("who counts down has a frame");
             self.on_air.push(attempt);
         }
+        self.counters.accesses += self.senders.len() as u64;
         self.senders.clear();
         let collided = self.on_air.len() > 1;
         let ends = self.on_air.iter().map(|a| if collided { a.end_if_collided } else { a.end });

@@ -69,6 +69,7 @@ struct Transit<P> {
 /// What can happen next.
 #[derive(Clone, Copy)]
 enum Event {
+    RoomOnTheWire,
     FromServer,
     ToServer,
     AirEnds,
@@ -195,6 +196,7 @@ impl<P: Packet> Medium<P> {
         while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
             self.clock = at;
             match event {
+                Event::RoomOnTheWire => self.wired_down.depart(at),
                 Event::FromServer => self.arrive_at_access_point(at),
                 Event::ToServer => self.arrive_at_server(at),
                 Event::AirEnds => self.end_access(at),
@@ -208,8 +210,8 @@ impl<P: Packet> Medium<P> {
         self.deliveries.pop_front()
     }
 
-    /// When something happens next, if nothing is enqueued before. It may lie in the past where
-    /// [`Medium::handle_timeout`] is due.
+    /// When something happens next, if nothing is enqueued before: also when a queue that was full
+    /// has room again. It may lie in the past where [`Medium::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.next_event().map(|(at, _)| at)
     }
@@ -220,9 +222,10 @@ impl<P: Packet> Medium<P> {
             Some(end) => Some((end, Event::AirEnds)),
             None => self.contention.next_access().map(|at| (at, Event::AirBegins)),
         };
+        let room = self.wired_down.next_room().map(|at| (at, Event::RoomOnTheWire));
         let down = self.wired_down.next_arrival().map(|at| (at, Event::FromServer));
         let up = self.wired_up.next_arrival().map(|at| (at, Event::ToServer));
-        [down, up, air].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [room, down, up, air].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     fn arrive_at_access_point(&mut self, at: Instant) {

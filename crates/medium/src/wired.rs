@@ -52,6 +52,18 @@ impl<T> Wire<T> {
         self.limit.saturating_sub(self.departures.len() - gone)
     }
 
+    /// When a full queue has room again: who was held back must wake up then.
+    pub(crate) fn next_room(&self) -> Option<Instant> {
+        if self.departures.len() < self.limit { None } else { self.departures.front().copied() }
+    }
+
+    /// Lets go of what has left the sending end by `now`.
+    pub(crate) fn depart(&mut self, now: Instant) {
+        while self.departures.front().is_some_and(|departure| *departure <= now) {
+            self.departures.pop_front();
+        }
+    }
+
     /// Packets at the sending end and on their way.
     pub(crate) fn packets(&self) -> usize {
         self.flows.iter().map(|flow| flow.on_their_way.len()).sum()
@@ -68,9 +80,7 @@ impl<T> Wire<T> {
         counters: &mut WireCounters,
     ) -> Result<(), T> {
         counters.offered += 1;
-        while self.departures.front().is_some_and(|departure| *departure <= now) {
-            self.departures.pop_front();
-        }
+        self.depart(now);
         if self.departures.len() >= self.limit {
             counters.queue_drops += 1;
             return Err(packet);

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Saturation, config, saturate_uplink};
 use wakeai_medium::{Protection, Standard};
-use wakeai_units::Duration;
+use wakeai_units::{Duration, Rate};
 
 /// Collision probability of a saturated station among `n`: Bianchi's fixed point (IEEE JSAC 18(3),
 /// 2000, eq. 7 and 9) with a limit on the attempts (Wu et al., INFOCOM 2002): the window of attempt
@@ -46,11 +46,6 @@ fn the_fixed_point_gives_the_published_probabilities() {
 fn an_802_11g_uplink_carries_what_ns3_measured() {
     for (stations, mbps) in [(1, 29.7), (10, 27.2), (40, 22.7)] {
         let run = saturated_g(stations, Protection::None);
-        println!(
-            "{stations} stations: {:.2} Mbit/s, failed {:.3}",
-            run.mbps(1_472),
-            run.failed_share()
-        );
         assert_within(run.mbps(1_472), mbps, 0.05);
     }
 }
@@ -61,7 +56,68 @@ fn the_share_of_failed_frames_is_bianchis() {
     for stations in [2, 5, 10, 20, 40] {
         let found = saturated_g(stations, Protection::None).failed_share();
         let expected = bianchi(i32::try_from(stations).unwrap(), 16.0, 6, 7);
-        println!("{stations} stations: failed {found:.3}, Bianchi {expected:.3}");
         assert!((found - expected).abs() <= 0.03, "{stations}: {found:.3} vs {expected:.3}");
     }
+}
+
+/// Jain's index over what each station got through.
+fn jain(arrived: &[u64]) -> f64 {
+    let sum: f64 = arrived.iter().map(|x| *x as f64).sum();
+    let squares: f64 = arrived.iter().map(|x| (*x as f64).powi(2)).sum();
+    sum * sum / (arrived.len() as f64 * squares)
+}
+
+#[test]
+fn dcf_gives_every_station_the_same_number_of_frames() {
+    let run = saturated_g(10, Protection::None);
+    assert!(jain(&run.arrived) > 0.99, "{:?}", run.arrived);
+}
+
+#[test]
+fn dcf_gives_a_slow_station_as_many_frames_as_a_fast_one() {
+    // The anomaly of Heusse et al. (INFOCOM 2003): the fast ones get no more than the slow one.
+    let mut config = config(Standard::G, 4);
+    config.stations[0].rate = Rate::from_mbps(6);
+    let run = saturate_uplink(&config, 1_500, Duration::from_secs(1), Duration::from_secs(60), 1);
+    assert!(jain(&run.arrived) > 0.99, "{:?}", run.arrived);
+    let air = |index: usize| run.medium.counters().stations[index].airtime.data.as_secs_f64();
+    // Data frames: 2072 us at 6 Mbit/s, 254 us at 54.
+    assert_within(air(0) / air(1), 2_078.0 / 254.0, 0.05);
+}
+
+#[test]
+fn with_rts_collisions_cost_an_rts_and_never_a_data_frame() {
+    let run = saturated_g(40, Protection::RtsCts);
+    let counters = &run.medium.counters().stations;
+    let sent: u64 = counters.iter().map(|c| c.rts_attempts).sum();
+    let failed: u64 = counters.iter().map(|c| c.rts_failures).sum();
+    let share = failed as f64 / sent as f64;
+    assert!((share - bianchi(40, 16.0, 6, 7)).abs() <= 0.03, "{share:.3}");
+    assert!(counters.iter().all(|c| c.failures == 0 && c.attempts > 0));
+    // More than half of the data frames of 40 stations collide: an RTS ahead of each pays.
+    assert!(run.mbps(1_472) > saturated_g(40, Protection::None).mbps(1_472));
+}
+
+#[test]
+fn cts_to_self_does_not_save_a_colliding_data_frame() {
+    let run = saturated_g(10, Protection::CtsToSelf);
+    let expected = bianchi(10, 16.0, 6, 7);
+    assert!((run.failed_share() - expected).abs() <= 0.03, "{:.3}", run.failed_share());
+    // Every exchange is longer by a CTS and a SIFS, also those that collide.
+    let bare = saturated_g(10, Protection::None);
+    assert_within(run.mbps(1_472), bare.mbps(1_472) * (254.0 + 72.0) / (254.0 + 72.0 + 44.0), 0.05);
+}
+
+#[test]
+fn eifs_after_collisions_costs_what_it_costs_in_bianchis_model() {
+    // With 40 stations the model has 23.3 Mbit/s of IP packets where a collision is followed by
+    // DIFS and 21.6 where it is followed by EIFS.
+    let mut config = config(Standard::G, 40);
+    let mut run = |eifs: bool| {
+        config.access_point.eifs_after_collision = eifs;
+        let (warmup, measured) = (Duration::from_secs(2), Duration::from_secs(20));
+        saturate_uplink(&config, 1_500, warmup, measured, 1).mbps(1_500)
+    };
+    assert_within(run(false), 23.3, 0.03);
+    assert_within(run(true), 21.6, 0.03);
 }

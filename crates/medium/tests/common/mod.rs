@@ -1,6 +1,7 @@
 //! What the tests of the medium share: a packet, a host that never runs dry, a BSS made for it.
 
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 #![allow(unreachable_pub, reason = "a module of test files, not a library")]
 
 use wakeai_medium::{

@@ -1,0 +1,71 @@
+//! Time per attempt on a saturated 802.11g uplink, which must not grow with the stations: a
+//! simulator that is hundreds of times faster than ns-3 spends its time here.
+
+#![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use wakeai_medium::{
+    Destination, Medium, MediumConfig, Node, Packet, Standard, StationId, generator,
+};
+use wakeai_units::{Instant, Rate};
+
+/// Attempts in one sample's iteration.
+const ATTEMPTS: u64 = 1_000;
+
+#[derive(Clone, Copy)]
+struct Datagram;
+
+impl Packet for Datagram {
+    fn len(&self) -> usize {
+        1_500
+    }
+}
+
+/// A host with one packet ready whenever one has left.
+fn refill(medium: &mut Medium<Datagram>, station: Node, now: Instant) {
+    while medium.room(station) > 0 {
+        let taken = medium.enqueue(now, station, Destination::Unicast(Node::Server), Datagram);
+        assert!(taken.is_ok(), "there was room");
+    }
+}
+
+fn saturated(standard: Standard, stations: u32) -> Medium<Datagram> {
+    let mut config = MediumConfig::new(standard, stations as usize);
+    config.wired.rate = Rate::from_mbps(10_000);
+    config.stations.iter_mut().for_each(|station| station.queue = 100);
+    let mut medium = Medium::new(&config, generator(1)).expect("a valid configuration");
+    for station in 0..stations {
+        refill(&mut medium, Node::Station(StationId(station)), Instant::ZERO);
+    }
+    advance(&mut medium, 10 * ATTEMPTS);
+    medium
+}
+
+/// Lets the medium make so many more attempts, or as many more as collide with the last.
+fn advance(medium: &mut Medium<Datagram>, attempts: u64) {
+    let end = medium.counters().accesses + attempts;
+    while medium.counters().accesses < end {
+        let now = medium.next_timeout().expect("saturated");
+        medium.handle_timeout(now);
+        while let Some(delivery) = medium.poll_delivery() {
+            refill(medium, delivery.from, delivery.at);
+        }
+    }
+}
+
+fn saturation(c: &mut Criterion) {
+    let mut group = c.benchmark_group("saturation");
+    for (name, standard) in [("802.11g", Standard::G), ("802.11n", Standard::N)] {
+        for stations in [1, 40, 1_000] {
+            let mut medium = saturated(standard, stations);
+            group.throughput(Throughput::Elements(ATTEMPTS));
+            group.bench_function(BenchmarkId::new(name, stations), |b| {
+                b.iter(|| advance(&mut medium, ATTEMPTS));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, saturation);
+criterion_main!(benches);

@@ -1,0 +1,254 @@
+//! What holds for every configuration and every sequence of calls.
+
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{Datagram, config, medium, station};
+use proptest::prelude::*;
+use wakeai_medium::{
+    ConfigError, Contention, Counters, Delivery, Destination, Medium, MediumConfig, Node,
+    Protection, QueueKind, Standard, StationId,
+};
+use wakeai_units::{Bytes, Duration, Instant, Rate};
+
+const STATIONS: usize = 4;
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Send { from: usize, to: usize, count: usize, length: usize },
+    Wait { us: u64 },
+    Delay { station: u32, ms: u64 },
+    Errors { station: u32, ppm: u32 },
+    Rate { station: u32, slow: bool },
+}
+
+/// The stations, then the server, then the broadcast address.
+fn node(index: usize) -> Node {
+    if index < STATIONS { station(index) } else { Node::Server }
+}
+
+fn destination(index: usize) -> Destination {
+    if index > STATIONS { Destination::Broadcast } else { Destination::Unicast(node(index)) }
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let send = (0..=STATIONS, 0..STATIONS + 2, 1_usize..40, 0_usize..2_297)
+        .prop_map(|(from, to, count, length)| Operation::Send { from, to, count, length });
+    let any_station = 0..u32::try_from(STATIONS).unwrap();
+    prop_oneof![
+        4 => send,
+        4 => (0_u64..20_000).prop_map(|us| Operation::Wait { us }),
+        1 => (any_station.clone(), 0_u64..50)
+            .prop_map(|(station, ms)| Operation::Delay { station, ms }),
+        1 => (any_station.clone(), prop::sample::select(vec![0, 50_000, 600_000, 1_000_000]))
+            .prop_map(|(station, ppm)| Operation::Errors { station, ppm }),
+        1 => (any_station, any::<bool>())
+            .prop_map(|(station, slow)| Operation::Rate { station, slow }),
+    ]
+}
+
+prop_compose! {
+    fn any_config()(
+        standard in prop::sample::select(vec![
+            Standard::A, Standard::G, Standard::N, Standard::Ac, Standard::Ax,
+        ]),
+        protection in prop::sample::select(vec![
+            Protection::None, Protection::CtsToSelf, Protection::RtsCts,
+        ]),
+        queue in prop::sample::select(vec![QueueKind::Fifo, QueueKind::Fq]),
+        (buffer, host, wire) in (1_usize..60, 1_usize..60, 1_usize..60),
+        (retry_limit, cw_min, txop_us) in (1_u8..8, 0_u16..16, prop::sample::select(vec![0, 500, 3_000])),
+        (eifs_after_collision, mixed) in any::<(bool, bool)>(),
+        ampdu in 1_u64..70_000,
+    ) -> MediumConfig {
+        let mut config = config(standard, STATIONS);
+        let point = &mut config.access_point;
+        (point.protection, point.queue, point.buffer) = (protection, queue, buffer);
+        (point.retry_limit, point.eifs_after_collision) = (retry_limit, eifs_after_collision);
+        point.ampdu = Bytes::new(ampdu);
+        let txop = Duration::from_micros(txop_us);
+        point.contention = Some(Contention { cw_min, txop, ..Contention::of(standard) });
+        config.wired.rate = Rate::from_mbps(20);
+        config.wired.queue = wire;
+        for station in &mut config.stations {
+            station.queue = host;
+        }
+        if mixed && standard != Standard::G {
+            // An old station with rules of its own in a newer BSS.
+            config.stations[0] = wakeai_medium::StationConfig::new(Standard::A);
+            config.stations[0].contention = Some(Contention::of(Standard::A));
+        }
+        config
+    }
+}
+
+/// Everything that one run gives.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    arrived: Vec<Delivery<Datagram>>,
+    counters: Counters,
+}
+
+/// Applies the operations, and then lets everything come to an end. With `late` the driver sleeps
+/// through every event and only comes back at the next operation.
+fn play(config: &MediumConfig, operations: &[Operation], seed: u64, late: bool) -> Outcome {
+    let mut medium = medium(config, seed);
+    let (mut now, mut next_id, mut arrived) = (Instant::ZERO, 0, Vec::new());
+    for operation in operations {
+        match *operation {
+            Operation::Send { from, to, count, length } => {
+                for _ in 0..count {
+                    next_id += 1;
+                    let packet = Datagram { id: next_id, length };
+                    let room = medium.room(node(from));
+                    let taken = medium.enqueue(now, node(from), destination(to), packet).is_ok();
+                    let addressed = destination(to) != Destination::Unicast(node(from));
+                    assert_eq!(taken, room > 0 && addressed);
+                }
+            }
+            Operation::Wait { us } => {
+                now += Duration::from_micros(us);
+                pass(&mut medium, now, late, &mut arrived);
+            }
+            Operation::Delay { station, ms } => {
+                let delay = Duration::from_millis(ms);
+                medium.set_wired_delay(now, StationId(station), delay).unwrap();
+            }
+            Operation::Errors { station, ppm } => {
+                medium.set_frame_error_rate(now, StationId(station), ppm).unwrap();
+            }
+            Operation::Rate { station, slow } => {
+                let standard = config.stations[station as usize].standard;
+                let rate = if slow { slowest(standard) } else { standard.default_rate() };
+                medium.set_rate(now, StationId(station), rate).unwrap();
+            }
+        }
+        assert_conserved(&medium);
+    }
+    // The longest that anything can take: 60 packets from everybody, each tried seven times.
+    pass(&mut medium, now + Duration::from_secs(600), late, &mut arrived);
+    assert_eq!((medium.next_timeout(), medium.packets_inside()), (None, 0));
+    assert_conserved(&medium);
+    Outcome { arrived, counters: medium.counters().clone() }
+}
+
+fn slowest(standard: Standard) -> Rate {
+    Rate::from_bps(match standard {
+        Standard::A | Standard::G => 6_000_000,
+        Standard::N => 6_500_000,
+        Standard::Ac => 29_300_000,
+        Standard::Ax => 36_000_000,
+    })
+}
+
+/// Lets time pass until `now`. After each call nothing is due any more, so time moves on.
+fn pass(
+    medium: &mut Medium<Datagram>,
+    now: Instant,
+    late: bool,
+    arrived: &mut Vec<Delivery<Datagram>>,
+) {
+    while let Some(due) = medium.next_timeout().filter(|due| *due <= now) {
+        let called = if late { now } else { due };
+        medium.handle_timeout(called);
+        assert!(medium.next_timeout().is_none_or(|next| next > called));
+        while let Some(delivery) = medium.poll_delivery() {
+            assert!(delivery.at <= called);
+            arrived.push(delivery);
+        }
+    }
+}
+
+/// Every packet that was offered anywhere has gone on, was dropped and counted, or is inside.
+fn assert_conserved(medium: &Medium<Datagram>) {
+    let counters = medium.counters();
+    let contenders = counters.stations.iter().chain([&counters.access_point]);
+    let in_the_air: u64 = contenders
+        .map(|c| c.offered - c.queue_drops - c.retry_drops - c.delivered - c.broadcasts)
+        .sum();
+    let wires = [counters.wired_up, counters.wired_down];
+    let on_wires: u64 = wires.iter().map(|w| w.offered - w.queue_drops - w.delivered).sum();
+    assert_eq!(in_the_air + on_wires, medium.packets_inside() as u64);
+    // What leaves the stations or the server comes to the wire or to the access point's queue.
+    let handed_on: u64 = counters.stations.iter().map(|c| c.delivered).sum();
+    let taken = counters.wired_up.offered + counters.access_point.offered;
+    assert_eq!(handed_on + counters.wired_down.delivered, taken);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn every_packet_arrives_once_or_is_a_counted_drop(
+        config in any_config(),
+        operations in prop::collection::vec(operation(), 1..40),
+        seed in any::<u64>(),
+    ) {
+        let outcome = play(&config, &operations, seed, false);
+        let Outcome { arrived, counters } = &outcome;
+        prop_assert!(arrived.is_sorted_by_key(|delivery| delivery.at));
+        let once: BTreeSet<(u64, Node)> = arrived.iter().map(|d| (d.packet.id, d.to)).collect();
+        prop_assert_eq!(once.len(), arrived.len());
+        let at_server = arrived.iter().filter(|d| d.to == Node::Server).count() as u64;
+        prop_assert_eq!(at_server, counters.wired_up.delivered);
+        let point = &counters.access_point;
+        // A broadcast comes to all stations, or to all but its sender.
+        let at_stations = arrived.len() as u64 - at_server;
+        let heard = at_stations - point.delivered + point.broadcast_losses;
+        let (least, most) = (point.broadcasts * (STATIONS as u64 - 1), point.broadcasts * STATIONS as u64);
+        prop_assert!((least..=most).contains(&heard), "{heard} of {least} to {most}");
+    }
+
+    #[test]
+    fn the_same_seed_and_calls_give_the_same_run_however_late_the_driver_is(
+        config in any_config(),
+        operations in prop::collection::vec(operation(), 1..40),
+        seed in any::<u64>(),
+    ) {
+        let punctual = play(&config, &operations, seed, false);
+        prop_assert_eq!(&punctual, &play(&config, &operations, seed, false));
+        prop_assert_eq!(&punctual, &play(&config, &operations, seed, true));
+    }
+}
+
+#[test]
+fn another_seed_gives_another_run() {
+    let operations = [
+        Operation::Send { from: 0, to: 4, count: 40, length: 1_500 },
+        Operation::Send { from: 1, to: 4, count: 40, length: 1_500 },
+    ];
+    let config = config(Standard::G, STATIONS);
+    let times = |seed| play(&config, &operations, seed, false).arrived;
+    assert_ne!(times(1), times(2));
+}
+
+type Change = fn(&mut MediumConfig);
+
+#[test]
+fn a_configuration_out_of_range_says_what_was_found_and_what_is_allowed() {
+    let broken = |change: Change| {
+        let mut config = config(Standard::N, 2);
+        change(&mut config);
+        let made = Medium::<Datagram>::new(&config, wakeai_medium::generator(1));
+        made.map(|_| ()).unwrap_err()
+    };
+    let cases: [(Change, &str); 9] = [
+        (|c| c.access_point.buffer = 0, "buffer is 0; allowed: 1 and more packets"),
+        (|c| c.stations[1].rate = Rate::from_mbps(64), "rate of 64Mbit/s"),
+        (|c| c.stations[1].frame_error_ppm = 1_000_001, "frame_error_ppm is 1000001"),
+        (|c| c.stations[1].standard = Standard::Ac, "station 1 speaks 802.11ac"),
+        (|c| c.stations[1].standard = Standard::G, "station 1 speaks 802.11g"),
+        (|c| c.access_point.basic_rate = Rate::from_mbps(5), "basic_rate of 5Mbit/s"),
+        (|c| c.access_point.streams = 5, "streams is 5; allowed: 1 to 4 (n)"),
+        (|c| c.wired.rate = Rate::ZERO, "wired.rate is 0; allowed: 1bit/s and more"),
+        (|c| c.access_point.width = wakeai_medium::Width::Mhz80, "width is \"80MHz\"; allowed"),
+    ];
+    for (change, expected) in cases {
+        let found = broken(change).to_string();
+        assert!(found.contains(expected), "{found}");
+    }
+    assert!(matches!("802.11b".parse::<Standard>(), Err(ConfigError::Word { .. })));
+}

@@ -1,0 +1,128 @@
+//! One saturated station against the airtime of its exchanges, added up by hand.
+//!
+//! Nothing here uses the crate's arithmetic: every term is written out from the standard's figures
+//! for 1500-byte IP packets that carry 1472 bytes of UDP payload.
+
+mod common;
+
+use common::{config, saturate_uplink};
+use wakeai_medium::{Contention, MediumConfig, Protection, Standard};
+use wakeai_units::{Bytes, Duration};
+
+/// Mean backoff: 7.5 slots of 9 us, drawn from 0 to 15.
+const BACKOFF_US: f64 = 67.5;
+
+fn mbps(config: &MediumConfig) -> f64 {
+    let (warmup, measured) = (Duration::from_millis(100), Duration::from_secs(20));
+    saturate_uplink(config, 1_500, warmup, measured, 1).mbps(1_472)
+}
+
+/// `packets` of 1472 bytes in `exchange_us`.
+fn by_hand(packets: f64, exchange_us: f64) -> f64 {
+    packets * 1_472.0 * 8.0 / exchange_us
+}
+
+#[track_caller]
+fn assert_within_3_percent(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 0.03, "found {found:.2}, by hand {expected:.2}");
+}
+
+#[test]
+fn dcf_at_54_mbps_with_and_without_protection() {
+    // MPDU: 24 MAC + 8 LLC/SNAP + 1500 + 4 FCS = 1536 bytes.
+    // 16 service + 12288 + 6 tail = 12310 bits; at 216 a symbol 57 symbols: 228 us. Preamble 20 us.
+    // ACK, CTS: 14 bytes, 134 bits at 96 a symbol: 2 symbols. RTS: 20 bytes, 182 bits: 2 symbols.
+    let a = 34.0 + BACKOFF_US + (20.0 + 228.0) + 16.0 + (20.0 + 8.0);
+    assert_within_3_percent(mbps(&config(Standard::A, 1)), by_hand(1.0, a));
+    // Each ERP-OFDM frame ends with 6 us of signal extension; SIFS is 10 us, DIFS 28 us.
+    let g = 28.0 + BACKOFF_US + 254.0 + 10.0 + 34.0;
+    assert_within_3_percent(mbps(&config(Standard::G, 1)), by_hand(1.0, g));
+    let mut protected = config(Standard::G, 1);
+    protected.access_point.protection = Protection::CtsToSelf;
+    assert_within_3_percent(mbps(&protected), by_hand(1.0, g + 34.0 + 10.0));
+    protected.access_point.protection = Protection::RtsCts;
+    assert_within_3_percent(mbps(&protected), by_hand(1.0, g + 34.0 + 10.0 + 34.0 + 10.0));
+}
+
+#[test]
+fn n_at_65_mbps_fills_the_longest_ppdu() {
+    // MPDU: 26 MAC with QoS + 8 LLC/SNAP + 1500 + 4 FCS = 1538; with its delimiter 1542, padded
+    // 1544. A PPDU of 5484 us has 5484 - 36 = 5448 us or 1362 symbols of 260 bits for 354120 bits,
+    // less 22 of service and tail: 44262 bytes. 27 * 1544 + 1542 = 43230 bytes: 28 frames.
+    // 345840 + 22 = 345862 bits: 1331 symbols, 5324 us.
+    let data = 36.0 + 5_324.0;
+    // BlockAck: 32 bytes, 278 bits at 96 a symbol: 3 symbols. AIFS: 16 + 3 * 9 = 43 us.
+    let exchange = 43.0 + BACKOFF_US + data + 16.0 + (20.0 + 12.0);
+    assert_within_3_percent(mbps(&config(Standard::N, 1)), by_hand(28.0, exchange));
+}
+
+#[test]
+fn ac_at_390_mbps_fills_65535_bytes() {
+    // Every subframe is padded to 1544: 42 of them are 64848 bytes. 518784 + 22 = 518806 bits at
+    // 1560 a symbol: 333 symbols of 4 us. VHT preamble: 40 us.
+    let exchange = 43.0 + BACKOFF_US + (40.0 + 1_332.0) + 16.0 + (20.0 + 12.0);
+    assert_within_3_percent(mbps(&config(Standard::Ac, 1)), by_hand(42.0, exchange));
+}
+
+#[test]
+fn ax_at_600_mbps_fills_65535_bytes_or_256_subframes() {
+    // 518784 + 16 = 518800 bits at 8166 a symbol: 64 symbols of 13.6 us. HE preamble with one
+    // 2x training field: 43.2 us. BlockAck for 256: 56 bytes, 470 bits: 5 symbols.
+    let spaces = 43.0 + BACKOFF_US + 16.0 + (20.0 + 20.0);
+    let exchange = spaces + 43.2 + 64.0 * 13.6;
+    assert_within_3_percent(mbps(&config(Standard::Ax, 1)), by_hand(42.0, exchange));
+    // 256 * 1544 = 395264 bytes: 3162128 bits, 388 symbols: 5320 us, within 5484.
+    let mut long = config(Standard::Ax, 1);
+    long.access_point.ampdu = Bytes::new(4_194_303);
+    let exchange = spaces + 43.2 + 388.0 * 13.6;
+    assert_within_3_percent(mbps(&long), by_hand(256.0, exchange));
+}
+
+#[test]
+fn rts_and_cts_protect_an_ampdu_too() {
+    let mut config = config(Standard::N, 1);
+    config.access_point.protection = Protection::RtsCts;
+    // As above, with RTS, CTS (28 us each at 24 Mbit/s) and a SIFS after each.
+    let exchange = 43.0 + BACKOFF_US + 2.0 * (28.0 + 16.0) + 5_360.0 + 16.0 + 32.0;
+    assert_within_3_percent(mbps(&config), by_hand(28.0, exchange));
+}
+
+#[test]
+fn a_txop_holds_as_many_exchanges_as_fit() {
+    let mut config = config(Standard::N, 1);
+    config.access_point.ampdu_subframes = Some(1);
+    let txop = Duration::from_micros(2_528);
+    config.access_point.contention = Some(Contention { txop, ..Contention::of(Standard::N) });
+    // One MPDU of 1538 bytes: 12326 bits at 260 a symbol, 48 symbols: 36 + 192 = 228 us. With
+    // SIFS and ACK: 228 + 16 + 28 = 272 us, and a SIFS before the next: 288 us. Of 2528 us eight
+    // exchanges take 8 * 272 + 7 * 16 = 2288, a ninth would end at 2576.
+    let access = 43.0 + BACKOFF_US + 2_288.0;
+    assert_within_3_percent(mbps(&config), by_hand(8.0, access));
+}
+
+#[test]
+fn a_txop_shortens_an_ampdu_that_would_outlast_it() {
+    let mut config = config(Standard::N, 1);
+    let txop = Duration::from_micros(1_000);
+    config.access_point.contention = Some(Contention { txop, ..Contention::of(Standard::N) });
+    // 1000 - 16 - 32 = 952 us of data frame: 916 us or 229 symbols, 59540 bits, 7439 bytes:
+    // 3 * 1544 + 1542 = 6174 bytes, 4 frames: 49392 + 22 bits, 191 symbols: 764 us. The 152 us
+    // that are left after another SIFS hold no frame (228 us).
+    let access = 43.0 + BACKOFF_US + 36.0 + 764.0 + 16.0 + 32.0;
+    assert_within_3_percent(mbps(&config), by_hand(4.0, access));
+}
+
+#[test]
+fn the_parts_of_the_airtime_add_up_to_the_time() {
+    let run =
+        saturate_uplink(&config(Standard::G, 1), 1_500, Duration::ZERO, Duration::from_secs(1), 1);
+    let counters = run.medium.counters();
+    let airtime = counters.airtime;
+    let attempts = counters.stations[0].attempts;
+    assert_eq!(airtime.data, Duration::from_micros(254) * attempts);
+    assert_eq!(airtime.ack, Duration::from_micros(34) * attempts);
+    assert_eq!(airtime.busy(), counters.stations[0].airtime.busy());
+    // The last ACK ends at most an exchange before or 44 us after the end.
+    let off = airtime.total().as_micros().abs_diff(1_000_000);
+    assert!(off < 28 + 15 * 9 + 254 + 44, "{off} us");
+}

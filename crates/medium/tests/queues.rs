@@ -1,0 +1,128 @@
+//! The stations' queues, and how the access point shares its own.
+
+mod common;
+
+use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
+use wakeai_medium::{MediumConfig, Node, QueueKind, Standard};
+use wakeai_units::{Duration, Instant, Rate};
+
+fn packet(id: u64) -> Datagram {
+    Datagram { id, length: 1_500 }
+}
+
+/// Offers every station the same load from the server, more than the air carries, for 20 s, and
+/// gives the packets and the seconds of air that each got.
+fn saturate_downlink(config: &MediumConfig, every: Duration) -> (Vec<u64>, Vec<f64>) {
+    let mut medium = medium(config, 1);
+    let stations = config.stations.len();
+    let (mut arrived, mut now, mut first) = (vec![0; stations], Instant::ZERO, 0);
+    while now < Instant::ZERO + Duration::from_secs(20) {
+        // In turns: whoever is always first would get every place that falls free in a FIFO.
+        for index in (0..stations).map(|index| (first + index) % stations) {
+            // What the wire's queue refuses is part of the load.
+            let _ = medium.enqueue(now, Node::Server, to_station(index), packet(0));
+        }
+        now += every;
+        first += 1;
+        medium.handle_timeout(now);
+        while let Some(delivery) = medium.poll_delivery() {
+            let Node::Station(id) = delivery.to else { panic!("a downlink") };
+            arrived[id.index()] += 1;
+        }
+    }
+    let frame = |index: usize| {
+        let fast = config.stations[index].rate == Rate::from_mbps(54);
+        if fast { 254e-6 } else { 2_078e-6 }
+    };
+    let air = arrived.iter().enumerate().map(|(index, n)| *n as f64 * frame(index)).collect();
+    (arrived, air)
+}
+
+fn slow_and_fast(queue: QueueKind) -> MediumConfig {
+    let mut config = config(Standard::G, 3);
+    config.access_point.queue = queue;
+    config.stations[0].rate = Rate::from_mbps(6);
+    config
+}
+
+#[test]
+fn a_fifo_gives_stations_of_equal_load_equal_packets() {
+    let config = slow_and_fast(QueueKind::Fifo);
+    let (arrived, _) = saturate_downlink(&config, Duration::from_micros(200));
+    let (least, most) = (arrived.iter().min().unwrap(), arrived.iter().max().unwrap());
+    assert!(*least as f64 / *most as f64 > 0.9, "{arrived:?}");
+}
+
+#[test]
+fn a_fair_queue_gives_stations_equal_air() {
+    let config = slow_and_fast(QueueKind::Fq);
+    let (arrived, air) = saturate_downlink(&config, Duration::from_micros(200));
+    let (least, most) =
+        (air.iter().copied().fold(9e9, f64::min), air.iter().copied().fold(0.0, f64::max));
+    // Frames alone: the slow station's share is a little less for its spaces, not more.
+    assert!(least / most > 0.8, "{air:?}");
+    assert!(arrived[1] > 5 * arrived[0], "{arrived:?}");
+}
+
+#[test]
+fn a_fair_queue_keeps_a_flood_from_crowding_out_a_trickle() {
+    let trickle_through = |queue| {
+        let mut config = config(Standard::G, 2);
+        config.access_point.queue = queue;
+        config.access_point.buffer = 50;
+        let mut medium = medium(&config, 1);
+        let mut now = Instant::ZERO;
+        for round in 0..1_000 {
+            for _ in 0..10 {
+                medium.enqueue(now, Node::Server, to_station(0), packet(0)).unwrap();
+            }
+            if round % 10 == 0 {
+                medium.enqueue(now, Node::Server, to_station(1), packet(1)).unwrap();
+            }
+            now += Duration::from_millis(1);
+            medium.handle_timeout(now);
+        }
+        drain(&mut medium).iter().filter(|delivery| delivery.packet.id == 1).count()
+    };
+    assert_eq!(trickle_through(QueueKind::Fq), 100);
+    assert!(trickle_through(QueueKind::Fifo) < 50);
+}
+
+#[test]
+fn an_access_point_aggregates_what_lies_apart_in_its_fifo() {
+    // Two stations' packets alternate; each A-MPDU has those of one, in order.
+    let mut medium = medium(&config(Standard::N, 2), 1);
+    for id in 0..40 {
+        let to = to_station(usize::try_from(id % 2).unwrap());
+        medium.enqueue(Instant::ZERO, Node::Server, to, packet(id)).unwrap();
+    }
+    let arrived = drain(&mut medium);
+    for index in 0..2 {
+        let of = arrived.iter().filter(|delivery| delivery.to == station(index));
+        assert!(of.map(|delivery| delivery.packet.id).is_sorted());
+    }
+    let point = &medium.counters().access_point;
+    assert_eq!((point.mpdus, point.delivered), (40, 40));
+    assert!(point.attempts <= 6, "{} frames instead of 40", point.attempts);
+}
+
+#[test]
+fn room_is_what_still_fits() {
+    let mut config = config(Standard::G, 2);
+    config.stations[1].queue = 4;
+    config.wired.queue = 3;
+    let mut medium = medium(&config, 1);
+    for (from, to, limit) in [(station(1), TO_SERVER, 4), (Node::Server, to_station(0), 3)] {
+        for taken in 0..limit {
+            assert_eq!(medium.room(from), limit - taken);
+            medium.enqueue(Instant::ZERO, from, to, packet(0)).unwrap();
+        }
+        assert_eq!(medium.room(from), 0);
+        assert!(medium.enqueue(Instant::ZERO, from, to, packet(0)).is_err());
+    }
+    assert_eq!(medium.counters().stations[1].queue_drops, 1);
+    assert_eq!(medium.counters().wired_down.queue_drops, 1);
+    drain(&mut medium);
+    assert_eq!((medium.room(station(1)), medium.room(Node::Server)), (4, 3));
+    assert_eq!(medium.room(station(7)), 0);
+}

@@ -1,0 +1,98 @@
+//! The wired leg: rate, delay, queue, and order.
+
+mod common;
+
+use common::{Datagram, TO_SERVER, config, drain, medium, run, station, to_station};
+use proptest::prelude::*;
+use wakeai_medium::{Node, Standard, StationId};
+use wakeai_units::{Duration, Instant, Rate};
+
+fn packet(id: u64) -> Datagram {
+    Datagram { id, length: 1_500 }
+}
+
+#[test]
+fn the_wire_carries_its_rate_exactly() {
+    let mut config = config(Standard::N, 1);
+    config.wired.rate = Rate::from_mbps(7);
+    let mut medium = medium(&config, 1);
+    for id in 0..1_000 {
+        medium.enqueue(Instant::ZERO, station(0), TO_SERVER, packet(id)).unwrap();
+    }
+    let arrived = drain(&mut medium);
+    let span = arrived[999].at - arrived[0].at;
+    // 999 packets of 12000 bits at 7 Mbit/s take 1.712571428 s; both ends are rounded down to a
+    // nanosecond, and nothing adds up.
+    assert!(span.as_nanos().abs_diff(999 * 12_000_000_000 / 7_000) <= 1, "{span}");
+}
+
+#[test]
+fn a_station_without_load_sees_the_delays_and_the_air_alone() {
+    let mut config = config(Standard::G, 1);
+    config.wired.rate = Rate::from_mbps(1_000);
+    config.wired.delay = Duration::from_millis(5);
+    config.stations[0].wired_delay = Duration::from_millis(100);
+    let mut medium = medium(&config, 1);
+    let now = Instant::ZERO + Duration::from_secs(1);
+    medium.enqueue(now, Node::Server, to_station(0), packet(0)).unwrap();
+    let down = drain(&mut medium)[0].at - now;
+    // 12 us on the wire, 105 ms of delay, up to a slot until the next boundary, 254 us of frame.
+    let wanted = Duration::from_micros(12 + 105_000 + 254);
+    assert!(down >= wanted && down <= wanted + Duration::from_micros(9), "{down}");
+}
+
+#[test]
+fn a_full_wire_drops_and_counts_both_ways() {
+    let mut config = config(Standard::N, 1);
+    config.wired.rate = Rate::from_mbps(1);
+    config.wired.queue = 10;
+    let mut medium = medium(&config, 1);
+    for id in 0..100 {
+        medium.enqueue(Instant::ZERO, station(0), TO_SERVER, packet(id)).unwrap();
+    }
+    let refused = (0..20)
+        .filter(|id| {
+            medium.enqueue(Instant::ZERO, Node::Server, to_station(0), packet(*id)).is_err()
+        })
+        .count();
+    let arrived = drain(&mut medium);
+    let counters = medium.counters();
+    assert_eq!((refused, counters.wired_down.queue_drops), (10, 10));
+    let up = counters.wired_up;
+    assert_eq!((up.offered, up.queue_drops + up.delivered), (100, 100));
+    assert!(up.queue_drops > 50, "100 packets come within 50 ms, and 12 ms carry one");
+    assert_eq!(arrived.len() as u64, up.delivered + counters.wired_down.delivered);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_delay_that_changes_never_reorders_a_stations_packets(
+        delays_ms in prop::collection::vec(0_u64..600, 1..30),
+        standard in prop::sample::select(vec![Standard::G, Standard::N]),
+        seed in any::<u64>(),
+    ) {
+        let mut medium = medium(&config(standard, 2), seed);
+        let (mut now, mut arrived) = (Instant::ZERO, Vec::new());
+        for (round, delay) in delays_ms.iter().enumerate() {
+            medium.set_wired_delay(now, StationId(0), Duration::from_millis(*delay)).unwrap();
+            for index in 0..2 {
+                let packet = packet(round as u64);
+                medium.enqueue(now, station(index), TO_SERVER, packet).unwrap();
+                medium.enqueue(now, Node::Server, to_station(index), packet).unwrap();
+            }
+            now += Duration::from_millis(20);
+            run(&mut medium, now, |delivery| arrived.push(delivery));
+        }
+        arrived.extend(drain(&mut medium));
+        prop_assert_eq!(arrived.len(), 4 * delays_ms.len());
+        prop_assert!(arrived.is_sorted_by_key(|delivery| delivery.at));
+        for index in 0..2 {
+            let up = arrived.iter().filter(|delivery| delivery.from == station(index));
+            let down = arrived.iter().filter(|delivery| delivery.to == station(index));
+            prop_assert!(up.map(|delivery| delivery.packet.id).is_sorted());
+            prop_assert!(down.map(|delivery| delivery.packet.id).is_sorted());
+        }
+    }
+}
