@@ -68,10 +68,16 @@ static __always_inline u64 curve_at(const struct wakeai_cubic *ca, u64 t_q10, u3
 	return below < origin_q10 ? origin_q10 - below : 0;
 }
 
+// How much credit is worth a segment. A window of 0 is nobody's, but must not divide by it.
+static __always_inline u64 credit_step(u32 cwnd)
+{
+	return (u64)(cwnd ? cwnd : 1) << 10;
+}
+
 // Moves W_est on by what Reno would gain: RFC 9438 section 4.3.
 static __always_inline void reno_advance(struct wakeai_cubic *ca, u32 cwnd, u32 acked, u32 beta)
 {
-	u64 step = (u64)cwnd << 10;
+	u64 step = credit_step(cwnd);
 	// alpha_cubic makes an AIMD flow with this beta as fast as Reno on average; once it is back
 	// where the reduction began, it is as fast as Reno itself.
 	u32 alpha = ca->reno_window < ca->window_before ? 3072 * (1024 - beta) / (1024 + beta) : 1024;
@@ -93,8 +99,6 @@ static __always_inline u64 curve_gain(const struct wakeai_cubic *ca, u32 cwnd, u
 		gain = cwnd_q10 / 20;
 	if (target_q10 > cwnd_q10 + gain)
 		gain = target_q10 - cwnd_q10;
-	if (ca->reno_window > cwnd && gain < (u64)(ca->reno_window - cwnd) << 10)
-		gain = (u64)(ca->reno_window - cwnd) << 10;
 	// RFC 9438 section 4.2: the target is at most 1.5 cwnd.
 	return gain < cwnd_q10 / 2 ? gain : cwnd_q10 / 2;
 }
@@ -106,17 +110,22 @@ static __always_inline u32 curve_advance(struct sock *sk, u32 cwnd, u32 acked)
 	struct wakeai_cubic *ca = ca_of(sk);
 	u32 c = knobs_of(sk)->c_per_1024;
 	u64 now = tp->tcp_mstamp;
-	u64 step = (u64)cwnd << 10;
-	u64 t_q10;
+	u64 step = credit_step(cwnd);
+	u64 age_us, target_q10;
 
 	if (!ca->epoch_start_us)
 		curve_begin(ca, cwnd, now, c);
 	reno_advance(ca, cwnd, acked, knobs_of(sk)->beta_per_1024);
+	age_us = now - ca->epoch_start_us;
 	// One RTT ahead: where the window should be when what is sent now is acknowledged.
-	t_q10 = microseconds_to_q10(now - ca->epoch_start_us + ca->delay_min_us);
-	ca->credit += acked * curve_gain(ca, cwnd, curve_at(ca, t_q10, c));
+	target_q10 = curve_at(ca, microseconds_to_q10(age_us + ca->delay_min_us), c);
+	ca->credit += acked * curve_gain(ca, cwnd, target_q10);
 	cwnd += ca->credit / step;
 	ca->credit %= step;
+	// RFC 9438 section 4.3: where Reno would be faster, be Reno.
+	if (cwnd < ca->reno_window &&
+	    curve_at(ca, microseconds_to_q10(age_us), c) < (u64)ca->reno_window << 10)
+		cwnd = ca->reno_window;
 	return cwnd;
 }
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//
+// What the algorithms' shared source expects of its world: here, user space. The fields have the
+// kernel's names and meanings (include/linux/tcp.h); src/sock.rs mirrors the struct.
+
+#ifndef WAKEAI_NATIVE_SHIM_H
+#define WAKEAI_NATIVE_SHIM_H
+
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t s32;
+typedef int64_t s64;
+
+#undef __always_inline // the C library has one too
+#define __always_inline inline __attribute__((always_inline))
+#define HOOK_BODY static inline
+
+enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+enum { SK_PACING_NONE, SK_PACING_NEEDED };
+enum { TCP_INFINITE_SSTHRESH = 0x7fffffff };
+
+// The kernel nests these; one struct is enough here.
+#define sock tcp_sock
+
+struct tcp_sock {
+	u64 tcp_mstamp; // now, in us
+	u64 sk_pacing_rate;
+	u64 sk_max_pacing_rate;
+	u32 sk_pacing_status;
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 snd_cwnd;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 prior_cwnd;
+	u32 prr_delivered;
+	u32 prr_out;
+	u32 packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u32 max_packets_out;
+	u32 srtt_us; // times 8
+	u32 rttvar_us;
+	u32 mss_cache;
+	u32 undo_marker;
+	u32 is_cwnd_limited;
+	u32 ca_state;
+	// Not the kernel's: the world's side of the shim.
+	u32 restart_window;
+	u32 bound_floor;
+	u32 bound_ceiling;
+	u32 unused;
+	u64 bound_pacing;
+	u32 knobs[6];
+	u64 priv[13];
+};
+
+_Static_assert(sizeof(struct tcp_sock) == 256, "mirrored in src/sock.rs");
+
+static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return sk;
+}
+
+static __always_inline struct wakeai_cubic *ca_of(struct sock *sk)
+{
+	return (struct wakeai_cubic *)sk->priv;
+}
+
+static __always_inline u8 ca_state(const struct sock *sk)
+{
+	return sk->ca_state;
+}
+
+static __always_inline u8 cwnd_limited(const struct sock *sk)
+{
+	return sk->is_cwnd_limited ||
+	       (sk->snd_cwnd < sk->snd_ssthresh && sk->snd_cwnd < 2 * sk->max_packets_out);
+}
+
+static __always_inline u32 restart_window(const struct sock *sk)
+{
+	return sk->restart_window;
+}
+
+#endif

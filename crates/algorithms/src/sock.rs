@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The sender's state under the kernel's names; mirrors `c/native/shim.h`.
+
+/// `TCP_INFINITE_SSTHRESH`: no reduction yet.
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// The kernel's congestion state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum State {
+    /// Nothing unusual.
+    #[default]
+    Open,
+    /// Duplicate ACKs or SACKs, no reduction yet.
+    Disorder,
+    /// The window is being reduced after ECN or local congestion.
+    Cwr,
+    /// The window is being reduced after a loss.
+    Recovery,
+    /// A retransmission timeout.
+    Loss,
+}
+
+/// The fields of the kernel's `sock`, `inet_connection_sock` and `tcp_sock` that an algorithm
+/// reads and writes, with the kernel's meanings: windows in segments, sequence numbers and rates
+/// in bytes and bytes per second.
+#[repr(C)]
+#[derive(Clone, Debug)]
+pub struct TcpSock {
+    /// Now, in microseconds; never 0.
+    pub tcp_mstamp: u64,
+    /// Written by the algorithm; `u64::MAX` before.
+    pub sk_pacing_rate: u64,
+    /// What the application allows; `u64::MAX` unless set.
+    pub sk_max_pacing_rate: u64,
+    /// 0: bursts leave at once; 1: the sender paces.
+    pub sk_pacing_status: u32,
+    /// The first byte that is not yet acknowledged.
+    pub snd_una: u32,
+    /// The next byte to send.
+    pub snd_nxt: u32,
+    /// Congestion window.
+    pub snd_cwnd: u32,
+    /// The window never grows above this.
+    pub snd_cwnd_clamp: u32,
+    /// Slow-start threshold.
+    pub snd_ssthresh: u32,
+    /// The window when the last reduction began.
+    pub prior_cwnd: u32,
+    /// Delivered during the reduction that a connection is in when the algorithm takes it over.
+    pub prr_delivered: u32,
+    /// Sent since the reduction began; counted by the sender.
+    pub prr_out: u32,
+    /// Sent and not yet acknowledged.
+    pub packets_out: u32,
+    /// Of these, selectively acknowledged.
+    pub sacked_out: u32,
+    /// Of these, taken for lost.
+    pub lost_out: u32,
+    /// Of these, retransmitted.
+    pub retrans_out: u32,
+    /// The most that was out within the last round.
+    pub max_packets_out: u32,
+    /// Smoothed RTT in microseconds, times 8; 0 before the first sample.
+    pub srtt_us: u32,
+    /// What the retransmission timeout adds to the smoothed RTT, in microseconds.
+    pub rttvar_us: u32,
+    /// Maximum segment size.
+    pub mss_cache: u32,
+    /// 0 once a reduction was taken back.
+    pub undo_marker: u32,
+    /// Whether the window is what holds the sender back.
+    pub is_cwnd_limited: u32,
+    /// [`State`]; [`crate::Cubic::set_state`] keeps it.
+    pub(crate) ca_state: u32,
+    /// What the window falls back to after idleness (RFC 5681 section 4.1); 0: never.
+    pub restart_window: u32,
+    /// Bound: the window is not below this but in [`State::Loss`]; 0: none.
+    pub bound_floor: u32,
+    /// Bound: the window is not above this; 0: none.
+    pub bound_ceiling: u32,
+    pub(crate) unused: u32,
+    /// Bound: the pacing rate is not above this; 0: none.
+    pub bound_pacing: u64,
+    pub(crate) knobs: [u32; 6],
+    pub(crate) private: [u64; 13],
+}
+
+const _: () = assert!(size_of::<TcpSock>() == 256, "mirrors c/native/shim.h");
+
+impl TcpSock {
+    /// A sender that has sent nothing yet, at a time after 0.
+    pub fn new(mss: u32, initial_window: u32) -> Self {
+        Self {
+            tcp_mstamp: 1,
+            sk_pacing_rate: u64::MAX,
+            sk_max_pacing_rate: u64::MAX,
+            sk_pacing_status: 0,
+            snd_una: 0,
+            snd_nxt: 0,
+            snd_cwnd: initial_window,
+            snd_cwnd_clamp: u32::MAX,
+            snd_ssthresh: INFINITE_SSTHRESH,
+            prior_cwnd: 0,
+            prr_delivered: 0,
+            prr_out: 0,
+            packets_out: 0,
+            sacked_out: 0,
+            lost_out: 0,
+            retrans_out: 0,
+            max_packets_out: 0,
+            srtt_us: 0,
+            rttvar_us: 0,
+            mss_cache: mss,
+            undo_marker: 0,
+            is_cwnd_limited: 0,
+            ca_state: State::Open as u32,
+            restart_window: 10,
+            bound_floor: 0,
+            bound_ceiling: 0,
+            unused: 0,
+            bound_pacing: 0,
+            knobs: [0; 6],
+            private: [0; 13],
+        }
+    }
+}
