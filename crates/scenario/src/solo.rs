@@ -102,7 +102,8 @@ fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
     table.insert("duration", text(solo_duration(scenario).to_string()));
 
     let (mut stations, mut ends) = (Vec::new(), Vec::new());
-    for (node, name) in [(from, "solo"), (to, "peer")] {
+    let other = if from == Node::Server { "solo" } else { "peer" };
+    for (node, name) in [(from, "solo"), (to, other)] {
         match node {
             Node::Server => ends.push("server".to_owned()),
             // Two members of one group.
