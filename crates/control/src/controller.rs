@@ -94,6 +94,7 @@ impl Controller {
         observation.rtt = self.rtt.on_tick(now, own);
         self.rates.on_tick(now, own, &peers);
         observation.delivery_rate = self.rates.delivered();
+        observation.mean_rate = self.rates.mean();
         observation.total_rate = self.rates.total();
         observation.max_rate = self.rates.alone();
         observation.own = own.clone();
@@ -106,7 +107,7 @@ impl Controller {
         let seen = &self.observation;
         let own = Announcement {
             sending: seen.sending().next().is_some(),
-            delivery_rate: seen.delivery_rate,
+            delivery_rate: seen.mean_rate,
             max_rate: seen.max_rate,
             min_rtt: seen.rtt.map(|rtt| rtt.min),
             growth: seen.rtt.map_or(Duration::ZERO, |rtt| rtt.growth),

@@ -80,6 +80,8 @@ pub struct PeerView {
     pub delivery_rate: Rate,
     /// What it reaches alone, where it knows.
     pub max_rate: Option<Rate>,
+    /// Its PHY rate, where its driver tells it.
+    pub link_rate: Option<Rate>,
     /// Its minimum RTT, where it has one.
     pub min_rtt: Option<Duration>,
     /// How far its RTT is above the minimum.
@@ -112,6 +114,8 @@ pub struct Observation {
     pub rtt: Option<RttView>,
     /// What this station delivered since the last tick.
     pub delivery_rate: Rate,
+    /// The same as announced: a mean of some seconds.
+    pub mean_rate: Rate,
     /// What the air carries in total: the announced rates and the own one, as a windowed maximum.
     pub total_rate: Rate,
     /// What this station reaches alone, where configured or measured.
@@ -130,6 +134,7 @@ impl Default for Observation {
             senders: 1,
             rtt: None,
             delivery_rate: Rate::ZERO,
+            mean_rate: Rate::ZERO,
             total_rate: Rate::ZERO,
             max_rate: None,
             access_point_buffer: 300,

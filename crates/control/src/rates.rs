@@ -9,6 +9,9 @@ use crate::{PeerView, StationView};
 /// A total or solo rate holds this long after it was last reached.
 const WINDOW: Duration = Duration::from_secs(10);
 
+/// Ticks that an announced rate is the mean of.
+const MEAN_TICKS: usize = 4;
+
 /// The largest value of a sliding window, one candidate per tick.
 #[derive(Clone, Debug, Default)]
 struct WindowedMax {
@@ -39,6 +42,8 @@ pub(crate) struct RateWatch {
     last_tick: Option<Instant>,
     /// Segments delivered as of the last tick, by connection.
     delivered: BTreeMap<u64, u64>,
+    /// Bytes delivered in the last ticks, and their lengths.
+    recent: VecDeque<(Bytes, Duration)>,
     rate: Rate,
     total: WindowedMax,
 }
@@ -49,6 +54,7 @@ impl RateWatch {
             configured_max,
             last_tick: None,
             delivered: BTreeMap::new(),
+            recent: VecDeque::new(),
             rate: Rate::ZERO,
             total: WindowedMax::default(),
         }
@@ -68,13 +74,26 @@ impl RateWatch {
         let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.saturating_since(last));
         self.last_tick = Some(now);
         self.rate = Rate::of(bytes, elapsed);
+        if self.recent.len() == MEAN_TICKS {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((bytes, elapsed));
         let announced: Rate = peers.iter().filter(|p| p.sending).map(|p| p.delivery_rate).sum();
-        self.total.push(now, announced.saturating_add(self.rate));
+        self.total.push(now, announced.saturating_add(self.mean()));
     }
 
     /// What was delivered since the tick before.
     pub(crate) fn delivered(&self) -> Rate {
         self.rate
+    }
+
+    /// The mean over some ticks: aggregates make a single tick a matter of luck.
+    pub(crate) fn mean(&self) -> Rate {
+        let sum = |(bytes, span): (Bytes, Duration), (more, longer): &(Bytes, Duration)| {
+            (bytes.checked_add(*more).unwrap_or(bytes), span.saturating_add(*longer))
+        };
+        let (bytes, span) = self.recent.iter().fold((Bytes::ZERO, Duration::ZERO), sum);
+        Rate::of(bytes, span)
     }
 
     /// What the air carries in total.

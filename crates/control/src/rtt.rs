@@ -16,7 +16,7 @@ const HISTORY: usize = 32;
 /// The minimum falls with any lower sample, the kernel's own minimum included. It rises only on
 /// evidence that the path and not our own queue has become longer: a queue of ours shortens when
 /// we send less, a path does not. So the minimum is learnt anew where the window has fallen to a
-/// quarter within a few round trips and the growth has not fallen by a fifth. A standing queue
+/// quarter and the rate has fallen with it instead of the RTT. A standing queue
 /// alone never raises it, however long it stands.
 ///
 /// Order of calls: [`RttWatch::on_tick`] once per tick.
@@ -131,7 +131,6 @@ impl Track {
     /// The new minimum, where the RTT has not followed the window down.
     fn longer_path(&self) -> Option<Duration> {
         let last = self.grown.back()?;
-        let growth = |sample: &Sample| sample.rtt.saturating_sub(self.min);
         // The window of the last tick shows in the RTT of this one only where a round trip lies
         // between; the largest window has to be older than two.
         let settled = |sample: &&Sample| {
@@ -139,9 +138,15 @@ impl Track {
             age >= DOUBT_AFTER.max(last.rtt.saturating_mul(2))
         };
         let before = self.grown.iter().filter(settled).max_by_key(|sample| sample.window)?;
+        // Delivery rate is window / RTT. A queue of ours leaves the rate alone when the window
+        // falls; here it has fallen along with it.
         let fell = last.window.get() <= before.window.get() / 4;
-        let stayed = growth(last).as_nanos() >= growth(before).as_nanos() / 5 * 4;
-        let lowest = self.grown.iter().map(|sample| sample.rtt).min()?;
-        (fell && stayed).then_some(lowest)
+        let rate = |sample: &Sample, other: &Sample| {
+            u128::from(sample.window.get()) * u128::from(other.rtt.as_nanos())
+        };
+        let followed = rate(before, last) * 2 >= rate(last, before) * 5;
+        let recent = |sample: &&Sample| sample.window.get() <= before.window.get() / 4;
+        let lowest = self.grown.iter().filter(recent).map(|sample| sample.rtt).min()?;
+        (fell && followed).then_some(lowest)
     }
 }

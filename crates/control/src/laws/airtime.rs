@@ -98,6 +98,29 @@ impl Airtime {
     }
 }
 
+/// This station's share of what the air carries, by weights: `w_i · Σ(x_j/w_j) / n`. Weights are
+/// what each reaches alone, or its PHY rate, where all of them say so; else all are equal.
+fn fair_share(observation: &Observation) -> Rate {
+    let senders = u64::from(observation.senders);
+    let peers = || observation.peers.iter().filter(|peer| peer.sending);
+    let weights = |own: Option<Rate>, of: fn(&crate::PeerView) -> Option<Rate>| {
+        let own = own.filter(|rate| *rate > Rate::ZERO)?;
+        let theirs: Option<Vec<Rate>> =
+            peers().map(|peer| of(peer).filter(|rate| *rate > Rate::ZERO)).collect();
+        Some((own, theirs?))
+    };
+    let (own, theirs) = weights(observation.max_rate, |peer| peer.max_rate)
+        .or_else(|| weights(observation.own.link_rate, |peer| peer.link_rate))
+        .unwrap_or_else(|| (Rate::from_bps(1), peers().map(|_| Rate::from_bps(1)).collect()));
+    let scaled: Rate = peers()
+        .zip(&theirs)
+        .filter_map(|(peer, weight)| {
+            peer.delivery_rate.mul_div(own.bits_per_second(), weight.bits_per_second())
+        })
+        .sum();
+    scaled.saturating_add(observation.mean_rate) / senders
+}
+
 fn permille(window: Segments, factor: u32) -> Segments {
     let scaled = u64::from(window.get()) * u64::from(factor) / u64::from(PERMILLE);
     Segments::new(u32::try_from(scaled).unwrap_or(u32::MAX))
@@ -123,28 +146,29 @@ impl Law for Airtime {
         let target = self.queue_target(observation);
         let rate = self.rate(now, observation, rtt);
         let path = Segments::in_flight(rate, rtt.min, mss);
-        let share = observation.total_rate / u64::from(observation.senders);
-        // Those below their share queue a little more, until they have it.
-        let lift = if rtt.growth < target + target / 4 {
-            share.saturating_sub(rate) / 4
+        let share = fair_share(observation);
+        let full = rtt.growth >= target / 2;
+        let k = 2;
+        let aim = if rate > share && full {
+            rate.saturating_sub(rate.saturating_sub(share) / k)
+        } else if rtt.growth < target + target / 4 {
+            rate + share.saturating_sub(rate) / k
         } else {
-            Rate::ZERO
+            rate
         };
-        let queue = Segments::in_flight(rate + lift, target, mss).max(Segments::new(2));
-
-        let low = rtt.growth < target / 2;
-        let first = u32::try_from(
-            u128::from(target.as_nanos()) * 500 / u128::from(rtt.min.as_nanos().max(1)),
-        )
-        .unwrap_or(u32::MAX)
-        .clamp(1, PERMILLE);
+        let path = Segments::in_flight(if full { aim } else { rate }, rtt.min, mss);
+        let queue = Segments::in_flight(aim, target, mss).max(Segments::new(2));
+        let trouble = observation.sending().any(|c| {
+            matches!(c.congestion_state, CongestionState::Recovery | CongestionState::Loss)
+        });
+        let empty = !trouble && rtt.growth < (target / 2).max(rtt.min / 16);
+        let low = rtt.growth < target.max(rtt.min / 8) && !trouble;
         if now >= self.round_end {
             self.round_end = now + rtt.current;
-            match (&mut self.probe, low) {
-                (None, true) => {}
-                (None, false) => self.probe = Some(0),
-                (Some(probe), true) => *probe = (*probe * 2).max(first).min(OPENING_CEILING),
-                (Some(probe), false) => *probe = 0,
+            match &mut self.probe {
+                None if low => {}
+                Some(probe) if empty => *probe = (*probe * 2).clamp(125, PERMILLE),
+                probe => *probe = Some(0),
             }
         } else if !low {
             self.probe = Some(0);
@@ -154,15 +178,28 @@ impl Law for Airtime {
             Some(probe) => (probe, probe),
         };
         let mut ceiling = path + permille(path, extra_ceiling) + queue;
-        let mut floor = path + permille(path, extra_floor);
+        let window = observation.window();
+        let mut floor =
+            (path + permille(path, extra_floor)).min(window + Segments::new(256.max(window.get() / 2)));
         if let Some(link) = observation.own.link_rate {
-            let most =
-                Segments::in_flight(link / u64::from(observation.senders), rtt.min + target, mss);
+            let most = Segments::in_flight(
+                link / u64::from(observation.senders),
+                rtt.min + target,
+                mss,
+            );
             if self.probe.is_none() {
                 let bound = most.max(path + path + queue);
                 ceiling = ceiling.min(bound);
                 floor = floor.min(bound);
             }
+        }
+        if self.probe.is_some() && !trouble && rtt.growth < target * 2 {
+            if let Some(last) = self.window {
+                ceiling = Segments::new(((u64::from(last.get()) + u64::from(ceiling.get())) / 2) as u32);
+            }
+        }
+        if rtt.growth < target && !trouble {
+            ceiling = ceiling.max(self.window.unwrap_or(ceiling));
         }
         // A queue that stays long although we hold back: send less until it, or the path, is known.
         let high = rtt.growth > target * 2 + rtt.min / 4;
@@ -178,8 +215,9 @@ impl Law for Airtime {
         if !low {
             floor = permille(path, 850);
         }
-        let trouble = observation.sending().any(|c| {
-            matches!(c.congestion_state, CongestionState::Recovery | CongestionState::Loss)
+        let pacing = self.probe.is_none().then(|| {
+            let want = window.max(floor);
+            (Rate::of(want.bytes(mss), rtt.current) * 5 / 2).max(rate * 3)
         });
         self.trouble = if trouble { self.trouble + 1 } else { 0 };
         if self.trouble > 3 {
@@ -194,6 +232,6 @@ impl Law for Airtime {
             target,
             probe: self.probe,
         });
-        Bounds::window(floor, ceiling)
+        Bounds { pacing, ..Bounds::window(floor, ceiling) }
     }
 }

@@ -10,7 +10,7 @@ pub(super) const ANSWER_SLOTS: usize = 16;
 
 const MAGIC: [u8; 4] = *b"WKAI";
 const VERSION: u8 = 1;
-const ANSWERS_AT: usize = 88;
+const ANSWERS_AT: usize = 96;
 const TAG_AT: usize = ANSWERS_AT + 8 * ANSWER_SLOTS;
 const TAG_LEN: usize = 16;
 
@@ -21,6 +21,7 @@ const SENDING: u8 = 1;
 const HAS_MAX_RATE: u8 = 1 << 1;
 const HAS_MIN_RTT: u8 = 1 << 2;
 const HAS_TIME: u8 = 1 << 3;
+const HAS_LINK_RATE: u8 = 1 << 4;
 
 /// The longest interval that a station may announce: more than 1024 stations need.
 pub(super) const MAX_INTERVAL: Duration = Duration::from_secs(600);
@@ -46,6 +47,8 @@ pub struct Presence {
     pub delivery_rate: Rate,
     /// What it reaches alone, where it knows (the papers' `Max_i`).
     pub max_rate: Option<Rate>,
+    /// Its PHY rate, where its driver tells it.
+    pub link_rate: Option<Rate>,
     /// Its minimum RTT, whole microseconds.
     pub min_rtt: Option<Duration>,
     /// How far its RTT is above that, whole microseconds.
@@ -95,6 +98,7 @@ impl Codec {
         let mut flag = |set: bool, bit: u8| flags |= if set { bit } else { 0 };
         flag(message.sending, SENDING);
         flag(message.max_rate.is_some(), HAS_MAX_RATE);
+        flag(message.link_rate.is_some(), HAS_LINK_RATE);
         flag(message.min_rtt.is_some(), HAS_MIN_RTT);
         flag(message.unix_time.is_some(), HAS_TIME);
         let interval = message.interval.min(MAX_INTERVAL).as_millis().max(1);
@@ -108,8 +112,10 @@ impl Codec {
         bytes.extend(message.sequence.to_be_bytes());
         bytes.extend((interval as u32).to_be_bytes());
         bytes.extend(message.delivery_rate.min(MAX_RATE).bits_per_second().to_be_bytes());
-        let max_rate = message.max_rate.unwrap_or(Rate::ZERO).min(MAX_RATE);
-        bytes.extend(max_rate.bits_per_second().to_be_bytes());
+        for rate in [message.max_rate, message.link_rate] {
+            let rate = rate.unwrap_or(Rate::ZERO).min(MAX_RATE);
+            bytes.extend(rate.bits_per_second().to_be_bytes());
+        }
         bytes.extend(micros(message.min_rtt.unwrap_or(Duration::ZERO)).to_be_bytes());
         bytes.extend(micros(message.growth).to_be_bytes());
         bytes.extend(message.unix_time.unwrap_or(Duration::ZERO).as_nanos().to_be_bytes());
@@ -175,16 +181,16 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
         (false, 0) => Some(None),
         (false, _) => None,
     };
-    if flags & !(SENDING | HAS_MAX_RATE | HAS_MIN_RTT | HAS_TIME) != 0 {
+    if flags & !(SENDING | HAS_MAX_RATE | HAS_MIN_RTT | HAS_TIME | HAS_LINK_RATE) != 0 {
         return None;
     }
     let interval = Duration::from_millis(u64::from(u32_at(44)));
     let delivery_rate = Rate::from_bps(u64_at(48));
     let max_rate = optional(HAS_MAX_RATE, u64_at(56))?.map(Rate::from_bps);
+    let link_rate = optional(HAS_LINK_RATE, u64_at(64))?.map(Rate::from_bps);
     if interval.is_zero()
         || interval > MAX_INTERVAL
-        || delivery_rate > MAX_RATE
-        || max_rate.is_some_and(|rate| rate > MAX_RATE)
+        || [Some(delivery_rate), max_rate, link_rate].into_iter().flatten().any(|r| r > MAX_RATE)
     {
         return None;
     }
@@ -197,10 +203,11 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
         sending: flags & SENDING != 0,
         delivery_rate,
         max_rate,
-        min_rtt: optional(HAS_MIN_RTT, u64::from(u32_at(64)))?.map(Duration::from_micros),
-        growth: Duration::from_micros(u64::from(u32_at(68))),
-        unix_time: optional(HAS_TIME, u64_at(72))?.map(Duration::from_nanos),
-        challenge: Challenge(u64_at(80)),
+        link_rate,
+        min_rtt: optional(HAS_MIN_RTT, u64::from(u32_at(72)))?.map(Duration::from_micros),
+        growth: Duration::from_micros(u64::from(u32_at(76))),
+        unix_time: optional(HAS_TIME, u64_at(80))?.map(Duration::from_nanos),
+        challenge: Challenge(u64_at(88)),
         answers: (0..ANSWER_SLOTS)
             .map(|slot| Challenge(u64_at(ANSWERS_AT + 8 * slot)))
             .filter(|answer| answer.0 != 0)
@@ -218,6 +225,7 @@ mod tests {
             bssid: [u8; 6], station: u64, boot: [u8; 16], sequence: u64,
             interval in 1_u64..=600_000, sending: bool, rate in 0_u64..=1_000_000_000_000,
             max_rate in proptest::option::of(0_u64..=1_000_000_000_000),
+            link_rate in proptest::option::of(0_u64..=1_000_000_000_000),
             min_rtt: Option<u32>, growth: u32, unix_time: Option<u64>,
             challenge: u64, answers in proptest::collection::vec(1_u64.., 0..=ANSWER_SLOTS),
         ) -> Presence {
@@ -226,6 +234,7 @@ mod tests {
                 interval: Duration::from_millis(interval), sending,
                 delivery_rate: Rate::from_bps(rate),
                 max_rate: max_rate.map(Rate::from_bps),
+                link_rate: link_rate.map(Rate::from_bps),
                 min_rtt: min_rtt.map(|micros| Duration::from_micros(u64::from(micros))),
                 growth: Duration::from_micros(u64::from(growth)),
                 unix_time: unix_time.map(Duration::from_nanos),
@@ -305,6 +314,7 @@ mod tests {
             sending: true,
             delivery_rate: Rate::from_mbps(10),
             max_rate: Some(Rate::from_mbps(50)),
+            link_rate: Some(Rate::from_mbps(65)),
             min_rtt: Some(Duration::from_millis(512)),
             growth: Duration::from_millis(40),
             unix_time: None,
@@ -327,14 +337,15 @@ mod tests {
             ("interval, ms", hex(44..48)),
             ("delivery rate, bit/s", hex(48..56)),
             ("max rate, bit/s", hex(56..64)),
-            ("min RTT, us", hex(64..68)),
-            ("RTT growth, us", hex(68..72)),
-            ("Unix time, ns", hex(72..80)),
-            ("challenge", hex(80..88)),
-            ("answer 1", hex(88..96)),
-            ("answer 2", hex(96..104)),
-            ("answers 3 to 16", hex(104..216)),
-            ("authenticator", hex(216..232)),
+            ("link rate, bit/s", hex(64..72)),
+            ("min RTT, us", hex(72..76)),
+            ("RTT growth, us", hex(76..80)),
+            ("Unix time, ns", hex(80..88)),
+            ("challenge", hex(88..96)),
+            ("answer 1", hex(96..104)),
+            ("answer 2", hex(104..112)),
+            ("answers 3 to 16", hex(112..224)),
+            ("authenticator", hex(224..240)),
         ];
         let text: Vec<String> = lines.iter().map(|(name, hex)| format!("{name}: {hex}")).collect();
         insta::assert_snapshot!(text.join("\n"));

@@ -177,6 +177,7 @@ impl Endpoint {
             sending: own.sending,
             delivery_rate: own.delivery_rate,
             max_rate: own.max_rate,
+            link_rate: own.link_rate,
             min_rtt: own.min_rtt,
             growth: own.growth,
             unix_time: match self.clocks {

@@ -128,6 +128,7 @@ impl PeerTable {
             sending: peer.last.sending,
             delivery_rate: peer.last.delivery_rate,
             max_rate: peer.last.max_rate,
+            link_rate: peer.last.link_rate,
             min_rtt: peer.last.min_rtt,
             growth: peer.last.growth,
             age: now.saturating_since(peer.heard),

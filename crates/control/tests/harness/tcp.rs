@@ -13,6 +13,7 @@ struct Sent {
     at: u64,
     sacked: bool,
     lost: bool,
+    again: bool,
 }
 
 pub(crate) struct Sender {
@@ -133,10 +134,10 @@ impl Sender {
         }
         if let Some(sequence) = self.lost.pop_first() {
             let sent = &mut self.window[(sequence - self.una) as usize];
-            (sent.at, sent.lost) = (now, false);
+            (sent.at, sent.lost, sent.again) = (now, false, true);
             return Ok(Some(sequence));
         }
-        self.window.push_back(Sent { at: now, sacked: false, lost: false });
+        self.window.push_back(Sent { at: now, sacked: false, lost: false, again: false });
         self.next += 1;
         Ok(Some(self.next - 1))
     }
@@ -181,9 +182,12 @@ impl Sender {
                 sender.lost.remove(&sequence);
             } else {
                 sender.in_flight -= 1;
-                first_sent = first_sent.min(sent.at);
                 sender.newest_sacked_at = sender.newest_sacked_at.max(sent.at);
-                sender.min_rtt = sender.min_rtt.min(now - sent.at);
+                // Karn: which copy is acknowledged is not known.
+                if !sent.again {
+                    first_sent = first_sent.min(sent.at);
+                    sender.min_rtt = sender.min_rtt.min(now - sent.at);
+                }
             }
         };
         for sequence in una..cumulative.max(una) {
