@@ -22,6 +22,9 @@ const QUANTUM: Duration = Duration::from_micros(300);
 pub(crate) struct AccessPoint<P> {
     /// By receiver.
     pub(crate) frames: Vec<Frames<P>>,
+    /// Frames that wait, by receiver: apart from the queues, since a full fair queue looks for
+    /// the longest of a thousand.
+    lengths: Vec<u32>,
     turns: Turns,
     limit: usize,
     waiting: usize,
@@ -43,7 +46,7 @@ impl<P> AccessPoint<P> {
             QueueKind::Fq => Turns::Fair(RoundRobin::new(receivers)),
         };
         let frames = (0..receivers).map(|_| Frames::new()).collect();
-        Self { frames, turns, limit, waiting: 0 }
+        Self { frames, lengths: vec![0; receivers], turns, limit, waiting: 0 }
     }
 
     /// Frames that wait, over all receivers.
@@ -67,6 +70,7 @@ impl<P> AccessPoint<P> {
         let (packet, from, to, mpdu) = frame;
         let number = self.frames[receiver].push(packet, from, to, mpdu);
         self.waiting += 1;
+        self.lengths[receiver] += 1;
         match &mut self.turns {
             Turns::Fifo(order) => order.push_back((receiver as u32, number)),
             Turns::Fair(robin) => robin.activate(receiver),
@@ -79,14 +83,18 @@ impl<P> AccessPoint<P> {
         if matches!(self.turns, Turns::Fifo(_)) {
             return false;
         }
-        let by_length = |r: &usize| self.frames[*r].waiting();
-        let Some(longest) = (0..self.frames.len()).max_by_key(by_length) else { return false };
-        if self.frames[longest].waiting() <= self.frames[newcomer].waiting() {
+        let most = self.lengths.iter().copied().max().unwrap_or(0);
+        if most <= self.lengths[newcomer] {
             return false;
         }
+        let Some(longest) = self.lengths.iter().position(|length| *length == most) else {
+            return false;
+        };
         let keep = on_air.filter(|(receiver, _)| *receiver == longest).map_or(0, |(_, span)| span);
         let dropped = self.frames[longest].pop_untried(keep).is_some();
-        self.waiting -= usize::from(dropped);
+        if dropped {
+            self.left(longest, 1);
+        }
         dropped
     }
 
@@ -102,13 +110,14 @@ impl<P> AccessPoint<P> {
                 }
                 None
             }
-            Turns::Fair(robin) => robin.next(|receiver| self.frames[receiver].waiting() > 0),
+            Turns::Fair(robin) => robin.next(|receiver| self.lengths[receiver] > 0),
         }
     }
 
     /// `frames` frames of the receiver were acknowledged, sent without ACK, or given up.
-    pub(crate) fn left(&mut self, frames: usize) {
+    pub(crate) fn left(&mut self, receiver: usize, frames: usize) {
         self.waiting -= frames;
+        self.lengths[receiver] -= frames as u32;
     }
 
     /// The receiver has had so much air.

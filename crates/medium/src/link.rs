@@ -2,13 +2,14 @@
 
 use wakeai_units::{Duration, Rate};
 
-use crate::config::{AccessPointConfig, ConfigError, Protection, StationConfig};
+use crate::config::{AccessPointConfig, Protection, StationConfig};
+use crate::error::ConfigError;
 use crate::frames::{Framing, Limits};
 use crate::phy::PhyRate;
 use crate::rates;
 use crate::{MAX_PACKET, Standard};
 
-/// aPPDUMaxTime (tables 19-25 and 21-28).
+/// aPPDUMaxTime (802.11-2020 19.4.4 and 21.4.4).
 const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
 
 /// Lengths of control frames in bytes (802.11-2020 9.3.1.2 to 9.3.1.4).

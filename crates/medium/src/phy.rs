@@ -10,7 +10,7 @@ const SERVICE_BITS: u64 = 16;
 /// Symbol of non-HT OFDM, and the grid that the end of an HT or VHT PPDU is rounded up to.
 pub(crate) const LEGACY_SYMBOL: Duration = Duration::from_micros(4);
 
-/// L-STF 8 us, L-LTF 8 us, L-SIG 4 us: the start of every OFDM PPDU (17.3.3, 19.3.9, 21.3.8).
+/// L-STF 8 us, L-LTF 8 us, L-SIG 4 us: the start of every OFDM PPDU (17.3.2, 19.3.2, 21.3.2).
 pub(crate) const LEGACY_PREAMBLE: Duration = Duration::from_micros(20);
 
 /// The data rates of non-HT OFDM (table 17-4), in Mbit/s.

@@ -6,12 +6,13 @@
 
 use wakeai_units::{Duration, Rate};
 
-use crate::config::{ConfigError, GuardInterval, Width};
+use crate::config::{GuardInterval, Width};
+use crate::error::ConfigError;
 use crate::phy::{LEGACY_MBPS, LEGACY_PREAMBLE, LEGACY_SYMBOL, PhyRate};
 use crate::{AccessPointConfig, Standard};
 
 /// Coded bits per subcarrier and the numerator and denominator of the code rate, by MCS: BPSK 1/2
-/// to 1024-QAM 5/6. HT ends at 7, VHT at 9, HE at 11 (tables 19-27, 21-29, 27-55).
+/// to 1024-QAM 5/6. HT ends at 7, VHT at 9, HE at 11 (802.11-2020 19.5, 21.5, 802.11ax 27.5).
 const MCS: [(u64, u64, u64); 12] = [
     (1, 1, 2),
     (2, 1, 2),
@@ -39,7 +40,7 @@ const ROUNDING_BPS: u64 = 50_000;
 #[derive(Clone, Copy)]
 struct Entry {
     streams: u8,
-    /// N_DBPS as a fraction; HE rounds it down (27.3.10), HT and VHT have none that needs it.
+    /// N_DBPS as a fraction; HE rounds it down (27.5), HT and VHT have none that needs it.
     bits_numerator: u64,
     bits_denominator: u64,
     symbol: Duration,
@@ -130,14 +131,14 @@ fn phy_rate(standard: Standard, guard: GuardInterval, entry: Entry) -> PhyRate {
         bits_per_symbol,
         symbol: entry.symbol,
         // One convolutional encoder for each 540 Mbit/s at the long guard interval (21.3.10.5);
-        // HE uses LDPC, which has no tail (27.3.12.5.2).
+        // HE uses LDPC, which has no tail (27.3.12.5).
         tail_bits: if he { 0 } else { 6 * bits_per_symbol.div_ceil(2_160) },
         grid: if he { entry.symbol } else { LEGACY_SYMBOL },
         signal_extension: standard.signal_extension(),
     }
 }
 
-/// Everything ahead of the data field: HT mixed format (19.3.9.1), VHT (21.3.4) and HE SU
+/// Everything ahead of the data field: HT mixed format (19.3.2), VHT (21.3.2) and HE SU
 /// (27.3.4) for as many training fields as there are streams.
 fn preamble(standard: Standard, guard: GuardInterval, streams: u8) -> Duration {
     let training = u64::from(match streams {
@@ -173,7 +174,7 @@ fn symbol(standard: Standard, guard: GuardInterval) -> Duration {
     Duration::from_nanos(without + guard.nanos())
 }
 
-/// N_SD (tables 19-6, 21-5, 27-13).
+/// N_SD (19.3.6, 21.3.6, 27.3.9).
 fn data_subcarriers(standard: Standard, width: Width) -> u64 {
     match (standard == Standard::Ax, width) {
         (false, Width::Mhz20) => 52,
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn printed_rates_have_the_bits_per_symbol_of_the_tables() {
-        // Tables 19-27, 21-45 and 27-87.
+        // 19.5, 21.5 and 27.5.
         assert_eq!(bits(Standard::N, "65Mbit/s", GuardInterval::Ns800), 260);
         assert_eq!(bits(Standard::N, "72.2Mbit/s", GuardInterval::Ns400), 260);
         assert_eq!(bits(Standard::Ac, "390Mbit/s", GuardInterval::Ns800), 1_560);

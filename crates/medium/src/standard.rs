@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use wakeai_units::{Duration, Rate};
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 
 /// An amendment of IEEE 802.11, as a BSS or one station speaks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +31,7 @@ impl Standard {
         ("802.11ax", Self::Ax),
     ];
 
-    /// aSIFSTime: 16 us at 5 GHz (tables 17-21, 19-25), 10 us at 2.4 GHz (table 18-5).
+    /// aSIFSTime: 16 us at 5 GHz (17.4.4, 19.4.4), 10 us at 2.4 GHz (18.5).
     pub const fn sifs(self) -> Duration {
         match self {
             Self::G => Duration::from_micros(10),

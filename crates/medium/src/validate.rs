@@ -3,9 +3,9 @@
 use wakeai_units::{Duration, Rate};
 
 use crate::config::{
-    AccessPointConfig, ConfigError, Contention, GuardInterval, MediumConfig, StationConfig,
-    WiredConfig,
+    AccessPointConfig, Contention, GuardInterval, MediumConfig, StationConfig, WiredConfig,
 };
+use crate::error::ConfigError;
 use crate::rates;
 
 /// Longest delay on the wire.

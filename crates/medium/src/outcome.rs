@@ -1,108 +1,15 @@
-//! Frame exchanges: what goes on the air when an access begins, and what follows from its end.
+//! Outcomes: what follows when the frames on the air have ended.
 
 use rand_core::Rng;
 use wakeai_units::{Duration, Instant};
 
+use crate::access::{Attempt, Turn};
 use crate::counters::{Airtime, ContenderCounters};
-use crate::frames::{Frames, Framing, Limits, Psdu};
+use crate::frames::{Frames, Psdu};
 use crate::medium::Medium;
-use crate::node::{Destination, Node, Packet, StationId};
-
-/// A broadcast is one MPDU without QoS field.
-const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0 };
-
-/// One sender's access to the medium.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Attempt {
-    /// The contender; the access point comes after the stations.
-    pub(crate) sender: usize,
-    /// The station at the other end of the link, or the broadcast address after the stations.
-    pub(crate) link: usize,
-    pub(crate) psdu: Psdu,
-    start: Instant,
-    /// RTS and CTS, with the SIFS that follow them.
-    lead: Duration,
-    /// Of `lead`, what is on the air.
-    lead_frames: Duration,
-    /// End of the data frame, if nothing collides.
-    end: Instant,
-    /// End of what the sender puts on the air before it notices a collision.
-    end_if_collided: Instant,
-    /// When the TXOP is over; the start itself where one exchange is all that it holds.
-    txop_end: Instant,
-}
+use crate::node::{Node, Packet, StationId};
 
 impl<P: Packet> Medium<P> {
-    /// Somebody's backoff is over: all whose slot it is send.
-    pub(crate) fn begin_access(&mut self, at: Instant) {
-        self.contention.begin(&mut self.senders, &mut self.rng);
-        self.counters.airtime.idle += at - self.quiet_since;
-        for place in 0..self.senders.len() {
-            let sender = self.senders[place] as usize;
-            let txop_end = at + self.txops[sender];
-            let attempt =
-                self.plan(sender, at, txop_end, true).expect("who counts down has a frame");
-            self.on_air.push(attempt);
-        }
-        self.counters.accesses += self.senders.len() as u64;
-        self.senders.clear();
-        let collided = self.on_air.len() > 1;
-        let ends = self.on_air.iter().map(|a| if collided { a.end_if_collided } else { a.end });
-        self.busy_until = ends.max();
-    }
-
-    /// What `sender` puts on the air at `start`: the first exchange of its TXOP, or a further one,
-    /// which has to fit into what is left of it.
-    fn plan(
-        &mut self,
-        sender: usize,
-        start: Instant,
-        txop_end: Instant,
-        first: bool,
-    ) -> Option<Attempt> {
-        let from_access_point = sender == self.links.len();
-        let link = if from_access_point { self.access_point.next_receiver()? } else { sender };
-        let Some(station) = self.links.get(link) else {
-            let psdu = self.access_point.frames[link].plan(&BROADCAST)?;
-            let end = start + self.bss.broadcast.duration(psdu.bytes);
-            let fits = first || end <= txop_end;
-            let lead = Duration::ZERO;
-            return fits.then_some(Attempt {
-                sender,
-                link,
-                psdu,
-                start,
-                lead,
-                lead_frames: lead,
-                end,
-                end_if_collided: end,
-                txop_end,
-            });
-        };
-        let none = (Duration::ZERO, Duration::ZERO);
-        let (lead, lead_frames) = if first { (station.lead, station.lead_frames) } else { none };
-        let limits = if txop_end == start {
-            station.limits
-        } else {
-            station.limits_within(txop_end.saturating_since(start + lead))
-        };
-        let psdu = self.queue(sender, link).plan(&limits)?;
-        let end = start + lead + station.rate.duration(psdu.bytes);
-        let fits = first || end + self.bss.sifs + station.answer(psdu.mpdus) <= txop_end;
-        let end_if_collided = station.rts.map_or(end, |rts| start + rts);
-        fits.then_some(Attempt {
-            sender,
-            link,
-            psdu,
-            start,
-            lead,
-            lead_frames,
-            end,
-            end_if_collided,
-            txop_end,
-        })
-    }
-
     /// The frames on the air end.
     pub(crate) fn end_access(&mut self, at: Instant) {
         self.busy_until = None;
@@ -150,8 +57,9 @@ impl<P: Packet> Medium<P> {
     /// An exchange has succeeded: the TXOP goes on with another, or is over.
     fn end_exchange(&mut self, attempt: Attempt, end: Instant) {
         let next = end + self.bss.sifs;
+        let turn = Turn { start: next, txop_end: attempt.txop_end, first: false };
         if next < attempt.txop_end
-            && let Some(next) = self.plan(attempt.sender, next, attempt.txop_end, false)
+            && let Some(next) = self.plan(attempt.sender, turn)
         {
             self.counters.airtime.idle += self.bss.sifs;
             self.busy_until = Some(next.end);
@@ -265,40 +173,9 @@ impl<P: Packet> Medium<P> {
         let frames = &mut self.access_point.frames[attempt.link];
         frames.settle(attempt.psdu, 1, || true);
         let frame = frames.release()?;
-        self.access_point.left(1);
+        self.access_point.left(attempt.link, 1);
         self.counters.access_point.broadcasts += 1;
         Some((frame.packet, frame.from))
-    }
-
-    /// After some of a queue's frames were settled, `gone` of them for good: hands on what is in
-    /// order now.
-    fn handed_on(&mut self, attempt: Attempt, gone: usize, at: Instant) {
-        let Attempt { sender, link, .. } = attempt;
-        if sender == self.links.len() {
-            self.access_point.left(gone);
-            while let Some(frame) = self.access_point.frames[link].release() {
-                self.counters.access_point.delivered += 1;
-                let to = Node::Station(StationId(link as u32));
-                self.deliver(at, to, frame.from, frame.packet);
-            }
-        } else {
-            while let Some(frame) = self.uplinks[link].release() {
-                self.counters.stations[link].delivered += 1;
-                self.forward(at, link, frame.to, frame.packet);
-            }
-        }
-    }
-
-    /// The access point forwards a frame that has come from a station.
-    fn forward(&mut self, at: Instant, station: usize, to: Destination, packet: P) {
-        let from = Node::Station(StationId(station as u32));
-        match to {
-            Destination::Unicast(Node::Server) => self.send_up(at, station, packet),
-            Destination::Unicast(Node::Station(id)) => {
-                self.send_down(at, id.index(), from, to, packet);
-            }
-            Destination::Broadcast => self.send_down(at, self.links.len(), from, to, packet),
-        }
     }
 
     /// The air of an exchange that did not collide.
@@ -334,10 +211,6 @@ impl<P: Packet> Medium<P> {
             None => self.access_point.waiting() > 0,
         };
         self.contention.finish(sender, has_frames, late, &mut self.rng);
-    }
-
-    fn queue(&self, sender: usize, link: usize) -> &Frames<P> {
-        self.uplinks.get(sender).unwrap_or(&self.access_point.frames[link])
     }
 
     fn contender(&mut self, sender: usize) -> &mut ContenderCounters {

@@ -1,0 +1,121 @@
+//! Accesses: who puts what on the air, and for how long.
+
+use wakeai_units::{Duration, Instant};
+
+use crate::frames::{Framing, Limits, Psdu};
+use crate::link::Link;
+use crate::medium::Medium;
+use crate::node::Packet;
+
+/// A broadcast is one MPDU without QoS field.
+const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0 };
+
+/// One sender's access to the medium.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    /// The contender; the access point comes after the stations.
+    pub(crate) sender: usize,
+    /// The station at the other end of the link, or the broadcast address after the stations.
+    pub(crate) link: usize,
+    pub(crate) psdu: Psdu,
+    pub(crate) start: Instant,
+    /// RTS and CTS, with the SIFS that follow them.
+    pub(crate) lead: Duration,
+    /// Of `lead`, what is on the air.
+    pub(crate) lead_frames: Duration,
+    /// End of the data frame, if nothing collides.
+    pub(crate) end: Instant,
+    /// End of what the sender puts on the air before it notices a collision.
+    pub(crate) end_if_collided: Instant,
+    /// When the TXOP is over; the start itself where one exchange is all that it holds.
+    pub(crate) txop_end: Instant,
+}
+
+/// A place in a TXOP.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
+    pub(crate) start: Instant,
+    pub(crate) txop_end: Instant,
+    /// The first exchange is protected, and goes out whatever its length; a further one has to fit
+    /// into what is left (10.23.2.9).
+    pub(crate) first: bool,
+}
+
+impl Turn {
+    /// What the data frame that starts after `lead` may hold.
+    fn limits(&self, station: &Link, lead: Duration) -> Limits {
+        if self.txop_end == self.start {
+            station.limits
+        } else {
+            station.limits_within(self.txop_end.saturating_since(self.start + lead))
+        }
+    }
+
+    fn admits(&self, end: Instant) -> bool {
+        self.first || end <= self.txop_end
+    }
+}
+
+impl<P: Packet> Medium<P> {
+    /// Somebody's backoff is over: all whose slot it is send.
+    pub(crate) fn begin_access(&mut self, at: Instant) {
+        self.contention.begin(&mut self.senders, &mut self.rng);
+        self.counters.airtime.idle += at - self.quiet_since;
+        self.counters.accesses += self.senders.len() as u64;
+        for place in 0..self.senders.len() {
+            let sender = self.senders[place] as usize;
+            let turn = Turn { start: at, txop_end: at + self.txops[sender], first: true };
+            let attempt = self.plan(sender, turn).expect("who counts down has a frame");
+            self.on_air.push(attempt);
+        }
+        self.senders.clear();
+        let collided = self.on_air.len() > 1;
+        let ends = self.on_air.iter().map(|a| if collided { a.end_if_collided } else { a.end });
+        self.busy_until = ends.max();
+    }
+
+    /// What `sender` puts on the air in this turn; `None` where nothing waits, or nothing fits.
+    pub(crate) fn plan(&mut self, sender: usize, turn: Turn) -> Option<Attempt> {
+        let from_access_point = sender == self.links.len();
+        let link = if from_access_point { self.access_point.next_receiver()? } else { sender };
+        match self.links.get(link) {
+            Some(station) => self.plan_data(sender, link, station, turn),
+            None => self.plan_broadcast(sender, link, turn),
+        }
+    }
+
+    fn plan_data(&self, sender: usize, link: usize, station: &Link, turn: Turn) -> Option<Attempt> {
+        let lead = if turn.first { station.lead } else { Duration::ZERO };
+        let psdu = self.queue(sender, link).plan(&turn.limits(station, lead))?;
+        let end = turn.start + lead + station.rate.duration(psdu.bytes);
+        let attempt = Attempt {
+            sender,
+            link,
+            psdu,
+            start: turn.start,
+            lead,
+            lead_frames: if turn.first { station.lead_frames } else { Duration::ZERO },
+            end,
+            end_if_collided: station.rts.map_or(end, |rts| turn.start + rts),
+            txop_end: turn.txop_end,
+        };
+        turn.admits(end + self.bss.sifs + station.answer(psdu.mpdus)).then_some(attempt)
+    }
+
+    fn plan_broadcast(&self, sender: usize, link: usize, turn: Turn) -> Option<Attempt> {
+        let psdu = self.access_point.frames[link].plan(&BROADCAST)?;
+        let end = turn.start + self.bss.broadcast.duration(psdu.bytes);
+        let attempt = Attempt {
+            sender,
+            link,
+            psdu,
+            start: turn.start,
+            lead: Duration::ZERO,
+            lead_frames: Duration::ZERO,
+            end,
+            end_if_collided: end,
+            txop_end: turn.txop_end,
+        };
+        turn.admits(end).then_some(attempt)
+    }
+}

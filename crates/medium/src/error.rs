@@ -1,0 +1,64 @@
+//! What is wrong with a configuration.
+
+use wakeai_units::Rate;
+
+use crate::Standard;
+
+/// Why no medium can be made of a configuration, or a station not be changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A word that is not known.
+    #[error("{what} is \"{found}\"; allowed: {allowed}")]
+    Word {
+        /// The key.
+        what: &'static str,
+        /// What was found.
+        found: String,
+        /// What may stand there.
+        allowed: &'static str,
+    },
+    /// A number that is out of range.
+    #[error("{what} is {found}; allowed: {allowed}")]
+    Range {
+        /// The key.
+        what: &'static str,
+        /// What was found.
+        found: u64,
+        /// What may stand there.
+        allowed: &'static str,
+    },
+    /// A rate that the standard does not have at this width, streams and guard interval.
+    #[error(
+        "{standard} has no {what} of {found} with this width, these streams and this guard interval; it has {allowed}"
+    )]
+    Rate {
+        /// The key.
+        what: &'static str,
+        /// Whose rates were searched.
+        standard: Standard,
+        /// What was asked.
+        found: Rate,
+        /// The rates that there are.
+        allowed: String,
+    },
+    /// A station that cannot speak with the access point.
+    #[error(
+        "station {station} speaks {found}, its access point {access_point}: a station needs the same band and nothing newer"
+    )]
+    Standard {
+        /// Position of the station.
+        station: usize,
+        /// What it speaks.
+        found: Standard,
+        /// What the access point speaks.
+        access_point: Standard,
+    },
+    /// A station that does not exist.
+    #[error("there is no station {found}: the BSS has {stations}, counted from 0")]
+    NoSuchStation {
+        /// The position asked for.
+        found: u32,
+        /// How many there are.
+        stations: usize,
+    },
+}

@@ -1,0 +1,184 @@
+//! Ports: how packets come in, go from leg to leg, and out.
+
+use wakeai_units::{Duration, Instant};
+
+use crate::access::Attempt;
+use crate::frames::{Frames, mpdu_length};
+use crate::link::fits_a_frame;
+use crate::medium::{Medium, Transit};
+use crate::node::{Delivery, Destination, Node, Packet, StationId};
+
+impl<P: Packet> Medium<P> {
+    /// Takes a packet from a node's host.
+    ///
+    /// Nothing else happens; a `now` before the last event counts as that event's.
+    ///
+    /// # Errors
+    ///
+    /// The packet itself: the sender's queue is full (counted as a queue drop), or nobody can
+    /// receive it (counted as refused).
+    pub fn enqueue(
+        &mut self,
+        now: Instant,
+        from: Node,
+        to: Destination,
+        packet: P,
+    ) -> Result<(), P> {
+        if !self.is_deliverable(from, to) || !fits_a_frame(packet.len()) {
+            self.counters.refused += 1;
+            return Err(packet);
+        }
+        let now = now.max(self.clock);
+        match from {
+            Node::Server => self.enqueue_server(now, to, packet),
+            Node::Station(id) => self.enqueue_station(now, id.index(), to, packet),
+        }
+    }
+
+    fn is_deliverable(&self, from: Node, to: Destination) -> bool {
+        let exists = |node| match node {
+            Node::Server => true,
+            Node::Station(id) => id.index() < self.links.len(),
+        };
+        exists(from)
+            && match to {
+                Destination::Unicast(node) => node != from && exists(node),
+                Destination::Broadcast => true,
+            }
+    }
+
+    fn enqueue_server(&mut self, now: Instant, to: Destination, packet: P) -> Result<(), P> {
+        let flow = match to {
+            Destination::Unicast(Node::Station(id)) => id.index(),
+            Destination::Unicast(Node::Server) | Destination::Broadcast => self.links.len(),
+        };
+        let extra = self.links.get(flow).map_or(Duration::ZERO, |link| link.wired_delay);
+        let length = packet.len();
+        let transit = Transit { packet, from: Node::Server, to };
+        let counters = &mut self.counters.wired_down;
+        let sent = self.wired_down.send(now, flow, extra, length, transit, counters);
+        sent.map_err(|transit| transit.packet)
+    }
+
+    fn enqueue_station(
+        &mut self,
+        now: Instant,
+        station: usize,
+        to: Destination,
+        packet: P,
+    ) -> Result<(), P> {
+        let (link, uplink) = (&self.links[station], &mut self.uplinks[station]);
+        let counters = &mut self.counters.stations[station];
+        counters.offered += 1;
+        if uplink.waiting() >= link.queue {
+            counters.queue_drops += 1;
+            return Err(packet);
+        }
+        let mpdu = mpdu_length(link.standard.is_qos(), packet.len());
+        uplink.push(packet, Node::Station(StationId(station as u32)), to, mpdu);
+        if !self.contention.is_active(station) {
+            self.contention.request(station, now, &mut self.rng);
+        }
+        Ok(())
+    }
+
+    /// Packets that still fit into the queue that `from` sends through: a station's own, or for
+    /// the server the wired leg's, as of the last event.
+    pub fn room(&self, from: Node) -> usize {
+        match from {
+            Node::Server => self.wired_down.room(self.clock),
+            Node::Station(id) => self
+                .links
+                .get(id.index())
+                .map_or(0, |link| link.queue.saturating_sub(self.uplinks[id.index()].waiting())),
+        }
+    }
+
+    pub(crate) fn arrive_at_access_point(&mut self, at: Instant) {
+        let Some(transit) = self.wired_down.arrive(&mut self.counters.wired_down) else { return };
+        let Transit { packet, from, to } = transit;
+        let receiver = match to {
+            Destination::Unicast(Node::Station(id)) => id.index(),
+            Destination::Unicast(Node::Server) | Destination::Broadcast => self.links.len(),
+        };
+        self.send_down(at, receiver, from, to, packet);
+    }
+
+    pub(crate) fn arrive_at_server(&mut self, at: Instant) {
+        let Some(transit) = self.wired_up.arrive(&mut self.counters.wired_up) else { return };
+        self.deliver(at, Node::Server, transit.from, transit.packet);
+    }
+
+    /// The access point puts a packet on the wire; a full queue drops it.
+    pub(crate) fn send_up(&mut self, at: Instant, station: usize, packet: P) {
+        let from = Node::Station(StationId(station as u32));
+        let to = Destination::Unicast(Node::Server);
+        let (length, extra) = (packet.len(), self.links[station].wired_delay);
+        let counters = &mut self.counters.wired_up;
+        let transit = Transit { packet, from, to };
+        // The packet that is given back is a drop, and counted there.
+        let _ = self.wired_up.send(at, station, extra, length, transit, counters);
+    }
+
+    /// The access point puts a packet into its queue for a station, or for all.
+    pub(crate) fn send_down(
+        &mut self,
+        at: Instant,
+        receiver: usize,
+        from: Node,
+        to: Destination,
+        packet: P,
+    ) {
+        let me = self.links.len();
+        let qos = self.links.get(receiver).is_some_and(|link| link.standard.is_qos());
+        let mpdu = mpdu_length(qos, packet.len());
+        let own = self.on_air.iter().find(|attempt| attempt.sender == me);
+        let on_air = own.map(|attempt| (attempt.link, attempt.psdu.span));
+        let kept = self.access_point.push(receiver, (packet, from, to, mpdu), on_air);
+        let counters = &mut self.counters.access_point;
+        counters.offered += 1;
+        counters.queue_drops += u64::from(!kept);
+        if !self.contention.is_active(me) {
+            self.contention.request(me, at, &mut self.rng);
+        }
+    }
+
+    pub(crate) fn deliver(&mut self, at: Instant, to: Node, from: Node, packet: P) {
+        self.deliveries.push_back(Delivery { at, to, from, packet });
+    }
+
+    /// After some of a queue's frames were settled, `gone` of them for good: hands on what is in
+    /// order now.
+    pub(crate) fn handed_on(&mut self, attempt: Attempt, gone: usize, at: Instant) {
+        let Attempt { sender, link, .. } = attempt;
+        if sender == self.links.len() {
+            self.access_point.left(link, gone);
+            while let Some(frame) = self.access_point.frames[link].release() {
+                self.counters.access_point.delivered += 1;
+                let to = Node::Station(StationId(link as u32));
+                self.deliver(at, to, frame.from, frame.packet);
+            }
+        } else {
+            while let Some(frame) = self.uplinks[link].release() {
+                self.counters.stations[link].delivered += 1;
+                self.forward(at, link, frame.to, frame.packet);
+            }
+        }
+    }
+
+    /// The access point forwards a frame that has come from a station.
+    fn forward(&mut self, at: Instant, station: usize, to: Destination, packet: P) {
+        let from = Node::Station(StationId(station as u32));
+        match to {
+            Destination::Unicast(Node::Server) => self.send_up(at, station, packet),
+            Destination::Unicast(Node::Station(id)) => {
+                self.send_down(at, id.index(), from, to, packet);
+            }
+            Destination::Broadcast => self.send_down(at, self.links.len(), from, to, packet),
+        }
+    }
+
+    pub(crate) fn queue(&self, sender: usize, link: usize) -> &Frames<P> {
+        self.uplinks.get(sender).unwrap_or(&self.access_point.frames[link])
+    }
+}

@@ -1,0 +1,78 @@
+//! A window of packets with acknowledgements on the way back, against ns-3's TCP.
+
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod common;
+
+use common::{Datagram, TO_SERVER, config, medium, station, to_station};
+use wakeai_medium::{MediumConfig, Node, Protection, Standard};
+use wakeai_units::{Duration, Instant, Rate};
+
+/// Payload of a full TCP segment with timestamps, the segment, and a bare acknowledgement.
+const MSS: u64 = 1_448;
+const SEGMENT: usize = 1_500;
+const ACKNOWLEDGEMENT: usize = 52;
+
+/// Packets in flight: more than the air ever holds, less than the access point's buffer.
+const WINDOW: u64 = 250;
+
+/// Goodput in Mbit/s of one connection that is always full: an acknowledgement for every second
+/// segment lets two more go.
+fn goodput(config: &MediumConfig, upload: bool) -> f64 {
+    let mut medium = medium(config, 1);
+    let (sender, receiver) =
+        if upload { (station(0), Node::Server) } else { (Node::Server, station(0)) };
+    let (forth, back) =
+        if upload { (TO_SERVER, to_station(0)) } else { (to_station(0), TO_SERVER) };
+    let segment = Datagram { id: 0, length: SEGMENT };
+    let acknowledgement = Datagram { id: 1, length: ACKNOWLEDGEMENT };
+    for _ in 0..WINDOW {
+        medium.enqueue(Instant::ZERO, sender, forth, segment).unwrap();
+    }
+    let mut received = 0;
+    let end = Instant::ZERO + Duration::from_secs(10);
+    while let Some(now) = medium.next_timeout().filter(|now| *now < end) {
+        medium.handle_timeout(now);
+        while let Some(delivery) = medium.poll_delivery() {
+            if delivery.packet == acknowledgement {
+                for _ in 0..2 {
+                    medium.enqueue(delivery.at, sender, forth, segment).unwrap();
+                }
+            } else {
+                received += 1;
+                if received % 2 == 0 {
+                    medium.enqueue(delivery.at, receiver, back, acknowledgement).unwrap();
+                }
+            }
+        }
+    }
+    (received * MSS * 8) as f64 / 10e6
+}
+
+fn bss(standard: Standard, protection: Protection) -> MediumConfig {
+    let mut config = config(standard, 1);
+    config.wired.rate = Rate::from_mbps(1_000);
+    config.wired.delay = Duration::from_millis(1);
+    config.access_point.protection = protection;
+    config
+}
+
+#[test]
+fn one_connection_gets_what_tcp_gets_in_ns3() {
+    // ns-3 3.37, one endless CUBIC connection, 1 ms of wire: download and upload in Mbit/s.
+    // A fixed window is no TCP: it never loses, never times out, and fills every aggregate.
+    let cases = [
+        (Standard::G, Protection::None, 24.4, 24.2, 0.02),
+        (Standard::G, Protection::RtsCts, 19.6, 20.7, 0.08),
+        (Standard::N, Protection::None, 51.9, 50.0, 0.08),
+        (Standard::Ac, Protection::None, 271.0, 259.0, 0.08),
+    ];
+    for (standard, protection, down, up, tolerance) in cases {
+        let config = bss(standard, protection);
+        for (upload, expected) in [(false, down), (true, up)] {
+            let found = goodput(&config, upload);
+            let off = (found / expected - 1.0).abs();
+            assert!(off < tolerance, "{standard} {protection:?}: {found:.1}, ns-3 {expected:.1}");
+        }
+    }
+}
