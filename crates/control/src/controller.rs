@@ -87,6 +87,9 @@ impl Controller {
     fn observe(&mut self, now: Instant, own: &StationView) {
         let peers: Vec<PeerView> = self.presence.peers(now).collect();
         let sending = own.connections.iter().any(|connection| connection.sending);
+        if sending && self.observation.sending().next().is_none() {
+            self.presence.announce_soon(now);
+        }
         let sending_peers = peers.iter().filter(|peer| peer.sending).count();
         let senders = sending_peers + usize::from(sending);
         let observation = &mut self.observation;

@@ -14,9 +14,15 @@ fn laws() -> [Option<LawConfig>; 2] {
 #[test]
 #[ignore = "prints, for tuning by hand"]
 fn explore() {
-    let list = |name: &str, default: &str| -> Vec<f64> { std::env::var(name).unwrap_or(default.into()).split(',').map(|v| v.parse().unwrap()).collect() };
+    let list = |name: &str, default: &str| -> Vec<f64> {
+        std::env::var(name)
+            .unwrap_or(default.into())
+            .split(',')
+            .map(|v| v.parse().unwrap())
+            .collect()
+    };
     for n in list("NS", "6,1,2,12,40") {
- let n = n as usize;
+        let n = n as usize;
         for rtt in list("RTTS", "512,100,2") {
             for rate in list("RATES", "6.5,19.5,65,130,300") {
                 let mut line = format!("{n:2} {rtt:5} {rate:5}");

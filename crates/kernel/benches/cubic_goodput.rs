@@ -40,6 +40,7 @@ fn main() {
             bits_per_second: megabits * 1_000_000,
             queue_packets,
             loss_ppm,
+            ..PathConfig::CALM
         };
         for algorithm in ["cubic", "wakeai_cubic"] {
             let mut total = 0;

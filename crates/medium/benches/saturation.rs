@@ -55,6 +55,7 @@ fn advance(medium: &mut Medium<Datagram>, attempts: u64) {
 
 fn saturation(c: &mut Criterion) {
     let mut group = c.benchmark_group("saturation");
+    group.sample_size(30);
     for (name, standard) in [("802.11g", Standard::G), ("802.11n", Standard::N)] {
         for stations in [1, 40, 1_000] {
             let mut medium = saturated(standard, stations);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-use crate::{Bounds, CongestionState, Law, Narrator, Observation, Reason, RttView};
+use crate::{Bounds, CongestionState, Law, Narrator, Observation, PeerView, Reason, RttView};
 
 /// The knobs of [`Airtime`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,26 +99,26 @@ impl Airtime {
 }
 
 /// This station's share of what the air carries, by weights: `w_i · Σ(x_j/w_j) / n`. Weights are
-/// what each reaches alone, or its PHY rate, where all of them say so; else all are equal.
+/// what each reaches alone, or its PHY rate, where all of them say so; else all are equal. A peer
+/// that has just begun to send and has announced no rate yet is taken for an average one.
 fn fair_share(observation: &Observation) -> Rate {
-    let senders = u64::from(observation.senders);
-    let peers = || observation.peers.iter().filter(|peer| peer.sending);
-    let weights = |own: Option<Rate>, of: fn(&crate::PeerView) -> Option<Rate>| {
-        let own = own.filter(|rate| *rate > Rate::ZERO)?;
-        let theirs: Option<Vec<Rate>> =
-            peers().map(|peer| of(peer).filter(|rate| *rate > Rate::ZERO)).collect();
-        Some((own, theirs?))
+    let peers: Vec<&PeerView> = observation
+        .peers
+        .iter()
+        .filter(|peer| peer.sending && peer.delivery_rate > Rate::ZERO)
+        .collect();
+    let weights = |own: Option<Rate>, of: fn(&PeerView) -> Option<Rate>| {
+        let known = |rate: &Rate| *rate > Rate::ZERO;
+        let theirs: Option<Vec<Rate>> = peers.iter().map(|peer| of(peer).filter(known)).collect();
+        Some((own.filter(known)?, theirs?))
     };
     let (own, theirs) = weights(observation.max_rate, |peer| peer.max_rate)
         .or_else(|| weights(observation.own.link_rate, |peer| peer.link_rate))
-        .unwrap_or_else(|| (Rate::from_bps(1), peers().map(|_| Rate::from_bps(1)).collect()));
-    let scaled: Rate = peers()
-        .zip(&theirs)
-        .filter_map(|(peer, weight)| {
-            peer.delivery_rate.mul_div(own.bits_per_second(), weight.bits_per_second())
-        })
-        .sum();
-    scaled.saturating_add(observation.mean_rate) / senders
+        .unwrap_or_else(|| (Rate::from_bps(1), vec![Rate::from_bps(1); peers.len()]));
+    let scaled = peers.iter().zip(&theirs).filter_map(|(peer, weight)| {
+        peer.delivery_rate.mul_div(own.bits_per_second(), weight.bits_per_second())
+    });
+    scaled.sum::<Rate>().saturating_add(observation.mean_rate) / (peers.len() as u64 + 1)
 }
 
 fn permille(window: Segments, factor: u32) -> Segments {
@@ -179,14 +179,11 @@ impl Law for Airtime {
         };
         let mut ceiling = path + permille(path, extra_ceiling) + queue;
         let window = observation.window();
-        let mut floor =
-            (path + permille(path, extra_floor)).min(window + Segments::new(256.max(window.get() / 2)));
+        let mut floor = (path + permille(path, extra_floor))
+            .min(window + Segments::new(256.max(window.get() / 2)));
         if let Some(link) = observation.own.link_rate {
-            let most = Segments::in_flight(
-                link / u64::from(observation.senders),
-                rtt.min + target,
-                mss,
-            );
+            let most =
+                Segments::in_flight(link / u64::from(observation.senders), rtt.min + target, mss);
             if self.probe.is_none() {
                 let bound = most.max(path + path + queue);
                 ceiling = ceiling.min(bound);
@@ -195,7 +192,8 @@ impl Law for Airtime {
         }
         if self.probe.is_some() && !trouble && rtt.growth < target * 2 {
             if let Some(last) = self.window {
-                ceiling = Segments::new(((u64::from(last.get()) + u64::from(ceiling.get())) / 2) as u32);
+                ceiling =
+                    Segments::new(((u64::from(last.get()) + u64::from(ceiling.get())) / 2) as u32);
             }
         }
         if rtt.growth < target && !trouble {

@@ -158,6 +158,11 @@ impl Endpoint {
         );
     }
 
+    /// This station has begun to send: its peers should know soon.
+    pub fn announce_soon(&mut self, now: Instant) {
+        self.schedule.news(now, self.table.len() + 1);
+    }
+
     /// The message that is due, if one is.
     pub fn poll_transmit(&mut self, now: Instant, own: &Announcement) -> Option<Vec<u8>> {
         let stations = self.table.len() + 1;

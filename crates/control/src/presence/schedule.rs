@@ -9,9 +9,10 @@ use super::codec::{MAX_INTERVAL, MESSAGE_LEN};
 pub const AIR_PARTS: u64 = 200;
 /// No station announces itself more often.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
-/// The first messages follow at the shortest interval whatever the number of stations, which is
-/// not known yet; what they take too much is made up for before the next one.
-const OPENING_MESSAGES: u32 = 4;
+/// So many messages may be owed for: the first ones, which follow at the shortest interval because
+/// the number of stations is not known yet, and the news that this station has begun to send.
+const OPENING_MESSAGES: u32 = 2;
+const MOST_OWED: u64 = 3;
 
 /// IPv4 and UDP headers, bytes.
 const IP_UDP: usize = 28;
@@ -20,9 +21,9 @@ const MAC: usize = 26 + 8 + 16 + 4;
 /// MAC acknowledgement, bytes.
 const ACK: usize = 14;
 const SIFS: Duration = Duration::from_micros(16);
-/// AIFS of best effort with the long slot, and all of the smallest contention window: more than
-/// a station waits on average.
-const ACCESS: Duration = Duration::from_micros(16 + 3 * 9 + 15 * 9);
+/// AIFS of best effort and the mean of the smallest contention window, all of it, although on a busy
+/// air stations count down together.
+const ACCESS: Duration = Duration::from_micros(16 + 3 * 9 + 15 * 9 / 2);
 /// OFDM preamble, SIGNAL and 2.4 GHz signal extension.
 const OFDM_PREAMBLE: Duration = Duration::from_micros(26);
 /// Long preamble of the DSSS rates.
@@ -32,8 +33,8 @@ const SLOWEST_OFDM: Rate = Rate::from_mbps(6);
 
 /// The air that one presence message takes, both crossings: the frame to the access point with
 /// its acknowledgement at `link_rate` (the basic rate where it is not known), and the access
-/// point's broadcast at `basic_rate`. Estimated high: full contention window, security header,
-/// padding to a whole OFDM symbol.
+/// point's broadcast at `basic_rate`. Estimated high: contention is counted in full, and so are the
+/// security header and the padding to a whole OFDM symbol.
 pub fn airtime(basic_rate: Rate, link_rate: Option<Rate>) -> Duration {
     let uplink = link_rate.unwrap_or(basic_rate).max(basic_rate);
     let data = MESSAGE_LEN + IP_UDP + MAC;
@@ -56,14 +57,20 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
 /// When to announce this station.
 ///
 /// A message puts this station in debt by [`airtime`]; its part of the 0.5 %, which is one in as
-/// many as there are stations, pays it off. The next message waits until nothing is owed.
+/// many as there are stations, pays it off. The next message waits until nothing is owed. News
+/// does not wait, as long as no more than three messages are owed for; what it takes too early is
+/// made up for by a longer wait after it.
 ///
-/// Order of calls: [`Schedule::due`]; where it is due, [`Schedule::sent`].
+/// Order of calls: [`Schedule::news`] where there is some; [`Schedule::due`]; where it is due,
+/// [`Schedule::sent`].
 #[derive(Clone, Debug)]
 pub struct Schedule {
     random: u64,
     next: Instant,
+    last: Instant,
     sent: u32,
+    urgent: bool,
+    cost: Duration,
     debt: Duration,
     paid_at: Instant,
 }
@@ -73,8 +80,16 @@ impl Schedule {
     /// switched on together do not speak together.
     pub fn new(now: Instant, boot: BootId) -> Self {
         let seed = boot.0.iter().fold(0_u64, |seed, byte| splitmix(seed ^ u64::from(*byte)));
-        let mut this =
-            Self { random: seed, next: now, sent: 0, debt: Duration::ZERO, paid_at: now };
+        let mut this = Self {
+            random: seed,
+            next: now,
+            last: now,
+            sent: 0,
+            urgent: false,
+            cost: Duration::ZERO,
+            debt: Duration::ZERO,
+            paid_at: now,
+        };
         this.next = now + this.part_of(MIN_INTERVAL);
         this
     }
@@ -84,6 +99,20 @@ impl Schedule {
         self.next
     }
 
+    /// There is news that the peers should have soon.
+    pub fn news(&mut self, now: Instant, stations: usize) {
+        self.pay(now, stations);
+        if self.sent == 0 || self.debt > self.cost * (MOST_OWED - 1) {
+            return;
+        }
+        // Stations whose users start together do not speak together.
+        let soon = (self.last + MIN_INTERVAL).max(now) + self.part_of(MIN_INTERVAL / 4);
+        if soon < self.next {
+            self.next = soon;
+            self.urgent = true;
+        }
+    }
+
     /// Whether a message is due, with `stations` on the access point (this one included). Where
     /// the number has grown since the last plan, it plans anew instead.
     pub fn due(&mut self, now: Instant, stations: usize) -> bool {
@@ -91,7 +120,7 @@ impl Schedule {
             return false;
         }
         self.pay(now, stations);
-        if self.sent >= OPENING_MESSAGES && !self.debt.is_zero() {
+        if self.sent >= OPENING_MESSAGES && !self.urgent && !self.debt.is_zero() {
             self.plan(now, stations);
             return false;
         }
@@ -101,8 +130,12 @@ impl Schedule {
     /// A message is being sent that takes `cost` of air. Returns the interval to announce in it:
     /// the next message comes within that time unless the number of stations grows.
     pub fn sent(&mut self, now: Instant, stations: usize, cost: Duration) -> Duration {
+        self.pay(now, stations);
         self.debt = self.debt.saturating_add(cost);
+        self.cost = cost;
         self.sent = self.sent.saturating_add(1);
+        self.last = now;
+        self.urgent = false;
         self.plan(now, stations);
         let interval = self.next.saturating_since(now);
         Duration::from_millis(interval.as_millis() + 1).min(MAX_INTERVAL)

@@ -10,15 +10,8 @@ use wakeai_kernel::{
 use crate::path::PathConfig;
 use crate::rig::{Registration, Rig, kernel};
 
-const PATH: PathConfig = PathConfig {
-    one_way_delay: Duration::from_millis(10),
-    bits_per_second: 40_000_000,
-    queue_packets: 100,
-    loss_ppm: 0,
-};
-
 /// With losses, so that Recovery is entered every second or so.
-const LOSSY: PathConfig = PathConfig { loss_ppm: 1000, ..PATH };
+const LOSSY: PathConfig = PathConfig { loss_ppm: 1000, ..PathConfig::CALM };
 
 /// Every sample of the sender's connections over `span`; with a heartbeat in every step, if told.
 fn watch(rig: &Rig, heartbeat: Option<&Control>, span: Duration) -> Vec<Figures> {
@@ -63,7 +56,7 @@ fn largest(samples: &[Figures]) -> u32 {
 fn a_ceiling_holds_from_the_first_flight_on() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
-    let rig = Rig::with_path(PATH);
+    let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 7));
     let _flow = rig.flow(77, Control::ALGORITHM);
     let samples = watch(&rig, Some(&registration.0), Duration::from_secs(1));
@@ -95,7 +88,7 @@ fn a_floor_and_a_ceiling_hold_in_every_state_but_loss() {
 fn a_ceiling_that_is_lowered_and_lifted_is_followed() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
-    let rig = Rig::with_path(PATH);
+    let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 50));
     let _flow = rig.flow(77, Control::ALGORITHM);
     let second = Duration::from_secs(1);
@@ -111,7 +104,7 @@ fn a_ceiling_that_is_lowered_and_lifted_is_followed() {
 fn a_pacing_bound_holds_and_ends_with_its_bounds() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
-    let rig = Rig::with_path(PATH);
+    let rig = Rig::with_path(PathConfig::CALM);
     let pacing = SocketBounds { pacing_bytes_per_second: 1_000_000, ..SocketBounds::NONE };
     bind(&rig, &registration.0, pacing);
     let _flow = rig.flow(77, Control::ALGORITHM);
@@ -136,7 +129,7 @@ fn delivered(rig: &Rig) -> u64 {
 fn bounds_without_a_heartbeat_stop_to_bind() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
-    let rig = Rig::with_path(PATH);
+    let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 8));
     let _flow = rig.flow(77, Control::ALGORITHM);
     assert_eq!(largest(&watch(&rig, Some(&registration.0), Duration::from_millis(500))), 8);
@@ -148,7 +141,7 @@ fn bounds_without_a_heartbeat_stop_to_bind() {
 fn a_sockets_own_bounds_go_before_those_of_its_interface() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
-    let rig = Rig::with_path(PATH);
+    let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 30));
     let _flow = rig.flow(77, Control::ALGORITHM);
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
@@ -165,7 +158,7 @@ fn a_sockets_own_bounds_go_before_those_of_its_interface() {
 fn a_connection_over_another_interface_is_not_bound() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
-    let rig = Rig::with_path(PATH);
+    let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 5));
     let _bound = rig.flow(77, Control::ALGORITHM);
     let free = rig.flow(78, Control::ALGORITHM);

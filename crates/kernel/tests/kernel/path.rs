@@ -22,10 +22,24 @@ pub(crate) struct PathConfig {
     pub(crate) queue_packets: usize,
     /// Random losses, per million packets.
     pub(crate) loss_ppm: u64,
+    /// Each so many packets, one changes places with the next; 0: none.
+    pub(crate) swap_every: u64,
+}
+
+impl PathConfig {
+    /// 20 ms of RTT, 40 Mbit/s, a queue of one bandwidth-delay product and a half; no loss.
+    pub(crate) const CALM: Self = Self {
+        one_way_delay: Duration::from_millis(10),
+        bits_per_second: 40_000_000,
+        queue_packets: 100,
+        loss_ppm: 0,
+        swap_every: 0,
+    };
 }
 
 pub(crate) struct Path {
     stop: Arc<AtomicBool>,
+    cut: Arc<AtomicBool>,
     carrier: Option<JoinHandle<()>>,
 }
 
@@ -35,9 +49,15 @@ impl Path {
         let open = |namespace: &Namespace| namespace.run(|| open_tun(name)).unwrap().unwrap();
         let ends = [open(a), open(b)];
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let carrier = std::thread::spawn(move || carry(ends, config, &stopped));
-        Self { stop, carrier: Some(carrier) }
+        let cut = Arc::new(AtomicBool::new(false));
+        let (stopped, is_cut) = (Arc::clone(&stop), Arc::clone(&cut));
+        let carrier = std::thread::spawn(move || carry(ends, config, &stopped, &is_cut));
+        Self { stop, cut, carrier: Some(carrier) }
+    }
+
+    /// From now on nothing arrives.
+    pub(crate) fn cut(&self) {
+        self.cut.store(true, Ordering::Relaxed);
     }
 }
 
@@ -72,6 +92,8 @@ struct Lane {
     free_at: Instant,
     queued: VecDeque<Instant>,
     random: u64,
+    count: u64,
+    held: Option<Vec<u8>>,
 }
 
 impl Lane {
@@ -94,16 +116,25 @@ impl Lane {
             self.queued.push_back(self.free_at);
             leaves = self.free_at;
         }
-        self.due.push_back((leaves + config.one_way_delay, packet.to_vec()));
+        let due = leaves + config.one_way_delay;
+        self.count += 1;
+        if is_forward && config.swap_every != 0 && self.count.is_multiple_of(config.swap_every) {
+            self.held = Some(packet.to_vec());
+            return;
+        }
+        self.due.push_back((due, packet.to_vec()));
+        self.due.extend(self.held.take().map(|held| (due, held)));
     }
 }
 
-fn carry(mut ends: [File; 2], config: PathConfig, stop: &AtomicBool) {
+fn carry(mut ends: [File; 2], config: PathConfig, stop: &AtomicBool, cut: &AtomicBool) {
     let lane = || Lane {
         due: VecDeque::new(),
         free_at: Instant::now(),
         queued: VecDeque::new(),
         random: 1,
+        count: 0,
+        held: None,
     };
     let mut lanes = [lane(), lane()];
     let mut packet = vec![0; 65536];
@@ -111,7 +142,9 @@ fn carry(mut ends: [File; 2], config: PathConfig, stop: &AtomicBool) {
         let now = Instant::now();
         for side in 0..2 {
             while let Ok(length) = ends[side].read(&mut packet) {
-                lanes[side].accept(&packet[..length], &config, now, side == 0);
+                if !cut.load(Ordering::Relaxed) {
+                    lanes[side].accept(&packet[..length], &config, now, side == 0);
+                }
             }
             while lanes[side].due.front().is_some_and(|(due, _)| *due <= now) {
                 if let Some((_, packet)) = lanes[side].due.pop_front() {

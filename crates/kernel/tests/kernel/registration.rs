@@ -9,13 +9,6 @@ use wakeai_kernel::{Control, SocketBounds, move_connections, snapshot};
 use crate::path::PathConfig;
 use crate::rig::{Registration, Rig, kernel};
 
-const PATH: PathConfig = PathConfig {
-    one_way_delay: Duration::from_millis(2),
-    bits_per_second: 40_000_000,
-    queue_packets: 100,
-    loss_ppm: 0,
-};
-
 /// The algorithms of the sender's connections.
 fn algorithms(rig: &Rig) -> Vec<String> {
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
@@ -36,7 +29,7 @@ fn default_of(rig: &Rig) -> String {
 fn established_connections_move_there_and_back_and_go_on() {
     let Some(_kernel) = kernel() else { return };
     let _registration = Registration::open();
-    let rig = Rig::with_path(PATH);
+    let rig = Rig::with_path(PathConfig::CALM);
     let flow = rig.flow(77, "cubic");
     let (_, wire) = rig.interface("wire");
     let (_, side) = rig.interface("side");
@@ -72,7 +65,7 @@ fn unload_leaves_nothing_though_connections_and_a_default_use_it() {
     let Some(_kernel) = kernel() else { return };
     let had_pins = Path::new("/sys/fs/bpf").read_dir().unwrap().count();
     let registration = Registration::open();
-    let rig = Rig::with_path(PATH);
+    let rig = Rig::with_path(PathConfig::CALM);
     rig.default(Control::ALGORITHM);
     let flow = rig.flow(77, Control::ALGORITHM);
     assert_eq!(default_of(&rig), Control::ALGORITHM);
@@ -91,7 +84,7 @@ fn unload_leaves_nothing_though_connections_and_a_default_use_it() {
 fn an_orphan_that_a_connection_keeps_alive_is_replaced() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
-    let rig = Rig::with_path(PATH);
+    let rig = Rig::with_path(PathConfig::CALM);
     let _flow = rig.flow(77, Control::ALGORITHM);
     // What a process that dies between registering and pinning leaves.
     std::fs::remove_file("/sys/fs/bpf/wakeai/wakeai_cubic").unwrap();

@@ -54,14 +54,14 @@ impl Drop for Registration {
 pub(crate) struct Rig {
     pub(crate) sender: Namespace,
     pub(crate) receiver: Namespace,
-    _path: Option<Path>,
+    pub(crate) path: Option<Path>,
 }
 
 impl Rig {
     /// A path for `wire`, veth for `side`.
     pub(crate) fn with_path(config: PathConfig) -> Self {
         let mut rig = Self::namespaces();
-        rig._path = Some(Path::start("wire", &rig.sender, &rig.receiver, config));
+        rig.path = Some(Path::start("wire", &rig.sender, &rig.receiver, config));
         rig.veth("side");
         rig.addresses();
         rig
@@ -82,7 +82,7 @@ impl Rig {
         let make = |role: &str| {
             Namespace::create(&format!("wkt-{}-{number}{role}", std::process::id())).unwrap()
         };
-        Self { sender: make("s"), receiver: make("r"), _path: None }
+        Self { sender: make("s"), receiver: make("r"), path: None }
     }
 
     fn veth(&self, name: &str) {
