@@ -79,9 +79,15 @@ impl Airtime {
             .map_or(LONGEST_PPDU, |time| time.min(LONGEST_PPDU))
             + TURN_OVERHEAD;
         let round = turn * (u64::from(observation.senders) + 1); // the access point's turn too
+        let buffered =
+            u64::from(observation.access_point_buffer) * u64::from(observation.segments_per_ack);
+        let acks =
+            observation.total_rate.time_for(observation.mss() * buffered).unwrap_or(Duration::MAX);
+        let acks = acks / 2;
         round
             .mul_div(u64::from(self.knobs.queue_rounds_percent), 100)
             .unwrap_or(Duration::MAX)
+            .min(acks)
             .clamp(self.knobs.queue_min, self.knobs.queue_max)
     }
 

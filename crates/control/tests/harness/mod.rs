@@ -31,6 +31,12 @@ pub(crate) struct Scenario {
     pub(crate) max_rates_mbps: Option<Vec<f64>>,
     /// Each station's flows start this much after those of the one before.
     pub(crate) stagger_ms: u64,
+    /// Whether the driver tells its PHY rate.
+    pub(crate) link_rate_known: bool,
+    /// Whether the actuator can pace.
+    pub(crate) paces: bool,
+    /// Data segments lost on the wire, one in so many; zero for none.
+    pub(crate) lost_one_in: u64,
 }
 
 impl Scenario {
@@ -49,6 +55,9 @@ impl Scenario {
             agents: stations,
             max_rates_mbps: None,
             stagger_ms: 0,
+            link_rate_known: true,
+            paces: true,
+            lost_one_in: 0,
         }
     }
 }
@@ -101,6 +110,7 @@ pub(crate) struct World {
     count: u64,
     rtts: Vec<u64>,
     counted: Vec<u64>,
+    random: Random,
 }
 
 impl World {
@@ -119,6 +129,7 @@ impl World {
             count: 0,
             rtts: Vec::new(),
             counted: vec![0; flows],
+            random: Random::new(seed + 1),
             scenario: scenario.clone(),
         };
         for station in 0..stations {
@@ -242,6 +253,10 @@ impl World {
     fn crossed(&mut self, packet: Packet) {
         match packet {
             Packet::Data { flow, sequence } => {
+                let one_in = self.scenario.lost_one_in;
+                if one_in > 0 && self.random.below(one_in) == 0 {
+                    return;
+                }
                 self.at(self.now + self.base_rtt() / 2, Event::AtServer(flow, sequence));
             }
             Packet::Ack { flow, cumulative, received } => {
@@ -290,9 +305,10 @@ impl World {
             let per_station = self.scenario.flows_per_station;
             let flows = station * per_station..(station + 1) * per_station;
             let view = StationView {
-                link_rate: Some(Rate::from_bps(
-                    (self.scenario.air.rates_mbps[station] * 1e6) as u64,
-                )),
+                link_rate: self
+                    .scenario
+                    .link_rate_known
+                    .then(|| Rate::from_bps((self.scenario.air.rates_mbps[station] * 1e6) as u64)),
                 connections: flows
                     .clone()
                     .filter(|flow| self.started[*flow])
@@ -303,7 +319,8 @@ impl World {
             for sender in &mut self.senders[flows.clone()] {
                 sender.bounds = Bounds::NONE;
             }
-            for (id, part) in divide(bounds, &view.connections) {
+            for (id, mut part) in divide(bounds, &view.connections) {
+                part.pacing = part.pacing.filter(|_| self.scenario.paces);
                 self.senders[id as usize].bounds = part;
             }
             trace(self.seconds(), station, &controller, self.senders[flows.start].cwnd());
