@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use wakeai_units::{Bytes, Duration, Rate};
 
 use crate::expand::{Direction, Station};
-use crate::experiment::FlowKind;
+use crate::experiment::{Experiment, FlowKind};
 use crate::figures::{self, RttHistogram};
 use crate::solo::StationDirection;
 
@@ -59,6 +59,9 @@ pub struct Run {
     pub errors: ErrorCounts,
     /// Per station and direction.
     pub stations: Vec<StationResult>,
+    /// Per group of stations, where there are several: see [`Run::with_groups`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupResult>,
     /// Per flow, in the order of [`Expanded::flows`](crate::Expanded::flows).
     pub flows: Vec<FlowResult>,
     /// How late the lab released packets; the simulator is never late.
@@ -108,6 +111,21 @@ pub struct StationResult {
     pub max_mbps: Option<f64>,
     /// Where `max_mbps` is from; null where it is.
     pub max_from: Option<MaxFrom>,
+}
+
+/// What one group of stations reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupResult {
+    /// Its name.
+    pub group: String,
+    /// The sum of its flows' goodputs, Mbit/s.
+    #[serde(serialize_with = "rounded")]
+    pub goodput_mbps: f64,
+    /// Jain's index over its stations' goodputs; null where nothing was received.
+    #[serde(serialize_with = "rounded_or_null")]
+    pub jain: Option<f64>,
+    /// Round-trip times under load, pooled over the senders of its flows.
+    pub rtt_ms: RttMillis,
 }
 
 /// Where a maximum is from.
@@ -243,7 +261,6 @@ impl Run {
         }
         let (per_station, ratios) = per_station(&goodputs, measured.maxima);
         let ratios = ratios.as_deref();
-        let percentile = |percent| measured.rtt.percentile(percent).map(Duration::as_millis_f64);
         Self {
             condition: measured.condition.to_owned(),
             repeat: measured.repeat,
@@ -253,19 +270,49 @@ impl Run {
             jain: figures::jain(&per_station),
             capacity_normalised: ratios.and_then(figures::jain),
             mean_utilisation: ratios.and_then(figures::mean),
-            rtt_ms: RttMillis {
-                p50: percentile(50.0),
-                p95: percentile(95.0),
-                p99: percentile(99.0),
-            },
+            rtt_ms: RttMillis::of(measured.rtt),
             errors: measured.errors,
             stations: goodputs
                 .iter()
                 .map(|(key, goodput)| station_result(*key, *goodput, measured))
                 .collect(),
+            groups: Vec::new(),
             flows: measured.flows.iter().map(|flow| flow_result(flow, measured)).collect(),
             lateness: measured.lateness,
         }
+    }
+
+    /// The same with figures for each group of `experiment`, where it has several. `rtt` has the
+    /// round-trip times of each group's flows, in the order of [`Experiment::stations`].
+    pub fn with_groups(mut self, experiment: &Experiment, rtt: &[RttHistogram]) -> Self {
+        if experiment.stations.len() < 2 {
+            return self;
+        }
+        let mut goodputs = BTreeMap::<&str, f64>::new();
+        for result in &self.stations {
+            *goodputs.entry(&result.station).or_default() += result.goodput_mbps;
+        }
+        let groups = experiment.stations.iter().zip(rtt).map(|(group, rtt)| {
+            let names = (1..=group.count).map(|number| group.station_name(number));
+            let own: Vec<f64> =
+                names.filter_map(|name| goodputs.get(name.as_str()).copied()).collect();
+            GroupResult {
+                group: group.name.clone(),
+                goodput_mbps: own.iter().sum(),
+                jain: figures::jain(&own),
+                rtt_ms: RttMillis::of(rtt),
+            }
+        });
+        self.groups = groups.collect();
+        self
+    }
+}
+
+impl RttMillis {
+    /// The percentiles of `histogram`.
+    pub fn of(histogram: &RttHistogram) -> Self {
+        let percentile = |percent| histogram.percentile(percent).map(Duration::as_millis_f64);
+        Self { p50: percentile(50.0), p95: percentile(95.0), p99: percentile(99.0) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, LineStyle, Row, Table, TableStyle, presets};
 
 use crate::figures::mean;
-use crate::result::{ErrorCounts, Report, Run};
+use crate::result::{ErrorCounts, GroupResult, Report, Run};
 
 /// The report as lines of text, with a newline at the end: a row per condition, with means over
 /// the repeats and, where there are several, their standard deviations.
@@ -23,9 +23,58 @@ pub fn render(report: &Report) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let _ = writeln!(text, "{}", table.trim_fmt()); // to a String: never fails
+    if baseline[0].groups.len() > 1 {
+        let _ = writeln!(text, "\n{}", groups(&conditions).trim_fmt());
+    }
     let _ = writeln!(text, "{}", legend(report, baseline));
     text
 }
+
+/// A row per condition and group of stations.
+fn groups(conditions: &[Vec<&Run>]) -> Table {
+    let mut table = Table::new();
+    table.load_style(style());
+    table.set_header(GROUPS);
+    let baseline = &conditions[0];
+    for runs in conditions {
+        for (index, group) in runs[0].groups.iter().enumerate() {
+            let figure = |decimals, value: fn(&GroupResult) -> Option<f64>| {
+                let values = runs.iter().map(|run| run.groups.get(index).and_then(value));
+                let values: Option<Vec<f64>> = values.collect();
+                values.map_or_else(|| "-".to_owned(), |values| spread(&values, decimals))
+            };
+            let goodput = |runs: &[&Run]| {
+                let values = runs.iter().filter_map(|run| run.groups.get(index));
+                mean(&values.map(|group| group.goodput_mbps).collect::<Vec<_>>())
+            };
+            table.add_row(vec![
+                runs[0].condition.clone(),
+                group.group.clone(),
+                figure(2, |group| Some(group.goodput_mbps)),
+                change(runs, baseline, goodput),
+                figure(3, |group| group.jain),
+                figure(1, |group| group.rtt_ms.p50),
+                figure(1, |group| group.rtt_ms.p95),
+                figure(1, |group| group.rtt_ms.p99),
+            ]);
+        }
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+const GROUPS: [&str; 8] = [
+    "\ncondition",
+    "\ngroup",
+    "goodput\nMbit/s",
+    "\nchange",
+    "\nJain",
+    "RTT ms\np50",
+    "\np95",
+    "\np99",
+];
 
 const HEADER: [&str; 13] = [
     "\ncondition",
@@ -76,7 +125,7 @@ fn row(runs: &[&Run], baseline: &[&Run]) -> Row {
     Row::from(vec![
         runs[0].condition.clone(),
         figure(2, |run| Some(run.total_goodput_mbps)),
-        change(runs, baseline),
+        change(runs, baseline, total),
         figure(3, |run| run.jain),
         figure(3, |run| run.capacity_normalised),
         figure(3, |run| run.mean_utilisation),
@@ -101,17 +150,19 @@ fn spread(values: &[f64], decimals: usize) -> String {
     format!("{mean:.decimals$}\n± {deviation:.decimals$}")
 }
 
-/// The change of the mean total goodput against the baseline's.
-fn change(runs: &[&Run], baseline: &[&Run]) -> String {
-    let total =
-        |runs: &[&Run]| mean(&runs.iter().map(|run| run.total_goodput_mbps).collect::<Vec<_>>());
+/// The change of a mean against the baseline's.
+fn change(runs: &[&Run], baseline: &[&Run], mean: impl Fn(&[&Run]) -> Option<f64>) -> String {
     if runs[0].condition == baseline[0].condition {
         return "baseline".to_owned();
     }
-    match (total(runs), total(baseline)) {
+    match (mean(runs), mean(baseline)) {
         (Some(own), Some(base)) if base > 0.0 => format!("{:+.1} %", (own / base - 1.0) * 100.0),
         _ => "-".to_owned(),
     }
+}
+
+fn total(runs: &[&Run]) -> Option<f64> {
+    mean(&runs.iter().map(|run| run.total_goodput_mbps).collect::<Vec<_>>())
 }
 
 /// What the columns leave unsaid.

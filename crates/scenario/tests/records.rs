@@ -170,3 +170,9 @@ fn equal_runs_write_equal_bytes() {
         assert!(same, "{name}");
     }
 }
+
+#[test]
+fn records_can_be_written_from_another_thread() {
+    fn sendable<T: Send>() {}
+    sendable::<Records>();
+}

@@ -160,3 +160,38 @@ fn nothing_received_is_no_fairness_rather_than_perfect_fairness() {
     assert_eq!((run.jain, run.capacity_normalised), (None, None));
     assert_eq!(run.mean_utilisation, Some(0.0));
 }
+
+#[test]
+fn groups_are_told_apart_where_there_are_several() {
+    let text = "name = \"x\"\nduration = \"25s\"\naccess_point.standard = \"802.11n\"\n\
+                stations = [{ name = \"phone\", count = 2 }, { name = \"load\" }]\n\
+                flows = [{ from = \"phone\", to = \"server\" }]";
+    let scenario = Scenario::parse(text).unwrap();
+    let stations = scenario.expand_stations();
+    let mut slow = RttHistogram::new();
+    slow.record(Duration::from_millis(2));
+    let run = |condition, first| {
+        let run = Run::new(&Measured {
+            condition,
+            repeat: 0,
+            warmup: WARMUP,
+            end: END,
+            wall_s: 0.0,
+            stations: &stations,
+            flows: &[flow(0, first), flow(1, 6), flow(2, 4)],
+            rtt: &slow,
+            errors: ErrorCounts::default(),
+            maxima: &BTreeMap::new(),
+            lateness: None,
+        });
+        run.with_groups(&scenario, &[RttHistogram::new(), slow.clone()])
+    };
+    let report = report(vec![run("default", 6), run("airtime", 9)]);
+    let groups = &report.runs[0].groups;
+    assert_eq!(
+        (&*groups[0].group, groups[0].goodput_mbps, groups[0].jain),
+        ("phone", 12.0, Some(1.0))
+    );
+    assert_eq!((groups[0].rtt_ms.p95, groups[1].rtt_ms.p95), (None, Some(2.0)));
+    insta::assert_snapshot!(table::render(&report));
+}
