@@ -26,6 +26,31 @@ impl Narrator for Vec<Reason> {
     }
 }
 
+/// What the law `airtime` is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing has queued yet: up to the double in a round trip.
+    Opening,
+    /// The window holds what is delivered and the queue that is aimed at.
+    Steady,
+    /// The queue is empty: a little more each round trip.
+    Probing,
+    /// A queue has not obeyed: half the window each tick until it does, or until the path turns out
+    /// to be longer.
+    Draining,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Opening => "opening",
+            Self::Steady => "steady",
+            Self::Probing => "probing",
+            Self::Draining => "draining",
+        })
+    }
+}
+
 /// Why a law gave its bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -51,12 +76,14 @@ pub enum Reason {
         senders: u32,
         /// What this station delivers.
         rate: Rate,
+        /// What its part of the air would deliver.
+        share: Rate,
         /// RTT growth.
         growth: Duration,
         /// The growth that is aimed at.
         target: Duration,
-        /// Probe.
-        probe: Option<u32>,
+        /// What the law is about.
+        phase: Phase,
     },
 }
 
@@ -64,9 +91,12 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ByHand => write!(f, "set by hand"),
-            Self::Airtime { senders, rate, growth, target, probe } => write!(
+            Self::Airtime { senders, rate, share, growth, target, phase } => write!(
                 f,
-                "{senders} sending, {rate}, growth {} of {} ms, {probe:?}",
+                "{phase}; {senders} sending; {:.2} Mbit/s, share {:.2} Mbit/s; RTT growth {} ms, \
+                 aim {} ms",
+                rate.as_mbps_f64(),
+                share.as_mbps_f64(),
                 growth.as_millis(),
                 target.as_millis(),
             ),

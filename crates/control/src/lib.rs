@@ -24,7 +24,7 @@ pub use bounds::Bounds;
 pub use config::{Clocks, ControllerConfig};
 pub use controller::Controller;
 pub use divide::divide;
-pub use event::{Event, Narrator, Reason, Silent};
+pub use event::{Event, Narrator, Phase, Reason, Silent};
 pub use law::{Law, LawConfig};
 pub use laws::airtime::AirtimeKnobs;
 pub use observation::{

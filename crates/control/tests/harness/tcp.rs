@@ -13,7 +13,8 @@ struct Sent {
     at: u64,
     sacked: bool,
     lost: bool,
-    again: bool,
+    /// When it was first sent, where `at` is a retransmission.
+    first: Option<u64>,
 }
 
 pub(crate) struct Sender {
@@ -39,6 +40,8 @@ pub(crate) struct Sender {
     cubic: Cubic,
     hystart: HyStart,
     pub(crate) timeouts: u64,
+    backoff: u32,
+    undo: Option<(f64, f64)>,
     pub(crate) losses: u64,
 }
 
@@ -92,6 +95,8 @@ impl Sender {
                 current: u64::MAX,
             },
             timeouts: 0,
+            backoff: 0,
+            undo: None,
             losses: 0,
         }
     }
@@ -134,21 +139,24 @@ impl Sender {
         }
         if let Some(sequence) = self.lost.pop_first() {
             let sent = &mut self.window[(sequence - self.una) as usize];
-            (sent.at, sent.lost, sent.again) = (now, false, true);
+            sent.first.get_or_insert(sent.at);
+            (sent.at, sent.lost) = (now, false);
             return Ok(Some(sequence));
         }
-        self.window.push_back(Sent { at: now, sacked: false, lost: false, again: false });
+        self.window.push_back(Sent { at: now, sacked: false, lost: false, first: None });
         self.next += 1;
         Ok(Some(self.next - 1))
     }
 
     fn arm(&mut self, now: u64) {
         let rto = if self.srtt == 0.0 { 1e9 } else { self.srtt + (4.0 * self.rttvar).max(2e8) };
-        self.rto_at = now + rto as u64;
+        self.rto_at = now + ((rto as u64) << self.backoff.min(8));
     }
 
     pub(crate) fn on_timeout(&mut self, now: u64) {
         self.timeouts += 1;
+        self.backoff += 1;
+        self.undo.get_or_insert((self.cwnd, self.ssthresh));
         self.reduce();
         self.cwnd = 1.0;
         self.state = CongestionState::Loss;
@@ -160,13 +168,14 @@ impl Sender {
             }
         }
         self.in_flight = 0;
-        self.arm(now + self.srtt as u64);
+        self.arm(now);
     }
 
     /// An ACK; returns the RTT sample.
     pub(crate) fn on_ack(&mut self, now: u64, cumulative: u64, received: &[u64]) -> Option<u64> {
         let mut acked = 0;
         let mut first_sent = u64::MAX;
+        let mut spurious = false;
         let una = self.una;
         let mut take = |sender: &mut Self, sequence: u64| {
             let Some(sent) = sender.window.get_mut((sequence - una) as usize) else {
@@ -183,11 +192,12 @@ impl Sender {
             } else {
                 sender.in_flight -= 1;
                 sender.newest_sacked_at = sender.newest_sacked_at.max(sent.at);
-                // Karn: which copy is acknowledged is not known.
-                if !sent.again {
-                    first_sent = first_sent.min(sent.at);
-                    sender.min_rtt = sender.min_rtt.min(now - sent.at);
-                }
+                // The timestamp option tells which copy is acknowledged (RFC 7323).
+                let original = sent.first.filter(|_| now - sent.at < sender.min_rtt);
+                let at = original.unwrap_or(sent.at);
+                first_sent = first_sent.min(at);
+                sender.min_rtt = sender.min_rtt.min(now - at);
+                spurious |= original.is_some();
             }
         };
         for sequence in una..cumulative.max(una) {
@@ -207,6 +217,19 @@ impl Sender {
         let sample = (first_sent != u64::MAX).then(|| now - first_sent);
         if let Some(sample) = sample {
             self.take_rtt(sample);
+        }
+        if sample.is_some() {
+            self.backoff = 0;
+        }
+        if let Some((cwnd, ssthresh)) = self.undo.filter(|_| spurious) {
+            // F-RTO (RFC 5682) and Eifel (RFC 4015): the timeout was spurious.
+            (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), ssthresh);
+            self.state = CongestionState::Open;
+            self.undo = None;
+            for sequence in std::mem::take(&mut self.lost) {
+                self.window[(sequence - self.una) as usize].lost = false;
+                self.in_flight += 1;
+            }
         }
         self.arm(now);
         self.detect_losses();
@@ -249,6 +272,7 @@ impl Sender {
         }
         if self.state != CongestionState::Open && self.una >= self.recovery_until {
             self.state = CongestionState::Open;
+            self.undo = None;
         }
     }
 
