@@ -1,0 +1,71 @@
+//! What is bound, and what is not.
+
+use std::net::Ipv4Addr;
+
+use nix::sys::signal::Signal;
+use wakeai_agent::api::Request;
+
+use crate::support::agent::Fleet;
+use crate::support::bss::Bss;
+use crate::support::traffic::Upload;
+use crate::support::{Machine, wait_for};
+
+const CEILING: u32 = 7;
+const LAW: &str = "[law]\nname = \"fixed\"\nceiling = 7\n";
+
+fn upload(bss: &Bss, to: [u8; 4], algorithm: &str) -> Upload {
+    Upload::start(bss.namespace("a"), &bss.namespace("server"), Ipv4Addr::from(to), algorithm)
+}
+
+fn bound(upload: &Upload) {
+    wait_for("the window is at its ceiling", || {
+        (upload.algorithm() == "wakeai_cubic" && upload.largest_cwnd() <= CEILING).then_some(())
+    });
+}
+
+#[test]
+fn traffic_over_another_interface_is_not_bound() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "server"]);
+    for (station, address) in [("a", "10.88.0.1/24"), ("server", "10.88.0.2/24")] {
+        bss.plug(station, "eth0");
+        bss.ip(station, &format!("addr add {address} dev eth0"));
+    }
+    let agent = Fleet::new().start(&bss, "a", 1, LAW);
+    let over_wifi = upload(&bss, [10, 77, 0, 2], "cubic");
+    let over_wire = upload(&bss, [10, 88, 0, 2], "cubic");
+    // Even one that uses the bounded algorithm is free over the other interface.
+    let ours_over_wire = upload(&bss, [10, 88, 0, 2], "wakeai_cubic");
+    bound(&over_wifi);
+    assert_eq!(over_wire.algorithm(), "cubic");
+    wait_for("the others grow", || {
+        (over_wire.cwnd() > CEILING && ours_over_wire.cwnd() > CEILING).then_some(())
+    });
+    let seen = agent.ask(Request::Status)["connections"].as_array().unwrap().len();
+    assert_eq!(seen, 1, "the agent sees its own interface's connections alone");
+}
+
+#[test]
+fn a_stations_bounds_are_divided_among_its_sending_connections() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "server"]);
+    let law = "[law]\nname = \"fixed\"\nceiling = 40\n";
+    let _agent = Fleet::new().start(&bss, "a", 1, law);
+    let uploads: Vec<_> = (0..4).map(|_| upload(&bss, [10, 77, 0, 2], "cubic")).collect();
+    wait_for("all four have a quarter", || {
+        uploads.iter().all(|upload| upload.largest_cwnd() <= 10).then_some(())
+    });
+}
+
+#[test]
+fn an_agent_that_hangs_loses_its_hold_and_gets_it_back() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "server"]);
+    let agent = Fleet::new().start(&bss, "a", 1, LAW);
+    let upload = upload(&bss, [10, 77, 0, 2], "cubic");
+    bound(&upload);
+    agent.signal(Signal::SIGSTOP);
+    wait_for("the window grows", || (upload.cwnd() > CEILING).then_some(()));
+    agent.signal(Signal::SIGCONT);
+    bound(&upload);
+}

@@ -1,0 +1,68 @@
+//! `kill -9`, and what the next command finds.
+
+use std::net::Ipv4Addr;
+
+use nix::sys::signal::Signal;
+
+use crate::life::leftovers;
+use crate::support::agent::Fleet;
+use crate::support::bss::Bss;
+use crate::support::traffic::Upload;
+use crate::support::{Machine, stderr, wait_for, wakeai};
+
+#[test]
+fn after_kill_9_connections_are_free_and_any_command_puts_everything_back() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "server"]);
+    let upload = Upload::start(
+        bss.namespace("a"),
+        &bss.namespace("server"),
+        Ipv4Addr::new(10, 77, 0, 2),
+        "cubic",
+    );
+    bss.set_default("a", "cubic");
+    let before = bss.default("a");
+    let law = "[law]\nname = \"fixed\"\nceiling = 6\n";
+    let mut agent = Fleet::new().start(&bss, "a", 1, law);
+    wait_for("the window is bound", || (upload.largest_cwnd() <= 6).then_some(()));
+
+    agent.end(Signal::SIGKILL);
+    let killed = std::time::Instant::now();
+    wait_for("the window grows again", || (upload.cwnd() > 6).then_some(()));
+    println!("free {} ms after the agent's death", killed.elapsed().as_millis());
+    assert!(!leftovers().is_empty(), "a killed agent puts nothing back itself");
+
+    let any = wakeai(&["completion", "bash"]);
+    assert!(any.status.success());
+    assert!(stderr(&any).contains("removed "), "{}", stderr(&any));
+    assert_eq!(leftovers(), Vec::<String>::new());
+    assert_eq!(bss.default("a"), before);
+    assert_eq!(upload.algorithm(), "cubic");
+    assert_eq!(stderr(&wakeai(&["completion", "bash"])), "", "the second finds nothing");
+}
+
+#[test]
+fn what_a_dead_agent_left_does_not_touch_a_living_one() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b", "server"]);
+    let fleet = Fleet::new();
+    let law = "[law]\nname = \"fixed\"\nceiling = 6\n";
+    let mut dying = fleet.start(&bss, "a", 1, law);
+    let living = fleet.start(&bss, "b", 2, law);
+    let upload = Upload::start(
+        bss.namespace("b"),
+        &bss.namespace("server"),
+        Ipv4Addr::new(10, 77, 0, 3),
+        "cubic",
+    );
+    wait_for("the window is bound", || (upload.largest_cwnd() <= 6).then_some(()));
+    dying.end(Signal::SIGKILL);
+    assert!(wakeai(&["sweep"]).status.success());
+    assert_eq!(upload.algorithm(), "wakeai_cubic");
+    assert!(upload.largest_cwnd() <= 6);
+    assert!(!dying.socket.exists());
+    assert_eq!(living.state(), "controlling");
+    // And another one may take the place of the dead.
+    let next = fleet.start(&bss, "a", 1, law);
+    assert_eq!(next.state(), "controlling");
+}

@@ -1,0 +1,13 @@
+//! The real agent in namespaces of its own, on the running kernel.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
+#![allow(clippy::print_stdout, reason = "the harness shows it where a test fails")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod api;
+mod bounds;
+mod death;
+mod life;
+mod presence;

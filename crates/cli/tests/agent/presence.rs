@@ -1,0 +1,123 @@
+//! Who hears whom, and what a liar can do.
+
+use std::fs;
+use std::net::UdpSocket;
+
+use wakeai_agent::api::Request;
+
+use crate::support::agent::{BSSID, Fleet};
+use crate::support::bss::{Bss, WIFI};
+use crate::support::{Machine, wait_for};
+
+#[test]
+fn two_agents_on_one_link_see_each_other_and_none_of_another_access_point() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b", "c"]);
+    let fleet = Fleet::new();
+    let first = fleet.start(&bss, "a", 1, "");
+    let second = fleet.start(&bss, "b", 2, "");
+    let stranger = fleet.start_at(&bss, "c", 3, "02:00:5e:10:00:02", "");
+    wait_for("the first hears the second", || (first.peers() == [2]).then_some(()));
+    wait_for("the second hears the first", || (second.peers() == [1]).then_some(()));
+    wait_for("the stranger is counted", || {
+        (first.metric("presence_wrong_bssid") > 0 && stranger.metric("presence_wrong_bssid") > 0)
+            .then_some(())
+    });
+    assert_eq!(stranger.peers(), [0_u64; 0]);
+    assert_eq!(first.peers(), [2]);
+}
+
+#[test]
+fn an_agent_with_another_key_is_forged_to_the_others() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b"]);
+    let (fleet, other) = (Fleet::new(), Fleet::new());
+    let agent = fleet.start(&bss, "a", 1, "");
+    let _foreign = other.start(&bss, "b", 2, "");
+    wait_for("it is counted", || (agent.metric("presence_forged") > 0).then_some(()));
+    assert_eq!(agent.peers(), [0_u64; 0]);
+}
+
+#[test]
+fn presence_is_neither_sent_nor_heard_on_another_interface() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b"]);
+    // The two share a wire as well, and only one of them calls it its Wi-Fi.
+    let fleet = Fleet::new();
+    for (station, address) in [("a", "10.88.0.1/24"), ("b", "10.88.0.2/24")] {
+        bss.plug(station, "eth0");
+        bss.ip(station, &format!("addr add {address} brd + dev eth0"));
+    }
+    bss.ip("b", &format!("link set {WIFI} down"));
+    let listener = bss.namespace("b").run(|| UdpSocket::bind("0.0.0.0:19719").unwrap()).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let agent = fleet.start(&bss, "a", 1, "");
+    wait_for("it has spoken", || (agent.metric("presence_sent") > 3).then_some(()));
+    assert!(listener.recv(&mut [0; 512]).is_err(), "nothing came over the wire");
+    let shout = || {
+        let socket = UdpSocket::bind("10.88.0.2:0").unwrap();
+        socket.set_broadcast(true).unwrap();
+        for _ in 0..100 {
+            socket.send_to(b"over the wire", "10.88.0.255:19719").unwrap();
+        }
+    };
+    bss.namespace("b").run(shout).unwrap();
+    let ticks = agent.metric("ticks");
+    wait_for("some ticks pass", || (agent.metric("ticks") > ticks + 2).then_some(()));
+    assert_eq!(agent.metric("presence_malformed"), 0);
+}
+
+#[test]
+fn a_flood_of_bad_messages_moves_a_counter_and_nothing_else() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b", "liar"]);
+    let fleet = Fleet::new();
+    let agent = fleet.start(&bss, "a", 1, "");
+    let _peer = fleet.start(&bss, "b", 2, "");
+    wait_for("the peer is heard", || (agent.peers() == [2]).then_some(()));
+    let before = agent.ask(Request::Bounds);
+    let memory = resident_pages(agent.pid());
+
+    // A real message, heard by the liar, then damaged, cut, repeated and drowned in noise.
+    let flood = || {
+        let socket = UdpSocket::bind("0.0.0.0:19719").unwrap();
+        socket.set_broadcast(true).unwrap();
+        let mut message = [0; 512];
+        let length = socket.recv(&mut message).unwrap();
+        let message = &message[..length];
+        let mut sent = 0_u32;
+        for round in 0..40_000_usize {
+            let mut bad = message.to_vec();
+            match round % 4 {
+                0 => bad[round / 4 % length] ^= 1 + (round % 255) as u8,
+                1 => bad.truncate(round % length),
+                2 => {} // replayed
+                _ => bad = vec![(round % 251) as u8; round % 500],
+            }
+            // The socket's own queue may be full: that one is not sent.
+            sent += u32::from(socket.send_to(&bad, "10.77.0.255:19719").is_ok());
+        }
+        sent
+    };
+    let sent = bss.namespace("liar").run(flood).unwrap();
+    assert!(sent > 10_000);
+    let bad = |agent: &crate::support::agent::Agent| {
+        let names = ["malformed", "wrong_version", "forged", "invalid", "replayed", "unproven"];
+        names.map(|name| agent.metric(&format!("presence_{name}"))).iter().sum::<u64>()
+    };
+    wait_for("they are counted", || (bad(&agent) > 1000).then_some(()));
+    let ticks = agent.metric("ticks");
+    wait_for("it ticks on", || (agent.metric("ticks") > ticks + 4).then_some(()));
+    println!("{sent} sent, {} counted as bad", bad(&agent));
+    assert_eq!(agent.peers(), [2]);
+    let after = agent.ask(Request::Bounds);
+    assert_eq!((&after["floor"], &after["ceiling"]), (&before["floor"], &before["ceiling"]));
+    assert!(resident_pages(agent.pid()) < memory + 512, "no growth by 2 MB");
+    assert_eq!(agent.ask(Request::Status)["bssid"], BSSID);
+}
+
+/// proc(5), `statm`, second field.
+fn resident_pages(pid: u32) -> u64 {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
+    statm.split(' ').nth(1).unwrap().parse().unwrap()
+}

@@ -1,0 +1,196 @@
+//! What the program says and how it exits, without an agent or a lab.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use support::{Machine, stderr, stdout, wakeai};
+
+const COMMANDS: [&str; 7] = ["lab", "agent", "status", "monitor", "doctor", "completion", "sweep"];
+
+#[test]
+fn help_names_every_command_and_every_exit_status() {
+    let help = wakeai(&["--help"]);
+    assert!(help.status.success());
+    let text = stdout(&help);
+    for command in COMMANDS {
+        assert!(text.contains(&format!("\n  {command} ")), "{command} is not in:\n{text}");
+        assert!(wakeai(&[command, "--help"]).status.success());
+    }
+    for status in ["  0 ", "  1 ", "  2 ", "  77 "] {
+        assert!(text.contains(status), "{text}");
+    }
+}
+
+#[test]
+fn the_reference_page_names_every_option() {
+    let page = include_str!("../../../docs/reference/cli.md");
+    for command in COMMANDS {
+        assert!(page.contains(&format!("## wakeai {command}")), "{command}");
+        let help = stdout(&wakeai(&[command, "--help"]));
+        let options = help.split([' ', '\n', ',', '`', '[']).filter(|word| word.starts_with("--"));
+        for option in options.filter(|option| *option != "--help") {
+            assert!(page.contains(option), "{command} {option}");
+        }
+    }
+}
+
+#[test]
+fn bad_usage_exits_with_2() {
+    let cases: [&[&str]; 8] = [
+        &[],
+        &["fly"],
+        &["lab"],
+        &["lab", "x.toml", "--repeat", "0"],
+        &["lab", "x.toml", "--set", "novalue"],
+        &["monitor", "--duration", "10"],
+        &["monitor", "--port", "70000"],
+        &["completion", "cobol"],
+    ];
+    for arguments in cases {
+        let found = wakeai(arguments);
+        assert_eq!(found.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(stdout(&found), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_lab_says_why_it_runs_one_at_a_time() {
+    let found = wakeai(&["lab", "x.toml", "--jobs", "2"]);
+    assert_eq!(found.status.code(), Some(2));
+    assert!(stderr(&found).contains("one at a time"), "{}", stderr(&found));
+}
+
+#[test]
+fn a_bad_scenario_exits_with_2_and_names_line_and_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bad.toml");
+    fs::write(&path, "name = \"bad\"\nduration = \"10s\"\nspeed = 9\n").unwrap();
+    let found = wakeai(&["lab", path.to_str().unwrap(), "--json"]);
+    assert_eq!(found.status.code(), Some(2));
+    assert_eq!(stdout(&found), "");
+    assert!(stderr(&found).contains("line 3"), "{}", stderr(&found));
+    assert!(stderr(&found).contains("speed"), "{}", stderr(&found));
+    let gone = wakeai(&["lab", "/nonexistent.toml"]);
+    assert_eq!(gone.status.code(), Some(2));
+}
+
+fn check(directory: &Path, text: &str) -> Output {
+    let config = directory.join("agent.toml");
+    fs::write(&config, text).unwrap();
+    wakeai(&["agent", "--config", config.to_str().unwrap(), "--check"])
+}
+
+#[test]
+fn check_accepts_a_good_configuration_and_names_what_is_wrong_with_a_bad_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("group.key");
+    let made = wakeai(&["agent", "--generate-key", key.to_str().unwrap()]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let again = wakeai(&["agent", "--generate-key", key.to_str().unwrap()]);
+    assert_eq!(again.status.code(), Some(1), "an existing key is not replaced");
+
+    let shown = key.display().to_string();
+    let good = format!("interface = \"wlan0\"\nkey_file = {shown:?}\n");
+    assert!(check(directory.path(), &good).status.success());
+    let cases = [
+        (format!("{good}[law]\nname = \"fast\"\n"), ":4: law.name: unknown variant `fast`"),
+        (format!("{good}[presence]\nport = 0\n"), ":4: presence.port: found 0, allowed are"),
+        (format!("{good}[log]\nlevel = \"a=b=c\"\n"), "log.level: found \"a=b=c\", expected"),
+        (
+            "interface = \"wlan0\"\nkey_file = \"/nonexistent\"\n".to_owned(),
+            "key file /nonexistent",
+        ),
+    ];
+    for (text, expected) in cases {
+        let found = check(directory.path(), &text);
+        assert_eq!(found.status.code(), Some(2), "{text}");
+        assert!(stderr(&found).contains(expected), "{text}: {}", stderr(&found));
+        assert_eq!(stdout(&found), "");
+    }
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o604)).unwrap();
+    let open = check(directory.path(), &good);
+    assert_eq!(open.status.code(), Some(2));
+    assert!(stderr(&open).contains("found mode 604, allowed is at most 640"), "{}", stderr(&open));
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&key, "short\n").unwrap();
+    let short = check(directory.path(), &good);
+    assert_eq!(short.status.code(), Some(2));
+    assert!(stderr(&short).contains("line 1: found 5 characters"), "{}", stderr(&short));
+}
+
+#[test]
+fn a_completion_script_knows_commands_and_options() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&wakeai(&["completion", shell]));
+        for word in ["monitor", "every-ack", "generate-key"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
+fn the_doctor_finds_the_same_in_words_and_in_json() {
+    let json = wakeai(&["doctor", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&stdout(&json)).unwrap();
+    let text = stdout(&wakeai(&["doctor"]));
+    assert!(text.contains(found["kernel"].as_str().unwrap()));
+    for finding in found["findings"].as_array().unwrap() {
+        assert!(text.contains(finding["name"].as_str().unwrap()), "{text}");
+        let is_ok = finding["ok"].as_bool().unwrap();
+        assert_eq!(is_ok, finding["remedy"].is_null(), "a lack has a remedy: {finding}");
+    }
+    let able = found["can_monitor"] == true && found["can_bound"] == true;
+    assert_eq!(json.status.code(), Some(if able { 0 } else { 77 }));
+}
+
+#[test]
+fn without_agents_status_fails_and_says_what_to_do() {
+    let found = wakeai(&["status", "--socket", "/nonexistent.sock"]);
+    assert_eq!(found.status.code(), Some(1));
+    assert!(stderr(&found).contains("/nonexistent.sock"), "{}", stderr(&found));
+}
+
+#[test]
+fn a_namespace_that_does_not_exist_is_bad_usage() {
+    let found = wakeai(&["monitor", "--netns", "wkt-nowhere"]);
+    assert_eq!(found.status.code(), Some(2));
+    assert!(stderr(&found).contains("expected a name that `ip netns` lists"), "{}", stderr(&found));
+}
+
+#[test]
+fn without_privileges_every_command_that_needs_them_exits_with_77_and_names_them() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("wakeai");
+    fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
+    let key = directory.path().join("group.key");
+    wakeai_agent::key::GroupKey::generate(&key).unwrap();
+    std::os::unix::fs::chown(&key, Some(65534), None).unwrap();
+    let config = directory.path().join("agent.toml");
+    let shown = key.display().to_string();
+    let text = format!("interface = \"lo\"\nkey_file = {shown:?}\nbssid = \"02:00:00:00:00:01\"\n");
+    fs::write(&config, text).unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+
+    let run = |arguments: &[&str]| {
+        Command::new(&program).args(arguments).uid(65534).gid(65534).output().unwrap()
+    };
+    for arguments in [
+        &["monitor", "--duration", "1s"] as &[&str],
+        &["agent", "--config", config.to_str().unwrap()],
+        &["doctor"],
+    ] {
+        let found = run(arguments);
+        assert_eq!(found.status.code(), Some(77), "{arguments:?}: {}", stderr(&found));
+        let said = stderr(&found) + &stdout(&found);
+        assert!(said.contains("CAP_BPF"), "{arguments:?}: {said}");
+    }
+    assert!(run(&["completion", "bash"]).status.success(), "what needs nothing works");
+}

@@ -1,0 +1,174 @@
+//! A real agent in a station's namespace.
+
+use std::fs::{self, File};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+use wakeai_agent::api::{self, Body, Request};
+
+use super::bss::{Bss, WIFI};
+use super::wait_for;
+
+/// The access point of every test that asks for no other.
+pub(crate) const BSSID: &str = "02:00:5e:10:00:01";
+
+/// Key and configurations of a fleet.
+pub(crate) struct Fleet {
+    directory: TempDir,
+}
+
+impl Fleet {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        wakeai_agent::key::GroupKey::generate(&directory.path().join("group.key")).unwrap();
+        Self { directory }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes the configuration of a station; `more` may name tables.
+    pub(crate) fn configure(&self, station: u64, bssid: &str, more: &str) -> PathBuf {
+        let path = self.path(&format!("{station}.toml"));
+        let key = self.path("group.key");
+        let text = format!(
+            "interface = {WIFI:?}\nkey_file = \"{}\"\nstation = {station}\nbssid = {bssid:?}\n\
+             link_rate = \"54Mbit/s\"\n{more}",
+            key.display()
+        );
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Starts the agent of a station and waits until it says that it is ready.
+    pub(crate) fn start(&self, bss: &Bss, name: &str, station: u64, more: &str) -> Agent {
+        self.start_at(bss, name, station, BSSID, more)
+    }
+
+    pub(crate) fn start_at(
+        &self,
+        bss: &Bss,
+        name: &str,
+        station: u64,
+        bssid: &str,
+        more: &str,
+    ) -> Agent {
+        let config = self.configure(station, bssid, more);
+        let notify = self.path(&format!("{station}.notify"));
+        let _ = fs::remove_file(&notify);
+        let ready = UnixDatagram::bind(&notify).unwrap();
+        ready.set_nonblocking(true).unwrap();
+        let log = self.path(&format!("{station}.log"));
+        let netns = bss.namespace(name).id().0;
+        let child = in_namespace(bss, name)
+            .args(["agent", "--config"])
+            .arg(&config)
+            .env("NOTIFY_SOCKET", &notify)
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let socket = PathBuf::from(format!("/run/wakeai/agent-{netns}.sock"));
+        let mut agent = Agent { child, socket, log, ready };
+        wait_for("the agent is ready", || {
+            assert_eq!(agent.child.try_wait().unwrap(), None, "it ended: {}", agent.log());
+            agent.notified("READY=1").then_some(())
+        });
+        agent
+    }
+}
+
+/// The program under test, in the namespace of a station.
+pub(crate) fn in_namespace(bss: &Bss, name: &str) -> Command {
+    // Not `ip netns exec`, which gives its command a private /sys.
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net=/run/netns/{}", bss.name(name)));
+    command.arg(env!("CARGO_BIN_EXE_wakeai")).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// A running agent; killed when dropped.
+pub(crate) struct Agent {
+    child: Child,
+    pub(crate) socket: PathBuf,
+    log: PathBuf,
+    ready: UnixDatagram,
+}
+
+impl Agent {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    fn notified(&self, line: &str) -> bool {
+        let mut message = [0; 4096];
+        std::iter::from_fn(|| self.ready.recv(&mut message).ok().map(|n| message[..n].to_vec()))
+            .any(|message| String::from_utf8(message).unwrap().lines().any(|found| found == line))
+    }
+
+    /// What the local API answers, as JSON.
+    pub(crate) fn ask(&self, request: Request) -> Value {
+        ask(&self.socket, request)
+    }
+
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        self.ask(Request::Metrics)[name].as_u64().unwrap_or_else(|| panic!("no metric {name}"))
+    }
+
+    pub(crate) fn state(&self) -> String {
+        self.ask(Request::Status)["state"].as_str().unwrap().to_owned()
+    }
+
+    /// The numbers of the peers that it hears, sorted.
+    pub(crate) fn peers(&self) -> Vec<u64> {
+        let peers = self.ask(Request::Peers);
+        let number = |peer: &Value| u64::from_str_radix(peer["station"].as_str().unwrap(), 16);
+        let mut peers: Vec<_> =
+            peers.as_array().unwrap().iter().map(|peer| number(peer).unwrap()).collect();
+        peers.sort_unstable();
+        peers
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.pid()).unwrap()), signal).unwrap();
+    }
+
+    /// Sends the signal and waits for the end.
+    pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
+        self.signal(signal);
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            println!("log of agent {}:\n{}", self.pid(), self.log());
+        }
+    }
+}
+
+pub(crate) fn ask(socket: &Path, request: Request) -> Value {
+    // Not before its first tick.
+    wait_for("the agent answers", || match api::ask(socket, request, Duration::from_secs(10)) {
+        Ok(Body::Status(body)) => Some(serde_json::to_value(body).unwrap()),
+        Ok(Body::Peers(body)) => Some(serde_json::to_value(body).unwrap()),
+        Ok(Body::Bounds(body)) => Some(serde_json::to_value(body).unwrap()),
+        Ok(Body::Targets(body)) => Some(serde_json::to_value(body).unwrap()),
+        Ok(Body::Metrics(body)) if body.is_empty() => None,
+        Ok(Body::Metrics(body)) => Some(serde_json::to_value(body).unwrap()),
+        Ok(Body::Error(_)) | Err(_) => None,
+    })
+}

@@ -1,0 +1,75 @@
+//! Stations on one link, as on one access point: a namespace each, joined by a bridge.
+
+use wakeai_host::Namespace;
+
+use super::must;
+
+/// The interface of a station that stands for its Wi-Fi.
+pub(crate) const WIFI: &str = "wlan0";
+
+/// A bridge in a namespace of its own, and the stations on it.
+pub(crate) struct Bss {
+    prefix: String,
+    stations: Vec<&'static str>,
+}
+
+impl Bss {
+    /// Station `n` (from 1) has the address 10.77.0.n.
+    pub(crate) fn new(stations: &[&'static str]) -> Self {
+        let bss =
+            Self { prefix: format!("wkt-{}", std::process::id()), stations: stations.to_vec() };
+        must("ip", &format!("netns add {}", bss.name("air")));
+        bss.ip("air", "link add br0 type bridge");
+        bss.ip("air", "link set br0 up");
+        for (index, station) in stations.iter().enumerate() {
+            must("ip", &format!("netns add {}", bss.name(station)));
+            bss.set_default(station, "reno");
+            bss.ip(station, "link set lo up");
+            bss.plug(station, WIFI);
+            bss.ip(station, &format!("addr add 10.77.0.{}/24 brd + dev {WIFI}", index + 1));
+        }
+        bss
+    }
+
+    /// Plugs a new interface of a station into the bridge.
+    pub(crate) fn plug(&self, station: &str, interface: &str) {
+        let air = self.name("air");
+        let port = format!("{station}-{interface}");
+        self.ip(station, &format!("link add {interface} type veth peer name {port} netns {air}"));
+        self.ip("air", &format!("link set {port} master br0 up"));
+        self.ip(station, &format!("link set {interface} up"));
+    }
+
+    /// The namespace's name.
+    pub(crate) fn name(&self, station: &str) -> String {
+        format!("{}-{station}", self.prefix)
+    }
+
+    pub(crate) fn namespace(&self, station: &str) -> Namespace {
+        Namespace::open(&self.name(station)).unwrap()
+    }
+
+    pub(crate) fn ip(&self, station: &str, arguments: &str) {
+        must("ip", &format!("-n {} {arguments}", self.name(station)));
+    }
+
+    /// What connections use that ask for nothing. Says whether the kernel allows it: outside the
+    /// first namespace it takes only what `tcp_allowed_congestion_control` lists.
+    pub(crate) fn set_default(&self, station: &str, algorithm: &str) -> bool {
+        let write = || std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", algorithm);
+        self.namespace(station).run(write).unwrap().is_ok()
+    }
+
+    pub(crate) fn default(&self, station: &str) -> String {
+        let read = || wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control");
+        self.namespace(station).run(read).unwrap().unwrap()
+    }
+}
+
+impl Drop for Bss {
+    fn drop(&mut self) {
+        for station in self.stations.iter().chain([&"air"]) {
+            let _ = Namespace::remove(&self.name(station));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What the tests of the real program share: access points made of namespaces, agents, traffic.
+
+#![allow(dead_code, reason = "every test program uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
+#![allow(clippy::print_stdout, reason = "the harness shows it where a test fails or is skipped")]
+
+pub(crate) mod agent;
+pub(crate) mod bss;
+pub(crate) mod traffic;
+
+use std::fs::File;
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{Flock, FlockArg};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The machine, for one test at a time: registrations and pins are everybody's.
+pub(crate) struct Machine {
+    _thread: MutexGuard<'static, ()>,
+    _process: Flock<File>,
+}
+
+impl Machine {
+    /// `None`, and a line that says why, where the test cannot run here.
+    pub(crate) fn take() -> Option<Self> {
+        let found = wakeai_kernel::features::detect();
+        let root = nix::unistd::geteuid().is_root();
+        if !root || !found.can_bound() || !found.can_monitor() {
+            let why = if root { "the kernel lacks a feature" } else { "not root" };
+            assert!(
+                std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none_or(|value| value != "1"),
+                "WAKEAI_REQUIRE_KERNEL=1, but {why}"
+            );
+            println!("SKIPPED: {why}");
+            return None;
+        }
+        let thread = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = File::create(std::env::temp_dir().join("wakeai-kernel-tests.lock")).unwrap();
+        let process = Flock::lock(file, FlockArg::LockExclusive).unwrap();
+        Some(Self { _thread: thread, _process: process })
+    }
+}
+
+/// The program under test.
+pub(crate) fn wakeai(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_wakeai")).args(arguments).output().unwrap()
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Runs a program that must succeed.
+pub(crate) fn must(program: &str, arguments: &str) -> String {
+    let output = Command::new(program).args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "{program} {arguments}: {}", stderr(&output));
+    stdout(&output)
+}
+
+/// Looks again until `found` is there; how long that takes is no fact about the program.
+pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let give_up = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < give_up, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
