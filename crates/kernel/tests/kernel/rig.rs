@@ -153,6 +153,7 @@ fn connect(address: SocketAddr, algorithm: &str) -> TcpStream {
 pub(crate) struct Flow {
     stop: Arc<AtomicBool>,
     received: Arc<AtomicU64>,
+    end: TcpStream,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -163,6 +164,7 @@ impl Flow {
         let address = listener.local_addr().unwrap();
         let mut output = sender.run(|| connect(address, algorithm)).unwrap();
         let (mut input, _) = listener.accept().unwrap();
+        let end = input.try_clone().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let received = Arc::new(AtomicU64::new(0));
         let (counter, stopped) = (Arc::clone(&received), Arc::clone(&stop));
@@ -185,7 +187,7 @@ impl Flow {
             let reset = libc::linger { l_onoff: 1, l_linger: 0 };
             setsockopt(&output, sockopt::Linger, &reset).unwrap();
         });
-        Self { stop, received, threads: vec![reader, writer] }
+        Self { stop, received, end, threads: vec![reader, writer] }
     }
 
     /// Bytes per second that arrive during `span`.
@@ -200,6 +202,8 @@ impl Flow {
 impl Drop for Flow {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        // Over a path that is cut, the reader would wait for ever.
+        let _ = self.end.shutdown(std::net::Shutdown::Both);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

@@ -1,0 +1,211 @@
+//! What the monitor sees, and what it leaves out.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use wakeai_kernel::{
+    CongestionState, ErrorCode, Event, EventKind, Filter, Monitor, MonitorConfig, Record, Sample,
+    snapshot,
+};
+
+use crate::path::PathConfig;
+use crate::rig::{Rig, ip, kernel};
+
+/// Watches the sender's namespace, every ACK.
+fn open(rig: &Rig) -> Monitor {
+    let filter = Filter { netns_cookies: vec![rig.interface("wire").0], ..Filter::default() };
+    Monitor::open(&MonitorConfig { every_ack: true, filter, ..MonitorConfig::default() }).unwrap()
+}
+
+/// Everything that the monitor reports until `span` has passed.
+fn collect(monitor: &mut Monitor, span: Duration) -> (Vec<Sample>, Vec<Event>) {
+    let (mut samples, mut events) = (Vec::new(), Vec::new());
+    let until = Instant::now() + span;
+    while Instant::now() < until {
+        let mut keep = |record| match record {
+            Record::Sample(sample) => samples.push(sample),
+            Record::Event(event) => events.push(event),
+        };
+        monitor.poll(Duration::from_millis(10), &mut keep).unwrap();
+    }
+    (samples, events)
+}
+
+fn kinds(events: &[Event]) -> Vec<EventKind> {
+    events.iter().map(|event| event.kind).collect()
+}
+
+#[test]
+fn samples_show_what_the_connection_does() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_path(PathConfig::CALM);
+    let mut monitor = open(&rig);
+    let flow = rig.flow(77, "cubic");
+    let (samples, events) = collect(&mut monitor, Duration::from_secs(1));
+    let connection = rig.sender.run(|| snapshot(None)).unwrap().unwrap().remove(0);
+    drop(flow);
+    assert_eq!(events[0].kind, EventKind::Opened);
+    let last = samples.last().unwrap();
+    assert_eq!(last.socket, connection.socket);
+    assert_eq!(last.socket.local.ip(), IpAddr::from([10, 77, 0, 1]));
+    assert_eq!(last.socket.remote.ip(), IpAddr::from([10, 77, 0, 2]));
+    let inode = rig.sender.id().0;
+    assert_eq!(u64::from(last.socket.netns_inode), inode);
+    assert_eq!(last.socket.netns_cookie, rig.interface("wire").0);
+    assert_eq!(last.figures.interface, rig.interface("wire").1);
+    // The emulated path has 20 ms and never less.
+    assert!(last.figures.min_rtt.as_micros() >= 20_000);
+    assert!(last.figures.latest_rtt >= last.figures.min_rtt);
+    assert_eq!(last.figures.mss.get(), 1448);
+    assert!(last.figures.send_queue.get() > 0);
+    assert!(last.figures.delivery_rate.as_mbps_f64() > 1.0);
+    let delivered = samples.windows(2).map(|pair| (pair[0].figures, pair[1].figures));
+    assert!(delivered.clone().all(|(before, after)| before.delivered <= after.delivered));
+    assert!(samples.windows(2).all(|pair| pair[0].at <= pair[1].at));
+    let flight = |f: &Sample| f.figures.packets_out.get();
+    assert!(samples.iter().all(|sample| flight(sample) >= 1));
+}
+
+#[test]
+fn a_loss_is_seen_as_recovery_code_3_and_a_retransmission() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_path(PathConfig { loss_ppm: 3000, ..PathConfig::CALM });
+    let mut monitor = open(&rig);
+    let _flow = rig.flow(77, "cubic");
+    let (_, events) = collect(&mut monitor, Duration::from_secs(2));
+    let kinds = kinds(&events);
+    let entered = kinds.iter().position(|kind| {
+        matches!(kind, EventKind::StateChange { to: CongestionState::Recovery, .. })
+    });
+    assert_eq!(kinds[entered.unwrap() + 1], EventKind::Error(ErrorCode::DuplicateAck));
+    assert!(kinds.contains(&EventKind::Retransmit));
+}
+
+#[test]
+fn packets_that_change_places_are_seen_as_code_1() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_path(PathConfig { swap_every: 50, ..PathConfig::CALM });
+    let mut monitor = open(&rig);
+    let _flow = rig.flow(77, "cubic");
+    let (_, events) = collect(&mut monitor, Duration::from_secs(1));
+    assert!(kinds(&events).contains(&EventKind::Error(ErrorCode::Reordering)));
+}
+
+#[test]
+fn a_full_queue_on_this_host_is_seen_as_code_2() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_veth();
+    let full = "qdisc add dev wire root tbf rate 20mbit burst 5kb limit 20kb";
+    let tc = || std::process::Command::new("tc").args(full.split(' ')).status().unwrap();
+    assert!(rig.sender.run(tc).unwrap().success());
+    let mut monitor = open(&rig);
+    let _flow = rig.flow(77, "cubic");
+    let (_, events) = collect(&mut monitor, Duration::from_secs(1));
+    assert!(kinds(&events).contains(&EventKind::Error(ErrorCode::LocalOverflow)));
+}
+
+#[test]
+fn a_path_that_is_cut_is_seen_as_timeouts_code_4_and_the_end_as_a_close() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_path(PathConfig::CALM);
+    let mut monitor = open(&rig);
+    let flow = rig.flow(77, "cubic");
+    collect(&mut monitor, Duration::from_millis(500));
+    rig.path.as_ref().unwrap().cut();
+    let (_, events) = collect(&mut monitor, Duration::from_secs(2));
+    let seen = kinds(&events);
+    let timeouts = seen.iter().filter(|kind| **kind == EventKind::Timeout).count();
+    let errors = EventKind::Error(ErrorCode::Timeout);
+    assert!(timeouts >= 2, "{seen:?}");
+    assert_eq!(seen.iter().filter(|kind| **kind == errors).count(), timeouts);
+    drop(flow);
+    let (_, events) = collect(&mut monitor, Duration::from_millis(50));
+    assert!(kinds(&events).contains(&EventKind::Closed));
+}
+
+#[test]
+fn a_sample_interval_is_kept_per_socket() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_path(PathConfig::CALM);
+    let filter = Filter { netns_cookies: vec![rig.interface("wire").0], ..Filter::default() };
+    let sample_interval = Duration::from_millis(20);
+    let config = MonitorConfig { filter, sample_interval, ..MonitorConfig::default() };
+    let mut monitor = Monitor::open(&config).unwrap();
+    let _flows = [rig.flow(77, "cubic"), rig.flow(77, "cubic")];
+    let (samples, _) = collect(&mut monitor, Duration::from_secs(1));
+    let mut cookies: Vec<_> = samples.iter().map(|sample| sample.socket.cookie).collect();
+    cookies.sort_unstable();
+    cookies.dedup();
+    assert_eq!(cookies.len(), 2);
+    for cookie in cookies {
+        let of_one: Vec<_> =
+            samples.iter().filter(|sample| sample.socket.cookie == cookie).collect();
+        assert!(of_one.len() > 5);
+        for pair in of_one.windows(2) {
+            // Stamped a moment after the decision to sample, so a moment less may lie between.
+            assert!(pair[1].at.saturating_since(pair[0].at).as_micros() > 19_000);
+        }
+    }
+}
+
+#[test]
+fn a_filter_leaves_the_other_connections_out() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_path(PathConfig::CALM);
+    let _flows = [rig.flow(77, "cubic"), rig.flow(78, "cubic")];
+    let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
+    let wire = connections.iter().find(|c| c.figures.interface == rig.interface("wire").1);
+    let wanted = wire.unwrap().socket;
+    let seen_with = |filter: Filter| {
+        let config = MonitorConfig { every_ack: true, filter, ..MonitorConfig::default() };
+        let mut monitor = Monitor::open(&config).unwrap();
+        let (samples, _) = collect(&mut monitor, Duration::from_millis(200));
+        let mut seen: Vec<_> = samples.iter().map(|sample| sample.socket.cookie).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    };
+    let inode = u32::try_from(rig.sender.id().0).unwrap();
+    let both = seen_with(Filter { netns_inodes: vec![inode], ..Filter::default() });
+    assert_eq!(both.len(), 2);
+    let address = Some(wanted.remote.ip());
+    assert_eq!(seen_with(Filter { address, ..Filter::default() }), [wanted.cookie]);
+    let port = Some(wanted.local.port());
+    assert_eq!(seen_with(Filter { port, ..Filter::default() }), [wanted.cookie]);
+    let other = rig.receiver.run(wakeai_kernel::netns_cookie).unwrap().unwrap();
+    assert!(seen_with(Filter { netns_cookies: vec![other], ..Filter::default() }).is_empty());
+}
+
+#[test]
+fn records_that_found_the_buffer_full_are_counted() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_path(PathConfig::CALM);
+    let filter = Filter { netns_cookies: vec![rig.interface("wire").0], ..Filter::default() };
+    let config =
+        MonitorConfig { every_ack: true, filter, buffer_bytes: 4096, ..MonitorConfig::default() };
+    let mut monitor = Monitor::open(&config).unwrap();
+    let _flow = rig.flow(77, "cubic");
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(monitor.lost() > 0);
+    let (samples, _) = collect(&mut monitor, Duration::from_millis(10));
+    assert!(!samples.is_empty());
+}
+
+#[test]
+fn a_connection_over_ipv6_is_seen_with_its_addresses() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_veth();
+    ip(&rig.sender, "-6 address add fd77::1/64 dev wire nodad");
+    ip(&rig.receiver, "-6 address add fd77::2/64 dev wire nodad");
+    let mut monitor = open(&rig);
+    let listen = || std::net::TcpListener::bind("[fd77::2]:0").unwrap();
+    let listener = rig.receiver.run(listen).unwrap();
+    let address = listener.local_addr().unwrap();
+    let connect = || std::net::TcpStream::connect(address).unwrap();
+    let stream = rig.sender.run(connect).unwrap();
+    drop(stream);
+    let (_, events) = collect(&mut monitor, Duration::from_millis(50));
+    assert_eq!(events[0].kind, EventKind::Opened);
+    assert_eq!(events[0].socket.remote, address);
+    assert_eq!(events[0].socket.local.ip(), "fd77::1".parse::<IpAddr>().unwrap());
+}
