@@ -18,8 +18,8 @@ demo: build ## install, build, and run $(SCENARIO) on the real TCP stack
 	$(WAKEAI) lab $(SCENARIO)
 
 test: deps ## install, build, and run every test (kernel tests need root)
-	cargo build --release --locked --bin wakeai
 	cargo test --locked --workspace
+	cargo run --locked --quiet -p wakeai-scenario --example fuzz_scenarios -- 1000000
 
 bench: deps ## benchmarks: ratios measured side by side in one run
 	cargo bench --locked --workspace
