@@ -196,7 +196,7 @@ impl Agent {
         Ok(Self { child: Child::spawn(&mut command, host, lease)?, ready, log })
     }
 
-    /// `READY=1`, as sd_notify(3) has it.
+    /// `READY=1`, as `sd_notify(3)` has it.
     fn wait_until_ready(&mut self) -> Result<(), LabError> {
         let deadline = clock::now() + PATIENCE;
         let mut message = [0; 4096];
@@ -235,6 +235,8 @@ fn write_key(path: &Path) -> io::Result<()> {
     File::open("/dev/urandom")?.read_exact(&mut key)?;
     let _ = fs::remove_file(path); // of the run before
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    let digits = key.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    writeln!(file, "{digits}")
+    for byte in key {
+        write!(file, "{byte:02x}")?;
+    }
+    writeln!(file)
 }

@@ -82,8 +82,8 @@ pub enum LabError {
     #[error("the monitor of the lab failed: {0}")]
     Monitor(String),
     /// The records could not be written.
-    #[error("cannot write the records: {0}")]
-    Records(String),
+    #[error(transparent)]
+    Records(#[from] wakeai_scenario::records::RecordsError),
 }
 
 impl LabError {

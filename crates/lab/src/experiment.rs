@@ -1,10 +1,11 @@
 //! All runs of a scenario: what each station reaches alone, then the conditions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
 use wakeai_host::{Change, Lease, Role};
+use wakeai_scenario::records::Manifest;
 use wakeai_scenario::result::{Lateness, Max, MaxFrom, Measured, Report, Run};
 use wakeai_scenario::{
     Direction, Flow, HostQueue, ResolvedCondition, Scenario, StationDirection, TcpProfile,
@@ -19,6 +20,7 @@ use crate::error::LabError;
 use crate::interrupt::Interrupt;
 use crate::options::LabOptions;
 use crate::progress::Progress;
+use crate::records::Recorder;
 use crate::run::{self, Bench, Outcome, Task};
 
 /// Runs `scenario` and reports it. Nothing of it is left on the host when this returns, whatever
@@ -48,8 +50,11 @@ pub fn run(
                 wakeai: &options.wakeai,
                 realtime: realtime.guarded(),
             };
-            Session { options, bench, scratch, solos: BTreeMap::new(), worst: None }
-                .report(scenario, &conditions)
+            recorder(options, scenario, &conditions).and_then(|recorder| {
+                let solos = BTreeMap::new();
+                let session = Session { options, bench, scratch, recorder, solos, worst: None };
+                session.report(scenario, &conditions)
+            })
         }
         Err(error) => Err(error),
     };
@@ -77,6 +82,24 @@ fn chosen(options: &LabOptions, scenario: &Scenario) -> Result<Vec<ResolvedCondi
             || options.conditions.iter().any(|name| name == condition.name())
     };
     Ok(all.iter().filter(|condition| wanted(condition)).cloned().collect())
+}
+
+/// Records, where they were asked for.
+fn recorder(
+    options: &LabOptions,
+    scenario: &Scenario,
+    conditions: &[ResolvedCondition],
+) -> Result<Option<Recorder>, LabError> {
+    let Some(out) = &options.out else { return Ok(None) };
+    let manifest = Manifest {
+        version: VERSION.to_owned(),
+        world: WORLD.to_owned(),
+        scenario: scenario.name.clone(),
+        seed: options.seed,
+        repeat: options.repeat,
+        conditions: conditions.iter().map(|condition| condition.name().to_owned()).collect(),
+    };
+    Recorder::create(out, scenario, manifest).map(Some)
 }
 
 /// Names the keys that this world cannot honour.
@@ -110,10 +133,14 @@ fn scratch(lease: &Lease) -> Result<PathBuf, LabError> {
     Ok(path)
 }
 
+const WORLD: &str = "lab";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 struct Session<'a> {
     options: &'a LabOptions,
     bench: Bench<'a>,
     scratch: PathBuf,
+    recorder: Option<Recorder>,
     /// What was found alone so far, by the solo scenario's text and seed.
     solos: BTreeMap<(String, u64), f64>,
     /// The first run that was not faithful.
@@ -128,7 +155,7 @@ impl Session<'_> {
     ) -> Result<Report, LabError> {
         let Self { options, .. } = self;
         let mut runs = Vec::new();
-        self.bench.progress.runs(conditions.len() * options.repeat as usize);
+        self.bench.progress.runs(self.count(conditions));
         for (index, condition) in conditions.iter().enumerate() {
             for repeat in 0..options.repeat {
                 let seed = repeat_seed(options.seed, repeat);
@@ -138,11 +165,14 @@ impl Session<'_> {
         }
         let report = Report {
             scenario: scenario.name.clone(),
-            world: "lab".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            world: WORLD.to_owned(),
+            version: VERSION.to_owned(),
             seed: options.seed,
             runs,
         };
+        if let Some(recorder) = self.recorder {
+            recorder.finish(&report)?;
+        }
         match self.worst {
             None => Ok(report),
             Some((run, lateness)) => Err(LabError::Unfaithful {
@@ -155,6 +185,14 @@ impl Session<'_> {
                 report: Box::new(report),
             }),
         }
+    }
+
+    /// Runs of all kinds: equal solo runs are made once.
+    fn count(&self, conditions: &[ResolvedCondition]) -> usize {
+        let repeats = self.options.repeat as usize;
+        let solos = conditions.iter().flat_map(solo_plan).map(|solo| solo.scenario.to_toml());
+        let solos: BTreeSet<String> = solos.collect();
+        (conditions.len() + solos.len()) * repeats
     }
 
     fn condition(
@@ -170,9 +208,13 @@ impl Session<'_> {
             Some(out) => out.join("agents").join(format!("{}-{repeat}", condition.name())),
             None => self.scratch.join(index.to_string()),
         };
-        let task = Task { condition, seed, facts: facts(condition, maxima), directory, sink: None };
+        let sink = self.recorder.as_ref().map(|recorder| {
+            let expanded = condition.scenario.expand(seed);
+            recorder.begin_run(condition.name(), repeat, &expanded)
+        });
+        let task = Task { condition, seed, facts: facts(condition, maxima), directory, sink };
         let outcome = self.timed(&name, condition.scenario.duration, task)?;
-        Ok(Run::new(&Measured {
+        let run = Run::new(&Measured {
             condition: condition.name(),
             repeat,
             warmup: condition.scenario.warmup,
@@ -184,7 +226,11 @@ impl Session<'_> {
             errors: outcome.errors,
             maxima,
             lateness: Some(self.lateness(&outcome.driver.lateness)),
-        }))
+        });
+        if let Some(recorder) = &self.recorder {
+            recorder.end_run(&run)?;
+        }
+        Ok(run)
     }
 
     /// What each station reaches alone, each way: as the scenario says, or by solo runs.

@@ -35,6 +35,7 @@ impl Interrupt {
     }
 
     /// An error where the user asked to end.
+    #[allow(clippy::unused_self, reason = "meaningless before the handlers are installed")]
     pub(crate) fn check(&self) -> Result<(), LabError> {
         if ASKED.load(Ordering::Relaxed) { Err(LabError::Interrupted) } else { Ok(()) }
     }

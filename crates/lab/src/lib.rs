@@ -17,6 +17,7 @@ mod options;
 mod packet;
 mod progress;
 mod radio;
+mod records;
 mod run;
 mod traffic;
 mod watch;

@@ -52,8 +52,9 @@ pub(crate) struct Span {
     pub(crate) end: Duration,
 }
 
-/// A row for the records: which flow, which of its connections, and what.
-pub(crate) type Sink = Box<dyn FnMut(usize, u32, &Record) + Send>;
+/// A row for the records: which flow, which of its connections, when from the run's origin, and
+/// what.
+pub(crate) type Sink = Box<dyn FnMut(usize, u32, Duration, &Record) + Send>;
 
 enum Command {
     Begin(Span),
@@ -172,17 +173,18 @@ impl Reader {
     }
 
     fn record(&mut self, record: &Record) {
-        let socket = match record {
-            Record::Sample(sample) => sample.socket,
-            Record::Event(event) => event.socket,
+        let (socket, at) = match record {
+            Record::Sample(sample) => (sample.socket, sample.at),
+            Record::Event(event) => (event.socket, event.at),
         };
         let Some((flow, connection)) = self.flow_of(&socket) else { return };
         match record {
             Record::Sample(sample) => self.sample(sample),
             Record::Event(event) => self.event(flow, event),
         }
-        if let Some(sink) = &mut self.sink {
-            sink(flow, connection, record);
+        // A connection is set up before the run's time zero; that counts as zero.
+        if let (Some(sink), Some(span)) = (&mut self.sink, self.span) {
+            sink(flow, connection, at.saturating_since(span.origin), record);
         }
     }
 

@@ -5,6 +5,8 @@
 mod lateness;
 mod poller;
 pub(crate) mod realtime;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use std::io;
@@ -76,7 +78,8 @@ pub struct Strays {
     pub malformed: u64,
     /// For an address that no host of the lab has.
     pub unroutable: u64,
-    /// Refused by the medium's queue (the wired queue's own drops at the server are the medium's).
+    /// A station's, refused by the medium although it had room. (What the wire drops of the
+    /// server's is among [`DriverReport::counters`].)
     pub refused: u64,
     /// Refused by the receiving host.
     pub undelivered: u64,

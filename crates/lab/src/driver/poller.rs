@@ -6,7 +6,7 @@ use std::ptr;
 
 use wakeai_units::Duration;
 
-const EVENTS: usize = 64;
+const EVENTS: libc::c_int = 64;
 
 /// Waits for TUN devices and for the command bell.
 #[derive(Debug)]
@@ -52,16 +52,16 @@ impl Poller {
         mut ready: impl FnMut(u64),
     ) -> io::Result<()> {
         let timeout = timeout.map(|span| libc::timespec {
-            tv_sec: (span.as_nanos() / 1_000_000_000) as libc::time_t,
-            tv_nsec: (span.as_nanos() % 1_000_000_000) as libc::c_long,
+            tv_sec: (span.as_nanos() / 1_000_000_000).cast_signed(),
+            tv_nsec: (span.as_nanos() % 1_000_000_000).cast_signed(),
         });
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS as usize];
         // SAFETY: the event array and the timeout outlive the call, and its length is passed.
         let count = unsafe {
             libc::epoll_pwait2(
                 self.epoll.as_raw_fd(),
                 events.as_mut_ptr(),
-                EVENTS as libc::c_int,
+                EVENTS,
                 timeout.as_ref().map_or(ptr::null(), ptr::from_ref),
                 ptr::null(),
             )

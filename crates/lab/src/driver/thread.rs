@@ -144,7 +144,7 @@ impl Loop {
             .ports
             .iter()
             .zip(&self.readable)
-            .any(|(port, readable)| *readable && self.medium.room(port.node) > 0);
+            .any(|(port, readable)| *readable && self.allowance(port.node) > 0);
         if unread {
             return Some(Duration::ZERO);
         }
@@ -170,11 +170,20 @@ impl Loop {
         for index in 0..self.ports.len() {
             if self.readable[index] {
                 let node = self.ports[index].node;
-                let room = self.medium.room(node).min(READ_BURST);
-                self.read_host(index, node, room)?;
+                self.read_host(index, node, self.allowance(node).min(READ_BURST))?;
             }
         }
         Ok(())
+    }
+
+    /// How many packets a host may send now. A station is held back while its queue in the medium
+    /// is full: its host's own queue is the one that overflows. The server is not, because it has
+    /// no queue of its own (DESIGN §10): what the wire cannot keep, the wire drops.
+    fn allowance(&self, node: Node) -> usize {
+        match node {
+            Node::Server => READ_BURST,
+            Node::Station(_) => self.medium.room(node),
+        }
     }
 
     fn read_host(&mut self, index: usize, node: Node, room: usize) -> io::Result<()> {
@@ -196,7 +205,8 @@ impl Loop {
                 }
             };
             let frame = Frame::new(packet);
-            if self.medium.enqueue(clock::now(), node, to, frame).is_err() {
+            let refused = self.medium.enqueue(clock::now(), node, to, frame).is_err();
+            if refused && node != Node::Server {
                 self.strays.refused += 1;
             }
         }
