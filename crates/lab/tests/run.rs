@@ -1,0 +1,266 @@
+//! Whole runs on this kernel. Root only; they need iperf3 and BPF.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use wakeai_host::{Holder, holders};
+use wakeai_lab::{LabError, LabOptions, Silent};
+use wakeai_scenario::Scenario;
+use wakeai_scenario::result::{Report, Run};
+
+/// Tries of a run that the machine was too busy for.
+const TRIES: usize = 3;
+
+fn able() -> bool {
+    let able = nix::unistd::geteuid().is_root() && Path::new("/dev/net/tun").exists();
+    if !able {
+        assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "root and TUN are needed");
+        println!("skipped: this needs root and /dev/net/tun");
+    }
+    able
+}
+
+/// Labs of one process take turns: a process has one lease, and they measure.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn options() -> LabOptions {
+    LabOptions::new("/nonexistent/wakeai".into())
+}
+
+/// Runs the scenario, again where the run was not faithful.
+fn run(scenario: &str) -> Report {
+    let scenario = Scenario::parse(scenario).unwrap();
+    let mut last = None;
+    for _ in 0..TRIES {
+        match wakeai_lab::run(&options(), &scenario, &Silent) {
+            Ok(report) => return report,
+            Err(error @ LabError::Unfaithful { .. }) => last = Some(error),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("{TRIES} runs in a row were not faithful: {}", last.unwrap())
+}
+
+fn only(report: &Report) -> &Run {
+    assert_eq!(report.runs.len(), 1);
+    &report.runs[0]
+}
+
+/// What this process has on the host: namespaces, children and leases.
+fn left_of(pid: u32) -> Vec<String> {
+    let mark = format!("wakeai-{pid}-");
+    let names = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let namespaces = names
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with(&mark));
+    let of = |holder: &Holder| holder.process.pid.unsigned_abs() == pid;
+    let leases = holders().unwrap().into_iter().filter(of).map(|holder| format!("{holder:?}"));
+    let files = [format!("/run/wakeai/lab-{pid}")];
+    let files = files.into_iter().filter(|path| Path::new(path).exists());
+    namespaces.chain(leases).chain(files).collect()
+}
+
+/// A saturated 802.11g uplink of one station carries 29.7 Mbit/s of UDP payload in ns-3 3.37 on
+/// the same setting.
+#[test]
+fn one_saturated_station_reaches_what_the_air_carries_and_nothing_is_left_behind() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let report = run(r#"
+        name = "one-station"
+        duration = "5s"
+        warmup = "1s"
+        [access_point]
+        standard = "802.11g"
+        [[stations]]
+        name = "tablet"
+        max = "30Mbit/s"
+        [[flows]]
+        from = "tablet"
+        to = "server"
+        kind = "udp"
+        "#);
+    let run = only(&report);
+    let goodput = run.total_goodput_mbps;
+    assert!((goodput / 29.7 - 1.0).abs() < 0.05, "{goodput} Mbit/s instead of 29.7");
+    assert_eq!(run.mean_utilisation, Some(goodput / 30.0));
+    let left = left_of(std::process::id());
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn sized_flows_arrive_whole_and_end_the_run() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let report = run(r#"
+        name = "sized"
+        duration = "60s"
+        [access_point]
+        standard = "802.11n"
+        [[stations]]
+        name = "tablet"
+        count = 2
+        max = "50Mbit/s"
+        [[flows]]
+        from = "tablet"
+        to = "server"
+        size = "3MB"
+        chunks = 4
+        [[flows]]
+        from = "server"
+        to = "tablet1"
+        size = "1MB"
+        algorithm = "reno"
+        "#);
+    let run = only(&report);
+    let bytes: Vec<_> = run.flows.iter().map(|flow| flow.bytes).collect();
+    assert_eq!(bytes, [3_000_000, 3_000_000, 1_000_000]);
+    assert!(run.flows.iter().all(|flow| flow.completion_s.is_some()), "{:?}", run.flows);
+    assert!(run.simulated_s < 60.0, "the run ends with its last byte");
+    assert_eq!(run.flows[2].algorithm.as_deref(), Some("reno"));
+}
+
+#[test]
+fn an_endless_flow_is_counted_from_both_ends_alike() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let report = run(r#"
+        name = "endless"
+        duration = "6s"
+        warmup = "2s"
+        [access_point]
+        standard = "802.11g"
+        [[stations]]
+        name = "tablet"
+        wired_delay = "20ms"
+        max = "30Mbit/s"
+        [[flows]]
+        from = "tablet"
+        to = "server"
+        [[flows]]
+        from = "server"
+        to = "tablet"
+        start = "1s"
+        "#);
+    let run = only(&report);
+    assert!(run.flows.iter().all(|flow| flow.bytes > 1_000_000), "{:?}", run.flows);
+    // The kernel's own figure of the senders: every sample crossed 20 ms twice.
+    assert!(run.rtt_ms.p50.unwrap() >= 40.0, "{:?}", run.rtt_ms);
+    // TCP with its ACKs stays below UDP's 29.7 and above half of it.
+    let goodput = run.total_goodput_mbps;
+    assert!((14.8..29.7).contains(&goodput), "{goodput}");
+}
+
+#[test]
+fn an_agent_that_cannot_start_fails_the_run_and_leaves_nothing() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let scenario = Scenario::parse(
+        r#"
+        name = "no-agent"
+        duration = "2s"
+        [access_point]
+        standard = "802.11g"
+        [[stations]]
+        name = "tablet"
+        max = "30Mbit/s"
+        [[flows]]
+        from = "tablet"
+        to = "server"
+        [[conditions]]
+        name = "bounded"
+        law = "airtime"
+        "#,
+    )
+    .unwrap();
+    let options = LabOptions { wakeai: "/bin/false".into(), ..options() };
+    let error = wakeai_lab::run(&options, &scenario, &Silent).unwrap_err();
+    assert!(matches!(&error, LabError::Child { program: "the agent", .. }), "{error}");
+    assert_eq!(error.exit_status(), 1);
+    let left = left_of(std::process::id());
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Not a test of its own: what the test below starts, and kills.
+#[test]
+#[ignore = "started by the test of kill -9"]
+fn a_long_run() {
+    let scenario = Scenario::parse(
+        r#"
+        name = "long"
+        duration = "300s"
+        [access_point]
+        standard = "802.11g"
+        [[stations]]
+        name = "tablet"
+        count = 2
+        max = "30Mbit/s"
+        [[flows]]
+        from = "tablet"
+        to = "server"
+        "#,
+    );
+    let _ = wakeai_lab::run(&options(), &scenario.unwrap(), &Silent);
+}
+
+#[test]
+fn after_kill_9_the_next_sweep_removes_everything() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let mut lab = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "a_long_run"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = lab.id();
+    // Until the receivers run: namespaces, senders, files and the lease are there by then.
+    let children = || children_of(pid).len();
+    for _ in 0..600 {
+        if children() >= 4 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(children() >= 4, "two senders and two receivers");
+    let processes = children_of(pid);
+    assert!(left_of(pid).len() > 3, "{:?}", left_of(pid));
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    // Another command on this machine may have swept already: what counts is what is left.
+    let (_, failed) = wakeai_host::sweep(&|| Ok(wakeai_kernel::Control::unload()?));
+    assert!(failed.is_empty(), "{failed:?}");
+    let left = left_of(pid);
+    assert!(left.is_empty(), "{left:?}");
+    // Killed by the kernel with their parent or by the sweep; reaped by init a moment later.
+    let alive = |pid: &&u32| wakeai_host::ProcessId::of(**pid).is_ok_and(|it| it.is_alive());
+    for _ in 0..100 {
+        if processes.iter().find(alive).is_none() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(processes.iter().find(alive), None);
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let text = lists.collect::<Vec<_>>().join(" ");
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
