@@ -95,7 +95,8 @@ impl Controller {
         let observation = &mut self.observation;
         observation.senders = u32::try_from(senders).unwrap_or(u32::MAX).max(1);
         observation.rtt = self.rtt.on_tick(now, own);
-        self.rates.on_tick(now, own, &peers);
+        let growth = observation.rtt.map_or(Duration::ZERO, |rtt| rtt.growth);
+        self.rates.on_tick(now, own, &peers, growth);
         observation.delivery_rate = self.rates.delivered();
         observation.mean_rate = self.rates.mean();
         observation.total_rate = self.rates.total();

@@ -23,7 +23,7 @@ mod rtt;
 pub use bounds::Bounds;
 pub use config::{Clocks, ControllerConfig};
 pub use controller::Controller;
-pub use divide::divide;
+pub use divide::{divide, share_of_new};
 pub use event::{Event, Narrator, Phase, Reason, Silent};
 pub use law::{Law, LawConfig};
 pub use laws::airtime::AirtimeKnobs;

@@ -160,3 +160,21 @@ impl Observation {
         if largest > Bytes::ZERO { largest } else { Bytes::new(1448) }
     }
 }
+
+/// A connection as tests start from it: 100 segments in 50 ms, nothing queued.
+#[cfg(test)]
+pub(crate) fn example() -> ConnectionView {
+    ConnectionView {
+        id: 1,
+        cwnd: Segments::new(100),
+        mss: Bytes::new(1448),
+        smoothed_rtt: Duration::from_millis(50),
+        latest_rtt: Duration::from_millis(50),
+        min_rtt: Duration::from_millis(50),
+        delivery_rate: Rate::ZERO,
+        delivered: 0,
+        in_flight: Segments::new(100),
+        congestion_state: CongestionState::Open,
+        sending: true,
+    }
+}

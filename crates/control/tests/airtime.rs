@@ -154,3 +154,35 @@ fn variants() {
         println!("{line}");
     }
 }
+
+#[test]
+#[ignore = "prints, for tuning by hand"]
+fn fixed_windows() {
+    for window in [30, 50, 70, 100, 150, 300] {
+        let law = LawConfig::Fixed {
+            floor: wakeai_units::Segments::new(window),
+            ceiling: wakeai_units::Segments::new(window),
+        };
+        for (n, rate, w) in [(6, 300.0, window), (40, 300.0, window / 6), (40, 130.0, window / 6)] {
+            let _ = w;
+            let law = if n == 40 {
+                LawConfig::Fixed {
+                    floor: wakeai_units::Segments::new(w),
+                    ceiling: wakeai_units::Segments::new(w),
+                }
+            } else {
+                law.clone()
+            };
+            let o = World::new(&Scenario::uplink(n, rate, 2.0), Some(&law), 1)
+                .run(&mut |_, _, _, _| {});
+            println!(
+                "{n} {rate} {w}: {:.2} p95 {:.0} j {:.2} ack {} to {}",
+                o.total_mbps,
+                o.growth_p95,
+                o.jain(),
+                o.ack_drops,
+                o.timeouts
+            );
+        }
+    }
+}
