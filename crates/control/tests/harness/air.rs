@@ -29,6 +29,12 @@ impl Packet {
     }
 }
 
+impl Packet {
+    fn is_presence(&self) -> bool {
+        matches!(self, Self::Presence { .. } | Self::Broadcast { .. })
+    }
+}
+
 /// A packet and, at the access point, the station that it goes to.
 struct Queued {
     packet: Packet,
@@ -65,7 +71,8 @@ pub(crate) struct Air {
     /// The transmission on the air: who, what, to whom; ends at `busy_until`.
     flying: Vec<Queued>,
     pub(crate) busy_until: Option<u64>,
-    pub(crate) collisions: u64,
+    /// Time that presence took, collisions aside, ns.
+    pub(crate) presence: u64,
 }
 
 const SLOT: u64 = 9_000;
@@ -94,7 +101,7 @@ impl Air {
             random,
             flying: Vec::new(),
             busy_until: None,
-            collisions: 0,
+            presence: 0,
         }
     }
 
@@ -146,18 +153,16 @@ impl Air {
             ready.iter().filter(|(_, slots)| *slots == first).map(|(index, _)| *index).collect();
         let access = 43_000 + first * SLOT;
         if winners.len() > 1 {
-            let longest =
-                winners.iter().map(|w| self.turn(*w, true).1).max().expect("somebody won");
+            let longest = winners.iter().map(|w| self.turn(*w).1).max().expect("somebody won");
             for winner in winners {
                 let contender = &mut self.contenders[winner];
                 contender.window = (contender.window * 2 + 1).min(CW_MAX);
                 contender.backoff = None;
             }
-            self.collisions += 1;
             self.busy_until = Some(now + access + longest);
             return;
         }
-        let (count, duration) = self.turn(winners[0], false);
+        let (count, duration) = self.turn(winners[0]);
         let contender = &mut self.contenders[winners[0]];
         contender.window = CW_MIN;
         contender.backoff = None;
@@ -169,13 +174,16 @@ impl Air {
                 taken += usize::from(take);
                 take
             });
+        if flying.iter().all(|queued| queued.packet.is_presence()) {
+            self.presence += access + duration;
+        }
         self.flying = flying;
         contender.queue = rest.into();
         self.busy_until = Some(now + access + duration);
     }
 
     /// Packets and air time of the next turn of `who`, acknowledgement included.
-    fn turn(&self, who: usize, _collided: bool) -> (usize, u64) {
+    fn turn(&self, who: usize) -> (usize, u64) {
         let contender = &self.contenders[who];
         let head = &contender.queue[0];
         if matches!(head.packet, Packet::Broadcast { .. }) {

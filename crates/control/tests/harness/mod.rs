@@ -28,7 +28,6 @@ pub(crate) struct Scenario {
     pub(crate) warmup: f64,
     /// Stations that run an agent; the others send plain CUBIC.
     pub(crate) agents: usize,
-    pub(crate) max_rates_mbps: Option<Vec<f64>>,
     /// Each station's flows start this much after those of the one before.
     pub(crate) stagger_ms: u64,
     /// Whether the driver tells its PHY rate.
@@ -53,7 +52,6 @@ impl Scenario {
             seconds: 25.0,
             warmup: 5.0,
             agents: stations,
-            max_rates_mbps: None,
             stagger_ms: 0,
             link_rate_known: true,
             paces: true,
@@ -63,7 +61,7 @@ impl Scenario {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) total_mbps: f64,
     pub(crate) station_mbps: Vec<f64>,
@@ -73,6 +71,8 @@ pub(crate) struct Outcome {
     pub(crate) ack_drops: u64,
     pub(crate) host_drops: u64,
     pub(crate) timeouts: u64,
+    /// The part of all time that presence was on the air, agents' start included.
+    pub(crate) presence_share: f64,
 }
 
 impl Outcome {
@@ -95,8 +95,8 @@ enum Event {
     Wake(usize),
 }
 
-/// A line of a station's trace.
-pub(crate) type Trace<'a> = &'a mut dyn FnMut(f64, usize, &Controller, f64);
+/// Takes the lines of a trace: every event of every station, with its window.
+pub(crate) type Trace<'a> = &'a mut dyn FnMut(&str);
 
 pub(crate) struct World {
     now: u64,
@@ -136,11 +136,7 @@ impl World {
             // Agents do not tick in step: each was started at its own time before the traffic.
             let start = random.below(500_000_000);
             let controller = law.filter(|_| station < scenario.agents).map(|law| {
-                let mut config = ControllerConfig::new(StationId(station as u64), [2; 6], [7; 32]);
-                config.max_rate = scenario
-                    .max_rates_mbps
-                    .as_ref()
-                    .map(|rates| Rate::from_bps((rates[station] * 1e6) as u64));
+                let config = ControllerConfig::new(StationId(station as u64), [2; 6], [7; 32]);
                 let mut boot = [0; 16];
                 boot[..8].copy_from_slice(&random.next().to_be_bytes());
                 Controller::new(Instant::from_nanos(start), config, boot, law.build())
@@ -301,6 +297,7 @@ impl World {
         let Some(mut controller) = self.controllers[station].take() else {
             return;
         };
+        let mut cwnd = 0.0;
         if controller.next_tick() <= now {
             let per_station = self.scenario.flows_per_station;
             let flows = station * per_station..(station + 1) * per_station;
@@ -323,15 +320,19 @@ impl World {
                 part.pacing = part.pacing.filter(|_| self.scenario.paces);
                 self.senders[id as usize].bounds = part;
             }
-            trace(self.seconds(), station, &controller, self.senders[flows.start].cwnd());
-            for flow in flows.filter(|flow| self.started[*flow]).collect::<Vec<_>>() {
-                self.send(flow);
+            cwnd = self.senders[flows.start].cwnd();
+            for flow in flows {
+                if self.started[flow] {
+                    self.send(flow);
+                }
             }
         }
         while let Some(bytes) = controller.poll_transmit(now) {
             self.air.enqueue(station, usize::MAX, Packet::Presence { from: station, bytes });
         }
-        while controller.poll_event().is_some() {}
+        while let Some(event) = controller.poll_event() {
+            trace(&format!("{:6.2} station {station} cwnd {cwnd:5.0}: {event}", self.seconds()));
+        }
         let next = controller.next_timeout().expect("a controller always ticks").as_nanos();
         self.controllers[station] = Some(controller);
         self.at(next.max(self.now + 1), Event::Wake(station));
@@ -356,6 +357,7 @@ impl World {
             growth_p95: percentile(95),
             ack_drops: self.air.drops(self.air.access_point()),
             host_drops: (0..self.controllers.len()).map(|at| self.air.drops(at)).sum(),
+            presence_share: self.air.presence as f64 / self.now as f64,
             timeouts: self.senders.iter().map(|sender| sender.timeouts).sum(),
         }
     }

@@ -63,6 +63,15 @@ struct HyStart {
     current: u64,
 }
 
+/// By Newton's method: the C library's differs from machine to machine.
+fn cube_root(value: f64) -> f64 {
+    let mut root = value.max(1.0);
+    for _ in 0..64 {
+        root -= (root - value / (root * root)) / 3.0;
+    }
+    root
+}
+
 impl Sender {
     pub(crate) fn new(id: u64) -> Self {
         Self {
@@ -298,7 +307,7 @@ impl Sender {
         let epoch = *cubic.epoch.get_or_insert_with(|| {
             cubic.reno = self.cwnd;
             if self.cwnd < cubic.w_max {
-                cubic.k = ((cubic.w_max - self.cwnd) / 0.4).cbrt();
+                cubic.k = cube_root((cubic.w_max - self.cwnd) / 0.4);
                 cubic.origin = cubic.w_max;
             } else {
                 (cubic.k, cubic.origin) = (0.0, self.cwnd);
@@ -306,7 +315,7 @@ impl Sender {
             now
         });
         let t = (now - epoch) as f64 / 1e9 + self.min_rtt as f64 / 1e9;
-        let target = cubic.origin + 0.4 * (t - cubic.k).powi(3);
+        let target = cubic.origin + 0.4 * (t - cubic.k) * (t - cubic.k) * (t - cubic.k);
         let per_window = if target > self.cwnd { target - self.cwnd } else { 0.01 };
         cubic.reno += 3.0 * 0.3 / 1.7 * acked / self.cwnd;
         let per_window = per_window.max(cubic.reno - self.cwnd);
