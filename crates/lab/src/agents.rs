@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde::Serialize;
 use wakeai_host::Lease;
@@ -14,7 +14,7 @@ use wakeai_units::{Duration, Rate};
 
 use crate::clock;
 use crate::error::LabError;
-use crate::host::{Child, Host, STATION_INTERFACE};
+use crate::host::{Child, Host, STATION_INTERFACE, dying_with_us};
 
 /// The emulated access point's address: locally administered, the letters "WAKEA" in it.
 const BSSID: &str = "02:57:41:4b:45:41";
@@ -189,7 +189,7 @@ impl Agent {
         let _ = fs::remove_file(&notify_path); // of the run before
         let ready = UnixDatagram::bind(&notify_path).map_err(failed("bind the notify socket"))?;
         ready.set_nonblocking(true).map_err(failed("set up the notify socket"))?;
-        let mut command = Command::new(wakeai);
+        let mut command = dying_with_us(wakeai);
         command.arg("agent").arg("--config").arg(&config_path);
         command.env("NOTIFY_SOCKET", &notify_path);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log_file);

@@ -1,29 +1,85 @@
-//! What the lab reads of a packet: where it goes.
+//! Packets: their bytes, and what the lab reads of them.
 
+use std::cell::RefCell;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
-use wakeai_medium::Packet;
+use wakeai_medium::{MAX_PACKET, Packet};
+
+/// Packets that a pool has from the start.
+const PREPARED: usize = 4_096;
 
 /// An IP packet as it came from a TUN device. A copy is a reference: broadcasts share the bytes.
-#[derive(Clone, Debug)]
-pub(crate) struct Frame(Rc<[u8]>);
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// Taken only when it is dropped.
+    slot: Option<Rc<Slot>>,
+    pool: Rc<Spares>,
+}
 
-impl Frame {
-    /// A copy of `packet`.
-    pub(crate) fn new(packet: &[u8]) -> Self {
-        Self(Rc::from(packet))
+#[derive(Debug)]
+struct Slot {
+    length: usize,
+    bytes: [u8; MAX_PACKET],
+}
+
+type Spares = RefCell<Vec<Rc<Slot>>>;
+
+/// Where frames come from and go back to.
+///
+/// The driver's thread must not allocate: the allocator asks the kernel for pages, which waits
+/// for whatever ordinary thread of the process is just changing its memory map, for as long as
+/// that one is kept off the processor.
+#[derive(Debug)]
+pub(crate) struct Pool(Rc<Spares>);
+
+impl Pool {
+    /// A pool with some packets in it.
+    pub(crate) fn new() -> Self {
+        let spares = (0..PREPARED).map(|_| Rc::new(Slot::EMPTY)).collect();
+        Self(Rc::new(RefCell::new(spares)))
     }
 
+    /// A copy of `packet`; `None` where it is longer than any frame carries.
+    pub(crate) fn frame(&self, packet: &[u8]) -> Option<Frame> {
+        let mut slot = self.0.borrow_mut().pop().unwrap_or_else(|| Rc::new(Slot::EMPTY));
+        let free = Rc::get_mut(&mut slot).expect("spare slots have no other owner");
+        free.bytes.get_mut(..packet.len())?.copy_from_slice(packet);
+        free.length = packet.len();
+        Some(Frame { slot: Some(slot), pool: Rc::clone(&self.0) })
+    }
+}
+
+impl Slot {
+    const EMPTY: Self = Self { length: 0, bytes: [0; MAX_PACKET] };
+}
+
+impl Frame {
     /// The packet's bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
+        self.slot.as_ref().map_or(&[], |slot| &slot.bytes[..slot.length])
+    }
+}
+
+impl Clone for Frame {
+    fn clone(&self) -> Self {
+        Self { slot: self.slot.clone(), pool: Rc::clone(&self.pool) }
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take()
+            && Rc::strong_count(&slot) == 1
+        {
+            self.pool.borrow_mut().push(slot);
+        }
     }
 }
 
 impl Packet for Frame {
     fn len(&self) -> usize {
-        self.0.len()
+        self.bytes().len()
     }
 }
 
@@ -71,5 +127,26 @@ mod tests {
         let mut header_too_short = packet();
         header_too_short[0] = 0x44;
         assert_eq!(destination(&header_too_short), None);
+    }
+
+    #[test]
+    fn a_slot_goes_back_to_the_pool_with_the_last_copy_of_its_frame() {
+        let pool = Pool::new();
+        let spare = || pool.0.borrow().len();
+        let frame = pool.frame(b"one").unwrap();
+        let copy = frame.clone();
+        assert_eq!(spare(), PREPARED - 1);
+        drop(frame);
+        assert_eq!(spare(), PREPARED - 1);
+        assert_eq!((copy.bytes(), copy.len()), (&b"one"[..], 3));
+        drop(copy);
+        assert_eq!(spare(), PREPARED);
+        let longer = pool.frame(b"another").unwrap();
+        assert_eq!(longer.bytes(), b"another", "nothing is left of the packet before");
+    }
+
+    #[test]
+    fn a_packet_that_no_frame_carries_has_no_slot() {
+        assert!(Pool::new().frame(&[0; MAX_PACKET + 1]).is_none());
     }
 }

@@ -1,5 +1,11 @@
 //! Whole runs on this kernel. Root only; they need iperf3 and BPF.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail and talk as tests do"
+)]
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -248,7 +254,8 @@ fn after_kill_9_the_next_sweep_removes_everything() {
     let left = left_of(pid);
     assert!(left.is_empty(), "{left:?}");
     // Killed by the kernel with their parent or by the sweep; reaped by init a moment later.
-    let alive = |pid: &&u32| wakeai_host::ProcessId::of(**pid).is_ok_and(|it| it.is_alive());
+    let alive =
+        |pid: &&u32| wakeai_host::ProcessId::of(**pid).is_ok_and(wakeai_host::ProcessId::is_alive);
     for _ in 0..100 {
         if processes.iter().find(alive).is_none() {
             break;

@@ -15,7 +15,7 @@ use wakeai_units::{Duration, Instant};
 use super::poller::Poller;
 use super::{Change, Command, DriverReport, Lateness, Port, Strays, TimedChange, realtime};
 use crate::clock;
-use crate::packet::{Frame, destination};
+use crate::packet::{Frame, Pool, destination};
 
 /// The poller's token of the command bell; the others are indices into the ports.
 const BELL: u64 = u64::MAX;
@@ -73,6 +73,7 @@ struct Loop {
     lateness: Lateness,
     strays: Strays,
     lacks: Vec<String>,
+    pool: Pool,
     buffer: Vec<u8>,
 }
 
@@ -99,6 +100,7 @@ impl Loop {
             lateness: Lateness::default(),
             strays: Strays::default(),
             lacks: Vec::new(),
+            pool: Pool::new(),
             buffer: vec![0; 65_536],
         })
     }
@@ -204,7 +206,10 @@ impl Loop {
                     continue;
                 }
             };
-            let frame = Frame::new(packet);
+            let Some(frame) = self.pool.frame(packet) else {
+                self.strays.malformed += 1; // longer than the device's MTU
+                continue;
+            };
             let refused = self.medium.enqueue(clock::now(), node, to, frame).is_err();
             if refused && node != Node::Server {
                 self.strays.refused += 1;

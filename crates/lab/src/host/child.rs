@@ -1,11 +1,12 @@
 //! Child processes that live in a host's namespace and never outlive the lab.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{self, ChildStdout, Command, ExitStatus};
 
+use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use wakeai_host::{Change, Lease, ProcessId};
@@ -31,8 +32,8 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts `command` inside `host`, in a process group of its own: a Ctrl-C at the terminal
-    /// is for the lab alone.
+    /// Starts `command` (of [`dying_with_us`]) inside `host`, in a process group of its own: a
+    /// Ctrl-C at the terminal is for the lab alone. The calling thread must outlive the child.
     pub(crate) fn spawn(
         command: &mut Command,
         host: &Host,
@@ -43,14 +44,16 @@ impl Child {
             .namespace_file()
             .map_err(LabError::system(format!("open the namespace of {}", host.name)))?;
         command.process_group(0);
-        enter_before_exec(command, namespace);
-        let process = command.spawn().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => LabError::Missing {
-                what: format!("the program {name}"),
-                remedy: "install it (`make deps` installs all that the lab needs)".to_owned(),
-            },
-            _ => LabError::System { action: format!("start {name}"), source: error },
-        })?;
+        let spawn = || command.spawn();
+        let process = in_namespace(&namespace, spawn)
+            .map_err(LabError::system(format!("enter the namespace of {}", host.name)))?
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => LabError::Missing {
+                    what: format!("the program {name}"),
+                    remedy: "install it (`make deps` installs all that the lab needs)".to_owned(),
+                },
+                _ => LabError::System { action: format!("start {name}"), source: error },
+            })?;
         let registered = ProcessId::of(process.id()).ok().map(Change::Process);
         let child = Self { process, station: host.name.clone(), registered };
         if let Some(change) = &child.registered {
@@ -115,24 +118,22 @@ impl Drop for Child {
     }
 }
 
-#[allow(unsafe_code, reason = "the child has to enter its namespace between fork and exec")]
-fn enter_before_exec(command: &mut Command, namespace: File) {
-    let parent = process::id();
-    let enter = move || {
-        // SAFETY: setns, prctl and getppid are async-signal-safe system calls, and the file was
-        // opened before the fork.
-        unsafe {
-            if libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) < 0
-                || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0
-            {
-                return Err(io::Error::last_os_error());
-            }
-            if libc::getppid().unsigned_abs() != parent {
-                libc::_exit(1); // the lab died before it could be named as the parent
-            }
-        }
-        Ok(())
-    };
-    // SAFETY: the closure only makes system calls and allocates nothing.
-    unsafe { command.pre_exec(enter) };
+/// A command that dies with the calling thread: setpriv(1) sets `PR_SET_PDEATHSIG`.
+///
+/// Code between fork and exec could do the same, but would make the standard library copy the
+/// page tables of this whole process for each child; without it, it uses `vfork`, and the driver
+/// keeps its memory to itself.
+pub(crate) fn dying_with_us(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command
+}
+
+/// Does `work` in a namespace and comes back: a child is born where the thread is.
+fn in_namespace<T>(namespace: &File, work: impl FnOnce() -> T) -> io::Result<T> {
+    let home = File::open("/proc/thread-self/ns/net")?;
+    setns(namespace, CloneFlags::CLONE_NEWNET)?;
+    let result = work();
+    setns(&home, CloneFlags::CLONE_NEWNET)?;
+    Ok(result)
 }

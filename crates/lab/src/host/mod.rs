@@ -15,7 +15,7 @@ use wakeai_host::{Change, Lease, Namespace, NetnsId};
 use wakeai_medium::{Node, StationId};
 
 pub(crate) use address::{SERVER_ADDRESS, STATION_BROADCAST, STATION_PREFIX_BITS, station_address};
-pub(crate) use child::Child;
+pub(crate) use child::{Child, dying_with_us};
 
 use crate::driver::Port;
 use crate::error::LabError;

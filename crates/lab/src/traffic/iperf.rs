@@ -17,7 +17,7 @@ use wakeai_units::{Bytes, Duration, Instant};
 use super::{FlowPlan, Kind, Received};
 use crate::clock;
 use crate::error::LabError;
-use crate::host::{Child, Host};
+use crate::host::{Child, Host, dying_with_us};
 
 /// 1500-byte IP packets (DESIGN §10).
 const DATAGRAM_BYTES: &str = "1472";
@@ -36,7 +36,7 @@ pub(crate) fn lead(rtt: Duration) -> Duration {
 
 /// The sending side: an iperf3 server that serves one test.
 pub(crate) fn spawn_sender(plan: &FlowPlan, host: &Host, lease: &Lease) -> Result<Child, LabError> {
-    let mut command = Command::new("iperf3");
+    let mut command = dying_with_us("iperf3");
     command
         .args(["--server", "--one-off", "--bind", &plan.from.to_string()])
         .args(["--port", &plan.port.to_string()])
@@ -76,7 +76,7 @@ impl Receiver {
         host: &Host,
         lease: &Lease,
     ) -> Result<Self, LabError> {
-        let mut command = Command::new("iperf3");
+        let mut command = dying_with_us("iperf3");
         command
             .args(["--client", &plan.from.to_string(), "--port", &plan.port.to_string()])
             .args(["--bind", &plan.to.to_string(), "--cport", &plan.data_port.to_string()])
