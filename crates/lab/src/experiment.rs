@@ -319,6 +319,14 @@ impl Session<'_> {
             let lost = outcome.lost;
             self.bench.progress.note(&format!("{name}: the monitor lost {lost} records"));
         }
+        if let Some((flow, late)) = outcome.stragglers.first() {
+            let count = outcome.stragglers.len();
+            let number = flow + 1;
+            self.bench.progress.note(&format!(
+                "{name}: {count} flows started late; flow {number} got its first data {late} \
+                 after its start"
+            ));
+        }
         if !self.lateness(&driver.lateness).faithful && self.worst.is_none() {
             self.worst = Some((name.to_owned(), driver.lateness.clone()));
         }

@@ -60,6 +60,9 @@ pub(crate) struct Outcome {
     pub(crate) rtt: RttHistogram,
     pub(crate) errors: ErrorCounts,
     pub(crate) driver: DriverReport,
+    /// Flows whose first data came much later than a handshake after their start: the flow, and
+    /// how much later.
+    pub(crate) stragglers: Vec<(usize, Duration)>,
     /// Records that the monitor lost.
     pub(crate) lost: u64,
 }
@@ -97,6 +100,7 @@ pub(crate) fn run(bench: &Bench<'_>, task: Task<'_>) -> Result<Outcome, LabError
 
     Ok(Outcome {
         flows: measured(&expanded, &plans, &received, &watched),
+        stragglers: stragglers(experiment, &expanded, &plans, &received),
         expanded,
         end: ended,
         wall_s: clock::now().saturating_since(began).as_secs_f64(),
@@ -147,6 +151,26 @@ fn wait(
 
 /// Between two looks at a run.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// What a flow's first data may be late by beyond two round trips, before the user is told.
+const STRAGGLING: Duration = Duration::from_secs(1);
+
+fn stragglers(
+    experiment: &wakeai_scenario::Experiment,
+    expanded: &Expanded,
+    plans: &[FlowPlan],
+    received: &[Received],
+) -> Vec<(usize, Duration)> {
+    let late = plans.iter().zip(received).filter_map(|(plan, received)| {
+        let rtt = traffic::round_trip(experiment, expanded, plan.index);
+        let expected = plan.start + rtt.saturating_mul(2) + STRAGGLING;
+        let first = received.first.unwrap_or(experiment.duration);
+        tracing::debug!(flow = plan.index, start = %plan.start, first = %first, "first data");
+        let late = first.saturating_sub(plan.start);
+        (first > expected).then_some((plan.index, late))
+    });
+    late.collect()
+}
 
 fn schedule_events(network: &Network, experiment: &wakeai_scenario::Experiment, origin: Instant) {
     for event in &experiment.events {

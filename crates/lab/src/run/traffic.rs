@@ -171,7 +171,7 @@ impl<'a> Traffic<'a> {
 }
 
 /// The round trip of a flow on an idle medium, without the air's part.
-fn round_trip(experiment: &Experiment, expanded: &Expanded, index: usize) -> Duration {
+pub(super) fn round_trip(experiment: &Experiment, expanded: &Expanded, index: usize) -> Duration {
     let flow = &expanded.flows[index];
     let to_server = flow.from == Node::Server || flow.to == Node::Server;
     if !to_server {

@@ -23,13 +23,14 @@ use crate::host::{Child, Host, dying_with_us};
 const DATAGRAM_BYTES: &str = "1472";
 /// Intervals of one client at most: each is some 300 bytes of its memory and of its JSON.
 const MAX_INTERVALS: u64 = 1_000;
-/// Round trips between the start of a client and its first data: the control connection's
-/// handshake, parameters, the data connection's handshake, start and run. Measured.
-const SETUP_ROUND_TRIPS: u64 = 5;
+/// Round trips between the start of a client and its data connection's first packet, which is a
+/// flow's start: the control connection's handshake, the request for parameters, the parameters
+/// and the request for streams.
+const SETUP_ROUND_TRIPS: u64 = 3;
 /// Time that processes take on top of these.
 const SETUP_TIME: Duration = Duration::from_millis(30);
 
-/// Time from the start of a client to its first data, where a round trip takes `rtt`.
+/// Time from the start of a client to its data connection's, where a round trip takes `rtt`.
 pub(crate) fn lead(rtt: Duration) -> Duration {
     rtt.saturating_mul(SETUP_ROUND_TRIPS).saturating_add(SETUP_TIME)
 }
@@ -69,7 +70,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Starts the client: data flows after [`lead`].
+    /// Starts the client: its data connection starts after [`lead`].
     pub(crate) fn spawn(
         plan: &FlowPlan,
         run_length: Duration,
