@@ -94,9 +94,16 @@ fn in_kernel(bounds: Bounds) -> SocketBounds {
     }
 }
 
-/// What a law sees of a connection.
-pub(crate) fn view(snapshot: &TcpSnapshot) -> ConnectionView {
+/// More than this within a tick is sending, even where nothing is on its way at the moment of the
+/// snapshot: an initial window (RFC 6928), which a mere exchange of messages does not exceed.
+const SENDING_SEGMENTS: u32 = 10;
+
+/// What a law sees of a connection that had delivered so many segments at the tick before.
+pub(crate) fn view(snapshot: &TcpSnapshot, delivered_before: Option<u64>) -> ConnectionView {
     let figures = &snapshot.figures;
+    // The kernel's counter has 32 bits.
+    let delivered =
+        delivered_before.map_or(0, |before| (figures.delivered as u32).wrapping_sub(before as u32));
     ConnectionView {
         id: snapshot.socket.cookie,
         cwnd: figures.cwnd,
@@ -114,7 +121,8 @@ pub(crate) fn view(snapshot: &TcpSnapshot) -> ConnectionView {
             wakeai_kernel::CongestionState::Recovery => CongestionState::Recovery,
             wakeai_kernel::CongestionState::Loss => CongestionState::Loss,
         },
-        sending: figures.packets_out > Segments::ZERO
+        sending: delivered > SENDING_SEGMENTS
+            || figures.packets_out > Segments::ZERO
             || figures.send_queue > wakeai_units::Bytes::ZERO,
     }
 }
@@ -136,6 +144,53 @@ mod tests {
         assert_eq!(part, Bounds::window(Segments::new(10), Segments::new(30)));
         assert_eq!(part_of_one_more(bounds, &[]), bounds);
         assert!(part_of_one_more(Bounds::NONE, &[sending(1)]).is_none());
+    }
+
+    #[test]
+    fn a_connection_sends_that_has_data_or_delivered_more_than_an_initial_window() {
+        let mut snapshot = snapshot();
+        assert!(!view(&snapshot, None).sending);
+        assert!(!view(&snapshot, Some(90)).sending);
+        assert!(view(&snapshot, Some(89)).sending);
+        snapshot.figures.delivered = 20; // the kernel's counter has wrapped
+        assert!(view(&snapshot, Some(u64::from(u32::MAX))).sending);
+        snapshot.figures.send_queue = wakeai_units::Bytes::new(1);
+        assert!(view(&snapshot, Some(20)).sending);
+    }
+
+    /// Idle, with 100 segments delivered.
+    fn snapshot() -> TcpSnapshot {
+        let end = "10.0.0.1:1".parse().unwrap();
+        let zero = wakeai_units::Duration::ZERO;
+        TcpSnapshot {
+            socket: wakeai_kernel::Socket {
+                cookie: 1,
+                netns_cookie: 1,
+                netns_inode: 1,
+                local: end,
+                remote: end,
+            },
+            figures: wakeai_kernel::Figures {
+                cwnd: Segments::new(10),
+                ssthresh: Segments::MAX,
+                smoothed_rtt: zero,
+                latest_rtt: zero,
+                min_rtt: zero,
+                congestion_state: wakeai_kernel::CongestionState::Open,
+                packets_out: Segments::ZERO,
+                sacked_out: Segments::ZERO,
+                lost_out: Segments::ZERO,
+                retrans_out: Segments::ZERO,
+                send_queue: wakeai_units::Bytes::ZERO,
+                delivered: 100,
+                delivery_rate: Rate::ZERO,
+                application_limited: false,
+                pacing_rate: None,
+                mss: wakeai_units::Bytes::new(1448),
+                interface: 2,
+            },
+            algorithm: "wakeai_cubic".to_owned(),
+        }
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_control::{Bounds, Observation, PeerView};
+use wakeai_control::{Bounds, ConnectionView, Observation, PeerView};
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Rate, Segments};
 
-use crate::actuator::view;
 use crate::api::{Body, BoundsReport, Connection, Peer, Request, Status, Targets};
 
 /// Everything that may be asked, as of the last tick.
@@ -47,12 +46,12 @@ pub(crate) fn peer(peer: &PeerView) -> Peer {
     }
 }
 
-pub(crate) fn connection(snapshot: &TcpSnapshot) -> Connection {
+pub(crate) fn connection(snapshot: &TcpSnapshot, view: &ConnectionView) -> Connection {
     Connection {
         local: snapshot.socket.local.to_string(),
         remote: snapshot.socket.remote.to_string(),
         algorithm: snapshot.algorithm.clone(),
-        sending: view(snapshot).sending,
+        sending: view.sending,
         cwnd: snapshot.figures.cwnd.get(),
         rtt_ms: snapshot.figures.smoothed_rtt.as_millis_f64(),
     }
@@ -70,7 +69,6 @@ pub(crate) fn bounds(
         ceiling: (bounds.ceiling < Segments::MAX).then(|| bounds.ceiling.get()),
         pacing_mbps: bounds.pacing.map(Rate::as_mbps_f64),
         why: why.to_vec(),
-        age_ms: 0.0,
         history: history.to_vec(),
     }
 }

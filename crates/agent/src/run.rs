@@ -98,7 +98,6 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
         }
         Err(error) => Err(error),
     };
-    let unload = || Control::unload().map_err(Into::into);
     for (change, reason) in lease.release(&unload) {
         tracing::warn!(%change, reason, "not put back; the next command does it");
     }
@@ -144,8 +143,10 @@ fn take_hold(
         faults: Faults::default(),
         started: now,
         last_good: now,
+        delivered: std::collections::BTreeMap::new(),
         moved: 0,
         ticks: 0,
+        told: None,
         watchdog: notify::watchdog().is_some(),
         config,
     };
@@ -193,6 +194,18 @@ fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
     match move_connections(&[Control::ALGORITHM], "cubic", None) {
         Ok(report) => tracing::info!(moved = report.moved, "connections are on cubic again"),
         Err(error) => tracing::warn!(%error, "connections stay on {}", Control::ALGORITHM),
+    }
+}
+
+/// Removes the shared parts, as the last that held them.
+fn unload() -> Result<bool, Box<dyn std::error::Error>> {
+    match Control::unload() {
+        Err(error) if error.is_missing() => {
+            // To unmount a bpffs that nobody else uses takes more than the agent has kept.
+            tracing::info!(%error, "left to the next command, or to `wakeai sweep`");
+            Ok(true)
+        }
+        other => other.map_err(Into::into),
     }
 }
 

@@ -47,9 +47,13 @@ pub(crate) struct Station {
     pub(crate) faults: Faults,
     pub(crate) started: Instant,
     pub(crate) last_good: Instant,
+    /// Segments that each connection had delivered at the last tick, by cookie.
+    pub(crate) delivered: BTreeMap<u64, u64>,
     pub(crate) moved: u64,
     pub(crate) ticks: u64,
     pub(crate) watchdog: bool,
+    /// What systemd was told last.
+    pub(crate) told: Option<State>,
 }
 
 impl Station {
@@ -107,12 +111,13 @@ impl Station {
         self.find_interface();
         let link_rate = self.find_access_point(now);
         let snapshots = self.read_connections();
-        let own =
-            StationView { link_rate, connections: snapshots.iter().flatten().map(view).collect() };
+        let own = StationView { link_rate, connections: self.views(snapshots.as_deref()) };
         let bounds = self.brain.tick(now, &own);
         if let (Some(index), Some(snapshots)) = (self.index(), &snapshots) {
             let result = match (&mut self.actuator, self.brain.bssid()) {
-                (Some(actuator), Some(_)) => actuator.apply(index, bounds, &boundable(snapshots)),
+                (Some(actuator), Some(_)) => {
+                    actuator.apply(index, bounds, &boundable(snapshots, &own.connections))
+                }
                 (Some(actuator), None) => actuator.clear(index),
                 (None, _) => Ok(()),
             };
@@ -121,7 +126,17 @@ impl Station {
             }
         }
         self.brain.listen();
-        self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
+        self.publish(now, &own, snapshots.as_deref().unwrap_or_default());
+    }
+
+    /// What the law sees of the connections; remembers what each has delivered.
+    fn views(&mut self, snapshots: Option<&[TcpSnapshot]>) -> Vec<ConnectionView> {
+        let snapshots = snapshots.unwrap_or_default();
+        let before = |cookie| self.delivered.get(&cookie).copied();
+        let views = snapshots.iter().map(|found| view(found, before(found.socket.cookie)));
+        let views: Vec<_> = views.collect();
+        self.delivered = views.iter().map(|view| (view.id, view.delivered)).collect();
+        views
     }
 
     /// Notices an interface that went, came back under another index, or lost its address.
@@ -213,14 +228,26 @@ impl Station {
         }
     }
 
-    fn publish(&mut self, now: Instant, link_rate: Option<Rate>, snapshots: &[TcpSnapshot]) {
+    /// Tells systemd and the log where the state has changed.
+    fn tell_state(&mut self, state: State) {
+        if self.told != Some(state) {
+            tracing::info!(state = state.words(), "state");
+            let status = format!("{}: {}", self.config.interface, state.words());
+            notify::tell(&[sd_notify::NotifyState::Status(&status)]);
+            self.told = Some(state);
+        }
+    }
+
+    fn publish(&mut self, now: Instant, own: &StationView, snapshots: &[TcpSnapshot]) {
+        let state = self.state(now);
+        self.tell_state(state);
         let (seen, bounds) = self.brain.controller().map(wakeai_control::Controller::last).unzip();
         let seen = seen.cloned().unwrap_or_default();
         let rtt = |pick: fn(&wakeai_control::RttView) -> Duration| {
             seen.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64())
         };
         let status = Status {
-            state: self.state(now),
+            state,
             pid: std::process::id(),
             program: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_s: now.saturating_since(self.started).as_secs_f64(),
@@ -228,7 +255,7 @@ impl Station {
             interface: self.config.interface.clone(),
             station: self.brain.station().to_string(),
             bssid: self.brain.bssid().map(|bssid| bssid.to_string()),
-            link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
+            link_rate_mbps: own.link_rate.map(Rate::as_mbps_f64),
             law: self.config.law.name().to_owned(),
             default_algorithm: wakeai_host::read_sysctl(crate::run::DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,
@@ -237,7 +264,9 @@ impl Station {
             rtt_ms: rtt(|rtt| rtt.current),
             min_rtt_ms: rtt(|rtt| rtt.min),
             growth_ms: rtt(|rtt| rtt.growth),
-            connections: snapshots.iter().map(report::connection).collect(),
+            connections: std::iter::zip(snapshots, &own.connections)
+                .map(|(snapshot, view)| report::connection(snapshot, view))
+                .collect(),
         };
         let why = self.brain.why().to_vec();
         let bounds = bounds.unwrap_or(wakeai_control::Bounds::NONE);
@@ -270,9 +299,11 @@ impl Station {
 }
 
 /// The connections that bounds can bind.
-fn boundable(snapshots: &[TcpSnapshot]) -> Vec<ConnectionView> {
-    let ours = snapshots.iter().filter(|snapshot| snapshot.algorithm.starts_with("wakeai_"));
-    ours.map(view).collect()
+fn boundable(snapshots: &[TcpSnapshot], views: &[ConnectionView]) -> Vec<ConnectionView> {
+    std::iter::zip(snapshots, views)
+        .filter(|(snapshot, _)| snapshot.algorithm.starts_with("wakeai_"))
+        .map(|(_, view)| view.clone())
+        .collect()
 }
 
 pub(crate) fn open_presence(

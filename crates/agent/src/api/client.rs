@@ -53,9 +53,14 @@ pub fn ask(path: &Path, request: Request, patience: Duration) -> Result<Body, As
     let request = request.as_str().unwrap_or_default().to_owned();
     let mut line = serde_json::to_vec(&Question { version: VERSION, request }).map_err(wrong)?;
     line.push(b'\n');
-    stream.write_all(&line).map_err(failed)?;
+    // An agent that turns us away says so and closes at once: its words are there to be read even
+    // where ours could not be written.
+    let written = stream.write_all(&line);
     let mut text = String::new();
-    BufReader::new(stream.take(LONGEST_ANSWER)).read_line(&mut text).map_err(failed)?;
+    let read = BufReader::new(stream.take(LONGEST_ANSWER)).read_line(&mut text);
+    if text.is_empty() {
+        written.and(read.map(|_| ())).map_err(failed)?;
+    }
     if text.is_empty() {
         return Err(failed(io::Error::new(
             io::ErrorKind::UnexpectedEof,

@@ -89,6 +89,18 @@ pub enum State {
     Controlling,
 }
 
+impl State {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::WaitingForInterface => "waiting for the interface",
+            Self::WaitingForAccessPoint => "waiting for an access point",
+            Self::Blind => "blind: connections cannot be read",
+            Self::Controlling => "controlling",
+        }
+    }
+}
+
 /// What the agent does and how its station fares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
@@ -181,8 +193,6 @@ pub struct BoundsReport {
     pub pacing_mbps: Option<f64>,
     /// Why, in words.
     pub why: Vec<String>,
-    /// Milliseconds since they were decided.
-    pub age_ms: f64,
     /// What happened before, the newest last.
     pub history: Vec<String>,
 }

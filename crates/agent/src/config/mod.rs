@@ -107,7 +107,7 @@ impl Config {
             buffer: file.access_point.buffer.0,
             basic_rate: file.access_point.basic_rate.0,
             law,
-            socket: file.api.socket,
+            socket: file.api.socket.map(|path| path.0),
             group: file.api.group,
             log_format: file.log.format,
             log_level: file.log.level,
@@ -164,7 +164,7 @@ struct AccessPointSection {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ApiSection {
-    socket: Option<PathBuf>,
+    socket: Option<value::SocketPath>,
     group: Option<Group>,
 }
 

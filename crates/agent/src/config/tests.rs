@@ -70,6 +70,7 @@ fn an_error_names_line_key_found_and_allowed() {
         ),
         ("[law]\nname = \"best\"\n", "expected one of"),
         ("speed = 3\n", ":3: speed: unknown field `speed`, expected one of"),
+        ("[api]\nsocket = \"agent.sock\"\n", "expected an absolute path of at most 107 bytes"),
         ("[api]\ngroup = true\n", ":4: api.group: expected a group's name or number"),
         ("[log]\nformat = \"xml\"\n", "expected `text` or `json`"),
         ("port\n", ":3: "),

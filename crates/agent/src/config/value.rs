@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::de::Error as _;
@@ -177,6 +178,27 @@ parsed!(
 impl Default for BasicRate {
     fn default() -> Self {
         Self(Rate::from_mbps(6))
+    }
+}
+
+/// A path that a Unix socket can have.
+#[derive(Deserialize)]
+#[serde(try_from = "PathBuf")]
+pub(super) struct SocketPath(pub(super) PathBuf);
+
+impl TryFrom<PathBuf> for SocketPath {
+    type Error = String;
+
+    /// `sun_path` has 108 bytes with the zero at its end (unix(7)).
+    fn try_from(path: PathBuf) -> Result<Self, Self::Error> {
+        let length = path.as_os_str().len();
+        if path.is_absolute() && length <= 107 {
+            return Ok(Self(path));
+        }
+        Err(format!(
+            "found {} ({length} bytes), expected an absolute path of at most 107 bytes",
+            path.display()
+        ))
     }
 }
 

@@ -104,7 +104,10 @@ fn silent_clients_do_not_hold_the_agent_up() {
         stream.read_to_string(&mut text).unwrap();
         assert!(text.is_empty() || text.contains("too many clients"), "{text}");
     }
-    assert!(agent.metric("api_crowded") >= 24);
-    assert!(agent.metric("api_slow") >= 1);
+    // 16 may be there at once.
+    wait_for("those over the limit are counted", || {
+        (agent.metric("api_crowded") >= 24).then_some(())
+    });
+    wait_for("a silent one is counted", || (agent.metric("api_slow") >= 1).then_some(()));
     assert!(agent.metric("ticks") > ticks, "the loop went on meanwhile");
 }

@@ -27,10 +27,7 @@ fn bound(upload: &Upload) {
 fn traffic_over_another_interface_is_not_bound() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
-    for (station, address) in [("a", "10.88.0.1/24"), ("server", "10.88.0.2/24")] {
-        bss.plug(station, "eth0");
-        bss.ip(station, &format!("addr add {address} dev eth0"));
-    }
+    bss.wire("a", "server");
     let agent = Fleet::new().start(&bss, "a", 1, LAW);
     let over_wifi = upload(&bss, [10, 77, 0, 2], "cubic");
     let over_wire = upload(&bss, [10, 88, 0, 2], "cubic");

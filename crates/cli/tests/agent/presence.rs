@@ -44,10 +44,7 @@ fn presence_is_neither_sent_nor_heard_on_another_interface() {
     let bss = Bss::new(&["a", "b"]);
     // The two share a wire as well, and only one of them calls it its Wi-Fi.
     let fleet = Fleet::new();
-    for (station, address) in [("a", "10.88.0.1/24"), ("b", "10.88.0.2/24")] {
-        bss.plug(station, "eth0");
-        bss.ip(station, &format!("addr add {address} brd + dev eth0"));
-    }
+    bss.wire("a", "b");
     bss.ip("b", &format!("link set {WIFI} down"));
     let listener = bss.namespace("b").run(|| UdpSocket::bind("0.0.0.0:19719").unwrap()).unwrap();
     listener.set_nonblocking(true).unwrap();

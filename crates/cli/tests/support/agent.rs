@@ -1,6 +1,7 @@
 //! A real agent in a station's namespace.
 
 use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -71,10 +72,11 @@ impl Fleet {
             .args(["agent", "--config"])
             .arg(&config)
             .env("NOTIFY_SOCKET", &notify)
-            .stderr(File::create(&log).unwrap())
+            .stderr(File::options().create(true).append(true).open(&log).unwrap())
             .spawn()
             .unwrap();
         let socket = PathBuf::from(format!("/run/wakeai/agent-{netns}.sock"));
+        let log = File::open(log).unwrap();
         let mut agent = Agent { child, socket, log, ready };
         wait_for("the agent is ready", || {
             assert_eq!(agent.child.try_wait().unwrap(), None, "it ended: {}", agent.log());
@@ -97,7 +99,7 @@ pub(crate) fn in_namespace(bss: &Bss, name: &str) -> Command {
 pub(crate) struct Agent {
     child: Child,
     pub(crate) socket: PathBuf,
-    log: PathBuf,
+    log: File,
     ready: UnixDatagram,
 }
 
@@ -107,7 +109,11 @@ impl Agent {
     }
 
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
+        // Through the open file: its directory may be gone by now.
+        let mut text = String::new();
+        (&self.log).seek(SeekFrom::Start(0)).unwrap();
+        (&self.log).read_to_string(&mut text).unwrap();
+        text
     }
 
     fn notified(&self, line: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use wakeai_host::Namespace;
 
-use super::must;
+use super::{must, wakeai};
 
 /// The interface of a station that stands for its Wi-Fi.
 pub(crate) const WIFI: &str = "wlan0";
@@ -40,6 +40,16 @@ impl Bss {
         self.ip(station, &format!("link set {interface} up"));
     }
 
+    /// A cable between two stations, beside the bridge: 10.88.0.1 to 10.88.0.2, each `eth0`.
+    pub(crate) fn wire(&self, first: &str, second: &str) {
+        let there = self.name(second);
+        self.ip(first, &format!("link add eth0 type veth peer name eth0 netns {there}"));
+        for (station, address) in [(first, "10.88.0.1/24"), (second, "10.88.0.2/24")] {
+            self.ip(station, "link set eth0 up");
+            self.ip(station, &format!("addr add {address} brd + dev eth0"));
+        }
+    }
+
     /// The namespace's name.
     pub(crate) fn name(&self, station: &str) -> String {
         format!("{}-{station}", self.prefix)
@@ -68,6 +78,9 @@ impl Bss {
 
 impl Drop for Bss {
     fn drop(&mut self) {
+        // While the names are there: a socket that outlives its namespace's name keeps the
+        // algorithm that it uses, and nothing can reach it any more.
+        wakeai(&["sweep"]);
         for station in self.stations.iter().chain([&"air"]) {
             let _ = Namespace::remove(&self.name(station));
         }

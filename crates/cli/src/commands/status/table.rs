@@ -11,14 +11,13 @@ use super::Answers;
 pub(super) fn render(said: &Answers) -> String {
     let status = &said.status;
     let mut text = String::new();
-    let state = serde_json::to_value(status.state).unwrap_or_default();
     let _ = writeln!(
         text,
         "{} (namespace {}, pid {}): {}, law {}",
         status.interface,
         status.netns,
         status.pid,
-        state.as_str().unwrap_or_default(),
+        status.state.words(),
         status.law
     );
     let _ = writeln!(
