@@ -1,6 +1,8 @@
 //! Goodput of `wakeai_cubic` without bounds beside the kernel's CUBIC, on the same emulated paths.
 //! Needs root: `cargo bench -p wakeai-kernel --bench cubic_goodput`.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench panics or prints")]
+
 #[allow(dead_code, reason = "shared with the tests, which use all of it")]
 #[path = "../tests/kernel/path.rs"]
 mod path;

@@ -98,7 +98,11 @@ pub(crate) fn clear() -> io::Result<bool> {
             if is_used_by_others()? {
                 return Ok(found);
             }
-            umount2(BPFFS, MntFlags::empty())?;
+            if let Err(errno) = umount2(BPFFS, MntFlags::empty()) {
+                // Busy, or the process gave up the privilege: the note stays for the next one.
+                tracing::warn!(%errno, "{BPFFS} stays mounted");
+                return Ok(found);
+            }
             found = true;
         }
         fs::remove_file(MOUNTED_BY_US)?;

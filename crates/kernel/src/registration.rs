@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, MapMut, MapType};
-use wakeai_host::Namespace;
+use wakeai_host::{Namespace, NetnsId};
 
 use crate::connections::move_connections;
 use crate::control::STALE_AFTER;
@@ -36,6 +36,9 @@ pub(crate) fn open() -> Result<[MapHandle; 3], Error> {
         let _lock = place::lock().map_err(|error| Error::from_io(LOAD, error))?;
         if place::pin(REGISTERED).exists() {
             return pinned_maps();
+        }
+        if let Some(missing) = features::detect().why_not(LOAD, BOUND) {
+            return Err(missing);
         }
         remove()?;
         place::prepare().map_err(|error| Error::from_io(LOAD, error))?;
@@ -148,21 +151,29 @@ fn unregister() -> Result<(), Error> {
     Ok(())
 }
 
-/// In every network namespace, moves sysctl and connections to what the kernel itself has.
+/// In every network namespace, moves sysctl and connections to what the kernel itself has. In
+/// the own one also without the privilege to enter another.
 fn vacate() {
+    vacate_here();
+    let here = NetnsId::current().ok();
     for namespace in Namespace::all() {
-        let done = namespace.run(|| {
-            if let Err(error) = vacate_default() {
-                tracing::warn!(%error, "the default congestion control stays");
-            }
-            move_connections(&[crate::Control::ALGORITHM], fallback(), None)
-        });
-        match done {
-            Ok(Ok(report)) if report.failed == 0 => {}
-            Ok(Ok(report)) => tracing::warn!(failed = report.failed, "connections not moved"),
-            Ok(Err(error)) => tracing::warn!(%error, "connections not moved"),
-            Err(error) => tracing::warn!(%error, "connections not moved"),
+        if Some(namespace.id()) == here {
+            continue;
         }
+        if let Err(error) = namespace.run(vacate_here) {
+            tracing::warn!(%error, "its connections stay");
+        }
+    }
+}
+
+fn vacate_here() {
+    if let Err(error) = vacate_default() {
+        tracing::warn!(%error, "the default congestion control stays");
+    }
+    match move_connections(&[crate::Control::ALGORITHM], fallback(), None) {
+        Ok(report) if report.failed == 0 => {}
+        Ok(report) => tracing::warn!(failed = report.failed, "connections not moved"),
+        Err(error) => tracing::warn!(%error, "connections not moved"),
     }
 }
 

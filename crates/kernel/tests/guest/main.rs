@@ -2,6 +2,8 @@
 //! `cong_control`: a Debian kernel under qemu's software emulation, with this very test binary as
 //! its only program.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics or prints")]
+
 mod boot;
 mod inside;
 

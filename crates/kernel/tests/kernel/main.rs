@@ -1,7 +1,10 @@
 //! The BPF programs on the running kernel, in namespaces of the test's own. As root only.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics or prints")]
+
 mod bounds;
 mod monitor;
 mod path;
+mod privileges;
 mod registration;
 mod rig;

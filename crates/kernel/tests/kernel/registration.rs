@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use wakeai_kernel::{Control, SocketBounds, move_connections, snapshot};
+use wakeai_kernel::{Control, SocketBounds, clamp_connections, move_connections, snapshot};
 
 use crate::path::PathConfig;
 use crate::rig::{Registration, Rig, kernel};
@@ -92,4 +92,19 @@ fn an_orphan_that_a_connection_keeps_alive_is_replaced() {
     assert_eq!(algorithms(&rig), ["cubic"]);
     assert_eq!(struct_ops().matches(Control::ALGORITHM).count(), 1);
     drop((again, registration));
+}
+
+#[test]
+fn without_struct_ops_a_ceiling_can_be_set_by_the_iterator() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_path(PathConfig::CALM);
+    let (flow, other) = (rig.flow(77, "cubic"), rig.flow(78, "cubic"));
+    let (_, wire) = rig.interface("wire");
+    let clamped = rig.sender.run(|| clamp_connections(9, Some(wire))).unwrap().unwrap();
+    assert_eq!((clamped.moved, clamped.failed), (1, 0));
+    assert!(flow.goodput(Duration::from_millis(500)) > 0);
+    assert!(other.goodput(Duration::from_millis(10)) > 0);
+    for connection in rig.sender.run(|| snapshot(None)).unwrap().unwrap() {
+        assert_eq!(connection.figures.cwnd.get() <= 9, connection.figures.interface == wire);
+    }
 }

@@ -117,7 +117,13 @@ impl Rig {
 
     /// Sends as fast as TCP lets over the interface with network 10.`network`.0.0.
     pub(crate) fn flow(&self, network: u8, algorithm: &str) -> Flow {
-        Flow::start(&self.sender, &self.receiver, network, algorithm)
+        self.paced_flow(network, algorithm, u64::MAX)
+    }
+
+    /// The same, but not faster than `rate` in bytes per second. Two segments are written at a
+    /// time: over veth the ACKs for what one call sends melt into one.
+    pub(crate) fn paced_flow(&self, network: u8, algorithm: &str, rate: u64) -> Flow {
+        Flow::start(&self.sender, &self.receiver, network, algorithm, rate)
     }
 }
 
@@ -158,7 +164,13 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    fn start(sender: &Namespace, receiver: &Namespace, network: u8, algorithm: &str) -> Self {
+    fn start(
+        sender: &Namespace,
+        receiver: &Namespace,
+        network: u8,
+        algorithm: &str,
+        rate: u64,
+    ) -> Self {
         let listen = || TcpListener::bind((Ipv4Addr::new(10, network, 0, 2), 0)).unwrap();
         let listener = receiver.run(listen).unwrap();
         let address = listener.local_addr().unwrap();
@@ -179,9 +191,16 @@ impl Flow {
         });
         let writer = std::thread::spawn(move || {
             output.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
-            let data = vec![0; 1 << 17];
+            let data = vec![0; if rate == u64::MAX { 1 << 16 } else { 2 * 1448 }];
+            let (began, mut written) = (Instant::now(), 0);
             while !stopped.load(Ordering::Relaxed) {
-                let _ = output.write(&data); // a timeout: look whether to stop
+                // A timeout writes nothing: look whether to stop.
+                written += output.write(&data).unwrap_or(0) as u64;
+                let due = Duration::from_secs_f64(written as f64 / rate as f64);
+                let ahead = due.saturating_sub(began.elapsed());
+                if ahead > Duration::from_micros(500) {
+                    std::thread::sleep(ahead);
+                }
             }
             // What is still queued is not waited for.
             let reset = libc::linger { l_onoff: 1, l_linger: 0 };
