@@ -84,6 +84,9 @@ fn sweep_into(
     errors: &mut Vec<SweepError>,
 ) -> io::Result<()> {
     let _lock = registry.lock()?;
+    // Before the namespaces go: a connection in one without a name can no longer be moved off the
+    // algorithm that it uses, and would keep it loaded.
+    let unloaded = unload_unless_held(registry, unload, removed, errors);
     let dead = registry.holders()?.into_iter().filter(|holder| !holder.process.is_alive());
     for holder in dead {
         let failures = errors.len();
@@ -101,15 +104,32 @@ fn sweep_into(
             registry.remove(&holder)?;
         }
     }
-    if !kernel_parts_held(registry) {
-        match unload() {
-            Ok(true) => removed.push(Removed { process: None, change: Change::KernelParts }),
-            Ok(false) => {}
-            Err(error) => errors
-                .push(SweepError::Undo { change: Change::KernelParts, reason: error.to_string() }),
-        }
+    if !unloaded {
+        // Their last holder may have been one of the processes that were killed just now.
+        unload_unless_held(registry, unload, removed, errors);
     }
     Ok(())
+}
+
+/// Says whether no live process holds the kernel's parts, so that they were unloaded.
+fn unload_unless_held(
+    registry: &Registry,
+    unload: KernelUnload<'_>,
+    removed: &mut Vec<Removed>,
+    errors: &mut Vec<SweepError>,
+) -> bool {
+    if kernel_parts_held(registry) {
+        return false;
+    }
+    match unload() {
+        Ok(true) => removed.push(Removed { process: None, change: Change::KernelParts }),
+        Ok(false) => {}
+        Err(error) => {
+            let reason = error.to_string();
+            errors.push(SweepError::Undo { change: Change::KernelParts, reason });
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -150,6 +170,21 @@ mod tests {
         assert_eq!(removed, [Removed { process: Some(dead()), change }]);
         assert!(!left.exists());
         assert!(sweep_in(&registry, &|| Ok(false)).0.is_empty());
+    }
+
+    #[test]
+    fn the_kernels_parts_go_before_what_they_are_used_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(&dir.path().join("leases"));
+        let namespace = dir.path().join("stands-for-a-namespace");
+        std::fs::write(&namespace, "").unwrap();
+        let changes = vec![Change::File { path: namespace.clone() }, Change::KernelParts];
+        let _ = registry.lock().unwrap();
+        registry.write(&Holder { process: dead(), sequence: 0, role: Role::Lab, changes }).unwrap();
+        let (removed, errors) = sweep_in(&registry, &|| Ok(namespace.exists()));
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(removed.len(), 2, "{removed:?}");
+        assert_eq!(removed[0].change, Change::KernelParts);
     }
 
     #[test]
@@ -203,8 +238,9 @@ mod tests {
     fn a_change_that_cannot_be_undone_is_kept_for_the_next_try() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
-        let stuck = dir.path().join("directory");
-        std::fs::create_dir(&stuck).unwrap(); // remove_file refuses a directory
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let stuck = file.join("under-a-file"); // ENOTDIR
         let _ = registry.lock().unwrap();
         let change = Change::File { path: stuck };
         registry
