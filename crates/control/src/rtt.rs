@@ -6,8 +6,6 @@ use wakeai_units::{Duration, Instant, Segments};
 
 use crate::{ConnectionView, RttView, StationView};
 
-/// So long a larger RTT must have held before the minimum is doubted.
-const DOUBT_AFTER: Duration = Duration::from_secs(2);
 /// History that is kept at most, ticks.
 const HISTORY: usize = 32;
 
@@ -112,8 +110,8 @@ impl Track {
         }
         self.min = self.min.min(lowest(connection));
         let sample = Sample { at: now, rtt: connection.smoothed_rtt, window: connection.cwnd };
-        // Half the minimum and 20 ms more are not noise.
-        let doubtful = self.min + self.min / 2 + Duration::from_millis(20);
+        // What is less than this is noise.
+        let doubtful = self.min + self.min / 8 + Duration::from_millis(10);
         if sample.rtt < doubtful {
             self.grown.clear();
             return;
@@ -131,22 +129,18 @@ impl Track {
     /// The new minimum, where the RTT has not followed the window down.
     fn longer_path(&self) -> Option<Duration> {
         let last = self.grown.back()?;
-        // The window of the last tick shows in the RTT of this one only where a round trip lies
-        // between; the largest window has to be older than two.
-        let settled = |sample: &&Sample| {
-            let age = last.at.saturating_since(sample.at);
-            age >= DOUBT_AFTER.max(last.rtt.saturating_mul(2))
-        };
-        let before = self.grown.iter().filter(settled).max_by_key(|sample| sample.window)?;
+        let before = self.grown.iter().max_by_key(|sample| sample.window)?;
+        let low = |sample: &&Sample| sample.window.get() <= before.window.get() / 4;
+        // The RTT shows the window of one round trip ago.
+        let since = self.grown.iter().rev().take_while(low).last()?;
+        let settled = last.at.saturating_since(since.at) >= last.rtt;
         // Delivery rate is window / RTT. A queue of ours leaves the rate alone when the window
         // falls; here it has fallen along with it.
-        let fell = last.window.get() <= before.window.get() / 4;
         let rate = |sample: &Sample, other: &Sample| {
             u128::from(sample.window.get()) * u128::from(other.rtt.as_nanos())
         };
         let followed = rate(before, last) * 2 >= rate(last, before) * 5;
-        let recent = |sample: &&Sample| sample.window.get() <= before.window.get() / 4;
-        let lowest = self.grown.iter().filter(recent).map(|sample| sample.rtt).min()?;
-        (fell && followed).then_some(lowest)
+        let lowest = self.grown.iter().rev().take_while(low).map(|sample| sample.rtt).min()?;
+        (settled && followed).then_some(lowest)
     }
 }

@@ -56,6 +56,10 @@ const PUSH: Segments = Segments::new(256);
 const PATIENCE: u32 = 3;
 /// Queue that has not obeyed for this long (or two round trips) is not ours, or the path is longer.
 const OBEY_WITHIN: Duration = Duration::from_secs(2);
+/// Queues come and go; growth that has only stood for this long may be a longer path.
+const STAND_AT_MOST: Duration = Duration::from_secs(10);
+/// To a quarter, at which the RTT watch judges, and once more.
+const MOST_HALVINGS: u32 = 3;
 
 /// The law `airtime`.
 ///
@@ -71,10 +75,23 @@ pub struct Airtime {
     round_end: Instant,
     /// Since when the growth has been far above its target.
     high_since: Option<Instant>,
+    /// Since when the growth has not been clearly below its target.
+    standing_since: Option<Instant>,
+    drain: Option<Drain>,
+    /// The minimum RTT of the last tick.
+    min_rtt: Duration,
     /// The last ceiling.
     ceiling: Option<Segments>,
     /// Ticks in a row with loss recovery.
     trouble: u32,
+}
+
+/// A deliberate reduction.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    cap: Segments,
+    halvings: u32,
+    next: Instant,
 }
 
 /// What a tick is decided on.
@@ -98,12 +115,12 @@ struct Situation {
 impl Situation {
     /// The queue is so short that there may be air left.
     fn queue_is_empty(&self) -> bool {
-        !self.trouble && self.rtt.growth < (self.target / 2).max(self.rtt.min / 16)
+        !self.trouble && self.rtt.growth < self.target / 2
     }
 
     /// There is no more queue than a burst of slow start leaves behind.
     fn nothing_queues(&self) -> bool {
-        !self.trouble && self.rtt.growth < self.target.max(self.rtt.min / 8)
+        !self.trouble && self.rtt.growth < self.target.max(self.rtt.min / 16)
     }
 
     fn queue_is_far_too_long(&self) -> bool {
@@ -142,6 +159,9 @@ impl Airtime {
             probe: None,
             round_end: Instant::ZERO,
             high_since: None,
+            standing_since: None,
+            drain: None,
+            min_rtt: Duration::ZERO,
             ceiling: None,
             trouble: 0,
         }
@@ -172,7 +192,49 @@ impl Airtime {
         }
     }
 
+    /// Whether to halve the window to see what happens: a queue of ours shortens, a path does not,
+    /// and then the RTT watch learns its minimum anew.
+    fn has_to_drain(&mut self, now: Instant, situation: &Situation) -> bool {
+        let growth = situation.rtt.growth;
+        let lasts = |since: &mut Option<Instant>, holds: bool, span: Duration| {
+            if !holds {
+                *since = None;
+                return false;
+            }
+            let span = span.max(situation.rtt.current.saturating_mul(2));
+            now.saturating_since(*since.get_or_insert(now)) > span
+        };
+        let too_long = situation.queue_is_far_too_long();
+        let stands = growth > situation.target / 2;
+        let disobeys = lasts(&mut self.high_since, too_long, OBEY_WITHIN);
+        lasts(&mut self.standing_since, stands, STAND_AT_MOST) || disobeys
+    }
+
+    /// The next halving, one round trip after the one before; after the last it gives up for a while.
+    fn drain(&mut self, now: Instant, situation: &Situation) {
+        let next = now + situation.rtt.current;
+        match &mut self.drain {
+            None => {
+                let cap = scale(situation.window, PERMILLE / 2);
+                self.drain = Some(Drain { cap, halvings: 1, next });
+            }
+            Some(drain) if now < drain.next => {}
+            Some(drain) if drain.halvings < MOST_HALVINGS => {
+                let cap = scale(drain.cap, PERMILLE / 2);
+                *drain = Drain { cap, halvings: drain.halvings + 1, next };
+            }
+            Some(_) => (self.drain, self.high_since, self.standing_since) = (None, None, None),
+        }
+    }
+
     fn advance(&mut self, now: Instant, situation: &Situation) -> Phase {
+        if situation.rtt.min > self.min_rtt + self.min_rtt / 4 {
+            // The path is longer than it was: nothing is known of it.
+            (self.probe, self.ceiling) = (None, None);
+            (self.high_since, self.standing_since) = (None, None);
+            self.drain = None;
+        }
+        self.min_rtt = situation.rtt.min;
         if now >= self.round_end {
             self.round_end = now + situation.rtt.current;
             self.probe = match self.probe {
@@ -186,14 +248,13 @@ impl Airtime {
             self.probe = Some(0);
         }
         self.trouble = if situation.trouble { self.trouble.saturating_add(1) } else { 0 };
-        if situation.queue_is_far_too_long() {
-            let since = *self.high_since.get_or_insert(now);
-            let patience = OBEY_WITHIN.max(situation.rtt.current.saturating_mul(2));
-            if now.saturating_since(since) > patience {
-                return Phase::Draining;
-            }
+        if self.has_to_drain(now, situation) {
+            self.drain(now, situation);
         } else {
-            self.high_since = None;
+            self.drain = None;
+        }
+        if self.drain.is_some() {
+            return Phase::Draining;
         }
         match self.probe {
             None => Phase::Opening,
@@ -297,8 +358,8 @@ impl Law for Airtime {
         let situation = self.measure(now, observation, rtt);
         let phase = self.advance(now, &situation);
         let mut ceiling = self.ceiling(&situation);
-        if phase == Phase::Draining {
-            ceiling = ceiling.min(scale(situation.window, PERMILLE / 2));
+        if let Some(drain) = &self.drain {
+            ceiling = ceiling.min(drain.cap);
         }
         let floor = self.floor(&situation);
         let pacing = self.pacing(&situation, ceiling, floor);
