@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use wakeai_host::{Change, Lease, Role};
+use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::records::Manifest;
 use wakeai_scenario::result::{Lateness, Max, MaxFrom, Measured, Report, Run};
 use wakeai_scenario::{
@@ -222,11 +223,12 @@ impl Session<'_> {
             wall_s: outcome.wall_s,
             stations: &outcome.expanded.stations,
             flows: &outcome.flows,
-            rtt: &outcome.rtt,
+            rtt: &pooled(&outcome.rtt),
             errors: outcome.errors,
             maxima,
             lateness: Some(self.lateness(&outcome.driver.lateness)),
-        });
+        })
+        .with_groups(&condition.scenario, &outcome.rtt);
         if let Some(recorder) = &self.recorder {
             recorder.end_run(&run)?;
         }
@@ -282,7 +284,7 @@ impl Session<'_> {
             wall_s: outcome.wall_s,
             stations: &outcome.expanded.stations,
             flows: &outcome.flows,
-            rtt: &outcome.rtt,
+            rtt: &pooled(&outcome.rtt),
             errors: outcome.errors,
             maxima: &none,
             lateness: None,
@@ -343,6 +345,14 @@ impl Session<'_> {
                 && lateness.max() <= self.options.lateness_max,
         }
     }
+}
+
+/// All groups' round-trip times together.
+fn pooled(groups: &[RttHistogram]) -> RttHistogram {
+    groups.iter().fold(RttHistogram::new(), |mut all, group| {
+        all.merge(group);
+        all
+    })
 }
 
 /// The maxima that the scenario states, by station.

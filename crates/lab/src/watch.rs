@@ -22,8 +22,9 @@ const POLL: std::time::Duration = std::time::Duration::from_millis(10);
 /// What the monitor saw of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
-    /// Latest RTT, one sample per millisecond and socket, inside the run's window.
-    pub(crate) rtt: RttHistogram,
+    /// Latest RTT, one sample per millisecond and socket, inside the run's window; for each group
+    /// of stations.
+    pub(crate) rtt: Vec<RttHistogram>,
     /// Error events inside the run's window.
     pub(crate) errors: ErrorCounts,
     /// Per flow.
@@ -145,8 +146,12 @@ struct Reader {
 
 impl Reader {
     fn new(plans: Vec<FlowPlan>, sink: Option<Sink>) -> Self {
-        let watched =
-            Watched { flows: vec![FlowCounts::default(); plans.len()], ..Watched::default() };
+        let groups = plans.iter().map(|plan| plan.group + 1).max().unwrap_or(0);
+        let watched = Watched {
+            rtt: vec![RttHistogram::new(); groups],
+            flows: vec![FlowCounts::default(); plans.len()],
+            ..Watched::default()
+        };
         let connections = vec![0; plans.len()];
         Self { plans, sockets: HashMap::new(), connections, span: None, sink, watched }
     }
@@ -179,7 +184,7 @@ impl Reader {
         };
         let Some((flow, connection)) = self.flow_of(&socket) else { return };
         match record {
-            Record::Sample(sample) => self.sample(sample),
+            Record::Sample(sample) => self.sample(flow, sample),
             Record::Event(event) => self.event(flow, event),
         }
         // A connection is set up before the run's time zero; that counts as zero.
@@ -188,9 +193,10 @@ impl Reader {
         }
     }
 
-    fn sample(&mut self, sample: &Sample) {
+    fn sample(&mut self, flow: usize, sample: &Sample) {
         if self.in_window(sample.at) && !sample.figures.latest_rtt.is_zero() {
-            self.watched.rtt.record(sample.figures.latest_rtt);
+            let group = self.plans[flow].group;
+            self.watched.rtt[group].record(sample.figures.latest_rtt);
         }
     }
 

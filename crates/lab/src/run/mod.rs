@@ -1,5 +1,6 @@
 //! One run of one condition: build, drive, measure, tear down.
 
+mod figures;
 mod network;
 mod traffic;
 
@@ -19,8 +20,9 @@ use crate::driver::{Change, DriverReport, TimedChange};
 use crate::error::LabError;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
-use crate::traffic::{self as flows, FlowPlan, Received, SenderFacts};
-use crate::watch::{Sink, Span, Watch, Watched};
+use crate::traffic::{self as flows, SenderFacts};
+use crate::watch::{Sink, Span, Watch};
+use figures::Measures;
 use network::Network;
 use traffic::Traffic;
 
@@ -57,7 +59,8 @@ pub(crate) struct Outcome {
     pub(crate) end: Duration,
     pub(crate) wall_s: f64,
     pub(crate) flows: Vec<MeasuredFlow>,
-    pub(crate) rtt: RttHistogram,
+    /// By group of stations.
+    pub(crate) rtt: Vec<RttHistogram>,
     pub(crate) errors: ErrorCounts,
     pub(crate) driver: DriverReport,
     /// Flows whose first data came much later than a handshake after their start: the flow, and
@@ -98,9 +101,10 @@ pub(crate) fn run(bench: &Bench<'_>, task: Task<'_>) -> Result<Outcome, LabError
     agents.stop(bench.lease)?;
     let driver = network.remove(bench.lease)?;
 
+    let measures = Measures { experiment, expanded: &expanded, plans: &plans, end: ended };
     Ok(Outcome {
-        flows: measured(&expanded, &plans, &received, &watched),
-        stragglers: stragglers(experiment, &expanded, &plans, &received),
+        flows: figures::measured(&measures, &received, &watched.flows),
+        stragglers: figures::stragglers(&measures, &received),
         expanded,
         end: ended,
         wall_s: clock::now().saturating_since(began).as_secs_f64(),
@@ -152,26 +156,6 @@ fn wait(
 /// Between two looks at a run.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a flow's first data may be late by beyond two round trips, before the user is told.
-const STRAGGLING: Duration = Duration::from_secs(1);
-
-fn stragglers(
-    experiment: &wakeai_scenario::Experiment,
-    expanded: &Expanded,
-    plans: &[FlowPlan],
-    received: &[Received],
-) -> Vec<(usize, Duration)> {
-    let late = plans.iter().zip(received).filter_map(|(plan, received)| {
-        let rtt = traffic::round_trip(experiment, expanded, plan.index);
-        let expected = plan.start + rtt.saturating_mul(2) + STRAGGLING;
-        let first = received.first.unwrap_or(experiment.duration);
-        tracing::debug!(flow = plan.index, start = %plan.start, first = %first, "first data");
-        let late = first.saturating_sub(plan.start);
-        (first > expected).then_some((plan.index, late))
-    });
-    late.collect()
-}
-
 fn schedule_events(network: &Network, experiment: &wakeai_scenario::Experiment, origin: Instant) {
     for event in &experiment.events {
         let at = origin + event.at;
@@ -187,27 +171,4 @@ fn schedule_events(network: &Network, experiment: &wakeai_scenario::Experiment, 
             }
         }
     }
-}
-
-fn measured(
-    expanded: &Expanded,
-    plans: &[FlowPlan],
-    received: &[Received],
-    watched: &Watched,
-) -> Vec<MeasuredFlow> {
-    let all = expanded.flows.iter().zip(plans).zip(received).zip(&watched.flows);
-    all.map(|(((flow, plan), received), counts)| MeasuredFlow {
-        station: flow.station(),
-        direction: flow.direction(),
-        kind: flow.kind,
-        algorithm: plan.algorithm.clone(),
-        bytes: received.bytes,
-        bytes_after_warmup: received.bytes_in_window,
-        start: plan.start,
-        completion: received.completed.map(|at| at.saturating_sub(plan.start)),
-        retransmits: counts.retransmits,
-        timeouts: counts.timeouts,
-        avr: None,
-    })
-    .collect()
 }

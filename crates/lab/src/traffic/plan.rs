@@ -37,6 +37,8 @@ pub(crate) enum Kind {
 pub(crate) struct FlowPlan {
     /// In the order of the scenario.
     pub(crate) index: usize,
+    /// The group of the station that it counts for.
+    pub(crate) group: usize,
     /// The sending host: 0 is the server, stations follow.
     pub(crate) sender: usize,
     /// The receiving host.
@@ -111,6 +113,7 @@ fn plan_flow(
     let offset = u16::try_from(index).expect("MAX_FLOWS was checked");
     Ok(FlowPlan {
         index,
+        group: expanded.stations[flow.station()].group,
         sender: host_index(flow.from),
         receiver: host_index(flow.to),
         from: address(flow.from),
