@@ -15,6 +15,7 @@ use wakeai_units::{Duration, Rate};
 use crate::clock;
 use crate::error::LabError;
 use crate::host::{Child, Host, STATION_INTERFACE, dying_with_us};
+use crate::interrupt::Interrupt;
 
 /// The emulated access point's address: locally administered, the letters "WAKEA" in it.
 const BSSID: &str = "02:57:41:4b:45:41";
@@ -63,6 +64,7 @@ impl Agents {
         wakeai: &Path,
         directory: &Path,
         lease: &Lease,
+        interrupt: &Interrupt,
     ) -> Result<Self, LabError> {
         let Some(law) = condition.law() else { return Ok(Self::default()) };
         let written = |what: &str| LabError::system::<io::Error>(format!("write {what}"));
@@ -100,7 +102,7 @@ impl Agents {
             agents.running.push(Agent::spawn(&config, host, wakeai, directory, lease)?);
         }
         for agent in &mut agents.running {
-            agent.wait_until_ready()?;
+            agent.wait_until_ready(interrupt)?;
         }
         Ok(agents)
     }
@@ -116,10 +118,10 @@ impl Agents {
     }
 
     /// Asks all agents to put everything back and to end; an error where one did not do so.
-    pub(crate) fn stop(self, lease: &Lease) -> Result<(), LabError> {
+    pub(crate) fn stop(mut self, lease: &Lease) -> Result<(), LabError> {
         self.running.iter().for_each(|agent| agent.child.terminate());
         let mut result = Ok(());
-        for mut agent in self.running {
+        for mut agent in std::mem::take(&mut self.running) {
             let failure = match agent.child.wait_for(PATIENCE) {
                 Some(status) if status.success() => None,
                 Some(status) => Some(format!("it ended with {status} on SIGTERM")),
@@ -131,6 +133,16 @@ impl Agents {
             agent.child.end(lease)?;
         }
         result
+    }
+}
+
+impl Drop for Agents {
+    /// Where a run fails: agents put their changes back themselves, if they are given the time.
+    fn drop(&mut self) {
+        self.running.iter().for_each(|agent| agent.child.terminate());
+        for agent in &mut self.running {
+            let _ = agent.child.wait_for(PATIENCE);
+        }
     }
 }
 
@@ -197,10 +209,11 @@ impl Agent {
     }
 
     /// `READY=1`, as `sd_notify(3)` has it.
-    fn wait_until_ready(&mut self) -> Result<(), LabError> {
+    fn wait_until_ready(&mut self, interrupt: &Interrupt) -> Result<(), LabError> {
         let deadline = clock::now() + PATIENCE;
         let mut message = [0; 4096];
         loop {
+            interrupt.check()?;
             if let Ok(length) = self.ready.recv(&mut message) {
                 if message[..length].split(|byte| *byte == b'\n').any(|line| line == b"READY=1") {
                     return Ok(());

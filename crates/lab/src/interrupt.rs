@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the run ends in good order.
+//! Ctrl-C, SIGTERM and a closed terminal: the run ends in good order.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use crate::error::LabError;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// While this lives, SIGINT and SIGTERM ask the lab to end instead of killing the process.
+/// While this lives, SIGINT, SIGTERM and SIGHUP ask the lab to end instead of killing the process.
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     before: Vec<(Signal, SigAction)>,
@@ -26,7 +26,7 @@ impl Interrupt {
         ASKED.store(false, Ordering::Relaxed);
         let action = SigAction::new(SigHandler::Handler(ask), SaFlags::empty(), SigSet::empty());
         let mut interrupt = Self { before: Vec::new() };
-        for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
             // SAFETY: the handler only stores to an atomic.
             let before = unsafe { sigaction(signal, &action) }?;
             interrupt.before.push((signal, before));

@@ -19,6 +19,7 @@ mod progress;
 mod radio;
 mod records;
 mod run;
+mod session;
 mod traffic;
 mod watch;
 

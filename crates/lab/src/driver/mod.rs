@@ -1,6 +1,7 @@
 //! The medium on the wall clock: one thread between the hosts' TUN devices.
 //!
-//! Order of calls: [`Driver::start`], [`Driver::schedule`] as often as needed, [`Driver::stop`].
+//! Order of calls: [`Driver::start`], [`Driver::schedule`] and [`Driver::measure`] as often as
+//! needed, [`Driver::stop`].
 
 mod lateness;
 mod poller;
@@ -61,7 +62,7 @@ pub(crate) enum Change {
 /// What the driver saw.
 #[derive(Debug)]
 pub struct DriverReport {
-    /// Wall time of each release after its virtual time.
+    /// Wall time of each release after its virtual time, while the run was measured.
     pub lateness: Lateness,
     /// The medium's own counters.
     pub counters: Counters,
@@ -87,6 +88,7 @@ pub struct Strays {
 
 pub(super) enum Command {
     Schedule(TimedChange),
+    Measure(Option<Instant>),
     Stop,
 }
 
@@ -135,6 +137,12 @@ impl Driver {
     /// Makes `change` happen at its time, or at once where that has passed.
     pub(crate) fn schedule(&self, change: TimedChange) {
         self.send(Command::Schedule(change));
+    }
+
+    /// Records the lateness of releases from then on, or no more: building a network and taking
+    /// it down keep the machine busy, and say nothing about the run between them.
+    pub(crate) fn measure(&self, from: Option<Instant>) {
+        self.send(Command::Measure(from));
     }
 
     /// Whether the thread still runs: it ends by itself only on an error.

@@ -70,6 +70,10 @@ struct Loop {
     bell: Arc<EventFd>,
     inbox: Receiver<Command>,
     changes: BinaryHeap<Reverse<Pending>>,
+    /// The medium's time zero.
+    epoch: Instant,
+    /// From when on lateness is recorded, in the medium's time.
+    measured_from: Option<Instant>,
     lateness: Lateness,
     strays: Strays,
     lacks: Vec<String>,
@@ -97,6 +101,8 @@ impl Loop {
             bell,
             inbox,
             changes: BinaryHeap::new(),
+            epoch: clock::now(),
+            measured_from: None,
             lateness: Lateness::default(),
             strays: Strays::default(),
             lacks: Vec::new(),
@@ -106,16 +112,16 @@ impl Loop {
     }
 
     fn run(&mut self) -> io::Result<()> {
-        let mut busy_since = clock::now();
+        let mut busy_since = self.now();
         while !self.take_commands() {
-            let now = clock::now();
+            let now = self.now();
             self.apply_changes(now);
             self.medium.handle_timeout(now);
             self.release();
             self.read_hosts()?;
             self.release();
 
-            let now = clock::now();
+            let now = self.now();
             let wait = self.time_left(now);
             if wait == Some(Duration::ZERO) && now.saturating_since(busy_since) < BUSY_LIMIT {
                 self.poll(Some(Duration::ZERO))?;
@@ -125,9 +131,18 @@ impl Loop {
                 std::thread::sleep(BUSY_PAUSE);
             }
             self.poll(wait)?;
-            busy_since = clock::now();
+            busy_since = self.now();
         }
         Ok(())
+    }
+
+    /// The medium's time: the wall clock since the start.
+    fn now(&self) -> Instant {
+        self.of_medium(clock::now())
+    }
+
+    fn of_medium(&self, at: Instant) -> Instant {
+        Instant::ZERO + at.saturating_since(self.epoch)
     }
 
     fn poll(&mut self, wait: Option<Duration>) -> io::Result<()> {
@@ -163,7 +178,9 @@ impl Loop {
             {
                 self.strays.undelivered += 1;
             }
-            self.lateness.record(clock::now().saturating_since(delivery.at));
+            if self.measured_from.is_some_and(|from| delivery.at >= from) {
+                self.lateness.record(self.now().saturating_since(delivery.at));
+            }
         }
     }
 
@@ -210,7 +227,7 @@ impl Loop {
                 self.strays.malformed += 1; // longer than the device's MTU
                 continue;
             };
-            let refused = self.medium.enqueue(clock::now(), node, to, frame).is_err();
+            let refused = self.medium.enqueue(self.now(), node, to, frame).is_err();
             if refused && node != Node::Server {
                 self.strays.refused += 1;
             }
@@ -222,7 +239,13 @@ impl Loop {
     fn take_commands(&mut self) -> bool {
         while let Ok(command) = self.inbox.try_recv() {
             match command {
-                Command::Schedule(change) => self.changes.push(Reverse(Pending(change))),
+                Command::Schedule(mut change) => {
+                    change.at = self.of_medium(change.at);
+                    self.changes.push(Reverse(Pending(change)));
+                }
+                Command::Measure(from) => {
+                    self.measured_from = from.map(|from| self.of_medium(from));
+                }
                 Command::Stop => return true,
             }
         }

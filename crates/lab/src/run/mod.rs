@@ -87,15 +87,18 @@ pub(crate) fn run(bench: &Bench<'_>, task: Task<'_>) -> Result<Outcome, LabError
         bench.wakeai,
         &task.directory,
         bench.lease,
+        bench.interrupt,
     )?;
     let mut traffic = Traffic::prepare(bench, experiment, &expanded, &plans, &network.hosts)?;
 
     let origin = clock::now() + traffic.lead();
     let span = Span { origin, warmup: experiment.warmup, end: experiment.duration };
     watch.begin(span);
+    network.measure(Some(origin));
     schedule_events(&network, experiment, origin);
     traffic.start(origin)?;
     let ended = wait(bench, &network, &mut agents, &mut traffic, span)?;
+    network.measure(None);
     let received = traffic.stop(span.warmup, ended)?;
     let watched = watch.stop()?;
     agents.stop(bench.lease)?;

@@ -4,6 +4,7 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_host::Lease;
 use wakeai_medium::StationId;
 use wakeai_scenario::{Expanded, Experiment};
+use wakeai_units::Instant;
 
 use super::Bench;
 use crate::driver::{Driver, DriverReport, TimedChange};
@@ -65,6 +66,13 @@ impl Network {
     pub(super) fn schedule(&self, change: TimedChange) {
         if let Some(driver) = &self.driver {
             driver.schedule(change);
+        }
+    }
+
+    /// Records lateness from then on, or no more.
+    pub(super) fn measure(&self, from: Option<Instant>) {
+        if let Some(driver) = &self.driver {
+            driver.measure(from);
         }
     }
 
