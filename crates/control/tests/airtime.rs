@@ -48,7 +48,8 @@ fn rows() -> Vec<Row> {
     for n in [1, 2, 12, 40] {
         for rtt in [2.0, 512.0] {
             for rate in [19.5, 65.0, 300.0] {
-                let promise = Promise::Goodput(if n == 40 { 84 } else { 96 });
+                // With 40 stations at 300 Mbit/s stock starves most of them: few contend.
+                let promise = Promise::Goodput(if rate > 200.0 && rtt < 100.0 { 90 } else { 97 });
                 add(format!("{n} at {rate}, {rtt} ms"), Scenario::uplink(n, rate, rtt), promise);
             }
         }
@@ -60,7 +61,7 @@ fn rows() -> Vec<Row> {
         let mut scenario = Scenario::uplink(6, 65.0, from);
         scenario.rtt_ms = vec![(0.0, from), (10.0, to)];
         (scenario.seconds, scenario.warmup) = (35.0, 15.0);
-        add(format!("6, from {from} to {to} ms"), scenario, Promise::Goodput(85));
+        add(format!("6, from {from} to {to} ms"), scenario, Promise::Goodput(90));
     }
     rows
 }

@@ -44,6 +44,8 @@ const PERMILLE: u32 = 1000;
 const OPENING_CEILING: u32 = 4 * PERMILLE;
 /// … and is at least twice that: `HyStart` is misled by the turns of the medium.
 const OPENING_FLOOR: u32 = 2 * PERMILLE;
+/// On a shorter path the queue that is aimed at is nearly a window by itself: a probe is enough.
+const OPENING_RTT: Duration = Duration::from_millis(150);
 /// The first step of a later probe, of `x·R`; it doubles each round trip that the queue stays empty.
 const PROBE_START: u32 = 125;
 const PROBE_MOST: u32 = PERMILLE;
@@ -228,9 +230,11 @@ impl Airtime {
     }
 
     fn advance(&mut self, now: Instant, situation: &Situation) -> Phase {
-        if situation.rtt.min > self.min_rtt + self.min_rtt / 4 {
-            // The path is longer than it was: nothing is known of it.
-            (self.probe, self.ceiling) = (None, None);
+        if self.min_rtt.is_zero() {
+            self.probe = (situation.rtt.min < OPENING_RTT).then_some(PROBE_MOST);
+        } else if situation.rtt.min > self.min_rtt + self.min_rtt / 4 {
+            // The path is longer than it was: what was learnt of it is void.
+            (self.probe, self.ceiling) = (Some(PROBE_MOST), None);
             (self.high_since, self.standing_since) = (None, None);
             self.drain = None;
         }
