@@ -43,15 +43,18 @@ HOOK_BODY void cubic_init(struct sock *sk)
 	// A connection may be moved here in the middle of a reduction.
 	ca->prr_delivered = tp->prr_delivered;
 	ca->window_before = tp->snd_cwnd;
+	if (!in_slow_start(tp)) {
+		// Moved here with a window that its losses have shaped: go on from there.
+		ca->hystart_found = 1;
+		ca->window_max = tp->snd_cwnd;
+	}
 	// The first flight obeys the ceiling; the floor waits for the first ACK, so that a path
 	// nobody has measured yet is not flooded.
-	if (!in_slow_start(tp))
-		ca->hystart_found = 1;
 	tp->snd_cwnd = under_ceiling(bounds_of(sk), tp->snd_cwnd);
 	pace(sk, bounds_of(sk));
 }
 
-// The window grew to `cwnd` and something was acknowledged: RFC 9438 section 4.2 onwards.
+// Something was acknowledged, and the window is not being reduced: slow start, then the curve.
 HOOK_BODY void cubic_grow(struct sock *sk, struct wakeai_bounds bounds, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

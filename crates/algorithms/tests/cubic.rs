@@ -4,7 +4,7 @@
 mod sender;
 
 use sender::Sender;
-use wakeai_algorithms::{INFINITE_SSTHRESH, Knobs, State};
+use wakeai_algorithms::{Cubic, INFINITE_SSTHRESH, Knobs, State, TcpSock};
 
 const RTT_US: u32 = 100_000;
 
@@ -117,6 +117,18 @@ fn a_train_of_acks_for_half_an_rtt_ends_slow_start() {
     // 128 ACKs, 1 ms apart: a train of 127 ms where half an RTT is 50.
     sender.spread_round(RTT_US, 1000);
     assert!((160..=190).contains(&sender.cubic.snd_ssthresh), "{}", sender.cubic.snd_ssthresh);
+}
+
+#[test]
+fn a_connection_that_is_moved_here_goes_on_from_its_window() {
+    let mut sock = TcpSock::new(1448, 100);
+    sock.snd_ssthresh = 70;
+    let mut sender = Sender::with(Cubic::new(sock, Knobs::default()));
+    for _ in 0..5 {
+        sender.round(RTT_US);
+    }
+    // C t³ is 0.05 segments in 0.5 s and Reno's gain 5; 5 % per round would be 127.
+    assert!((104..=106).contains(&sender.cubic.snd_cwnd), "{}", sender.cubic.snd_cwnd);
 }
 
 #[test]

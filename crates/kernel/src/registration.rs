@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::features::{self, BOUND, CongControl};
 use crate::libbpf::{explain, quiet};
 use crate::place;
+use crate::raw::{BoundsValue, InterfaceKey};
 use crate::skeleton::wakeai_cubic::{WakeaiCubicSkel, WakeaiCubicSkelBuilder};
 
 const MAPS: [&str; 3] = ["socket_bounds", "interface_bounds", "heartbeats"];
@@ -56,12 +57,28 @@ pub(crate) fn unload() -> Result<bool, Error> {
 }
 
 fn pinned_maps() -> Result<[MapHandle; 3], Error> {
-    let open = |name| MapHandle::from_pinned_path(place::pin(name));
     let [sockets, interfaces, heartbeats] = MAPS;
-    let maps = [open(sockets), open(interfaces), open(heartbeats)];
-    let [sockets, interfaces, heartbeats] =
-        maps.map(|map| map.map_err(|e| explain(LOAD, BOUND, e)));
-    Ok([sockets?, interfaces?, heartbeats?])
+    let (key, bounds) = (size_of::<InterfaceKey>(), size_of::<BoundsValue>());
+    Ok([
+        pinned_map(sockets, size_of::<u64>(), bounds)?,
+        pinned_map(interfaces, key, bounds)?,
+        pinned_map(heartbeats, key, size_of::<u64>())?,
+    ])
+}
+
+fn pinned_map(name: &str, key_bytes: usize, value_bytes: usize) -> Result<MapHandle, Error> {
+    let map = MapHandle::from_pinned_path(place::pin(name))
+        .map_err(|error| explain(LOAD, BOUND, error))?;
+    if (map.key_size() as usize, map.value_size() as usize) == (key_bytes, value_bytes) {
+        return Ok(map);
+    }
+    let found = format!(
+        "another version of Wakeai has registered it (its map {name} has entries of {} + {} bytes, \
+         {key_bytes} + {value_bytes} were expected); stop its agents first",
+        map.key_size(),
+        map.value_size(),
+    );
+    Err(Error::refused(LOAD, found))
 }
 
 fn register() -> Result<(), Error> {

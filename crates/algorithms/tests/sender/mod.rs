@@ -13,7 +13,11 @@ pub(crate) struct Sender {
 impl Sender {
     /// With a window of `window` that is all in flight.
     pub(crate) fn new(window: u32, knobs: Knobs) -> Self {
-        let mut cubic = Cubic::new(TcpSock::new(MSS, window), knobs);
+        Self::with(Cubic::new(TcpSock::new(MSS, window), knobs))
+    }
+
+    /// With a connection that is set up already.
+    pub(crate) fn with(mut cubic: Cubic) -> Self {
         cubic.is_cwnd_limited = 1;
         cubic.undo_marker = 1;
         let mut sender = Self { cubic };
