@@ -144,3 +144,112 @@ impl Track {
         (settled && followed).then_some(lowest)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::example;
+
+    /// One connection as the kernel would show it; its own minimum never rises.
+    struct Path {
+        watch: RttWatch,
+        tick: u64,
+        kernel_min: u64,
+    }
+
+    impl Path {
+        fn new() -> Self {
+            Self { watch: RttWatch::new(), tick: 0, kernel_min: u64::MAX }
+        }
+
+        /// The minimum and the growth after a tick at this RTT and window.
+        fn tick(&mut self, rtt_ms: u64, window: u32) -> (u64, u64) {
+            self.kernel_min = self.kernel_min.min(rtt_ms);
+            let connection = ConnectionView {
+                cwnd: Segments::new(window),
+                smoothed_rtt: Duration::from_millis(rtt_ms),
+                latest_rtt: Duration::from_millis(rtt_ms),
+                min_rtt: Duration::from_millis(self.kernel_min),
+                ..example()
+            };
+            let own = StationView { link_rate: None, connections: vec![connection] };
+            self.tick += 1;
+            let now = Instant::ZERO + Duration::from_millis(500) * self.tick;
+            let view = self.watch.on_tick(now, &own).unwrap();
+            (view.min.as_millis(), view.growth.as_millis())
+        }
+    }
+
+    #[test]
+    fn growth_is_what_lies_above_the_lowest_sample() {
+        let mut path = Path::new();
+        assert_eq!(path.tick(512, 100), (512, 0));
+        assert_eq!(path.tick(600, 100), (512, 88));
+        assert_eq!(path.tick(500, 100), (500, 0));
+    }
+
+    #[test]
+    fn a_minimum_that_only_the_kernel_saw_counts() {
+        let mut path = Path::new();
+        path.tick(600, 100);
+        path.kernel_min = 512;
+        assert_eq!(path.tick(600, 100), (512, 88));
+    }
+
+    #[test]
+    fn a_standing_queue_of_ours_never_raises_the_minimum() {
+        // A bottleneck of 800 segments/s behind 100 ms, and windows that go up and down by the
+        // factor at which the watch judges: the RTT follows them.
+        let mut path = Path::new();
+        path.tick(100, 80);
+        for tick in 0..2_000 {
+            let window: u64 = [1_600, 800, 400, 200, 100, 400][tick % 6];
+            let (min, growth) = path.tick((window * 1000 / 800).max(100), window as u32);
+            assert_eq!((min, growth), (100, (window * 1000 / 800).max(100) - 100));
+        }
+        for _ in 0..2_000 {
+            assert_eq!(path.tick(180, 144), (100, 80), "however long it stands");
+        }
+    }
+
+    #[test]
+    fn a_longer_path_is_learnt_once_sending_less_does_not_help() {
+        let mut path = Path::new();
+        for _ in 0..10 {
+            path.tick(2, 60);
+        }
+        for window in [60, 60, 30, 30, 15] {
+            assert_eq!(path.tick(512, window), (2, 510));
+        }
+        path.tick(512, 15); // a round trip later the RTT would have shown it
+        assert_eq!(path.tick(512, 15), (512, 0));
+    }
+
+    #[test]
+    fn a_shorter_path_is_learnt_at_once() {
+        let mut path = Path::new();
+        path.tick(512, 400);
+        assert_eq!(path.tick(2, 400), (2, 0));
+    }
+
+    #[test]
+    fn the_station_s_rtt_is_the_mean_by_windows_of_what_is_sending() {
+        let view = |id, window, rtt_ms, sending| ConnectionView {
+            id,
+            cwnd: Segments::new(window),
+            smoothed_rtt: Duration::from_millis(rtt_ms),
+            latest_rtt: Duration::from_millis(rtt_ms),
+            min_rtt: Duration::from_millis(rtt_ms - 10),
+            sending,
+            ..example()
+        };
+        let connections =
+            vec![view(1, 300, 100, true), view(2, 100, 20, true), view(3, 9, 999, false)];
+        let own = StationView { link_rate: None, connections };
+        let rtt = RttWatch::new().on_tick(Instant::ZERO, &own).unwrap();
+        assert_eq!(rtt.current, Duration::from_millis(80));
+        assert_eq!(rtt.growth, Duration::from_millis(10));
+        let idle = StationView { link_rate: None, connections: vec![view(3, 9, 999, false)] };
+        assert_eq!(RttWatch::new().on_tick(Instant::ZERO, &idle), None);
+    }
+}

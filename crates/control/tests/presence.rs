@@ -2,70 +2,70 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use wakeai_control::{Controller, ControllerConfig, LawConfig, StationId, StationView};
-use wakeai_units::{Duration, Instant};
+mod ether;
 
-const BSSID: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const KEY: [u8; 32] = [42; 32];
+use ether::{Ether, config, shown, start, station};
+use wakeai_control::presence::{BootId, Challenge, Codec, Presence, PresenceCounters};
+use wakeai_control::{Clocks, Controller, ControllerConfig, Event, StationId};
+use wakeai_units::{Duration, Instant, Rate};
 
-fn config(id: u64) -> ControllerConfig {
-    ControllerConfig::new(StationId(id), BSSID, KEY)
-}
-
-fn station_with(now: Instant, config: ControllerConfig, boot: u8) -> Controller {
-    let law = LawConfig::from_name("shimada-after").unwrap().build();
-    let mut boot_id = [boot; 16];
-    boot_id[0] = config.station_id.0 as u8;
-    Controller::new(now, config, boot_id, law)
-}
-
-fn station(now: Instant, id: u64, boot: u8) -> Controller {
-    station_with(now, config(id), boot)
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
 }
 
 fn peers(controller: &Controller) -> Vec<u64> {
     controller.peers().map(|peer| peer.station.0).collect()
 }
 
-/// An ether that carries every datagram to everybody, its sender included, at once.
-struct Ether {
+/// Asserts that `datagrams` change nothing in `victim` but the counter that `counter` picks.
+fn only_counts(
+    victim: &mut Controller,
     now: Instant,
-    stations: Vec<Controller>,
-    /// When each datagram was sent, by whom, and what it was.
-    recorded: Vec<(Instant, usize, Vec<u8>)>,
+    datagrams: &[Vec<u8>],
+    counter: fn(&mut PresenceCounters) -> &mut u64,
+) {
+    while victim.poll_event().is_some() {}
+    victim.handle_datagram(now, &[]); // so that both pictures are of the same time
+    let before = shown(victim);
+    let mut expected = *victim.counters();
+    for datagram in datagrams {
+        victim.handle_datagram(now, datagram);
+    }
+    *counter(&mut expected) += datagrams.len() as u64;
+    assert_eq!(*victim.counters(), expected);
+    assert_eq!(shown(victim), before);
+    assert_eq!(victim.poll_event(), None);
 }
 
-impl Ether {
-    fn new(stations: Vec<Controller>) -> Self {
-        Self { now: Instant::ZERO, stations, recorded: Vec::new() }
+/// A message that a member of the group could have written.
+fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challenge>) -> Presence {
+    Presence {
+        bssid: ether::BSSID,
+        station: StationId(station),
+        boot: BootId([boot; 16]),
+        sequence,
+        interval: seconds(1),
+        sending: true,
+        delivery_rate: Rate::from_mbps(1),
+        max_rate: None,
+        link_rate: None,
+        min_rtt: None,
+        growth: Duration::ZERO,
+        unix_time: None,
+        challenge: Challenge(7),
+        answers,
     }
+}
 
-    fn run(&mut self, span: Duration) {
-        self.run_where(span, |_, _, _| true);
-    }
-
-    /// Carries a datagram from one station to another only where `carries(number, from, to)`.
-    fn run_where(&mut self, span: Duration, carries: impl Fn(usize, usize, usize) -> bool) {
-        let end = self.now + span;
-        loop {
-            let next = self.stations.iter().filter_map(Controller::next_timeout).min().unwrap();
-            if next > end {
-                self.now = end;
-                return;
-            }
-            self.now = self.now.max(next);
-            for from in 0..self.stations.len() {
-                if self.stations[from].next_tick() <= self.now {
-                    self.stations[from].handle_tick(self.now, &StationView::default());
-                }
-                while let Some(datagram) = self.stations[from].poll_transmit(self.now) {
-                    let number = self.recorded.len();
-                    for to in (0..self.stations.len()).filter(|&to| carries(number, from, to)) {
-                        self.stations[to].handle_datagram(self.now, &datagram);
-                    }
-                    self.recorded.push((self.now, from, datagram));
-                }
-            }
+/// The challenge that a station sends, as a member of its group hears it.
+fn challenge_of(victim: &mut Controller) -> (Instant, Challenge) {
+    loop {
+        let now = victim.next_timeout().unwrap();
+        if victim.next_tick() <= now {
+            victim.handle_tick(now, &wakeai_control::StationView::default());
+        }
+        if let Some(datagram) = victim.poll_transmit(now) {
+            return (now, Codec::new(&ether::KEY).decode(&datagram).unwrap().challenge);
         }
     }
 }
@@ -73,10 +73,221 @@ impl Ether {
 #[test]
 fn six_stations_know_each_other_within_two_seconds() {
     let mut ether = Ether::new((0..6).map(|id| station(Instant::ZERO, id, 1)).collect());
-    ether.run(Duration::from_secs(2));
+    ether.run(seconds(2));
     for (index, station) in ether.stations.iter().enumerate() {
         let others: Vec<u64> = (0..6).filter(|&id| id != index as u64).collect();
         assert_eq!(peers(station), others);
         assert!(station.counters().own > 0, "it hears its own echo");
     }
+}
+
+#[test]
+fn forty_stations_know_each_other_within_a_minute() {
+    let mut ether = Ether::new((0..40).map(|id| station(Instant::ZERO, id, 1)).collect());
+    ether.run(seconds(60));
+    for station in &ether.stations {
+        assert_eq!(peers(station).len(), 39);
+    }
+}
+
+#[test]
+fn what_was_heard_is_not_heard_again() {
+    let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
+    ether.run(seconds(10));
+    let now = ether.now;
+    let foreign: Vec<Vec<u8>> =
+        ether.recorded.iter().filter(|(from, _)| *from != 0).map(|(_, d)| d.clone()).collect();
+    only_counts(&mut ether.stations[0], now, &foreign, |c| &mut c.replayed);
+}
+
+#[test]
+fn the_messages_of_an_earlier_boot_are_not_taken_for_live() {
+    let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
+    ether.run(seconds(10));
+    let earlier: Vec<Vec<u8>> =
+        ether.recorded.iter().filter(|(from, _)| *from == 1).map(|(_, d)| d.clone()).collect();
+    // Messages that were sent after the reboot's first, and never arrived, are as dead.
+    let mut twin =
+        Ether::new(vec![std::mem::replace(&mut ether.stations[1], station(ether.now, 1, 2))]);
+    twin.now = ether.now;
+    twin.run(seconds(10));
+    let unheard: Vec<Vec<u8>> = twin.recorded.into_iter().map(|(_, datagram)| datagram).collect();
+
+    ether.run(seconds(5));
+    assert_eq!(peers(&ether.stations[0]), [1], "the new boot is live");
+    let restarts = std::iter::from_fn(|| ether.stations[0].poll_event())
+        .filter(|event| matches!(event, Event::PeerRestarted { .. }));
+    assert_eq!(restarts.count(), 1);
+    let now = ether.now;
+    only_counts(&mut ether.stations[0], now, &earlier, |c| &mut c.replayed);
+    only_counts(&mut ether.stations[0], now, &unheard, |c| &mut c.replayed);
+}
+
+#[test]
+fn a_recording_from_before_its_own_start_does_not_deceive_a_station() {
+    let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
+    ether.run(seconds(10));
+    let recorded: Vec<Vec<u8>> =
+        ether.recorded.iter().filter(|(from, _)| *from != 0).map(|(_, d)| d.clone()).collect();
+    let mut newcomer = station(ether.now, 0, 2);
+    only_counts(&mut newcomer, ether.now, &recorded, |c| &mut c.unproven);
+    newcomer.handle_tick(ether.now, &wakeai_control::StationView::default());
+    assert_eq!(newcomer.last().0.senders, 1);
+}
+
+#[test]
+fn a_peer_that_left_comes_back_by_itself_but_not_by_a_recording() {
+    let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
+    ether.run(seconds(10));
+    ether.run_where(seconds(60), |from, to| from == to); // out of reach of each other
+    assert!(peers(&ether.stations[0]).is_empty());
+    let unheard: Vec<Vec<u8>> =
+        ether.recorded.iter().filter(|(from, _)| *from == 1).map(|(_, d)| d.clone()).collect();
+    let now = ether.now;
+    only_counts(&mut ether.stations[0], now, &unheard, |c| &mut c.replayed);
+    ether.run(seconds(70));
+    assert_eq!(peers(&ether.stations[0]), [1]);
+}
+
+#[test]
+fn three_lost_messages_in_a_row_do_not_cost_a_new_proof() {
+    let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
+    ether.run(seconds(10));
+    ether.run_where(seconds(3), |from, _| from == 0);
+    assert!(peers(&ether.stations[0]).is_empty(), "three intervals are over");
+    let unproven = ether.stations[0].counters().unproven;
+    ether.run(seconds(2));
+    assert_eq!(peers(&ether.stations[0]), [1]);
+    assert_eq!(ether.stations[0].counters().unproven, unproven);
+}
+
+#[test]
+fn what_is_not_a_message_of_this_group_and_access_point_is_counted_by_kind() {
+    let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
+    ether.run(seconds(5));
+    let now = ether.now;
+    let good = ether.recorded.iter().rfind(|(from, _)| *from == 1).unwrap().1.clone();
+    let victim = &mut ether.stations[0];
+    let with = |at: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[at] ^= value;
+        vec![bytes]
+    };
+    only_counts(victim, now, &[good[..100].to_vec(), vec![], vec![0; 2000]], |c| &mut c.malformed);
+    only_counts(victim, now, &with(0, 1), |c| &mut c.malformed);
+    only_counts(victim, now, &with(4, 2), |c| &mut c.wrong_version);
+    only_counts(victim, now, &with(50, 1), |c| &mut c.forged);
+    only_counts(victim, now, &with(good.len() - 1, 1), |c| &mut c.forged);
+
+    let codec = Codec::new(&ether::KEY);
+    let message = crafted(9, 9, 1, Vec::new());
+    let stranger = Codec::new(&[1; 32]).encode(&message);
+    only_counts(victim, now, &[stranger], |c| &mut c.forged);
+    let elsewhere = codec.encode(&Presence { bssid: [9; 6], ..message.clone() });
+    only_counts(victim, now, &[elsewhere], |c| &mut c.wrong_bssid);
+    let namesake = codec.encode(&Presence { station: StationId(0), ..message });
+    only_counts(victim, now, &[namesake], |c| &mut c.duplicate_id);
+}
+
+#[test]
+fn ten_thousand_forged_messages_a_second_for_a_minute_only_count() {
+    let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
+    ether.run(seconds(5));
+    let mut victim = ether.stations.remove(0);
+    let mut twin = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
+    twin.run(seconds(5));
+    let mut twin = twin.stations.remove(0);
+
+    let genuine = ether.recorded.iter().rfind(|(from, _)| *from == 1).unwrap().1.clone();
+    let mut forged = genuine.clone();
+    let start = ether.now;
+    for count in 0_u64..600_000 {
+        let now = start + Duration::from_micros(100) * count;
+        forged[44..52].copy_from_slice(&count.to_be_bytes());
+        victim.handle_datagram(now, &forged);
+        let ticks = victim.next_tick() <= now;
+        for controller in [&mut victim, &mut twin] {
+            if ticks {
+                controller.handle_tick(now, &wakeai_control::StationView::default());
+            }
+        }
+        assert_eq!(victim.poll_transmit(now), twin.poll_transmit(now));
+        assert_eq!(victim.next_timeout(), twin.next_timeout());
+    }
+    let mut expected = *twin.counters();
+    expected.forged = 600_000;
+    assert_eq!(*victim.counters(), expected);
+    assert_eq!(shown(&victim), shown(&twin));
+    let events = |controller: &mut Controller| -> Vec<Event> {
+        std::iter::from_fn(|| controller.poll_event()).collect()
+    };
+    assert_eq!(events(&mut victim), events(&mut twin));
+}
+
+#[test]
+fn the_table_holds_1024_peers_and_counts_the_others() {
+    let codec = Codec::new(&ether::KEY);
+    let mut victim = station(Instant::ZERO, 0, 1);
+    let (now, challenge) = challenge_of(&mut victim);
+    for id in 1..=3_000 {
+        let message = crafted(id, 2, 1, vec![challenge]);
+        victim.handle_datagram(now, &codec.encode(&message));
+    }
+    assert_eq!(victim.peers().count(), 1024);
+    assert_eq!(victim.counters().accepted, 1024);
+    assert_eq!(victim.counters().table_full, 3_000 - 1024);
+}
+
+#[test]
+fn where_clocks_agree_one_message_is_proof_and_an_old_one_is_refused() {
+    let synchronised = |id, offset: u64| {
+        let unix_at_epoch = seconds(1_700_000_000 + offset);
+        let clocks = Clocks::Synchronised { unix_at_epoch, tolerance: seconds(2) };
+        ControllerConfig { clocks, ..config(id) }
+    };
+    let stations = vec![
+        start(Instant::ZERO, synchronised(0, 0), 1),
+        start(Instant::ZERO, synchronised(1, 1), 1),
+        start(Instant::ZERO, synchronised(2, 60), 1), // its clock is a minute ahead
+        start(Instant::ZERO, config(3), 1),           // it does not send the time
+    ];
+    let mut ether = Ether::new(stations);
+    ether.run(Duration::from_millis(510)); // each has sent once, nobody has answered
+    assert_eq!(peers(&ether.stations[0]), [1]);
+    assert_eq!(peers(&ether.stations[1]), [0]);
+    ether.run(seconds(10));
+    assert_eq!(peers(&ether.stations[0]), [1], "an answer does not heal a wrong clock");
+    assert!(ether.stations[0].counters().stale > 10);
+
+    let recorded: Vec<Vec<u8>> =
+        ether.recorded.iter().filter(|(from, _)| *from == 1).map(|(_, d)| d.clone()).collect();
+    let later = ether.now + seconds(10);
+    let mut newcomer = start(later, synchronised(5, 0), 1);
+    only_counts(&mut newcomer, later, &recorded, |c| &mut c.stale);
+}
+
+#[test]
+fn the_law_sees_what_the_peers_announce() {
+    let codec = Codec::new(&ether::KEY);
+    let mut victim = station(Instant::ZERO, 0, 1);
+    let (now, challenge) = challenge_of(&mut victim);
+    let quiet = Presence { sending: false, ..crafted(2, 2, 1, vec![challenge]) };
+    let loud = Presence {
+        delivery_rate: Rate::from_mbps(12),
+        max_rate: Some(Rate::from_mbps(48)),
+        link_rate: Some(Rate::from_mbps(65)),
+        min_rtt: Some(Duration::from_millis(512)),
+        growth: Duration::from_millis(40),
+        ..crafted(1, 1, 1, vec![challenge])
+    };
+    victim.handle_datagram(now, &codec.encode(&quiet));
+    victim.handle_datagram(now, &codec.encode(&loud));
+    victim.handle_tick(victim.next_tick(), &wakeai_control::StationView::default());
+    let (seen, _) = victim.last();
+    assert_eq!((seen.senders, seen.peers.len()), (1, 2));
+    assert_eq!(seen.total_rate, Rate::from_mbps(12));
+    let peer = &seen.peers[0];
+    assert_eq!(peer.max_rate, Some(Rate::from_mbps(48)));
+    assert_eq!(peer.link_rate, Some(Rate::from_mbps(65)));
+    assert_eq!((peer.min_rtt, peer.growth), (loud.min_rtt, loud.growth));
 }

@@ -72,3 +72,86 @@ impl Law for Shimada {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RttView;
+    use crate::observation::example;
+    use wakeai_units::Rate;
+
+    fn table(law: &Shimada) -> Vec<(u64, u32, u32)> {
+        [0, 50, 51, 105, 106, 160, 161, 330, 331, 60_000]
+            .into_iter()
+            .map(|ms| {
+                let bounds = law.by_growth(Duration::from_millis(ms));
+                (ms, bounds.ceiling.get(), bounds.floor.get())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_table_is_that_of_001() {
+        let before = [
+            (0, 555, 200),
+            (50, 555, 200),
+            (51, 555, 50),
+            (105, 555, 50),
+            (106, 555, 10),
+            (160, 555, 10),
+            (161, 555, 2),
+            (330, 555, 2),
+            (331, 555, 1),
+            (60_000, 555, 1),
+        ];
+        assert_eq!(table(&Shimada::before()), before);
+        let after = [
+            (0, 600, 300),
+            (50, 600, 300),
+            (51, 555, 200),
+            (105, 555, 200),
+            (106, 500, 150),
+            (160, 500, 150),
+            (161, 500, 100),
+            (330, 500, 100),
+            (331, 300, 50),
+            (60_000, 300, 50),
+        ];
+        assert_eq!(table(&Shimada::after()), after);
+    }
+
+    #[test]
+    fn growth_is_compared_in_whole_milliseconds() {
+        let law = Shimada::after();
+        let almost = Duration::from_millis(51).saturating_sub(Duration::from_nanos(1));
+        assert_eq!(law.by_growth(almost).ceiling, Segments::new(600));
+    }
+
+    fn seen(senders: u32, mbps: u64, min_ms: u64, growth_ms: u64) -> Observation {
+        let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(growth_ms));
+        let mut observation = Observation {
+            senders,
+            total_rate: Rate::from_mbps(mbps),
+            rtt: Some(RttView { current: min + growth, min, growth }),
+            ..Observation::default()
+        };
+        observation.own.connections.push(example());
+        observation
+    }
+
+    #[test]
+    fn each_bound_is_the_smaller_of_the_candidates() {
+        let bounds = |observation: &Observation| {
+            let mut reasons = Vec::new();
+            let bounds = Shimada::after().on_tick(Instant::ZERO, observation, &mut reasons);
+            assert_eq!(reasons.len(), 1);
+            (bounds.floor.get(), bounds.ceiling.get())
+        };
+        // 48 Mbit/s over 512 ms are 2122 segments; six stations and 600 ACKed segments: 353, 453.
+        assert_eq!(bounds(&seen(6, 48, 512, 0)), (300, 453));
+        assert_eq!(bounds(&seen(6, 48, 512, 200)), (100, 453));
+        assert_eq!(bounds(&seen(1, 48, 512, 0)), (300, 600), "alone the table rules");
+        assert_eq!(bounds(&seen(40, 48, 2, 0)), (1, 15), "many stations divide what there is");
+        assert_eq!(bounds(&seen(6, 0, 512, 0)), (300, 600), "no rate yet: the table alone");
+    }
+}

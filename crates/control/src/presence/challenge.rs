@@ -162,3 +162,96 @@ impl Answers {
         self.owed.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: BootId = BootId([1; 16]);
+    const THEM: BootId = BootId([2; 16]);
+    const OTHERS: BootId = BootId([3; 16]);
+
+    fn at(secs: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(secs)
+    }
+
+    fn challenges() -> Challenges {
+        Challenges::new(at(0), &[7; 32], US)
+    }
+
+    #[test]
+    fn only_an_answer_to_our_own_challenge_proves() {
+        let mut ours = challenges();
+        let challenge = ours.current(at(0), Duration::ZERO);
+        assert!(ours.prove(THEM, &[Challenge(5), challenge]));
+        assert!(!ours.prove(THEM, &[Challenge(5)]));
+        assert!(!ours.prove(THEM, &[]));
+        let after_reboot = Challenges::new(at(0), &[7; 32], BootId([9; 16]));
+        assert!(!after_reboot.prove(THEM, &[challenge]), "recorded before our start");
+    }
+
+    #[test]
+    fn a_challenge_is_replaced_and_at_last_void() {
+        let mut ours = challenges();
+        let first = ours.current(at(0), Duration::ZERO);
+        assert_eq!(ours.current(at(59), Duration::ZERO), first);
+        let second = ours.current(at(60), Duration::ZERO);
+        assert_ne!(second, first);
+        assert!(ours.prove(THEM, &[first]), "an answer may be on its way");
+        ours.current(at(120), Duration::ZERO);
+        ours.current(at(180), Duration::ZERO);
+        assert!(!ours.prove(THEM, &[first]));
+    }
+
+    #[test]
+    fn whoever_is_dropped_has_to_answer_anew_and_nobody_else() {
+        let mut ours = challenges();
+        let before = ours.current(at(0), Duration::ZERO);
+        ours.retire(at(1), THEM);
+        assert!(ours.retired(THEM));
+        assert!(!ours.prove(THEM, &[before]), "all that it ever said is void");
+        assert!(ours.prove(OTHERS, &[before]));
+        let after = ours.current(at(2), Duration::ZERO);
+        assert!(ours.prove(THEM, &[after]));
+    }
+
+    #[test]
+    fn many_departures_keep_the_memory_bounded() {
+        let mut ours = challenges();
+        let first = ours.current(at(0), Duration::ZERO);
+        for count in 0..1_000_u16 {
+            ours.retire(at(1), BootId([count.to_be_bytes()[0] ^ count.to_be_bytes()[1]; 16]));
+            assert!(ours.epochs.len() <= KEPT);
+        }
+        assert!(!ours.prove(OTHERS, &[first]));
+    }
+
+    #[test]
+    fn each_challenge_is_answered_four_times_new_ones_first() {
+        let mut answers = Answers::new(100);
+        answers.hear(at(0), THEM, Challenge(5));
+        assert_eq!([answers.take(), answers.take()], [[Challenge(5)], [Challenge(5)]]);
+        answers.hear(at(1), OTHERS, Challenge(6));
+        assert_eq!(answers.take(), [Challenge(6), Challenge(5)]);
+        answers.take();
+        assert_eq!(answers.take(), [Challenge(6)]);
+        answers.take();
+        assert!(answers.take().is_empty());
+        answers.hear(at(2), THEM, Challenge(7));
+        assert_eq!(answers.take(), [Challenge(7)]);
+    }
+
+    #[test]
+    fn sixteen_are_answered_at_a_time_and_the_oldest_make_room() {
+        let mut answers = Answers::new(40);
+        for boot in 0..50 {
+            answers.hear(at(u64::from(boot)), BootId([boot; 16]), Challenge(u64::from(boot) + 1));
+        }
+        assert_eq!(answers.len(), 40);
+        let mut said: Vec<Challenge> = (0..3).flat_map(|_| answers.take()).collect();
+        said.sort();
+        said.dedup();
+        assert_eq!(said.len(), 40);
+        assert!(said.iter().all(|challenge| challenge.0 > 10));
+    }
+}

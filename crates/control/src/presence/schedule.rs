@@ -170,3 +170,132 @@ fn splitmix(state: u64) -> u64 {
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boot(station: usize) -> BootId {
+        BootId([station as u8 ^ (station >> 8) as u8; 16])
+    }
+
+    /// When stations that all know each other send, for `span`, and the air that it takes.
+    fn sending_times(stations: usize, span: Duration) -> (Vec<Vec<Instant>>, Duration) {
+        let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
+        let end = Instant::ZERO + span;
+        let mut taken = Duration::ZERO;
+        let times = (0..stations).map(|station| {
+            let mut schedule = Schedule::new(Instant::ZERO, boot(station));
+            let mut times = Vec::new();
+            while schedule.next() <= end {
+                let now = schedule.next();
+                if schedule.due(now, stations) {
+                    schedule.sent(now, stations, cost);
+                    taken += cost;
+                    times.push(now);
+                }
+            }
+            times
+        });
+        (times.collect(), taken)
+    }
+
+    #[test]
+    fn all_stations_together_take_at_most_half_a_percent_of_the_air() {
+        for stations in [1, 2, 6, 40, 200, 1024] {
+            let span = Duration::from_secs(3600);
+            let (times, taken) = sending_times(stations, span);
+            let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
+            // The last message of each is not paid for yet.
+            assert!(taken <= span / AIR_PARTS + cost * stations as u64, "{stations}: {taken}");
+            assert!(times.iter().all(|times| times.len() > 10), "{stations} speak at all");
+        }
+    }
+
+    #[test]
+    fn no_two_messages_of_a_station_are_closer_than_the_shortest_interval() {
+        for stations in [1, 6, 40] {
+            for times in sending_times(stations, Duration::from_secs(60)).0 {
+                assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= MIN_INTERVAL));
+            }
+        }
+    }
+
+    #[test]
+    fn stations_that_start_together_do_not_speak_together() {
+        let (times, _) = sending_times(40, Duration::from_secs(600));
+        let mut all: Vec<Instant> = times.into_iter().flatten().collect();
+        all.sort();
+        let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
+        let close = all.windows(2).filter(|pair| pair[1] - pair[0] < cost).count();
+        assert!(close * 20 < all.len(), "{close} of {}", all.len());
+    }
+
+    #[test]
+    fn a_message_announces_when_the_next_one_comes() {
+        for stations in [1, 6, 40] {
+            let cost = airtime(Rate::from_mbps(6), None);
+            let mut schedule = Schedule::new(Instant::ZERO, boot(1));
+            for _ in 0..100 {
+                let now = schedule.next();
+                assert!(schedule.due(now, stations));
+                let interval = schedule.sent(now, stations, cost);
+                assert!(schedule.next() <= now + interval);
+                assert!(schedule.next() + Duration::from_millis(2) >= now + interval);
+            }
+        }
+    }
+
+    #[test]
+    fn more_stations_than_planned_for_delay_the_next_message() {
+        let cost = airtime(Rate::from_mbps(6), None);
+        let mut schedule = Schedule::new(Instant::ZERO, boot(1));
+        for _ in 0..10 {
+            let now = schedule.next();
+            assert!(schedule.due(now, 2));
+            schedule.sent(now, 2, cost);
+        }
+        let now = schedule.next();
+        assert!(!schedule.due(now, 40));
+        assert!(schedule.next() > now + Duration::from_secs(1));
+    }
+
+    #[test]
+    fn news_comes_early_and_is_paid_for_later() {
+        let cost = airtime(Rate::from_mbps(6), None);
+        let mut schedule = Schedule::new(Instant::ZERO, boot(1));
+        let mut sent = Vec::new();
+        for message in 0..40 {
+            let now = schedule.next();
+            if message == 20 {
+                continue;
+            }
+            if schedule.due(now, 40) {
+                schedule.sent(now, 40, cost);
+                sent.push(now);
+            }
+        }
+        let last = *sent.last().unwrap();
+        let soon = last + MIN_INTERVAL * 2;
+        schedule.news(soon, 40);
+        let early = schedule.next();
+        assert!(early <= soon + MIN_INTERVAL);
+        assert!(schedule.due(early, 40));
+        schedule.sent(early, 40, cost);
+        let interval = sent[sent.len() - 1] - sent[sent.len() - 2];
+        assert!(schedule.next() - early > interval, "the next one waits longer");
+        for _ in 0..100 {
+            schedule.news(schedule.next() - MIN_INTERVAL / 2, 40);
+        }
+        assert!(schedule.debt <= cost * MOST_OWED, "news without end is not announced without end");
+    }
+
+    #[test]
+    fn the_airtime_of_a_message_adds_up() {
+        // 240 + 28 + 54 = 322 bytes. Uplink at 65 Mbit/s: access 110, preamble and padding 34,
+        // data 39.6, SIFS 16, ACK at 6 Mbit/s 34 + 18.7; broadcast: 110 + 34 + 429.3 us.
+        let micros = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65))).as_micros();
+        assert_eq!(micros, 825);
+        assert!(airtime(Rate::from_mbps(1), None) > Duration::from_millis(5));
+    }
+}

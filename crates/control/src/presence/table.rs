@@ -145,3 +145,137 @@ impl PeerTable {
         self.peers.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wakeai_units::{Duration, Rate};
+
+    use super::*;
+    use crate::presence::Challenge;
+
+    fn message(station: u64, boot: u8, sequence: u64, interval_ms: u64) -> Presence {
+        Presence {
+            bssid: [0; 6],
+            station: StationId(station),
+            boot: BootId([boot; 16]),
+            sequence,
+            interval: Duration::from_millis(interval_ms),
+            sending: false,
+            delivery_rate: Rate::ZERO,
+            max_rate: None,
+            link_rate: None,
+            min_rtt: None,
+            growth: Duration::ZERO,
+            unix_time: None,
+            challenge: Challenge(1),
+            answers: Vec::new(),
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Hear { station: u64, boot: u8, sequence: u64, interval_ms: u64, proven: bool },
+        Wait { millis: u64 },
+        Expire,
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            4 => (0_u64..5, 0_u8..3, 0_u64..20, 500_u64..2_000, any::<bool>()).prop_map(
+                |(station, boot, sequence, interval_ms, proven)| {
+                    Op::Hear { station, boot, sequence, interval_ms, proven }
+                },
+            ),
+            2 => (0_u64..8_000).prop_map(|millis| Op::Wait { millis }),
+            1 => Just(Op::Expire),
+        ]
+    }
+
+    /// The rules of the table, said as plainly as possible.
+    #[derive(Default)]
+    struct Model {
+        /// Station, boot, sequence, heard (ms), interval (ms), live.
+        known: Vec<(u64, u8, u64, u64, u64, bool)>,
+    }
+
+    impl Model {
+        fn expire(&mut self, now: u64) {
+            for peer in &mut self.known {
+                peer.5 &= now - peer.3 <= 3 * peer.4;
+            }
+            self.known.retain(|peer| now - peer.3 <= 12 * peer.4);
+        }
+
+        fn live(&self) -> Vec<u64> {
+            let mut live: Vec<u64> =
+                self.known.iter().filter(|peer| peer.5).map(|peer| peer.0).collect();
+            live.sort_unstable();
+            live
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_does_what_its_model_does(ops in proptest::collection::vec(op(), 0..200)) {
+            const LIMIT: usize = 3;
+            let (mut table, mut model, mut now) = (PeerTable::new(LIMIT), Model::default(), 0);
+            for op in ops {
+                let at = Instant::ZERO + Duration::from_millis(now);
+                match op {
+                    Op::Wait { millis } => now += millis,
+                    Op::Expire => {
+                        table.expire(at, |_| {}, |_| {});
+                        model.expire(now);
+                    }
+                    Op::Hear { station, boot, sequence, interval_ms, proven } => {
+                        let found = model.known.iter().position(|peer| peer.0 == station);
+                        let same = found.map(|at| model.known[at].1 == boot);
+                        let expected = match (found, same) {
+                            (Some(at), Some(true)) if sequence <= model.known[at].2 => {
+                                Verdict::Replayed
+                            }
+                            (Some(at), Some(true)) if model.known[at].5 => Verdict::Updated,
+                            (Some(_), Some(true)) => Verdict::Joined,
+                            _ if !proven => Verdict::Unproven,
+                            (Some(at), _) => Verdict::Restarted(BootId([model.known[at].1; 16])),
+                            (None, _) if model.known.len() >= LIMIT => Verdict::Full,
+                            (None, _) => Verdict::Joined,
+                        };
+                        let message = message(station, boot, sequence, interval_ms);
+                        prop_assert_eq!(table.hear(at, message, proven), expected);
+                        let taken = !matches!(
+                            expected,
+                            Verdict::Replayed | Verdict::Unproven | Verdict::Full
+                        );
+                        if taken {
+                            model.known.retain(|peer| peer.0 != station);
+                            model.known.push((station, boot, sequence, now, interval_ms, true));
+                        }
+                    }
+                }
+                let at = Instant::ZERO + Duration::from_millis(now);
+                let live: Vec<u64> = table.live(at).map(|peer| peer.station.0).collect();
+                prop_assert_eq!(live, model.live());
+                prop_assert!(table.len() <= LIMIT && table.len() == model.known.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_peer_leaves_after_three_of_its_intervals_and_is_forgotten_after_twelve() {
+        let mut table = PeerTable::new(10);
+        table.hear(Instant::ZERO, message(1, 1, 1, 1_000), true);
+        let mut at = |millis: u64| {
+            let (mut left, mut dropped) = (0, 0);
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            table.expire(now, |_| left += 1, |_| dropped += 1);
+            (left, dropped)
+        };
+        assert_eq!(at(3_000), (0, 0));
+        assert_eq!(at(3_001), (1, 0));
+        assert_eq!(at(12_000), (0, 0));
+        assert_eq!(at(12_001), (0, 1));
+        assert!(table.is_empty());
+    }
+}

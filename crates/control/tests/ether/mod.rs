@@ -1,0 +1,70 @@
+//! Stations in reach of each other, for tests of presence.
+
+use wakeai_control::{Controller, ControllerConfig, LawConfig, StationId, StationView};
+use wakeai_units::{Duration, Instant};
+
+pub(crate) const BSSID: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub(crate) const KEY: [u8; 32] = [42; 32];
+
+pub(crate) fn config(id: u64) -> ControllerConfig {
+    ControllerConfig::new(StationId(id), BSSID, KEY)
+}
+
+pub(crate) fn start(now: Instant, config: ControllerConfig, boot: u8) -> Controller {
+    let law = LawConfig::from_name("shimada-after").unwrap().build();
+    let mut boot_id = [boot; 16];
+    boot_id[0] = config.station_id.0 as u8;
+    Controller::new(now, config, boot_id, law)
+}
+
+pub(crate) fn station(now: Instant, id: u64, boot: u8) -> Controller {
+    start(now, config(id), boot)
+}
+
+/// An ether that carries every datagram to everybody, its sender included, at once.
+pub(crate) struct Ether {
+    pub(crate) now: Instant,
+    pub(crate) stations: Vec<Controller>,
+    /// Every datagram that was sent, by whom.
+    pub(crate) recorded: Vec<(usize, Vec<u8>)>,
+}
+
+impl Ether {
+    pub(crate) fn new(stations: Vec<Controller>) -> Self {
+        Self { now: Instant::ZERO, stations, recorded: Vec::new() }
+    }
+
+    pub(crate) fn run(&mut self, span: Duration) {
+        self.run_where(span, |_, _| true);
+    }
+
+    /// Carries a datagram from one station to another only where `carries(from, to)`.
+    pub(crate) fn run_where(&mut self, span: Duration, carries: impl Fn(usize, usize) -> bool) {
+        let end = self.now + span;
+        loop {
+            let next = self.stations.iter().filter_map(Controller::next_timeout).min().unwrap();
+            if next > end {
+                self.now = end;
+                return;
+            }
+            self.now = self.now.max(next);
+            for from in 0..self.stations.len() {
+                if self.stations[from].next_tick() <= self.now {
+                    self.stations[from].handle_tick(self.now, &StationView::default());
+                }
+                while let Some(datagram) = self.stations[from].poll_transmit(self.now) {
+                    for to in (0..self.stations.len()).filter(|&to| carries(from, to)) {
+                        self.stations[to].handle_datagram(self.now, &datagram);
+                    }
+                    self.recorded.push((from, datagram));
+                }
+            }
+        }
+    }
+}
+
+/// All that a controller shows but its counters.
+pub(crate) fn shown(controller: &Controller) -> String {
+    let peers: Vec<_> = controller.peers().collect();
+    format!("{peers:?} {:?} {:?}", controller.last(), controller.next_timeout())
+}
