@@ -12,6 +12,7 @@ use crate::driver::realtime::Realtime;
 use crate::error::LabError;
 use crate::interrupt::Interrupt;
 use crate::options::LabOptions;
+use crate::preflight;
 use crate::progress::Progress;
 use crate::records::Recorder;
 use crate::run::Bench;
@@ -30,6 +31,7 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<Report, LabError> {
     let conditions = chosen(options, scenario)?;
+    preflight::check()?;
     warn(scenario, progress);
     let interrupt = Interrupt::install().map_err(LabError::system("set signal handlers"))?;
     let lease = Lease::take(Role::Lab)?;

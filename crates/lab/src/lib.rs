@@ -15,6 +15,7 @@ mod host;
 mod interrupt;
 mod options;
 mod packet;
+mod preflight;
 mod progress;
 mod radio;
 mod records;

@@ -249,7 +249,7 @@ fn sends(plan: &FlowPlan, socket: &Socket) -> bool {
     }
     match plan.kind {
         Kind::Tcp => (socket.local.port(), socket.remote.port()) == (plan.port, plan.data_port),
-        Kind::Sized(_) => socket.remote.port() == plan.port,
+        Kind::Own(_) => socket.remote.port() == plan.port,
         Kind::Udp(_) => false,
     }
 }

@@ -7,7 +7,7 @@
 )]
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -219,7 +219,42 @@ fn a_long_run() {
         to = "server"
         "#,
     );
-    let _ = wakeai_lab::run(&options(), &scenario.unwrap(), &Silent);
+    let result = wakeai_lab::run(&options(), &scenario.unwrap(), &Silent);
+    assert!(matches!(result, Err(LabError::Interrupted)), "{result:?}");
+}
+
+/// A lab in a process of its own, with two senders and two receivers running.
+fn start_long_run() -> (Child, Vec<u32>) {
+    let lab = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "a_long_run"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = lab.id();
+    for _ in 0..600 {
+        if children_of(pid).len() >= 4 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let children = children_of(pid);
+    assert_eq!(children.len(), 4);
+    assert!(left_of(pid).len() > 3, "{:?}", left_of(pid));
+    (lab, children)
+}
+
+/// The first of the processes that still runs after a while.
+fn survivor(processes: &[u32]) -> Option<u32> {
+    let alive =
+        |pid: &u32| wakeai_host::ProcessId::of(*pid).is_ok_and(wakeai_host::ProcessId::is_alive);
+    for _ in 0..100 {
+        if !processes.iter().any(alive) {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    processes.iter().copied().find(alive)
 }
 
 #[test]
@@ -228,41 +263,31 @@ fn after_kill_9_the_next_sweep_removes_everything() {
         return;
     }
     let _alone = alone();
-    let mut lab = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "a_long_run"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let pid = lab.id();
-    // Until the receivers run: namespaces, senders, files and the lease are there by then.
-    let children = || children_of(pid).len();
-    for _ in 0..600 {
-        if children() >= 4 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    assert!(children() >= 4, "two senders and two receivers");
-    let processes = children_of(pid);
-    assert!(left_of(pid).len() > 3, "{:?}", left_of(pid));
+    let (mut lab, children) = start_long_run();
     lab.kill().unwrap();
     lab.wait().unwrap();
     // Another command on this machine may have swept already: what counts is what is left.
     let (_, failed) = wakeai_host::sweep(&|| Ok(wakeai_kernel::Control::unload()?));
     assert!(failed.is_empty(), "{failed:?}");
-    let left = left_of(pid);
+    let left = left_of(lab.id());
     assert!(left.is_empty(), "{left:?}");
-    // Killed by the kernel with their parent or by the sweep; reaped by init a moment later.
-    let alive =
-        |pid: &&u32| wakeai_host::ProcessId::of(**pid).is_ok_and(wakeai_host::ProcessId::is_alive);
-    for _ in 0..100 {
-        if processes.iter().find(alive).is_none() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(survivor(&children), None);
+}
+
+#[test]
+fn sigterm_ends_the_lab_in_good_order() {
+    if !able() {
+        return;
     }
-    assert_eq!(processes.iter().find(alive), None);
+    let _alone = alone();
+    let (mut lab, children) = start_long_run();
+    let pid = nix::unistd::Pid::from_raw(lab.id().cast_signed());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let status = lab.wait().unwrap();
+    assert_eq!(status.code(), Some(0), "the signal asks; it does not kill");
+    let left = left_of(lab.id());
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(survivor(&children), None);
 }
 
 fn children_of(pid: u32) -> Vec<u32> {

@@ -42,7 +42,6 @@ impl<'a> Traffic<'a> {
         plans: &'a [FlowPlan],
         hosts: &'a [Host],
     ) -> Result<Self, LabError> {
-        iperf::version()?;
         let mut traffic = Self {
             bench,
             plans,
@@ -55,7 +54,7 @@ impl<'a> Traffic<'a> {
             transfers: Vec::new(),
         };
         let mut ports = Vec::new();
-        for plan in plans.iter().filter(|plan| !matches!(plan.kind, Kind::Sized(_))) {
+        for plan in plans.iter().filter(|plan| !matches!(plan.kind, Kind::Own(_))) {
             let sender = iperf::spawn_sender(plan, &hosts[plan.sender], bench.lease)?;
             ports.push(plan.port);
             traffic.senders.push(sender);
@@ -89,11 +88,11 @@ impl<'a> Traffic<'a> {
         Duration::from_nanos(u64::try_from(first).unwrap_or(0)) + Duration::from_millis(10)
     }
 
-    /// Sets the run's time zero: the sized flows get ready, and everything that is to start
+    /// Sets the run's time zero: the flows of our own get ready, and everything that is to start
     /// before it is started.
     pub(super) fn start(&mut self, origin: Instant) -> Result<(), LabError> {
         self.origin = origin;
-        for plan in self.plans.iter().filter(|plan| matches!(plan.kind, Kind::Sized(_))) {
+        for plan in self.plans.iter().filter(|plan| matches!(plan.kind, Kind::Own(_))) {
             let (from, to) = (&self.hosts[plan.sender], &self.hosts[plan.receiver]);
             let transfer = Transfer::start(plan, origin + plan.start, from, to)?;
             self.transfers.push((plan.index, transfer));

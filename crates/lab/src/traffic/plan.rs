@@ -15,6 +15,8 @@ const FIRST_PORT: u16 = 5201;
 const FIRST_DATA_PORT: u16 = 20_001;
 /// CUBIC under an agent's bounds.
 const BOUNDED_CUBIC: &str = wakeai_kernel::Control::ALGORITHM;
+/// More than any run carries.
+const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// Ports between the two.
 const MAX_FLOWS: usize = 10_000;
 /// A UDP sender without a rate sends this share of its station's PHY rate: more than the air
@@ -24,12 +26,14 @@ const SATURATING_PERCENT: u64 = 120;
 /// How a flow is carried.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// An endless TCP connection.
+    /// iperf3's endless TCP connection.
     Tcp,
-    /// Datagrams at a rate.
+    /// iperf3's datagrams at a rate.
     Udp(Rate),
-    /// TCP connections, one after another, that carry so many bytes each.
-    Sized(Vec<Bytes>),
+    /// TCP connections of our own, one after another, that carry so many bytes each: all flows
+    /// with a size, and those that start when the air may be loaded already, because iperf3
+    /// opens the data connection three round trips late, whatever these take then.
+    Own(Vec<Bytes>),
 }
 
 /// One flow, ready to be started.
@@ -95,8 +99,9 @@ fn plan_flow(
     flow: &Flow,
 ) -> Result<FlowPlan, LabError> {
     let kind = match (flow.kind, flow.size) {
-        (FlowKind::Tcp, None) => Kind::Tcp,
-        (FlowKind::Tcp, Some(size)) => Kind::Sized(split(size, flow.chunks)),
+        (FlowKind::Tcp, None) if flow.start.is_zero() => Kind::Tcp,
+        (FlowKind::Tcp, None) => Kind::Own(vec![ENDLESS]),
+        (FlowKind::Tcp, Some(size)) => Kind::Own(split(size, flow.chunks)),
         (FlowKind::Udp, None) => {
             Kind::Udp(flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow)))
         }

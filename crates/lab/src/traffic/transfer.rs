@@ -1,6 +1,6 @@
-//! Sized TCP flows: connections of our own.
+//! TCP flows with a size, and those that start in mid-run: connections of our own.
 //!
-//! iperf3 cannot carry these. As a sender it goes on past the size until the receiver, a round
+//! iperf3 cannot carry a size. As a sender it goes on past the size until the receiver, a round
 //! trip later, tells it to stop (`-R -n`), and what it has put into its host's queue meanwhile
 //! takes air from the others; with the sender as the client, the receiver closes before it has
 //! read everything. Here the sender writes the size, closes, and the receiver counts to the end.
@@ -44,9 +44,14 @@ pub(crate) struct Transfer {
 /// What arrived when.
 #[derive(Debug, Default)]
 struct Log {
+    /// The begin of each grain in which something arrived, and how much.
     arrivals: Vec<(Instant, u64)>,
+    last: Option<Instant>,
     complete: bool,
 }
+
+/// Arrivals that are logged together: 12,000 entries in two minutes.
+const GRAIN: Duration = Duration::from_millis(10);
 
 impl Transfer {
     /// Gets both ends ready; the first connection is opened at `start`.
@@ -56,9 +61,7 @@ impl Transfer {
         from: &Host,
         to: &Host,
     ) -> Result<Self, LabError> {
-        let Kind::Sized(chunks) = plan.kind.clone() else {
-            unreachable!("only sized flows are carried this way")
-        };
+        let Kind::Own(chunks) = plan.kind.clone() else { unreachable!("the others are iperf3's") };
         let stop = Arc::new(AtomicBool::new(false));
         let address = SocketAddrV4::new(plan.to, plan.port);
         let failed = |action: &str| LabError::system(format!("{action} for {}", from.name));
@@ -107,6 +110,14 @@ impl Transfer {
 }
 
 impl Log {
+    fn arrived(&mut self, now: Instant, bytes: u64) {
+        self.last = Some(now);
+        match self.arrivals.last_mut() {
+            Some((begin, sum)) if now.saturating_since(*begin) < GRAIN => *sum += bytes,
+            _ => self.arrivals.push((now, bytes)),
+        }
+    }
+
     fn received(&self, origin: Instant, (from, to): (Duration, Duration)) -> Received {
         let mut received = Received::default();
         for (at, bytes) in &self.arrivals {
@@ -122,7 +133,7 @@ impl Log {
                 _ => received.progress.push((at + STEP, bytes)),
             }
         }
-        let last = self.arrivals.last().map(|(at, _)| at.saturating_since(origin));
+        let last = self.last.map(|at| at.saturating_since(origin));
         received.completed = last.filter(|_| self.complete);
         received
     }
@@ -152,7 +163,7 @@ fn receive_all(listener: &TcpListener, chunks: &[Bytes], stop: &AtomicBool) -> i
                     return Err(io::Error::new(ErrorKind::UnexpectedEof, "the sender gave up"));
                 }
                 Some(count) => {
-                    log.arrivals.push((clock::now(), count as u64));
+                    log.arrived(clock::now(), count as u64);
                     left -= count as u64;
                 }
             }
@@ -241,8 +252,11 @@ mod tests {
     #[test]
     fn only_arrivals_inside_the_window_count_and_the_last_one_completes() {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        let log =
-            Log { arrivals: vec![(at(900), 1), (at(1_000), 2), (at(2_100), 4)], complete: true };
+        let mut log = Log { complete: true, ..Log::default() };
+        for (millis, bytes) in [(900, 1), (1_000, 1), (1_005, 1), (2_100, 4)] {
+            log.arrived(at(millis), bytes);
+        }
+        assert_eq!(log.arrivals.len(), 3, "5 ms apart is one entry");
         let window = (Duration::from_millis(500), Duration::from_millis(1_500));
         let received = log.received(at(500), window);
         assert_eq!(received.bytes, Bytes::new(7));
