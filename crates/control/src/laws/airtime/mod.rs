@@ -170,22 +170,32 @@ impl Airtime {
     }
 
     fn measure(&mut self, now: Instant, seen: &Observation, rtt: RttView) -> Situation {
-        self.rates.push_back((now, seen.delivery_rate));
+        let (mss, target) = (seen.mss(), queue_target(&self.knobs, seen));
+        if !self.rates.is_empty() || seen.delivery_rate > Rate::ZERO {
+            self.rates.push_back((now, seen.delivery_rate));
+        }
         while self.rates.len() > 1
             && self.rates.front().is_some_and(|(at, _)| now.saturating_since(*at) >= rtt.current)
         {
             self.rates.pop_front();
         }
         let sum: Rate = self.rates.iter().map(|(_, rate)| *rate).sum();
+        let rate = match self.rates.len() as u64 {
+            // Nothing is measured yet: one window per round trip, but for slow start's overshoot,
+            // which has to drain before anybody can learn the path's RTT.
+            0 if rtt.growth < target / 2 => Rate::of(seen.window().bytes(mss), rtt.current),
+            0 => Rate::ZERO,
+            ticks => sum / ticks,
+        };
         Situation {
             rtt,
-            target: queue_target(&self.knobs, seen),
-            mss: seen.mss(),
+            target,
+            mss,
             senders: seen.senders,
             link_rate: seen.own.link_rate,
             window: seen.window(),
             connections: u32::try_from(seen.sending().count()).unwrap_or(u32::MAX),
-            rate: sum / self.rates.len() as u64,
+            rate,
             share: fair_share(seen),
             trouble: seen.sending().any(|connection| {
                 let state = connection.congestion_state;
