@@ -10,7 +10,7 @@ use crate::{PeerView, StationId};
 /// A peer is gone after this many of its announced intervals without a message…
 const LIVE_INTERVALS: u64 = 3;
 /// … but until this many a next message of the same incarnation brings it back without proof:
-/// where 40 stations contend, a third of all broadcasts is lost.
+/// broadcasts are not repeated, and where many stations contend a good part of them collides.
 const DORMANT_INTERVALS: u64 = 12;
 
 /// What the table did with an authentic message.
