@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use wakeai_units::{Duration, Rate};
 
 use crate::clock;
 use crate::error::LabError;
-use crate::host::{Child, Host, STATION_INTERFACE, dying_with_us};
+use crate::host::{Child, Host, STATION_BROADCAST, STATION_INTERFACE, dying_with_us};
 use crate::interrupt::Interrupt;
 
 /// The emulated access point's address: locally administered, the letters "WAKEA" in it.
@@ -93,6 +94,7 @@ impl Agents {
                 bssid: BSSID,
                 link_rate: facts[index].link_rate.map(|rate| rate.to_string()),
                 max: facts[index].max.map(|rate| rate.to_string()),
+                presence: PresenceSection { broadcast: STATION_BROADCAST },
                 access_point: AccessPointSection {
                     buffer: access_point.buffer,
                     basic_rate: access_point.wifi().map(|wifi| wifi.basic_rate.to_string()),
@@ -157,8 +159,15 @@ struct Config<'a> {
     bssid: &'a str,
     link_rate: Option<String>,
     max: Option<String>,
+    presence: PresenceSection,
     access_point: AccessPointSection,
     law: LawSection,
+}
+
+#[derive(Serialize)]
+struct PresenceSection {
+    /// A TUN device is no broadcast link to the kernel: the agent would not find its address.
+    broadcast: Ipv4Addr,
 }
 
 #[derive(Serialize)]

@@ -98,18 +98,20 @@ fn a_broadcast_reaches_every_other_station_and_not_the_server() {
     let server = lab.socket(0, Ipv4Addr::UNSPECIFIED);
     let stations: Vec<_> = (1..=3).map(|index| lab.socket(index, Ipv4Addr::UNSPECIFIED)).collect();
     stations[0].set_broadcast(true).unwrap();
-    stations[0].send_to(b"presence", (STATION_BROADCAST, PORT)).unwrap();
     let mut buffer = [0; 100];
-    for receiver in &stations[1..] {
-        let (length, from) = receiver.recv_from(&mut buffer).unwrap();
-        assert_eq!((&buffer[..length], from.ip()), (&b"presence"[..], station(0).into()));
+    for address in [STATION_BROADCAST, Ipv4Addr::BROADCAST] {
+        stations[0].send_to(b"presence", (address, PORT)).unwrap();
+        for receiver in &stations[1..] {
+            let (length, from) = receiver.recv_from(&mut buffer).unwrap();
+            assert_eq!((&buffer[..length], from.ip()), (&b"presence"[..], station(0).into()));
+        }
     }
     server.set_nonblocking(true).unwrap();
     assert_eq!(server.recv(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
     drop((server, stations));
     let report = lab.end();
-    assert_eq!(report.counters.access_point.broadcasts, 1);
-    assert_eq!(report.lateness.count(), 2, "two receivers, no server");
+    assert_eq!(report.counters.access_point.broadcasts, 2);
+    assert_eq!(report.lateness.count(), 4, "two receivers each, no server");
 }
 
 #[test]

@@ -206,6 +206,8 @@ impl Loop {
     }
 
     fn read_host(&mut self, index: usize, node: Node, room: usize) -> io::Result<()> {
+        // RFC 919 §7: to the stations' network, or to whatever network this is.
+        let broadcasts = [self.broadcast, Ipv4Addr::BROADCAST];
         for _ in 0..room {
             let Some(packet) = self.ports[index].tun.read(&mut self.buffer)? else {
                 self.readable[index] = false;
@@ -217,7 +219,9 @@ impl Loop {
             };
             let to = match self.by_address.get(&address) {
                 Some(to) => Destination::Unicast(*to),
-                None if address == self.broadcast && node != Node::Server => Destination::Broadcast,
+                None if node != Node::Server && broadcasts.contains(&address) => {
+                    Destination::Broadcast
+                }
                 None => {
                     self.strays.unroutable += 1;
                     continue;
