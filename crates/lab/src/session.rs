@@ -11,7 +11,7 @@ use wakeai_scenario::{
 use wakeai_units::{Duration, Rate};
 
 use crate::agents::StationFacts;
-use crate::driver;
+use crate::driver::{self, Strays};
 use crate::error::LabError;
 use crate::options::LabOptions;
 use crate::records::Recorder;
@@ -213,6 +213,9 @@ impl<'a> Session<'a> {
         );
         for lack in &driver.lacks {
             self.bench.progress.note(lack);
+        }
+        if strays != Strays::default() {
+            self.bench.progress.note(&format!("{name}: packets went astray: {strays}"));
         }
         if outcome.lost > 0 {
             let lost = outcome.lost;

@@ -10,6 +10,7 @@ pub(crate) mod realtime;
 mod tests;
 mod thread;
 
+use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -84,6 +85,17 @@ pub struct Strays {
     pub refused: u64,
     /// Refused by the receiving host.
     pub undelivered: u64,
+}
+
+impl fmt::Display for Strays {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { malformed, unroutable, refused, undelivered } = self;
+        write!(
+            f,
+            "{malformed} malformed, {unroutable} for nobody, {refused} refused by the medium, \
+             {undelivered} refused by their receiver"
+        )
+    }
 }
 
 pub(super) enum Command {
