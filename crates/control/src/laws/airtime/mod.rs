@@ -142,6 +142,16 @@ impl Situation {
         }
     }
 
+    /// The rate to hold a window for: what was delivered. But on a path that holds more than the
+    /// queue does, who is far below its share is lifted towards it while nothing queues: CUBIC by
+    /// itself takes minutes to come back from a small window there, and meanwhile every tick in
+    /// which others fill its part confirms them.
+    fn lifted(&self) -> Rate {
+        let far_below = self.rate < self.share * 3 / 4;
+        let long = self.rtt.min > self.target;
+        if far_below && long && self.queue_is_empty() { self.aim() } else { self.rate }
+    }
+
     fn in_flight(&self, rate: Rate, span: Duration) -> Segments {
         Segments::in_flight(rate, span, self.mss)
     }
@@ -281,7 +291,7 @@ impl Airtime {
         let rate = if situation.rtt.growth >= situation.target / 2 {
             situation.aim()
         } else {
-            situation.rate // a share is a reason to queue more, not yet to send more
+            situation.lifted() // a share is a reason to queue more, not yet to send more
         };
         let path = situation.in_flight(rate, situation.rtt.min);
         let queue = situation.in_flight(situation.aim(), situation.target).max(Segments::new(2));
@@ -300,7 +310,7 @@ impl Airtime {
     }
 
     fn floor(&self, situation: &Situation) -> Segments {
-        let path = situation.in_flight(situation.rate, situation.rtt.min);
+        let path = situation.in_flight(situation.lifted(), situation.rtt.min);
         if !situation.nothing_queues() {
             let yielded = self.trouble.saturating_sub(PATIENCE).min(31);
             return Segments::new(scale(path, FLOOR).get() >> yielded);
@@ -322,11 +332,11 @@ impl Airtime {
             // Twice the window per round trip, as slow start sends, but without its bursts: what
             // they queue would look like the end of the opening.
             let window = situation.window.max(floor).bytes(situation.mss);
-            let doubled = Rate::of(window, situation.rtt.current) * 5 / 2;
-            return Some(doubled.max(situation.rate * 3));
+            let doubled = times(Rate::of(window, situation.rtt.current), 5, 2);
+            return Some(doubled.max(times(situation.rate, 3, 1)));
         }
         if ceiling < situation.least_window() && situation.rtt.growth > situation.target {
-            return Some(situation.rate.max(situation.share) * 9 / 8);
+            return Some(times(situation.rate.max(situation.share), 9, 8));
         }
         None
     }
@@ -341,6 +351,10 @@ fn opening_limit(situation: &Situation, path: Segments, queue: Segments) -> Segm
     let part = link_rate / u64::from(situation.senders.max(1));
     let span = situation.rtt.min.saturating_add(situation.target);
     situation.in_flight(part, span).max(scale(path, 2 * PERMILLE).saturating_add(queue))
+}
+
+fn times(rate: Rate, numerator: u64, denominator: u64) -> Rate {
+    rate.mul_div(numerator, denominator).unwrap_or(rate)
 }
 
 fn scale(window: Segments, permille: u32) -> Segments {

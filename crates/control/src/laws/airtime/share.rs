@@ -52,7 +52,8 @@ pub(super) fn queue_target(knobs: &AirtimeKnobs, observation: &Observation) -> D
     let rounds = u64::from(knobs.queue_rounds_percent) * (u64::from(observation.senders) + 1);
     let full_aggregates = turn.mul_div(rounds, 100).unwrap_or(Duration::MAX);
     let acks = u64::from(observation.access_point_buffer / 2);
-    let acknowledged = observation.mss() * acks * u64::from(observation.segments_per_ack);
+    let segments = acks.saturating_mul(u64::from(observation.segments_per_ack));
+    let acknowledged = Bytes::new(observation.mss().get().saturating_mul(segments));
     let ack_buffer = observation.total_rate.time_for(acknowledged).unwrap_or(Duration::MAX);
     full_aggregates.min(ack_buffer).clamp(knobs.queue_min, knobs.queue_max.max(knobs.queue_min))
 }
