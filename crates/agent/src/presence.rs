@@ -3,11 +3,14 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
 /// A presence message is far shorter; what is longer is cut, and then refused for its length.
 const LONGEST_DATAGRAM: usize = 512;
+const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 /// Datagrams taken in one go before the loop looks at its timers again.
 const BATCH: usize = 64;
 
@@ -27,6 +30,9 @@ impl Presence {
         socket.bind_device(Some(interface.as_bytes()))?;
         socket.set_broadcast(true)?;
         socket.set_nonblocking(true)?;
+        // A flood that waits while the loop ticks must not push the peers' messages out. With
+        // CAP_NET_ADMIN the limit of `net.core.rmem_max` does not hold; without, the default does.
+        let _ = setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER_BYTES);
         socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into())?;
         let socket = UdpSocket::from_std(socket.into())?;
         Ok(Self { socket, to: SocketAddrV4::new(to, port) })

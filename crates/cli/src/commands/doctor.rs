@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
 fn diagnose() -> Diagnosis {
     let found = features::detect();
     let mut findings = of_kernel(&found);
-    findings.extend([iperf3(), tun(), wifi()]);
+    findings.extend([default_algorithm(), iperf3(), tun(), wifi()]);
     Diagnosis {
         can_monitor: found.can_monitor(),
         can_bound: found.can_bound(),
@@ -85,6 +85,20 @@ fn other(name: &str, found: Option<String>, consequence: &str, remedy: &str) -> 
         consequence: (!ok).then(|| consequence.to_owned()),
         remedy: (!ok).then(|| remedy.to_owned()),
     }
+}
+
+/// The agent takes over what uses CUBIC, and nothing else.
+fn default_algorithm() -> Finding {
+    let found = wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").unwrap_or_default();
+    let is_ours = found == "cubic" || found.starts_with("wakeai_");
+    let mut finding = other(
+        "default algorithm",
+        is_ours.then(|| found.clone()),
+        "an agent here binds only connections that ask for cubic themselves",
+        "sysctl -w net.ipv4.tcp_congestion_control=cubic",
+    );
+    finding.found = found;
+    finding
 }
 
 fn iperf3() -> Finding {

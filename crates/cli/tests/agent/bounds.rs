@@ -47,9 +47,11 @@ fn a_stations_bounds_are_divided_among_its_sending_connections() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
     let law = "[law]\nname = \"fixed\"\nceiling = 40\n";
-    let _agent = Fleet::new().start(&bss, "a", 1, law);
+    let agent = Fleet::new().start(&bss, "a", 1, law);
     let uploads: Vec<_> = (0..4).map(|_| upload(&bss, [10, 77, 0, 2], "cubic")).collect();
     wait_for("all four have a quarter", || {
+        let status = agent.ask(Request::Status);
+        println!("{}", status["connections"]);
         uploads.iter().all(|upload| upload.largest_cwnd() <= 10).then_some(())
     });
 }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use nix::sys::signal::Signal;
 
-use crate::life::leftovers;
+use crate::life::{leftovers, nothing_left};
 use crate::support::agent::Fleet;
 use crate::support::bss::Bss;
 use crate::support::traffic::Upload;
@@ -35,7 +35,7 @@ fn after_kill_9_connections_are_free_and_any_command_puts_everything_back() {
     let any = wakeai(&["completion", "bash"]);
     assert!(any.status.success());
     assert!(stderr(&any).contains("removed "), "{}", stderr(&any));
-    assert_eq!(leftovers(), Vec::<String>::new());
+    nothing_left();
     assert_eq!(bss.default("a"), before);
     assert_eq!(upload.algorithm(), "cubic");
     assert_eq!(stderr(&wakeai(&["completion", "bash"])), "", "the second finds nothing");

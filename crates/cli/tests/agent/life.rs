@@ -32,7 +32,7 @@ pub(crate) fn leftovers() -> Vec<String> {
 }
 
 /// The kernel frees a registration a moment after its last reference is gone.
-fn nothing_left() {
+pub(crate) fn nothing_left() {
     wait_for("nothing is left", || leftovers().is_empty().then_some(()));
 }
 
