@@ -173,3 +173,82 @@ impl Controller {
         self.events.push_back(event);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LawConfig, StationId};
+    use wakeai_units::{Rate, Segments};
+
+    fn controller() -> Controller {
+        let config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
+        let law = LawConfig::Fixed { floor: Segments::new(1), ceiling: Segments::new(50) };
+        Controller::new(Instant::ZERO, config, [1; 16], law.build())
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn sending(delivered: u64) -> StationView {
+        let connection = crate::ConnectionView { delivered, ..crate::observation::example() };
+        StationView { link_rate: Some(Rate::from_mbps(65)), connections: vec![connection] }
+    }
+
+    #[test]
+    fn a_late_tick_delays_no_later_one_and_missed_ones_are_left_out() {
+        let mut controller = controller();
+        assert_eq!(controller.next_tick(), at(0));
+        let mut next_after = |millis| {
+            controller.handle_tick(at(millis), &StationView::default());
+            controller.next_tick()
+        };
+        assert_eq!(next_after(0), at(500));
+        assert_eq!(next_after(600), at(1_000));
+        assert_eq!(next_after(1_000), at(1_500));
+        assert_eq!(next_after(9_000), at(9_250));
+    }
+
+    #[test]
+    fn the_next_timeout_is_the_tick_or_the_message_whichever_is_first() {
+        let mut controller = controller();
+        for _ in 0..100 {
+            let now = controller.next_timeout().expect("it always ticks");
+            let is_tick = controller.next_tick() <= now;
+            if is_tick {
+                controller.handle_tick(now, &StationView::default());
+            }
+            let sent = controller.poll_transmit(now).is_some();
+            assert!(is_tick || sent, "nobody is woken for nothing");
+            assert!(controller.next_timeout() > Some(now));
+        }
+    }
+
+    #[test]
+    fn the_start_of_sending_is_announced_soon() {
+        let mut controller = controller();
+        let mut last = Instant::ZERO;
+        for tick in 0..20 {
+            controller.handle_tick(at(tick * 500), &StationView::default());
+            if controller.poll_transmit(at(tick * 500)).is_some() {
+                last = at(tick * 500);
+            }
+        }
+        controller.handle_tick(at(10_000), &sending(0));
+        let (seen, bounds) = controller.last();
+        assert_eq!((seen.senders, bounds.ceiling.get()), (1, 50));
+        let soon = (last + Duration::from_millis(500)).max(at(10_000)) + Duration::from_millis(125);
+        assert!(controller.next_timeout() <= Some(soon));
+    }
+
+    #[test]
+    fn events_that_nobody_takes_make_room_for_newer_ones() {
+        let mut controller = controller();
+        for tick in 0..10_000 {
+            controller.handle_tick(at(tick * 500), &StationView::default());
+        }
+        assert_eq!(controller.events.len(), EVENT_LIMIT);
+        let last = controller.events.pop_back();
+        assert!(matches!(last, Some(Event::Bounds { at: when, .. }) if when == at(9_999 * 500)));
+    }
+}

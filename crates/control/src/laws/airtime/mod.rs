@@ -147,7 +147,7 @@ impl Situation {
     /// itself takes minutes to come back from a small window there, and meanwhile every tick in
     /// which others fill its part confirms them.
     fn lifted(&self) -> Rate {
-        let far_below = self.rate < self.share * 3 / 4;
+        let far_below = self.rate < times(self.share, 3, 4);
         let long = self.rtt.min > self.target;
         if far_below && long && self.queue_is_empty() { self.aim() } else { self.rate }
     }

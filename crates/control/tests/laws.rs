@@ -1,0 +1,144 @@
+//! What every law keeps, whatever it is shown.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use proptest::prelude::*;
+use wakeai_control::{
+    CongestionState, ConnectionView, LawConfig, Observation, PeerView, RttWatch, StationId,
+    StationView, divide,
+};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+
+/// Small, usual and absurd values alike.
+fn extreme() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 1_u64..100, 100_u64..1_000_000, any::<u64>(), Just(u64::MAX)]
+}
+
+fn span() -> impl Strategy<Value = Duration> {
+    // The kernel counts microseconds in 32 bits.
+    prop_oneof![Just(0_u64), 1_u64..1_000, 1_000_u64..2_000_000, Just(u64::from(u32::MAX))]
+        .prop_map(Duration::from_micros)
+}
+
+prop_compose! {
+    fn connection()(
+        id in 0_u64..4, cwnd: u32, in_flight: u32, mss in prop_oneof![Just(0_u64), 1_u64..65_536],
+        rtts in (span(), span(), span()), delivered in extreme(), state in 0_u8..5, sending: bool,
+    ) -> ConnectionView {
+        ConnectionView {
+            id,
+            cwnd: Segments::new(cwnd),
+            mss: Bytes::new(mss),
+            smoothed_rtt: rtts.0,
+            latest_rtt: rtts.1,
+            min_rtt: rtts.2,
+            delivery_rate: Rate::ZERO,
+            delivered,
+            in_flight: Segments::new(in_flight),
+            congestion_state: [
+                CongestionState::Open,
+                CongestionState::Disorder,
+                CongestionState::Cwr,
+                CongestionState::Recovery,
+                CongestionState::Loss,
+            ][usize::from(state)],
+            sending,
+        }
+    }
+}
+
+prop_compose! {
+    fn peer()(
+        station in 0_u64..10, sending: bool, rate in extreme(), max in option(), link in option(),
+        growth in span(),
+    ) -> PeerView {
+        PeerView {
+            station: StationId(station),
+            interval: Duration::from_secs(1),
+            sending,
+            delivery_rate: Rate::from_bps(rate),
+            max_rate: max,
+            link_rate: link,
+            min_rtt: None,
+            growth,
+            age: Duration::ZERO,
+        }
+    }
+}
+
+fn option() -> impl Strategy<Value = Option<Rate>> {
+    proptest::option::of(extreme().prop_map(Rate::from_bps))
+}
+
+prop_compose! {
+    fn observation()(
+        connections in proptest::collection::vec(connection(), 0..4),
+        peers in proptest::collection::vec(peer(), 0..6),
+        rates in (extreme(), extreme(), extreme()), max in option(), link in option(),
+        buffer: u32, per_ack: u32,
+    ) -> Observation {
+        let own = StationView { link_rate: link, connections };
+        let senders = peers.iter().filter(|peer| peer.sending).count() as u32 + 1;
+        Observation {
+            own,
+            peers,
+            senders,
+            rtt: None,
+            delivery_rate: Rate::from_bps(rates.0),
+            mean_rate: Rate::from_bps(rates.1),
+            total_rate: Rate::from_bps(rates.2),
+            max_rate: max,
+            access_point_buffer: buffer,
+            segments_per_ack: per_ack,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_observation_makes_a_law_panic_or_contradict_itself(
+        seen in proptest::collection::vec(observation(), 1..20),
+    ) {
+        for name in LawConfig::NAMES {
+            let mut law = LawConfig::from_name(name).unwrap().build();
+            prop_assert_eq!(law.name(), name);
+            let mut rtt = RttWatch::new();
+            for (tick, observation) in (0_u64..).zip(&seen) {
+                let now = Instant::ZERO + Duration::from_millis(500) * tick;
+                let mut observation = observation.clone();
+                observation.rtt = rtt.on_tick(now, &observation.own);
+                let mut reasons: Vec<wakeai_control::Reason> = Vec::new();
+                let bounds = law.on_tick(now, &observation, &mut reasons);
+                prop_assert!(bounds.floor <= bounds.ceiling);
+                prop_assert!(bounds.ceiling >= Segments::new(1), "a window of zero would stall");
+                prop_assert!(!reasons.is_empty(), "every decision has a reason");
+                for (_, part) in divide(bounds, &observation.own.connections) {
+                    prop_assert!(part.floor <= part.ceiling && part.ceiling >= Segments::new(1));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn laws_are_found_by_the_names_that_scenarios_use() {
+    for name in LawConfig::NAMES {
+        assert_eq!(LawConfig::from_name(name).unwrap().build().name(), name);
+    }
+    assert_eq!(LawConfig::from_name("vegas"), None);
+}
+
+#[test]
+fn fixed_bounds_are_those_that_were_given() {
+    let (floor, ceiling) = (Segments::new(5), Segments::new(50));
+    let mut law = LawConfig::Fixed { floor, ceiling }.build();
+    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut wakeai_control::Silent);
+    assert_eq!((bounds.floor, bounds.ceiling, bounds.pacing), (floor, ceiling, None));
+}
+
+#[test]
+fn airtime_binds_nothing_while_nothing_is_sent() {
+    let mut law = LawConfig::from_name("airtime").unwrap().build();
+    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut wakeai_control::Silent);
+    assert!(bounds.is_none());
+}
