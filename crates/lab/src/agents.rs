@@ -262,3 +262,29 @@ fn write_key(path: &Path) -> io::Result<()> {
     }
     writeln!(file)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_s_file_says_what_its_station_is() {
+        let config = Config {
+            interface: STATION_INTERFACE,
+            key_file: Path::new("/run/group.key"),
+            station: 3,
+            bssid: BSSID,
+            link_rate: Some(Rate::from_mbps(54).to_string()),
+            max: None,
+            presence: PresenceSection { broadcast: STATION_BROADCAST },
+            access_point: AccessPointSection { buffer: 300, basic_rate: None },
+            law: LawSection { name: "fixed", floor: Some(1), ceiling: Some(50) },
+        };
+        let expected = "interface = \"wlan0\"\nkey_file = \"/run/group.key\"\nstation = 3\n\
+                        bssid = \"02:57:41:4b:45:41\"\nlink_rate = \"54Mbit/s\"\n\n\
+                        [presence]\nbroadcast = \"10.73.255.255\"\n\n\
+                        [access_point]\nbuffer = 300\n\n\
+                        [law]\nname = \"fixed\"\nfloor = 1\nceiling = 50\n";
+        assert_eq!(toml::to_string(&config).unwrap(), expected);
+    }
+}

@@ -258,3 +258,6 @@ fn sends(plan: &FlowPlan, socket: &Socket) -> bool {
 fn address(address: SocketAddr) -> IpAddr {
     address.ip().to_canonical()
 }
+
+#[cfg(test)]
+mod tests;
