@@ -2,12 +2,13 @@
 //! others through its pins, removed by the last.
 
 use std::mem::MaybeUninit;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, MapMut, MapType};
+use libbpf_rs::{Link, MapCore, MapHandle, MapMut, MapType};
 use wakeai_host::{Namespace, NetnsId};
 
 use crate::connections::move_connections;
@@ -129,7 +130,8 @@ fn load(object: &mut MaybeUninit<libbpf_rs::OpenObject>) -> libbpf_rs::Result<Wa
 /// it alive, so both are moved off it first.
 fn remove() -> Result<bool, Error> {
     let mut found = false;
-    if !registered_maps().is_empty() {
+    // Looking for maps by name takes CAP_SYS_ADMIN, which an agent has given up: it sees the pin.
+    if place::pin(REGISTERED).exists() || !registered_maps().is_empty() {
         found = true;
         vacate();
         unregister()?;
@@ -150,22 +152,28 @@ fn registered_maps() -> Vec<u32> {
 
 fn unregister() -> Result<(), Error> {
     let path = place::pin(REGISTERED);
-    if features::detect().struct_ops_link && path.exists() {
-        let link = Link::open(&path).map_err(|error| explain(UNLOAD, BOUND, error))?;
-        // Kernels before 6.11 cannot detach it: there it goes with its last reference.
-        let _ = link.detach();
-        return std::fs::remove_file(path).map_err(|error| Error::from_io(UNLOAD, error));
+    if features::detect().struct_ops_link {
+        // A link that is not pinned died with its owner.
+        return if path.exists() { unpin_link(&path) } else { Ok(()) };
     }
-    for id in registered_maps() {
-        let Ok(map) = MapHandle::from_map_id(id) else { continue }; // gone meanwhile
-        match map.delete(&0_u32.to_ne_bytes()) {
-            Ok(()) => {}
-            // An orphan: not registered any more, or held by a link that is no longer pinned.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {}
-            Err(error) => tracing::debug!(%error, id, "struct_ops map not unregistered"),
+    let pinned = MapHandle::from_pinned_path(path).ok();
+    let by_name = registered_maps().into_iter().filter_map(|id| MapHandle::from_map_id(id).ok());
+    for map in pinned.into_iter().chain(by_name) {
+        // An error means that it is an orphan, which only its connections keep.
+        if let Err(error) = map.delete(&0_u32.to_ne_bytes()) {
+            tracing::debug!(%error, "struct_ops map not unregistered");
         }
     }
     Ok(())
+}
+
+fn unpin_link(path: &Path) -> Result<(), Error> {
+    let link = Link::open(path).map_err(|error| explain(UNLOAD, BOUND, error))?;
+    // Kernels before 6.11 cannot detach it: there it goes with its last reference.
+    if let Err(error) = link.detach() {
+        tracing::debug!(%error, "struct_ops link not detached");
+    }
+    std::fs::remove_file(path).map_err(|error| Error::from_io(UNLOAD, error))
 }
 
 /// In every network namespace, moves sysctl and connections to what the kernel itself has. In

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapImpl, RingBuffer, RingBufferBuilder};
 
 pub use config::{Filter, MonitorConfig};
 pub use record::{ErrorCode, Event, EventKind, Record, Sample};
@@ -102,12 +102,11 @@ impl std::fmt::Debug for Monitor {
 }
 
 fn ring_buffer(
-    records: &dyn MapCore,
+    records: &MapImpl<'_>,
     received: Arc<Mutex<Vec<RecordValue>>>,
 ) -> libbpf_rs::Result<RingBuffer<'static>> {
     let mut builder = RingBufferBuilder::new();
-    let records = MapHandle::from_map_id(records.info()?.info.id)?;
-    builder.add(&records, move |bytes| {
+    builder.add(records, move |bytes| {
         if let Some(value) = RecordValue::read(bytes) {
             received.lock().unwrap_or_else(PoisonError::into_inner).push(value);
         }

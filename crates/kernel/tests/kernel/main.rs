@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics or prints")]
 
 mod bounds;
+mod killed;
 mod monitor;
 mod path;
 mod privileges;

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use wakeai_kernel::{Control, Error, Monitor, MonitorConfig, features, snapshot};
 
-use crate::rig::kernel;
+use crate::path::PathConfig;
+use crate::rig::{Registration, Rig, kernel, struct_ops};
 
 /// Not a test by itself: the next one runs it without capabilities.
 #[test]
@@ -24,17 +25,47 @@ fn everything_is_refused() {
     }
 }
 
+/// Not a test by itself: what the last agent does at its end, with the capabilities it kept.
 #[test]
-fn a_process_without_capabilities_is_told_which_ones_it_needs() {
-    let Some(_kernel) = kernel() else { return };
-    let inner = "privileges::everything_is_refused";
+#[ignore = "runs with three capabilities"]
+fn the_last_agent_unloads() {
+    if std::env::var_os("WAKEAI_LAST_AGENT").is_some() {
+        assert!(Control::unload().unwrap());
+    }
+}
+
+/// Runs one of the tests above in this thread's network namespace, with these capabilities alone.
+fn run_with(capabilities: &str, inner: &str) {
     let output = Command::new("setpriv")
-        .args(["--bounding-set=-all", "--inh-caps=-all"])
+        .arg(format!("--bounding-set=-all{capabilities}"))
+        .arg("--inh-caps=-all")
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "--ignored", inner])
+        .env("WAKEAI_LAST_AGENT", "1")
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn a_process_without_capabilities_is_told_which_ones_it_needs() {
+    let Some(_kernel) = kernel() else { return };
+    run_with("", "privileges::everything_is_refused");
     assert!(!Control::unload().unwrap());
+}
+
+#[test]
+fn an_agent_that_kept_three_capabilities_moves_its_connections_and_unloads() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PathConfig::CALM);
+    rig.default(Control::ALGORITHM);
+    let _flow = rig.flow(77, Control::ALGORITHM);
+    let unload = || run_with(",+bpf,+perfmon,+net_admin", "privileges::the_last_agent_unloads");
+    rig.sender.run(unload).unwrap();
+    let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
+    assert!(connections.iter().all(|connection| connection.algorithm == "cubic"));
+    assert!(!struct_ops().contains(Control::ALGORITHM));
+    drop(registration);
 }

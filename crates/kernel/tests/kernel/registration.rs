@@ -1,23 +1,17 @@
 //! One registration for all, and nothing left of it.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use wakeai_kernel::{Control, SocketBounds, clamp_connections, move_connections, snapshot};
 
 use crate::path::PathConfig;
-use crate::rig::{Registration, Rig, kernel};
+use crate::rig::{Registration, Rig, kernel, struct_ops};
 
 /// The algorithms of the sender's connections.
 fn algorithms(rig: &Rig) -> Vec<String> {
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
     connections.into_iter().map(|connection| connection.algorithm).collect()
-}
-
-fn struct_ops() -> String {
-    let listed = Command::new("bpftool").args(["struct_ops", "list"]).output().unwrap();
-    String::from_utf8(listed.stdout).unwrap()
 }
 
 fn default_of(rig: &Rig) -> String {

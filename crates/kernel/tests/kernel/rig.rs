@@ -134,6 +134,12 @@ impl Drop for Rig {
     }
 }
 
+/// What `bpftool` lists, orphans included.
+pub(crate) fn struct_ops() -> String {
+    let listed = Command::new("bpftool").args(["struct_ops", "list"]).output().unwrap();
+    String::from_utf8(listed.stdout).unwrap()
+}
+
 pub(crate) fn ip(namespace: &Namespace, arguments: &str) {
     let run = || Command::new("ip").args(arguments.split(' ')).status().unwrap();
     assert!(namespace.run(run).unwrap().success(), "ip {arguments}");

@@ -1,0 +1,48 @@
+//! A process that is killed while it registers or removes leaves nothing that the next one does
+//! not clean up.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use wakeai_kernel::Control;
+
+use crate::rig::{kernel, struct_ops};
+
+/// Not a test by itself: the next one runs it and kills it.
+#[test]
+#[ignore = "runs until it is killed"]
+fn opens_and_unloads_for_ever() {
+    while std::env::var_os("WAKEAI_TO_BE_KILLED").is_some() {
+        Control::open().unwrap();
+        Control::unload().unwrap();
+    }
+}
+
+#[test]
+fn whenever_it_is_killed_the_next_unload_leaves_nothing() {
+    let Some(_kernel) = kernel() else { return };
+    let had_bpffs = std::fs::read_to_string("/proc/mounts").unwrap().contains("/sys/fs/bpf ");
+    for round in 0..12 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--ignored", "killed::opens_and_unloads_for_ever"])
+            .env("WAKEAI_TO_BE_KILLED", "1")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Each time somewhere else in the second or third loop.
+        std::thread::sleep(Duration::from_millis(250 + 37 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        Control::unload().unwrap();
+        assert!(!struct_ops().contains(Control::ALGORITHM));
+        assert!(!Path::new("/sys/fs/bpf/wakeai").exists());
+        assert!(!Path::new("/run/wakeai/bpffs-mounted").exists());
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+        assert_eq!(mounts.contains("/sys/fs/bpf "), had_bpffs);
+    }
+    // And it can still be had.
+    Control::open().unwrap();
+    assert!(Control::unload().unwrap());
+}
