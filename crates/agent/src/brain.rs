@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use wakeai_control::{
-    AirtimeKnobs, Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, PresenceCounters,
-    StationId, StationView,
+    Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, PresenceCounters, StationId,
+    StationView,
 };
 use wakeai_units::{Instant, Segments};
 
@@ -147,7 +147,7 @@ fn law(choice: &LawChoice) -> LawConfig {
         }
         LawChoice::ShimadaBefore => LawConfig::ShimadaBefore,
         LawChoice::ShimadaAfter => LawConfig::ShimadaAfter,
-        LawChoice::Airtime => LawConfig::Airtime(AirtimeKnobs::default()),
+        LawChoice::Airtime(knobs) => LawConfig::Airtime(knobs.clone()),
     }
 }
 

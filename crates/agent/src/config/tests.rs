@@ -16,7 +16,8 @@ fn two_keys_are_enough() {
     assert_eq!(config.basic_rate, Rate::from_mbps(6));
     assert_eq!(config.bssid, Automatic::Auto);
     assert_eq!(config.link_rate, Automatic::Auto);
-    assert_eq!(config.law, LawChoice::Airtime);
+    assert_eq!(config.law, LawChoice::default());
+    assert_eq!(config.law.name(), "airtime");
     assert_eq!(config.log_level, "info");
 }
 
@@ -66,8 +67,18 @@ fn an_error_names_line_key_found_and_allowed() {
         ),
         (
             "[law]\nname = \"airtime\"\nfloor = 9\n",
-            ":5: law.floor: found 9, but only the law \"fixed\"",
+            ":5: law.floor: found here, but this law has no such key",
         ),
+        (
+            "[law]\nname = \"fixed\"\nceiling = 9\nqueue_min = \"9ms\"\n",
+            ":6: law.queue_min: found here",
+        ),
+        (
+            "[law]\nname = \"airtime\"\nqueue_min = \"0ms\"\n",
+            ":5: law.queue_min: found \"0ms\", allowed",
+        ),
+        ("[law]\nname = \"airtime\"\nqueue_max = \"5ms\"\n", "queue_min 20ms above queue_max 5ms"),
+        ("[law]\nname = \"airtime\"\nqueue_rounds_percent = 0\n", "allowed are 1 to 10000"),
         ("[law]\nname = \"best\"\n", "expected one of"),
         ("speed = 3\n", ":3: speed: unknown field `speed`, expected one of"),
         ("[api]\nsocket = \"agent.sock\"\n", "expected an absolute path of at most 107 bytes"),
@@ -101,4 +112,15 @@ fn the_file_is_named_in_the_error() {
     std::fs::write(&path, "interface = 3\n").unwrap();
     let problem = Config::load(&path).unwrap_err().to_string();
     assert!(problem.starts_with(&format!("{}:1: interface: ", path.display())), "{problem}");
+}
+
+#[test]
+fn the_knobs_of_airtime_are_taken_over() {
+    let text = "[law]\nname = \"airtime\"\nqueue_rounds_percent = 150\nqueue_min = \"10ms\"\n\
+                queue_max = \"40ms\"\n";
+    let config = Config::parse(&format!("{SMALLEST}{text}")).unwrap();
+    let LawChoice::Airtime(knobs) = config.law else { panic!("{:?}", config.law) };
+    assert_eq!(knobs.queue_rounds_percent, 150);
+    assert_eq!(knobs.queue_min, Duration::from_millis(10));
+    assert_eq!(knobs.queue_max, Duration::from_millis(40));
 }

@@ -170,6 +170,18 @@ parsed!(
 );
 
 parsed!(
+    /// An RTT growth to aim at.
+    QueueTime(Duration),
+    |text| {
+        let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
+        if time < Duration::from_millis(1) || time > Duration::from_secs(10) {
+            return Err(format!("found {text:?}, allowed are 1ms to 10s"));
+        }
+        Ok(time)
+    }
+);
+
+parsed!(
     /// An IPv4 address that a datagram may be sent to.
     Address(Ipv4Addr),
     |text| text.parse().map_err(|_| format!("found {text:?}, expected an IPv4 address"))
