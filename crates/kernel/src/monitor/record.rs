@@ -15,6 +15,9 @@ pub enum Record {
 }
 
 /// A connection's figures when an ACK arrived, as the ACK before it left them.
+///
+/// The kernel's tracepoint (`tcp_probe`) covers established connections: once this end has closed,
+/// what it still sends is seen by events only (and by [`crate::snapshot`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// `CLOCK_MONOTONIC`.

@@ -20,22 +20,15 @@ echo \"guest: status $?\"
 /bin/busybox poweroff -f
 ";
 
-/// The first tool that is not there, if any.
-pub(crate) fn missing_tool() -> Option<&'static str> {
-    TOOLS.into_iter().find(|tool| which(tool).is_none())
-}
-
-fn which(tool: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(tool)).find(|file| file.is_file())
-}
-
-/// Boots the guest and gives back what it wrote to its console.
-pub(crate) fn run() -> String {
+/// Boots the guest and gives back what it wrote to its console, or says why it cannot be had.
+pub(crate) fn run() -> Result<String, String> {
+    if let Some(tool) = TOOLS.into_iter().find(|tool| which(tool).is_none()) {
+        return Err(format!("{tool} is not installed"));
+    }
     // In the target directory, so `cargo clean` removes the download.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest");
     fs::create_dir_all(&cache).unwrap();
-    let kernel = kernel(&cache);
+    let kernel = kernel(&cache)?;
     let initramfs = initramfs(&cache);
     // TCG: the kernel does not boot under every machine's KVM, and CI may have none.
     let output = Command::new("timeout")
@@ -49,33 +42,50 @@ pub(crate) fn run() -> String {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn which(tool: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(tool)).find(|file| file.is_file())
 }
 
 /// The image of the package that `linux-image-amd64` stands for, unpacked and not installed.
-fn kernel(cache: &Path) -> PathBuf {
-    let package =
-        Command::new("apt-cache").args(["depends", "linux-image-amd64"]).output().unwrap();
-    let depends = String::from_utf8(package.stdout).unwrap();
-    let name = depends
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("Depends: linux-image-"))
-        .expect("linux-image-amd64 depends on one kernel (is `apt-get update` missing?)");
-    let image = cache.join(format!("boot/vmlinuz-{name}"));
-    if !image.is_file() {
-        let download = format!("linux-image-{name}");
-        check(Command::new("apt-get").args(["download", "-q", &download]).current_dir(cache));
-        for entry in fs::read_dir(cache).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "deb") {
-                check(Command::new("dpkg-deb").arg("-x").arg(&path).arg(cache));
-                fs::remove_file(path).unwrap();
-            }
-        }
-        // 300 MB of modules that the guest does not load.
-        fs::remove_dir_all(cache.join("lib")).unwrap();
+fn kernel(cache: &Path) -> Result<PathBuf, String> {
+    if let Some(image) = unpacked(cache) {
+        return Ok(image);
     }
-    image
+    // The package lists may be missing, or older than what the mirror has.
+    let update = || succeeds(Command::new("apt-get").args(["-qq", "update"]));
+    let downloaded = download(cache) || (update() && download(cache));
+    if !downloaded {
+        return Err("no linux-image package of 6.1 can be downloaded".to_owned());
+    }
+    for entry in fs::read_dir(cache).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "deb") {
+            assert!(succeeds(Command::new("dpkg-deb").arg("-x").arg(&path).arg(cache)));
+            fs::remove_file(path).unwrap();
+        }
+    }
+    // 300 MB of modules that the guest does not load.
+    fs::remove_dir_all(cache.join("lib")).unwrap();
+    Ok(unpacked(cache).expect("the package has an image"))
+}
+
+fn unpacked(cache: &Path) -> Option<PathBuf> {
+    let images = fs::read_dir(cache.join("boot")).ok()?.flatten().map(|entry| entry.path());
+    images.into_iter().find(|path| path.to_string_lossy().contains("/vmlinuz-6.1."))
+}
+
+fn download(cache: &Path) -> bool {
+    let depends =
+        Command::new("apt-cache").args(["depends", "linux-image-amd64"]).output().unwrap();
+    let depends = String::from_utf8_lossy(&depends.stdout).into_owned();
+    let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
+    package.filter(|name| name.starts_with("linux-image-6.1.")).is_some_and(|name| {
+        succeeds(Command::new("apt-get").args(["-qq", "download", name]).current_dir(cache))
+    })
 }
 
 fn initramfs(cache: &Path) -> PathBuf {
@@ -97,7 +107,7 @@ fn initramfs(cache: &Path) -> PathBuf {
     }
     let archive = cache.join("initramfs");
     let pack = "find . | cpio --quiet -o -H newc > ../initramfs";
-    check(Command::new("sh").args(["-c", pack]).current_dir(&root));
+    assert!(succeeds(Command::new("sh").args(["-c", pack]).current_dir(&root)));
     archive
 }
 
@@ -109,7 +119,6 @@ fn libraries(program: &Path) -> Vec<PathBuf> {
     words.map(PathBuf::from).collect()
 }
 
-fn check(command: &mut Command) {
-    let status = command.status().unwrap();
-    assert!(status.success(), "{command:?}");
+fn succeeds(command: &mut Command) -> bool {
+    command.status().is_ok_and(|status| status.success())
 }
