@@ -17,7 +17,10 @@ const BATCH: usize = 64;
 /// Sends to and receives from one interface alone.
 #[derive(Debug)]
 pub(crate) struct Presence {
-    socket: UdpSocket,
+    receiver: UdpSocket,
+    /// The same socket, outside the event loop: a message that is due is sent or is an error, and
+    /// does not wait for the loop to learn that there is room.
+    sender: std::net::UdpSocket,
     to: SocketAddrV4,
 }
 
@@ -34,20 +37,21 @@ impl Presence {
         // CAP_NET_ADMIN the limit of `net.core.rmem_max` does not hold; without, the default does.
         let _ = setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER_BYTES);
         socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into())?;
-        let socket = UdpSocket::from_std(socket.into())?;
-        Ok(Self { socket, to: SocketAddrV4::new(to, port) })
+        let sender = socket.try_clone()?.into();
+        let receiver = UdpSocket::from_std(socket.into())?;
+        Ok(Self { receiver, sender, to: SocketAddrV4::new(to, port) })
     }
 
     /// Waits until there is something to receive.
     pub(crate) async fn readable(&self) -> io::Result<()> {
-        self.socket.readable().await
+        self.receiver.readable().await
     }
 
     /// Hands at most a batch of waiting datagrams to `take`.
     pub(crate) fn receive(&self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let mut buffer = [0; LONGEST_DATAGRAM];
         for _ in 0..BATCH {
-            match self.socket.try_recv(&mut buffer) {
+            match self.receiver.try_recv(&mut buffer) {
                 Ok(length) => take(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
@@ -58,6 +62,28 @@ impl Presence {
 
     /// Broadcasts `datagram`; what does not fit into the socket's queue now is an error.
     pub(crate) fn send(&self, datagram: &[u8]) -> io::Result<()> {
-        self.socket.try_send_to(datagram, self.to.into()).map(|_| ())
+        self.sender.send_to(datagram, self.to).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn the_first_message_leaves_at_once_and_is_heard_on_the_interface() {
+        let to = Ipv4Addr::new(127, 255, 255, 255);
+        let port = super::super::config::DEFAULT_PORT + 1;
+        let presence = Presence::open("lo", to, port).unwrap();
+        presence.send(b"here").unwrap();
+        presence.readable().await.unwrap();
+        let mut heard = Vec::new();
+        presence.receive(|datagram| heard.push(datagram.to_vec())).unwrap();
+        assert_eq!(heard, [b"here".to_vec()]);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn an_interface_that_is_not_there_is_an_error() {
+        assert!(Presence::open("wlan77", Ipv4Addr::BROADCAST, 0).is_err());
     }
 }

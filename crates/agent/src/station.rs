@@ -68,9 +68,8 @@ impl Station {
                 next_heartbeat = now + HEARTBEAT;
             }
             if now >= next_tick {
-                if now.saturating_since(next_tick) > TICK / 2 {
-                    self.faults.failed(Fault::Late, &"a tick came late");
-                }
+                let late = now.saturating_since(next_tick) > TICK / 2;
+                self.faults.check(Fault::Late, if late { Err("a tick came late") } else { Ok(()) });
                 self.tick(now);
                 next_tick = now + TICK;
             }
@@ -142,16 +141,19 @@ impl Station {
     /// Notices an interface that went, came back under another index, or lost its address.
     fn find_interface(&mut self) {
         let found = Interface::find(&self.config.interface);
-        let found = self.faults.check(Fault::Interface, found);
+        let is_down = found.as_ref().is_ok_and(|found| !found.up);
+        let found = if is_down {
+            let problem = format!("{} is down", self.config.interface);
+            self.faults.failed(Fault::Interface, &problem);
+            found.ok()
+        } else {
+            self.faults.check(Fault::Interface, found)
+        };
         let before = self.interface;
         let gone = before.filter(|before| found.map(|found| found.index) != Some(before.index));
         if let (Some(gone), Some(actuator)) = (gone, &mut self.actuator) {
             let result = actuator.clear(gone.index);
             self.faults.check(Fault::Bound, result);
-        }
-        if let Some(found) = found.filter(|found| !found.up) {
-            let name = &self.config.interface;
-            self.faults.failed(Fault::Interface, &format_args!("{name} is down ({})", found.index));
         }
         if found != before {
             self.presence = None;

@@ -4,11 +4,10 @@ use std::net::Ipv4Addr;
 
 use nix::sys::signal::Signal;
 
-use crate::life::{leftovers, nothing_left};
 use crate::support::agent::Fleet;
 use crate::support::bss::Bss;
 use crate::support::traffic::Upload;
-use crate::support::{Machine, stderr, wait_for, wakeai};
+use crate::support::{Machine, leftovers, nothing_left, stderr, wait_for, wakeai};
 
 #[test]
 fn after_kill_9_connections_are_free_and_any_command_puts_everything_back() {

@@ -10,31 +10,10 @@ use wakeai_agent::api::Request;
 use crate::support::agent::{BSSID, Fleet, in_namespace};
 use crate::support::bss::{Bss, WIFI};
 use crate::support::traffic::Upload;
-use crate::support::{Machine, must, stderr, wait_for, wakeai};
+use crate::support::{Machine, leftovers, must, nothing_left, stderr, wait_for, wakeai};
 
 /// `CAP_NET_ADMIN`, `CAP_PERFMON`, `CAP_BPF` (`<linux/capability.h>`).
 const KEPT: u64 = 1 << 12 | 1 << 38 | 1 << 39;
-
-/// What the agent may leave nowhere.
-pub(crate) fn leftovers() -> Vec<String> {
-    let mut left = Vec::new();
-    if must("bpftool", "struct_ops list").contains("wakeai") {
-        left.push("a registration".to_owned());
-    }
-    let names = |directory: &str| {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path().display().to_string()).collect::<Vec<_>>()
-    };
-    left.extend(names("/sys/fs/bpf").into_iter().filter(|path| path.contains("wakeai")));
-    left.extend(names("/run/wakeai").into_iter().filter(|path| path.contains(".sock")));
-    left.extend(names("/run/wakeai/leases").into_iter().filter(|path| path.contains(".json")));
-    left
-}
-
-/// The kernel frees a registration a moment after its last reference is gone.
-pub(crate) fn nothing_left() {
-    wait_for("nothing is left", || leftovers().is_empty().then_some(()));
-}
 
 #[test]
 fn a_running_agent_has_three_capabilities_and_cannot_get_more() {

@@ -8,7 +8,7 @@ pub(crate) mod agent;
 pub(crate) mod bss;
 pub(crate) mod traffic;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -74,4 +74,25 @@ pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T
         assert!(Instant::now() < give_up, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// What is left of agents and labs outside their namespaces.
+pub(crate) fn leftovers() -> Vec<String> {
+    let mut left = Vec::new();
+    if must("bpftool", "struct_ops list").contains("wakeai") {
+        left.push("a registration".to_owned());
+    }
+    let names = |directory: &str| {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path().display().to_string()).collect::<Vec<_>>()
+    };
+    left.extend(names("/sys/fs/bpf").into_iter().filter(|path| path.contains("wakeai")));
+    left.extend(names("/run/wakeai").into_iter().filter(|path| path.contains(".sock")));
+    left.extend(names("/run/wakeai/leases").into_iter().filter(|path| path.contains(".json")));
+    left
+}
+
+/// The kernel frees a registration a moment after its last reference is gone.
+pub(crate) fn nothing_left() {
+    wait_for("nothing is left", || leftovers().is_empty().then_some(()));
 }
