@@ -110,6 +110,7 @@ struct sock {
 	struct sock_common __sk_common;
 	struct dst_entry *sk_dst_cache;
 	int sk_rx_dst_ifindex;
+	int sk_wmem_queued;
 	u32 sk_pacing_status;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;

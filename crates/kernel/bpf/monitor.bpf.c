@@ -117,8 +117,11 @@ static __always_inline bool sample_is_due(struct sock *sk, struct tcp_sock *tp)
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(on_segment, struct sock *sk, struct sk_buff *skb)
 {
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct tcp_sock *tp;
 
+	if (!sk->sk_wmem_queued)
+		return 0; /* a receiver's, most of all: leave at once */
+	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || !tp->packets_out || !is_watched(sk))
 		return 0;
 	if (sample_is_due(sk, tp))

@@ -81,6 +81,24 @@ static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 
 #include "../../algorithms/c/wakeai_cubic.c"
 
+/* Set when the algorithm is unloaded. */
+u32 retired;
+
+/*
+ * User space moves the connections that it can see to another algorithm. It cannot see those that
+ * were closed with data under way and whose namespace has no name and no process any more: they
+ * leave by themselves, at their next ACK or timeout. After true, the private area is not ours.
+ */
+static __always_inline bool left_for_good(struct sock *sk)
+{
+	char cubic[TCP_CA_NAME_MAX] = "cubic", reno[TCP_CA_NAME_MAX] = "reno";
+
+	if (!retired)
+		return false;
+	return !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, cubic, sizeof(cubic)) ||
+	       !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
+}
+
 SEC("struct_ops")
 void BPF_PROG(init, struct sock *sk)
 {
@@ -111,7 +129,8 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, u8 new_state)
 {
-	cubic_set_state(sk, new_state);
+	if (!left_for_good(sk))
+		cubic_set_state(sk, new_state);
 }
 
 SEC("struct_ops")
@@ -125,14 +144,16 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 SEC("struct_ops")
 void BPF_PROG(cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
-	cubic_on_ack(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
+	if (!left_for_good(sk))
+		cubic_on_ack(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
 }
 
 /* ... and as it was before. User space creates the map below that fits the kernel. */
 SEC("struct_ops")
 void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 {
-	cubic_on_ack(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
+	if (!left_for_good(sk))
+		cubic_on_ack(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
 }
 
 /* Without the flag no namespace but the first may make it its default. */

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapHandle, MapMut, MapType};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapMut, MapType};
 use wakeai_host::{Namespace, NetnsId};
 
 use crate::connections::move_connections;
@@ -28,6 +28,10 @@ const REGISTERED: &str = "wakeai_cubic";
 
 /// Every name that we register starts like this.
 const PREFIX: &str = "wakeai_";
+
+/// The pin of the variable that tells connections to leave, and its map's name in the kernel.
+const RETIRED: &str = "retired";
+const RETIRED_MAP: &str = "wakeai_c.bss";
 
 const LOAD: &str = "register the congestion control wakeai_cubic";
 const UNLOAD: &str = "remove the congestion control wakeai_cubic";
@@ -89,6 +93,7 @@ fn register() -> Result<(), Error> {
     pin(&mut skel.maps.socket_bounds, MAPS[0])?;
     pin(&mut skel.maps.interface_bounds, MAPS[1])?;
     pin(&mut skel.maps.heartbeats, MAPS[2])?;
+    pin(&mut skel.maps.bss, RETIRED)?;
     let found = features::detect();
     let map = match found.cong_control {
         Some(CongControl::Short) => &mut skel.maps.wakeai_cubic_s,
@@ -135,6 +140,7 @@ fn remove() -> Result<bool, Error> {
         found = true;
         vacate();
         unregister()?;
+        retire();
         wait_until_gone();
     }
     found |= place::clear().map_err(|error| Error::from_io(UNLOAD, error))?;
@@ -165,6 +171,21 @@ fn unregister() -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Tells the connections that nobody can see to leave. Only now: before it was unregistered, a new
+/// one could have come.
+fn retire() {
+    let pinned = MapHandle::from_pinned_path(place::pin(RETIRED)).ok();
+    let by_name = MapInfoIter::default()
+        .filter(|map| map.name == RETIRED_MAP)
+        .filter_map(|map| MapHandle::from_map_id(map.id).ok());
+    for map in pinned.into_iter().chain(by_name) {
+        let (key, yes) = (0_u32.to_ne_bytes(), 1_u32.to_ne_bytes());
+        if let Err(error) = map.update(&key, &yes, MapFlags::ANY) {
+            tracing::debug!(%error, "connections not told to leave");
+        }
+    }
 }
 
 fn unpin_link(path: &Path) -> Result<(), Error> {
@@ -233,20 +254,19 @@ fn fallback() -> &'static str {
 }
 
 /// The kernel frees a `struct_ops` after an RCU grace period. A connection that was accepted while
-/// the others were moved is moved on the next round.
+/// the others were moved is moved on the next round; one that nobody can see leaves with its next
+/// retransmission, which comes after as long as it has been alone.
 fn wait_until_gone() {
-    let give_up = Instant::now() + Duration::from_secs(2);
+    let give_up = Instant::now() + Duration::from_secs(5);
     let mut rounds = 0_u32;
     while !registered_maps().is_empty() {
         if Instant::now() > give_up {
-            tracing::warn!(
-                "sockets that cannot be moved keep wakeai_cubic loaded until they close"
-            );
+            tracing::warn!("sockets that cannot be moved keep wakeai_cubic loaded for a while");
             return;
         }
         sleep(Duration::from_millis(20));
         rounds += 1;
-        if rounds.is_multiple_of(10) {
+        if rounds.is_multiple_of(50) {
             vacate();
         }
     }

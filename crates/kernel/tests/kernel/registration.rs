@@ -89,6 +89,23 @@ fn an_orphan_that_a_connection_keeps_alive_is_replaced() {
 }
 
 #[test]
+fn a_connection_whose_namespace_is_gone_leaves_by_itself() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PathConfig::CALM);
+    let flow = rig.flow(77, Control::ALGORITHM);
+    assert!(flow.goodput(Duration::from_millis(300)) > 0);
+    rig.path.as_ref().unwrap().cut();
+    // Closed with data under way: the kernel goes on trying, in a namespace that nobody can enter.
+    flow.abandon();
+    drop(rig);
+    assert!(struct_ops().contains(Control::ALGORITHM));
+    assert!(Control::unload().unwrap());
+    assert!(!struct_ops().contains(Control::ALGORITHM));
+    drop(registration);
+}
+
+#[test]
 fn without_struct_ops_a_ceiling_can_be_set_by_the_iterator() {
     let Some(_kernel) = kernel() else { return };
     let rig = Rig::with_path(PathConfig::CALM);

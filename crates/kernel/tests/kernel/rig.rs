@@ -164,6 +164,7 @@ fn connect(address: SocketAddr, algorithm: &str) -> TcpStream {
 /// A running bulk transfer.
 pub(crate) struct Flow {
     stop: Arc<AtomicBool>,
+    abandon: Arc<AtomicBool>,
     received: Arc<AtomicU64>,
     end: TcpStream,
     threads: Vec<JoinHandle<()>>,
@@ -184,6 +185,8 @@ impl Flow {
         let (mut input, _) = listener.accept().unwrap();
         let end = input.try_clone().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
+        let abandon = Arc::new(AtomicBool::new(false));
+        let abandoned = Arc::clone(&abandon);
         let received = Arc::new(AtomicU64::new(0));
         let (counter, stopped) = (Arc::clone(&received), Arc::clone(&stop));
         let reader = std::thread::spawn(move || {
@@ -209,17 +212,28 @@ impl Flow {
                 }
             }
             // What is still queued is not waited for.
-            let reset = libc::linger { l_onoff: 1, l_linger: 0 };
+            let l_onoff = i32::from(!abandoned.load(Ordering::Relaxed));
+            let reset = libc::linger { l_onoff, l_linger: 0 };
             setsockopt(&output, sockopt::Linger, &reset).unwrap();
         });
-        Self { stop, received, end, threads: vec![reader, writer] }
+        Self { stop, abandon, received, end, threads: vec![reader, writer] }
+    }
+
+    /// Ends the processes of the flow, and leaves the kernel to deliver what they wrote.
+    pub(crate) fn abandon(self) {
+        self.abandon.store(true, Ordering::Relaxed);
+    }
+
+    /// Bytes that have arrived.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
     }
 
     /// Bytes per second that arrive during `span`.
     pub(crate) fn goodput(&self, span: Duration) -> u64 {
-        let (before, from) = (self.received.load(Ordering::Relaxed), Instant::now());
+        let (before, from) = (self.received(), Instant::now());
         std::thread::sleep(span);
-        let bytes = self.received.load(Ordering::Relaxed) - before;
+        let bytes = self.received() - before;
         (bytes as f64 / from.elapsed().as_secs_f64()) as u64
     }
 }
