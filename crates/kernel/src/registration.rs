@@ -134,14 +134,15 @@ fn load(object: &mut MaybeUninit<libbpf_rs::OpenObject>) -> libbpf_rs::Result<Wa
 /// giving the algorithm to new connections after its registration is gone, and a connection keeps
 /// it alive, so both are moved off it first.
 fn remove() -> Result<bool, Error> {
-    let mut found = false;
     // Looking for maps by name takes CAP_SYS_ADMIN, which an agent has given up: it sees the pin.
-    if place::pin(REGISTERED).exists() || !registered_maps().is_empty() {
-        found = true;
+    let is_pinned = place::pin(REGISTERED).exists();
+    let mut found = is_pinned;
+    if is_pinned || !registered_maps().is_empty() {
         vacate();
         unregister()?;
         retire();
-        wait_until_gone();
+        // What somebody else has removed before is waited for no longer than it takes to notice.
+        found |= wait_until_gone(if is_pinned { 5000 } else { 1500 });
     }
     found |= place::clear().map_err(|error| Error::from_io(UNLOAD, error))?;
     Ok(found)
@@ -255,14 +256,14 @@ fn fallback() -> &'static str {
 
 /// The kernel frees a `struct_ops` after an RCU grace period. A connection that was accepted while
 /// the others were moved is moved on the next round; one that nobody can see leaves with its next
-/// retransmission, which comes after as long as it has been alone.
-fn wait_until_gone() {
-    let give_up = Instant::now() + Duration::from_secs(5);
+/// retransmission, which comes after as long as it has been alone. Says whether all are gone.
+fn wait_until_gone(patience_ms: u64) -> bool {
+    let give_up = Instant::now() + Duration::from_millis(patience_ms);
     let mut rounds = 0_u32;
     while !registered_maps().is_empty() {
         if Instant::now() > give_up {
             tracing::warn!("sockets that cannot be moved keep wakeai_cubic loaded for a while");
-            return;
+            return false;
         }
         sleep(Duration::from_millis(20));
         rounds += 1;
@@ -270,4 +271,5 @@ fn wait_until_gone() {
             vacate();
         }
     }
+    true
 }
