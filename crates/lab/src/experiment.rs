@@ -10,6 +10,7 @@ use wakeai_scenario::{HostQueue, ResolvedCondition, Scenario, TcpProfile};
 
 use crate::driver::realtime::Realtime;
 use crate::error::LabError;
+use crate::host::Steering;
 use crate::interrupt::Interrupt;
 use crate::options::LabOptions;
 use crate::preflight;
@@ -37,6 +38,8 @@ pub fn run(
     let lease = Lease::take(Role::Lab)?;
     let realtime = Realtime::prepare();
     realtime.lacks.iter().for_each(|lack| progress.note(lack));
+    let steering = Steering::plan();
+    let _away = steering.and_then(|steering| steering.leave_driver_alone().ok());
     let result = match scratch(&lease) {
         Ok(scratch) => {
             let bench = Bench {
@@ -45,6 +48,7 @@ pub fn run(
                 progress,
                 wakeai: &options.wakeai,
                 realtime: realtime.guarded(),
+                steering,
             };
             recorder(options, scenario, &conditions).and_then(|recorder| {
                 Session::new(options, bench, scratch, recorder).report(scenario, &conditions)

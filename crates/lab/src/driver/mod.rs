@@ -25,6 +25,7 @@ use wakeai_units::{Duration, Instant, Rate};
 pub use lateness::Lateness;
 
 use crate::error::LabError;
+use crate::host::Steering;
 use crate::host::tun::Tun;
 
 /// A host's place on the medium.
@@ -120,6 +121,7 @@ impl Driver {
         ports: Vec<Port>,
         broadcast: Ipv4Addr,
         realtime: bool,
+        steering: Option<Steering>,
     ) -> Result<Self, LabError> {
         let system = |what: &'static str| LabError::system::<io::Error>(what);
         let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
@@ -137,6 +139,7 @@ impl Driver {
             bell: Arc::clone(&bell),
             inbox,
             realtime,
+            steering,
         };
         tracing::debug!(station_count, "the medium starts");
         let thread = std::thread::Builder::new()

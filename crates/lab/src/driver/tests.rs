@@ -14,7 +14,7 @@ use wakeai_units::{Duration, Instant};
 
 use super::{Change, Driver, DriverReport, TimedChange};
 use crate::clock;
-use crate::host::{Host, SERVER_ADDRESS, STATION_BROADCAST, station_address};
+use crate::host::{Host, SERVER_ADDRESS, STATION_BROADCAST, Steering, station_address};
 
 const PORT: u16 = 19_000;
 
@@ -40,17 +40,19 @@ impl Lab {
         }
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let lease = Lease::take(Role::Lab).unwrap();
-        let (server, tun) = Host::server(&lease).unwrap();
+        let (server, tun) = Host::server(&lease, Steering::plan()).unwrap();
         let mut ports = vec![server.port(tun)];
         let mut hosts = vec![server];
         for id in 0..stations {
-            let (host, tun) = Host::station(&lease, &format!("s{id}"), StationId(id), 100).unwrap();
+            let (host, tun) =
+                Host::station(&lease, &format!("s{id}"), StationId(id), 100, Steering::plan())
+                    .unwrap();
             ports.push(host.port(tun));
             hosts.push(host);
         }
         let config = MediumConfig::new(Standard::G, stations as usize);
         let rng = Pcg64Mcg::seed_from_u64(1);
-        let driver = Driver::start(&config, rng, ports, STATION_BROADCAST, false).unwrap();
+        let driver = Driver::start(&config, rng, ports, STATION_BROADCAST, false, None).unwrap();
         driver.measure(Some(clock::now()));
         Some(Self { lease, hosts, driver, _alone: alone })
     }

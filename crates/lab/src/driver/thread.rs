@@ -15,6 +15,7 @@ use wakeai_units::{Duration, Instant};
 use super::poller::Poller;
 use super::{Change, Command, DriverReport, Lateness, Port, Strays, TimedChange, realtime};
 use crate::clock;
+use crate::host::Steering;
 use crate::packet::{Frame, Pool, destination};
 
 /// The poller's token of the command bell; the others are indices into the ports.
@@ -36,10 +37,14 @@ pub(super) struct Setup {
     pub(super) bell: Arc<EventFd>,
     pub(super) inbox: Receiver<Command>,
     pub(super) realtime: bool,
+    pub(super) steering: Option<Steering>,
 }
 
 pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
     let mut lacks = Vec::new();
+    if let Some(Err(error)) = setup.steering.map(Steering::pin_driver) {
+        lacks.push(format!("the medium has no processor of its own ({error})"));
+    }
     if setup.realtime {
         if let Err(error) = realtime::enter() {
             lacks.push(format!("no real-time scheduling (SCHED_FIFO: {error})"));
@@ -83,7 +88,7 @@ struct Loop {
 
 impl Loop {
     fn new(setup: Setup) -> io::Result<Self> {
-        let Setup { config, rng, ports, broadcast, bell, inbox, realtime: _ } = setup;
+        let Setup { config, rng, ports, broadcast, bell, inbox, realtime: _, steering: _ } = setup;
         let medium = Medium::new(&config, rng).map_err(io::Error::other)?;
         let poller = Poller::new()?;
         poller.add(bell.as_ref(), BELL)?;

@@ -3,6 +3,7 @@
 mod address;
 mod child;
 pub(crate) mod netlink;
+mod steering;
 mod sysctl;
 pub(crate) mod tun;
 
@@ -16,6 +17,7 @@ use wakeai_medium::{Node, StationId};
 
 pub(crate) use address::{SERVER_ADDRESS, STATION_BROADCAST, STATION_PREFIX_BITS, station_address};
 pub(crate) use child::{Child, dying_with_us};
+pub(crate) use steering::Steering;
 
 use crate::driver::Port;
 use crate::error::LabError;
@@ -54,6 +56,7 @@ impl Host {
         name: &str,
         id: StationId,
         queue_packets: u32,
+        steering: Option<Steering>,
     ) -> Result<(Self, Tun), LabError> {
         let address = station_address(id);
         let settings = LinkSettings {
@@ -62,7 +65,7 @@ impl Host {
             // One packet per buffer: with larger ones TCP would not hear of an overflow.
             gso_max_segments: Some(1),
         };
-        Self::make(lease, name, Node::Station(id), address, move || {
+        Self::make(lease, name, Node::Station(id), address, steering, move || {
             let tun = Tun::create(STATION_INTERFACE)?;
             let mut netlink = Netlink::open()?;
             netlink.set_up(tun.index(), &settings)?;
@@ -75,13 +78,16 @@ impl Host {
     }
 
     /// Makes the server.
-    pub(crate) fn server(lease: &Lease) -> Result<(Self, Tun), LabError> {
+    pub(crate) fn server(
+        lease: &Lease,
+        steering: Option<Steering>,
+    ) -> Result<(Self, Tun), LabError> {
         let settings = LinkSettings {
             mtu_bytes: MTU_BYTES,
             queue_packets: SERVER_QUEUE_PACKETS,
             gso_max_segments: None,
         };
-        Self::make(lease, "server", Node::Server, SERVER_ADDRESS, move || {
+        Self::make(lease, "server", Node::Server, SERVER_ADDRESS, steering, move || {
             let tun = Tun::create(SERVER_INTERFACE)?;
             let mut netlink = Netlink::open()?;
             netlink.set_up(tun.index(), &settings)?;
@@ -97,6 +103,7 @@ impl Host {
         name: &str,
         node: Node,
         address: Ipv4Addr,
+        steering: Option<Steering>,
         build: impl FnOnce() -> io::Result<Tun> + Send,
     ) -> Result<(Self, Tun), LabError> {
         let namespace_name = format!("wakeai-{}-{name}", std::process::id());
@@ -108,7 +115,13 @@ impl Host {
                 let cubic_by_default = sysctl::apply()?;
                 let loopback = nix::net::if_::if_nametoindex("lo")?;
                 Netlink::open()?.up(loopback)?;
-                Ok((cubic_by_default, build()?))
+                let tun = build()?;
+                let card = if node == Node::Server { SERVER_INTERFACE } else { STATION_INTERFACE };
+                if let Some(Err(error)) = steering.map(|steering| steering.apply(card)) {
+                    // Only the lateness suffers, and that is recorded.
+                    tracing::warn!(%error, card, "received packets are not steered");
+                }
+                Ok((cubic_by_default, tun))
             })?
             .map_err(LabError::system::<io::Error>(format!("build the network of {name}")))?;
         let name = name.to_owned();

@@ -18,6 +18,7 @@ use crate::agents::{self, Agents, StationFacts};
 use crate::clock;
 use crate::driver::{Change, DriverReport, TimedChange};
 use crate::error::LabError;
+use crate::host::Steering;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::traffic::{self as flows, SenderFacts};
@@ -38,6 +39,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) wakeai: &'a Path,
     /// Whether the driver may become a real-time thread.
     pub(crate) realtime: bool,
+    /// Who works where, if the machine has processors enough.
+    pub(crate) steering: Option<Steering>,
 }
 
 /// One run.
@@ -100,6 +103,9 @@ pub(crate) fn run(bench: &Bench<'_>, task: Task<'_>) -> Result<Outcome, LabError
     let ended = wait(bench, &network, &mut agents, &mut traffic, span)?;
     network.measure(None);
     let received = traffic.stop(span.warmup, ended)?;
+    // All flows sized and done: the run ended with the last byte, not when that was noticed.
+    let last: Option<Vec<Duration>> = received.iter().map(|flow| flow.completed).collect();
+    let ended = last.and_then(|all| all.into_iter().max()).unwrap_or(ended);
     let watched = watch.stop()?;
     agents.stop(bench.lease)?;
     let driver = network.remove(bench.lease)?;
@@ -127,8 +133,8 @@ fn senders(condition: &ResolvedCondition, network: &Network) -> Vec<SenderFacts>
         .collect()
 }
 
-/// Waits for the end of the run: its duration, or the last completion where all flows have a
-/// size. Returns that end.
+/// Waits for the end of the run: its duration, or until all flows have a size and are done.
+/// Returns how far the run came.
 fn wait(
     bench: &Bench<'_>,
     network: &Network,

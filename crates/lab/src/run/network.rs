@@ -39,7 +39,7 @@ impl Network {
         let config = medium_config(experiment)?;
         let mut network = Self { driver: None, hosts: Vec::new() };
         let mut ports = Vec::new();
-        let (server, tun) = Host::server(bench.lease)?;
+        let (server, tun) = Host::server(bench.lease, bench.steering)?;
         ports.push(server.port(tun));
         network.hosts.push(server);
         for (index, station) in expanded.stations.iter().enumerate() {
@@ -48,12 +48,18 @@ impl Network {
             let aggregates = group.radio.is_some_and(|radio| radio.standard.aggregates());
             let queue = split_queue(group.queue, aggregates).host;
             let id = StationId(index as u32);
-            let (host, tun) = Host::station(bench.lease, &station.name, id, queue)?;
+            let (host, tun) = Host::station(bench.lease, &station.name, id, queue, bench.steering)?;
             ports.push(host.port(tun));
             network.hosts.push(host);
         }
-        network.driver =
-            Some(Driver::start(&config, rng, ports, STATION_BROADCAST, bench.realtime)?);
+        network.driver = Some(Driver::start(
+            &config,
+            rng,
+            ports,
+            STATION_BROADCAST,
+            bench.realtime,
+            bench.steering,
+        )?);
         Ok(network)
     }
 

@@ -119,7 +119,7 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    /// When the last flow completed, where all have a size and none is left.
+    /// How far the run came, where all flows have a size and none is left.
     pub(super) fn all_completed(&self) -> Option<Duration> {
         let all_sized = self.transfers.len() == self.plans.len();
         let done = all_sized && self.transfers.iter().all(|(_, flow)| flow.is_finished());

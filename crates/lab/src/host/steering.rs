@@ -1,0 +1,105 @@
+//! Which processors do a host's work: receive packet steering (RPS), for one device.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, sched_setaffinity, unshare};
+use nix::unistd::Pid;
+
+/// The processors of the machine, divided between the driver's thread and the hosts.
+///
+/// What a host does with a packet (TCP, its answer, waking an application) would otherwise be
+/// done inside the driver's write, some 8 us for each of the 64 packets that one A-MPDU hands over
+/// at the same instant: the last would be late by the time that the others took. And a system
+/// call of an application would keep the driver off its processor, on a kernel without
+/// preemption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Steering {
+    /// Where the driver's thread runs.
+    driver: usize,
+    /// Where packets that it hands over are processed, and applications run: a bit each.
+    hosts: u64,
+}
+
+impl Steering {
+    /// The last processor that this process may use for the driver, the others for the hosts;
+    /// `None` where there is one only, or more than a mask of 64 bits names.
+    pub(crate) fn plan() -> Option<Self> {
+        let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
+        let usable = |cpu: &usize| allowed.is_set(*cpu).unwrap_or(false);
+        Self::divide(&(0..CpuSet::count().min(64)).filter(usable).collect::<Vec<_>>())
+    }
+
+    fn divide(usable: &[usize]) -> Option<Self> {
+        let (driver, hosts) = usable.split_last()?;
+        let hosts = hosts.iter().fold(0, |mask, cpu| mask | 1 << cpu);
+        (hosts != 0).then_some(Self { driver: *driver, hosts })
+    }
+
+    /// Keeps the calling thread on the driver's processor.
+    pub(crate) fn pin_driver(self) -> io::Result<()> {
+        let mut own = CpuSet::new();
+        own.set(self.driver)?;
+        Ok(sched_setaffinity(Pid::from_raw(0), &own)?)
+    }
+
+    /// Keeps the calling thread, and what it starts from now on, off the driver's processor,
+    /// until the returned value is dropped.
+    pub(crate) fn leave_driver_alone(self) -> io::Result<Away> {
+        let before = sched_getaffinity(Pid::from_raw(0))?;
+        let mut hosts = CpuSet::new();
+        for cpu in (0..64).filter(|cpu| self.hosts >> cpu & 1 == 1) {
+            hosts.set(cpu)?;
+        }
+        sched_setaffinity(Pid::from_raw(0), &hosts)?;
+        Ok(Away { before })
+    }
+
+    /// Steers what arrives over the device of this name in the calling thread's network
+    /// namespace. The thread gets a mount namespace of its own: sysfs shows the network devices
+    /// of whoever mounted it.
+    pub(super) fn apply(self, interface: &str) -> io::Result<()> {
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        let none = None::<&Path>;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
+        mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)?;
+        let path = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
+        fs::write(path, self.mask())
+    }
+
+    /// As the kernel reads it: 32 bits at a time, commas between.
+    fn mask(self) -> String {
+        match (self.hosts >> 32, self.hosts & 0xffff_ffff) {
+            (0, low) => format!("{low:x}"),
+            (high, low) => format!("{high:x},{low:08x}"),
+        }
+    }
+}
+
+/// A thread that keeps off the driver's processor; dropped in the same thread.
+#[derive(Debug)]
+pub(crate) struct Away {
+    before: CpuSet,
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(Pid::from_raw(0), &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_processor_is_the_driver_s_and_the_others_are_the_hosts() {
+        let steering = Steering::divide(&[0, 1, 40]).unwrap();
+        assert_eq!((steering.driver, steering.mask()), (40, "3".to_owned()));
+        assert_eq!(Steering::divide(&[0, 33, 34]).unwrap().mask(), "2,00000001");
+        assert_eq!(Steering::divide(&[3]), None);
+        assert_eq!(Steering::divide(&[]), None);
+    }
+}
