@@ -14,7 +14,7 @@ use crate::traffic::{FlowPlan, Kind, Received};
 /// How long the senders may take until they listen.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What starting one process takes of the launcher.
-const SPAWN_TIME: Duration = Duration::from_millis(3);
+const SPAWN_TIME: Duration = Duration::from_millis(2);
 /// Past the end of the run, so that the last interval reaches over it.
 const TAIL: Duration = Duration::from_millis(20);
 

@@ -81,7 +81,7 @@ impl Receiver {
         command
             .args(["--client", &plan.from.to_string(), "--port", &plan.port.to_string()])
             .args(["--bind", &plan.to.to_string(), "--cport", &plan.data_port.to_string()])
-            .args(["--reverse", "--json", "--time", "0", "--connect-timeout", "30000"])
+            .args(["--reverse", "--json", "--time", "0", "--connect-timeout", "120000"])
             .args(["--interval", &format!("{:.1}", interval(run_length).as_secs_f64())]);
         if let Some(algorithm) = &plan.requested {
             command.args(["--congestion", algorithm]);
@@ -150,10 +150,7 @@ impl Receiver {
         };
         let report: Report = serde_json::from_str(&text)
             .map_err(|error| failed(format!("its JSON cannot be read ({error}): {text:.300}")))?;
-        if report.intervals.is_empty() {
-            let reason = report.error.unwrap_or_else(|| "it never got data".to_owned());
-            return Err(failed(reason));
-        }
+        // No intervals: a station so starved that its connections were not even set up.
         Ok(report.received(stopped, origin, window))
     }
 }

@@ -15,6 +15,8 @@ const FIRST_PORT: u16 = 5201;
 const FIRST_DATA_PORT: u16 = 20_001;
 /// CUBIC under an agent's bounds.
 const BOUNDED_CUBIC: &str = wakeai_kernel::Control::ALGORITHM;
+/// iperf3 clients that are all connected before the first of them fills the air.
+const MAX_IPERF: usize = 16;
 /// More than any run carries.
 const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// Ports between the two.
@@ -31,8 +33,9 @@ pub(crate) enum Kind {
     /// iperf3's datagrams at a rate.
     Udp(Rate),
     /// TCP connections of our own, one after another, that carry so many bytes each: all flows
-    /// with a size, and those that start when the air may be loaded already, because iperf3
-    /// opens the data connection three round trips late, whatever these take then.
+    /// with a size, those that start when the air may be loaded already, and all where there are
+    /// many, because iperf3 opens the data connection three round trips after its start, whatever
+    /// these take by then.
     Own(Vec<Bytes>),
 }
 
@@ -99,7 +102,9 @@ fn plan_flow(
     flow: &Flow,
 ) -> Result<FlowPlan, LabError> {
     let kind = match (flow.kind, flow.size) {
-        (FlowKind::Tcp, None) if flow.start.is_zero() => Kind::Tcp,
+        (FlowKind::Tcp, None) if flow.start.is_zero() && expanded.flows.len() <= MAX_IPERF => {
+            Kind::Tcp
+        }
         (FlowKind::Tcp, None) => Kind::Own(vec![ENDLESS]),
         (FlowKind::Tcp, Some(size)) => Kind::Own(split(size, flow.chunks)),
         (FlowKind::Udp, None) => {

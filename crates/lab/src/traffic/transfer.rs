@@ -38,7 +38,7 @@ pub(crate) struct Transfer {
     station: String,
     stop: Arc<AtomicBool>,
     sender: JoinHandle<io::Result<()>>,
-    receiver: JoinHandle<io::Result<Log>>,
+    receiver: JoinHandle<(Log, io::Result<()>)>,
 }
 
 /// What arrived when.
@@ -68,19 +68,25 @@ impl Transfer {
         // The listener is made here, so that no connection can come before it.
         let listener = to.namespace().run(|| listen(address))?.map_err(failed("listen"))?;
         let (expected, stopped) = (chunks.clone(), Arc::clone(&stop));
-        let receiver = std::thread::spawn(move || receive_all(&listener, &expected, &stopped));
+        let receive = move || {
+            let mut log = Log::default();
+            let result = receive_all(&listener, &expected, &stopped, &mut log);
+            (log, result)
+        };
+        let receiver = small_thread().spawn(receive).map_err(failed("start a thread"))?;
         // A socket belongs to the namespace of the thread that makes it.
         let namespace = from.namespace_file().map_err(failed("open the namespace"))?;
         let algorithm = plan.requested.clone();
         let stopped = Arc::clone(&stop);
-        let sender = std::thread::spawn(move || {
+        let send_all = move || {
             nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET)?;
             clock::sleep_until(start);
             for chunk in chunks {
                 send(address, algorithm.as_deref(), chunk, &stopped)?;
             }
             Ok(())
-        });
+        };
+        let sender = small_thread().spawn(send_all).map_err(failed("start a thread"))?;
         Ok(Self { station: from.name.clone(), stop, sender, receiver })
     }
 
@@ -102,10 +108,16 @@ impl Transfer {
             reason,
             log: String::new(),
         };
-        let log = self.receiver.join().map_err(|_| failed("its receiver panicked".to_owned()))?;
+        let (log, arrived) =
+            self.receiver.join().map_err(|_| failed("its receiver panicked".to_owned()))?;
         let sent = self.sender.join().map_err(|_| failed("its sender panicked".to_owned()))?;
-        sent.map_err(|error| failed(format!("the sender: {error}")))?;
-        Ok(log.map_err(|error| failed(format!("the receiver: {error}")))?.received(origin, window))
+        for error in [sent.err(), arrived.err()].into_iter().flatten() {
+            if !broke_off(&error) {
+                return Err(failed(error.to_string()));
+            }
+            tracing::warn!(station = self.station, %error, "a flow broke off");
+        }
+        Ok(log.received(origin, window))
     }
 }
 
@@ -139,6 +151,22 @@ impl Log {
     }
 }
 
+/// All memory is locked, so stacks are small.
+fn small_thread() -> std::thread::Builder {
+    std::thread::Builder::new().name("flow".to_owned()).stack_size(256 * 1024)
+}
+
+/// Whether a connection gave up, as on hopeless air it may: a result, not a failure.
+fn broke_off(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::TimedOut
+            | ErrorKind::ConnectionReset
+            | ErrorKind::BrokenPipe
+            | ErrorKind::UnexpectedEof
+    )
+}
+
 fn patience() -> TimeVal {
     TimeVal::milliseconds(PATIENCE_MILLIS)
 }
@@ -149,16 +177,20 @@ fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-fn receive_all(listener: &TcpListener, chunks: &[Bytes], stop: &AtomicBool) -> io::Result<Log> {
-    let mut log = Log::default();
+fn receive_all(
+    listener: &TcpListener,
+    chunks: &[Bytes],
+    stop: &AtomicBool,
+    log: &mut Log,
+) -> io::Result<()> {
     let mut buffer = vec![0; BLOCK_BYTES];
     for chunk in chunks {
-        let Some((mut stream, _)) = until(stop, || listener.accept())? else { return Ok(log) };
+        let Some((mut stream, _)) = until(stop, || listener.accept())? else { return Ok(()) };
         setsockopt(&stream, sockopt::ReceiveTimeout, &patience())?;
         let mut left = chunk.get();
         while left > 0 {
             match until(stop, || stream.read(&mut buffer))? {
-                None => return Ok(log),
+                None => return Ok(()),
                 Some(0) => {
                     return Err(io::Error::new(ErrorKind::UnexpectedEof, "the sender gave up"));
                 }
@@ -170,7 +202,7 @@ fn receive_all(listener: &TcpListener, chunks: &[Bytes], stop: &AtomicBool) -> i
         }
     }
     log.complete = true;
-    Ok(log)
+    Ok(())
 }
 
 /// Carries one chunk over a connection of its own, and waits until the receiver has all of it.
