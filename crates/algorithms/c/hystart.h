@@ -76,11 +76,14 @@ static __always_inline void hystart_on_rtt(struct sock *sk, u32 rtt_us)
 		return;
 	if (!ca->delay_min_us || rtt_us < ca->delay_min_us)
 		ca->delay_min_us = rtt_us;
-	if (!knobs_of(sk)->hystart || ca->hystart_found || !in_slow_start(tp) ||
-	    tp->snd_cwnd < HYSTART_LOW_WINDOW)
+	if (!knobs_of(sk)->hystart || ca->hystart_found || !in_slow_start(tp))
 		return;
+	// Before the window is looked at: rounds that began in the middle of a flight would measure
+	// the queue of the flight's own first half.
 	if (comes_after(tp->snd_una, ca->round_end_seq))
 		hystart_new_round(sk);
+	if (tp->snd_cwnd < HYSTART_LOW_WINDOW)
+		return;
 	train = hystart_train_is_long(sk);
 	delay = hystart_delay_grew(ca, rtt_us);
 	if (train || delay) {

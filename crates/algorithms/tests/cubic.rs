@@ -120,6 +120,18 @@ fn a_train_of_acks_for_half_an_rtt_ends_slow_start() {
 }
 
 #[test]
+fn a_round_begins_with_a_flight_also_where_the_first_is_below_the_low_window() {
+    // A queue builds within each flight and is gone before the next: the RTT that a round starts
+    // with is what counts, not that of its middle.
+    let mut sender = Sender::new(10, Knobs::default());
+    for _ in 0..6 {
+        sender.queueing_round(RTT_US, 250);
+    }
+    assert_eq!(sender.cubic.snd_cwnd, 640);
+    assert_eq!(sender.cubic.snd_ssthresh, INFINITE_SSTHRESH);
+}
+
+#[test]
 fn a_connection_that_is_moved_here_goes_on_from_its_window() {
     let mut sock = TcpSock::new(1448, 100);
     sock.snd_ssthresh = 70;

@@ -61,6 +61,14 @@ impl Sender {
         }
     }
 
+    /// An RTT passes, and then each ACK of the flight shows `queue_us` more of RTT.
+    pub(crate) fn queueing_round(&mut self, rtt_us: u32, queue_us: u32) {
+        self.cubic.tcp_mstamp += u64::from(rtt_us);
+        for behind in 0..self.cubic.packets_out {
+            self.ack(rtt_us + behind * queue_us);
+        }
+    }
+
     /// A reduction begins.
     pub(crate) fn enter(&mut self, state: State) {
         self.cubic.prior_cwnd = self.cubic.snd_cwnd;
