@@ -141,6 +141,7 @@ impl<'a> Traffic<'a> {
         for ((index, receiver), stopped) in self.receivers.drain(..).zip(stopped) {
             received[index] = receiver.collect(stopped, self.origin, window, self.bench.lease)?;
         }
+        self.transfers.iter().for_each(|(_, transfer)| transfer.stop());
         for (index, transfer) in self.transfers.drain(..) {
             received[index] = transfer.collect(self.origin, window)?;
         }

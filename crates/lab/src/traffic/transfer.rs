@@ -95,13 +95,18 @@ impl Transfer {
         self.receiver.is_finished()
     }
 
+    /// Ends the flow where it still runs.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
     /// Ends the flow where it still runs, and gives what was received; times count from `origin`.
     pub(crate) fn collect(
         self,
         origin: Instant,
         window: (Duration, Duration),
     ) -> Result<Received, LabError> {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop();
         let failed = |reason: String| LabError::Child {
             program: "the transfer",
             station: self.station.clone(),
@@ -257,24 +262,20 @@ fn abort(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a call that times out until it succeeds; `None` where the run is over.
+/// Repeats a call that times out until it succeeds; `None` where the run is over, which is looked
+/// at before every call: those of an endless flow need not ever time out.
 fn until<T>(stop: &AtomicBool, mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
-    loop {
+    while !stop.load(Ordering::Relaxed) {
         match call() {
             Ok(value) => return Ok(Some(value)),
             Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-                ) => {}
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             // After the run the other end may have thrown the connection away.
             Err(_) if stop.load(Ordering::Relaxed) => return Ok(None),
             Err(error) => return Err(error),
         }
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
     }
+    Ok(None)
 }
 
 #[cfg(test)]
