@@ -63,7 +63,8 @@ impl Steering {
     pub(super) fn apply(self, interface: &str) -> io::Result<()> {
         unshare(CloneFlags::CLONE_NEWNS)?;
         let none = None::<&Path>;
-        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
+        // Only /sys, so that the new mount stays here: in a chroot the root is no mount point.
+        mount(none, "/sys", none, MsFlags::MS_SLAVE, none)?;
         mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)?;
         let path = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
         fs::write(path, self.mask())
