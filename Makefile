@@ -3,10 +3,10 @@
 SCENARIO ?= scenarios/quickstart.toml
 WAKEAI := target/release/wakeai
 
-.PHONY: help deps build demo test bench lint clean
+.PHONY: help deps build demo test bench validation ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
 
 deps: ## install the packages that are missing
 	@scripts/deps
@@ -23,6 +23,19 @@ test: deps ## install, build, and run every test (kernel tests need root)
 
 bench: deps ## benchmarks: ratios measured side by side in one run
 	cargo bench --locked --workspace
+
+validation: build ## docs/reference/validation.md from runs (as root: those of the lab too)
+	cargo run --release --locked --quiet -p wakeai-validation -- page
+
+ns3: ## our ns-3 program, with Debian's ns-3
+	@scripts/deps apt-packages-ns3
+	$(MAKE) --no-print-directory -C validation/ns3
+
+ns3-reference: ns3 ## the figures of ns-3 that are missing in validation/ns3/reference.json (hours)
+	validation/ns3/reference
+
+bench-ns3: build ns3 ## simulated seconds per CPU second, beside ns-3
+	cargo run --release --locked --quiet -p wakeai-validation -- bench
 
 lint: ## formatting and lints, as CI checks them
 	cargo fmt --all --check

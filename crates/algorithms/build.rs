@@ -1,8 +1,14 @@
 //! Compiles the algorithms for user space.
 
+const ALGORITHMS: [&str; 4] = ["cubic", "reno", "av", "compound"];
+
 fn main() {
-    cc::Build::new()
-        .file("c/native/wakeai_cubic.c")
+    let mut build = cc::Build::new();
+    if std::env::var_os("CARGO_FEATURE_RECORDER").is_some() {
+        build.file("c/native/recorder.c");
+    }
+    build
+        .files(ALGORITHMS.map(|name| format!("c/native/wakeai_{name}.c")))
         // As the kernel does: the private area is an array of words that is read as a struct.
         .flag("-fno-strict-aliasing")
         .warnings(true)

@@ -6,7 +6,16 @@ use std::process::Command;
 
 use libbpf_cargo::SkeletonBuilder;
 
-const PROGRAMS: [&str; 4] = ["wakeai_cubic", "connections", "snapshot", "monitor"];
+const PROGRAMS: [&str; 8] = [
+    "wakeai_cubic",
+    "wakeai_reno",
+    "wakeai_rtt",
+    "wakeai_av",
+    "wakeai_compound",
+    "connections",
+    "snapshot",
+    "monitor",
+];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wakeai_control::{Bounds, CongestionState, ConnectionView, divide};
+use wakeai_control::{Bounds, CongestionState, ConnectionView, divide, share_of_new};
 use wakeai_kernel::{Control, Error, SocketBounds, TcpSnapshot};
 use wakeai_units::Segments;
 
@@ -31,7 +31,7 @@ impl Actuator {
         let mut result = self.control.set_interface(
             self.netns_cookie,
             index,
-            in_kernel(part_of_one_more(bounds, connections)),
+            in_kernel(share_of_new(bounds, connections)),
         );
         let parts = divide(bounds, connections);
         let bound: BTreeSet<u64> = parts.iter().map(|(cookie, _)| *cookie).collect();
@@ -57,31 +57,6 @@ impl Actuator {
             result = result.and(self.control.clear_socket(cookie));
         }
         result
-    }
-}
-
-/// What a connection that is not there yet would get beside those that are sending.
-fn part_of_one_more(bounds: Bounds, connections: &[ConnectionView]) -> Bounds {
-    // No socket has this cookie: the kernel counts them up from 1.
-    let newcomer = ConnectionView { id: u64::MAX, sending: true, ..nothing() };
-    let mut all = connections.to_vec();
-    all.push(newcomer);
-    divide(bounds, &all).pop().map_or(Bounds::NONE, |(_, part)| part)
-}
-
-fn nothing() -> ConnectionView {
-    ConnectionView {
-        id: 0,
-        cwnd: Segments::ZERO,
-        mss: wakeai_units::Bytes::ZERO,
-        smoothed_rtt: wakeai_units::Duration::ZERO,
-        latest_rtt: wakeai_units::Duration::ZERO,
-        min_rtt: wakeai_units::Duration::ZERO,
-        delivery_rate: wakeai_units::Rate::ZERO,
-        delivered: 0,
-        in_flight: Segments::ZERO,
-        congestion_state: CongestionState::Open,
-        sending: false,
     }
 }
 
@@ -131,20 +106,6 @@ pub(crate) fn view(snapshot: &TcpSnapshot, delivered_before: Option<u64>) -> Con
 mod tests {
     use super::*;
     use wakeai_units::Rate;
-
-    fn sending(id: u64) -> ConnectionView {
-        ConnectionView { id, sending: true, ..nothing() }
-    }
-
-    #[test]
-    fn a_newcomer_gets_what_is_fair_beside_those_that_are_sending() {
-        let bounds = Bounds::window(Segments::new(30), Segments::new(90));
-        let idle = ConnectionView { id: 3, ..nothing() };
-        let part = part_of_one_more(bounds, &[sending(1), sending(2), idle]);
-        assert_eq!(part, Bounds::window(Segments::new(10), Segments::new(30)));
-        assert_eq!(part_of_one_more(bounds, &[]), bounds);
-        assert!(part_of_one_more(Bounds::NONE, &[sending(1)]).is_none());
-    }
 
     #[test]
     fn a_connection_sends_that_has_data_or_delivered_more_than_an_initial_window() {

@@ -7,7 +7,7 @@ use std::time::Duration as Wait;
 
 use tokio::sync::watch;
 use wakeai_host::{Change, Lease, NetnsId, Role, SysctlGuard, read_sysctl};
-use wakeai_kernel::{Control, Snapshotter, move_connections, netns_cookie};
+use wakeai_kernel::{Bounded, Control, Snapshotter, move_connections, netns_cookie};
 
 use crate::actuator::Actuator;
 use crate::api::{Limits, Server};
@@ -88,6 +88,7 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
             if outcome.is_ok() {
                 let serving = tokio::task::spawn_local(server.serve());
                 tracing::info!(interface = station.config.interface, "started");
+                station.begin();
                 notify::ready(&format!("interface {}", station.config.interface));
                 station.run(shutdown).await;
                 notify::stopping();
@@ -160,20 +161,22 @@ fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
     Ok(Actuator::new(control, cookie))
 }
 
-/// New connections of the namespace use the bounded algorithm, where they would use CUBIC.
+/// New connections of the namespace use a bounded algorithm, where they would use what it stands
+/// in for.
 fn set_default(lease: &Lease) -> Result<Option<SysctlGuard>, AgentError> {
     let found = read_sysctl(DEFAULT_ALGORITHM)
         .map_err(AgentError::system(format!("read {DEFAULT_ALGORITHM}")))?;
-    if found != "cubic" {
+    let Some(bounded) = Bounded::instead_of(&found) else {
         tracing::warn!(
             found,
-            "new connections do not use cubic by default: only those that ask for it are bound"
+            "new connections use neither cubic nor reno by default: only those that ask for one \
+             of these are bound"
         );
         return Ok(None);
-    }
-    SysctlGuard::set(lease, DEFAULT_ALGORITHM, Control::ALGORITHM).map(Some).map_err(|error| {
+    };
+    SysctlGuard::set(lease, DEFAULT_ALGORITHM, bounded.name).map(Some).map_err(|error| {
         AgentError::System {
-            asked: format!("set {DEFAULT_ALGORITHM} to {}", Control::ALGORITHM),
+            asked: format!("set {DEFAULT_ALGORITHM} to {}", bounded.name),
             source: std::io::Error::other(error.to_string()),
         }
     })
@@ -191,9 +194,14 @@ fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
     if let Some(Err(error)) = guard.map(|guard| guard.restore(lease)) {
         tracing::warn!(%error, "the default algorithm is not put back; the next command does it");
     }
-    match move_connections(&[Control::ALGORITHM], "cubic", None) {
-        Ok(report) => tracing::info!(moved = report.moved, "connections are on cubic again"),
-        Err(error) => tracing::warn!(%error, "connections stay on {}", Control::ALGORITHM),
+    for bounded in Bounded::ALL {
+        match move_connections(&[bounded.name], bounded.plain, None) {
+            Ok(report) if report.moved == 0 && report.failed == 0 => {}
+            Ok(report) => {
+                tracing::info!(moved = report.moved, "connections are on {} again", bounded.plain);
+            }
+            Err(error) => tracing::warn!(%error, "connections stay on {}", bounded.name),
+        }
     }
 }
 

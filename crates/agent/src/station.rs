@@ -8,7 +8,7 @@ use std::time::Duration as Wait;
 
 use tokio::sync::watch;
 use wakeai_control::{ConnectionView, StationView};
-use wakeai_kernel::{Control, Snapshotter, TcpSnapshot, move_connections};
+use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::actuator::{Actuator, view};
@@ -57,10 +57,18 @@ pub(crate) struct Station {
 }
 
 impl Station {
+    /// The first tick and heartbeat: from here on new connections are bound, too.
+    pub(crate) fn begin(&mut self) {
+        let now = clock::now();
+        self.tick(now);
+        self.heartbeat(now);
+    }
+
     /// Runs until `shutdown` is ready.
     pub(crate) async fn run(&mut self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
-        let (mut next_tick, mut next_heartbeat) = (clock::now(), clock::now());
+        let began = clock::now();
+        let (mut next_tick, mut next_heartbeat) = (began + TICK, began + HEARTBEAT);
         loop {
             let now = clock::now();
             if now >= next_heartbeat {
@@ -181,19 +189,27 @@ impl Station {
         self.config.link_rate.given().or_else(|| heard?.rate)
     }
 
-    /// The connections over the interface, after newcomers were put on the bounded algorithm.
+    /// The connections over the interface, after newcomers were put on the bounded algorithms.
     fn read_connections(&mut self) -> Option<Vec<TcpSnapshot>> {
         let index = self.index()?;
         let read = self.snapshotter.snapshot(Some(index));
         let snapshots = self.faults.check(Fault::Snapshot, read)?;
-        let newcomers = snapshots.iter().any(|snapshot| snapshot.algorithm == "cubic");
-        if newcomers && self.actuator.is_some() {
-            let report = move_connections(&["cubic"], Control::ALGORITHM, Some(index));
-            if let Some(report) = self.faults.check(Fault::Move, report) {
-                self.moved += u64::from(report.moved);
+        if self.actuator.is_some() {
+            for bounded in Bounded::ALL {
+                self.take_over(bounded, index, &snapshots);
             }
         }
         Some(snapshots)
+    }
+
+    fn take_over(&mut self, bounded: Bounded, index: u32, snapshots: &[TcpSnapshot]) {
+        if !snapshots.iter().any(|snapshot| snapshot.algorithm == bounded.plain) {
+            return;
+        }
+        let report = move_connections(&[bounded.plain], bounded.name, Some(index));
+        if let Some(report) = self.faults.check(Fault::Move, report) {
+            self.moved += u64::from(report.moved);
+        }
     }
 
     fn transmit(&mut self, now: Instant) {

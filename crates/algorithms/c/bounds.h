@@ -22,20 +22,20 @@ static __always_inline u32 within(struct wakeai_bounds bounds, u32 cwnd)
 
 // Puts the window within its bounds. In Loss the floor does not hold: the path has just proved
 // that it carries nothing, and RFC 5681's loss window is what probes it.
-static __always_inline void hold(struct sock *sk, struct wakeai_bounds bounds, u8 state)
+//
+// Returns whether the bounds moved the window or stop it: what an algorithm has saved up for its
+// next growth is void then, or the window would jump when the bounds are lifted.
+static __always_inline u8 hold(struct sock *sk, struct wakeai_bounds bounds, u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_cubic *ca = ca_of(sk);
 	u32 cwnd = tp->snd_cwnd;
 	u32 held = state == TCP_CA_Loss ? under_ceiling(bounds, cwnd) : within(bounds, cwnd);
+	u8 bound = held != cwnd || at_ceiling(bounds, held);
 
-	// The curve starts anew from where the bounds put the window. Otherwise it would run on
-	// under the ceiling, and jump when the bounds are lifted.
-	if (held != cwnd || at_ceiling(bounds, held))
-		ca->epoch_start_us = 0;
 	if (held > tp->snd_cwnd_clamp)
 		held = tp->snd_cwnd_clamp;
 	tp->snd_cwnd = held ? held : 1;
+	return bound;
 }
 
 #endif

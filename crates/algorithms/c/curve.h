@@ -42,6 +42,7 @@ static __always_inline u64 cubed_q10(u64 t, u32 c_per_1024)
 
 static __always_inline void curve_begin(struct wakeai_cubic *ca, u32 cwnd, u64 now_us, u32 c)
 {
+	ca->c_per_1024 = c;
 	ca->epoch_start_us = now_us;
 	ca->credit = 0;
 	ca->reno_window = cwnd;
@@ -57,8 +58,9 @@ static __always_inline void curve_begin(struct wakeai_cubic *ca, u32 cwnd, u64 n
 }
 
 // W_cubic(t) in 1/1024 segments.
-static __always_inline u64 curve_at(const struct wakeai_cubic *ca, u64 t_q10, u32 c)
+static __always_inline u64 curve_at(const struct wakeai_cubic *ca, u64 t_q10)
 {
+	u32 c = ca->c_per_1024;
 	u64 origin_q10 = (u64)ca->origin << 10;
 	u64 below;
 
@@ -107,24 +109,23 @@ static __always_inline u64 curve_gain(const struct wakeai_cubic *ca, u32 cwnd, u
 static __always_inline u32 curve_advance(struct sock *sk, u32 cwnd, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_cubic *ca = ca_of(sk);
-	u32 c = knobs_of(sk)->c_per_1024;
+	struct wakeai_cubic *ca = cubic_of(sk);
 	u64 now = tp->tcp_mstamp;
 	u64 step = credit_step(cwnd);
 	u64 age_us, target_q10;
 
 	if (!ca->epoch_start_us)
-		curve_begin(ca, cwnd, now, c);
+		curve_begin(ca, cwnd, now, curve_c(sk));
 	reno_advance(ca, cwnd, acked, knobs_of(sk)->beta_per_1024);
 	age_us = now - ca->epoch_start_us;
 	// One RTT ahead: where the window should be when what is sent now is acknowledged.
-	target_q10 = curve_at(ca, microseconds_to_q10(age_us + ca->delay_min_us), c);
+	target_q10 = curve_at(ca, microseconds_to_q10(age_us + ca->delay_min_us));
 	ca->credit += acked * curve_gain(ca, cwnd, target_q10);
 	cwnd += ca->credit / step;
 	ca->credit %= step;
 	// RFC 9438 section 4.3: where Reno would be faster, be Reno.
 	if (cwnd < ca->reno_window &&
-	    curve_at(ca, microseconds_to_q10(age_us), c) < (u64)ca->reno_window << 10)
+	    curve_at(ca, microseconds_to_q10(age_us)) < (u64)ca->reno_window << 10)
 		cwnd = ca->reno_window;
 	return cwnd;
 }

@@ -16,7 +16,7 @@
 static __always_inline void hystart_new_round(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_cubic *ca = ca_of(sk);
+	struct wakeai_cubic *ca = cubic_of(sk);
 
 	ca->round_start_us = ca->round_last_us = tp->tcp_mstamp;
 	ca->round_end_seq = tp->snd_nxt;
@@ -28,7 +28,7 @@ static __always_inline void hystart_new_round(struct sock *sk)
 // ourselves; half of it where bursts leave at once.
 static __always_inline u32 hystart_train_us(struct sock *sk)
 {
-	struct wakeai_cubic *ca = ca_of(sk);
+	struct wakeai_cubic *ca = cubic_of(sk);
 	u64 rate = sk->sk_pacing_rate;
 	u64 held_us = rate ? 4ull * 65536 * 1000000 / rate : 0;
 	u32 train_us = ca->delay_min_us + (u32)(held_us < 1000 ? held_us : 1000);
@@ -38,7 +38,7 @@ static __always_inline u32 hystart_train_us(struct sock *sk)
 
 static __always_inline u8 hystart_train_is_long(struct sock *sk)
 {
-	struct wakeai_cubic *ca = ca_of(sk);
+	struct wakeai_cubic *ca = cubic_of(sk);
 	u32 now = tcp_sk(sk)->tcp_mstamp;
 
 	if (now - ca->round_last_us > HYSTART_TRAIN_GAP_US)
@@ -68,7 +68,7 @@ static __always_inline u8 hystart_delay_grew(struct wakeai_cubic *ca, u32 rtt_us
 static __always_inline void hystart_on_rtt(struct sock *sk, u32 rtt_us)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_cubic *ca = ca_of(sk);
+	struct wakeai_cubic *ca = cubic_of(sk);
 	u8 train, delay;
 
 	// The first second after a reduction still measures the queue that caused it.

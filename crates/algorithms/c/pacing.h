@@ -23,7 +23,7 @@ static __always_inline u64 own_rate(struct sock *sk)
 static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_cubic *ca = ca_of(sk);
+	struct wakeai_connection *ca = connection_of(sk);
 	u64 rate = tp->srtt_us ? own_rate(sk) : sk->sk_pacing_rate;
 
 	if (rate > sk->sk_max_pacing_rate)

@@ -15,7 +15,7 @@ static __always_inline u32 in_flight(const struct tcp_sock *tp)
 static __always_inline void prr_on_ack(struct sock *sk, u32 acked, u32 lost, u8 advanced)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_cubic *ca = ca_of(sk);
+	struct wakeai_connection *ca = connection_of(sk);
 	u32 pipe = in_flight(tp);
 	u64 allowed;
 	s64 send;

@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Congestion control in C, one source per algorithm, here compiled for user space. The `kernel`
-//! crate compiles the same source to BPF.
+//! crate compiles the same sources to BPF.
 //!
-//! [`Cubic`] is a sender's `wakeai_cubic`. The sender keeps the fields of its [`TcpSock`] true, as
-//! the kernel's TCP does, and calls the hooks in the kernel's order:
+//! [`Algorithm`] is a sender's congestion control. The sender keeps the fields of its [`TcpSock`]
+//! true, as the kernel's TCP does, and calls the hooks in the kernel's order:
 //!
-//! - per ACK, after the fields are up to date: [`Cubic::on_ack`], then it reads `snd_cwnd` and
+//! - per ACK, after the fields are up to date: [`Algorithm::on_ack`], then it reads `snd_cwnd` and
 //!   `sk_pacing_rate`;
 //! - when a reduction begins: `prior_cwnd = snd_cwnd`, `prr_out = 0`, `snd_ssthresh =`
-//!   [`Cubic::ssthresh`], then [`Cubic::set_state`]; after a timeout it sets `snd_cwnd` itself, to
-//!   what is in flight plus one, between the two;
-//! - on every change of state, [`Cubic::set_state`], which also stores the new one;
-//! - when a reduction was a mistake: `snd_cwnd =` [`Cubic::undo_cwnd`] and `undo_marker = 0`, then
-//!   [`Cubic::set_state`];
-//! - before the first segment after nothing was in flight: [`Cubic::after_idle`].
+//!   [`Algorithm::ssthresh`], then [`Algorithm::set_state`]; after a timeout it sets `snd_cwnd`
+//!   itself, to what is in flight plus one, between the two;
+//! - on every change of state, [`Algorithm::set_state`], which also stores the new one;
+//! - when a reduction was a mistake: `snd_cwnd =` [`Algorithm::undo_cwnd`] and `undo_marker = 0`,
+//!   then [`Algorithm::set_state`];
+//! - before the first segment after nothing was in flight: [`Algorithm::after_idle`].
+//!
+//! A further algorithm is its source in `c/`, a file in `c/native/`, its name in `build.rs`, a
+//! line in `hooks.rs` and a constructor.
 
-mod cubic;
+mod algorithm;
+mod hooks;
+mod knobs;
+#[cfg(feature = "recorder")]
+mod recorder;
 mod sock;
 
-pub use cubic::{Cubic, Knobs};
+pub use algorithm::Algorithm;
+pub use knobs::Knobs;
+#[cfg(feature = "recorder")]
+pub use recorder::Call;
 pub use sock::{INFINITE_SSTHRESH, State, TcpSock};

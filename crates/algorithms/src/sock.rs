@@ -71,7 +71,7 @@ pub struct TcpSock {
     pub undo_marker: u32,
     /// Whether the window is what holds the sender back.
     pub is_cwnd_limited: u32,
-    /// [`State`]; [`crate::Cubic::set_state`] keeps it.
+    /// [`State`]; [`crate::Algorithm::set_state`] keeps it.
     pub(crate) ca_state: u32,
     /// What the window falls back to after idleness (RFC 5681 section 4.1); 0: never.
     pub restart_window: u32,
@@ -80,13 +80,15 @@ pub struct TcpSock {
     /// Bound: the window is not above this; 0: none.
     pub bound_ceiling: u32,
     pub(crate) unused: u32,
+    /// `wakeai_av`'s target in payload bytes per second; 0: none.
+    pub target_rate: u64,
     /// Bound: the pacing rate is not above this; 0: none.
     pub bound_pacing: u64,
     pub(crate) knobs: [u32; 6],
     pub(crate) private: [u64; 13],
 }
 
-const _: () = assert!(size_of::<TcpSock>() == 256, "mirrors c/native/shim.h");
+const _: () = assert!(size_of::<TcpSock>() == 264, "mirrors c/native/shim.h");
 
 impl TcpSock {
     /// A sender that has sent nothing yet, at a time after 0.
@@ -119,6 +121,7 @@ impl TcpSock {
             bound_floor: 0,
             bound_ceiling: 0,
             unused: 0,
+            target_rate: 0,
             bound_pacing: 0,
             knobs: [0; 6],
             private: [0; 13],

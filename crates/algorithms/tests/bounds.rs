@@ -2,7 +2,7 @@
 //! Bounds hold whatever happens to a connection.
 
 use proptest::prelude::*;
-use wakeai_algorithms::{Cubic, Knobs, State, TcpSock};
+use wakeai_algorithms::{Algorithm, Knobs, State, TcpSock};
 
 /// What may happen to a sender; the numbers are free, so most histories are ones that no real TCP
 /// would have.
@@ -38,49 +38,59 @@ fn state(number: u8) -> State {
 proptest! {
     #[test]
     fn every_ack_leaves_the_window_within_its_bounds(
+        which in 0..5_u8,
+        target_rate in prop_oneof![Just(0), 1..1_000_000_000_u64, Just(u64::MAX)],
         initial in 1..2000_u32,
         steps in prop::collection::vec(step(), 1..400),
     ) {
-        let mut cubic = Cubic::new(TcpSock::new(1448, initial), Knobs::default());
+        let sock = TcpSock::new(1448, initial);
+        let mut tcp = match which {
+            0 => Algorithm::cubic(sock, Knobs::default()),
+            1 => Algorithm::cubic(sock, Knobs::rtt_fair()),
+            2 => Algorithm::reno(sock),
+            3 => Algorithm::av(sock),
+            _ => Algorithm::compound(sock),
+        };
+        tcp.target_rate = target_rate;
         let mut current = State::Open;
-        cubic.is_cwnd_limited = 1;
+        tcp.is_cwnd_limited = 1;
         for step in steps {
             match step {
                 Step::Ack { acked, lost, rtt_us, after_us } => {
-                    cubic.tcp_mstamp += after_us;
-                    cubic.snd_una = cubic.snd_una.wrapping_add(acked * 1448);
-                    cubic.srtt_us = rtt_us.saturating_mul(8);
-                    cubic.on_ack(acked, lost, Some(rtt_us));
-                    let (floor, ceiling) = (cubic.bound_floor, cubic.bound_ceiling);
-                    prop_assert!(ceiling == 0 || cubic.snd_cwnd <= ceiling);
+                    tcp.tcp_mstamp += after_us;
+                    tcp.snd_una = tcp.snd_una.wrapping_add(acked * 1448);
+                    tcp.srtt_us = rtt_us.saturating_mul(8);
+                    tcp.on_ack(acked, lost, Some(rtt_us));
+                    let (floor, ceiling) = (tcp.bound_floor, tcp.bound_ceiling);
+                    prop_assert!(ceiling == 0 || tcp.snd_cwnd <= ceiling);
                     let floor = if ceiling == 0 { floor } else { floor.min(ceiling) };
-                    prop_assert!(current == State::Loss || cubic.snd_cwnd >= floor);
-                    prop_assert!(cubic.snd_cwnd >= 1);
+                    prop_assert!(current == State::Loss || tcp.snd_cwnd >= floor);
+                    prop_assert!(tcp.snd_cwnd >= 1);
                 }
                 Step::State(next) => {
                     let next = state(next);
                     if next > State::Disorder && current <= State::Disorder || next == State::Loss {
-                        cubic.prior_cwnd = cubic.snd_cwnd;
-                        cubic.prr_out = 0;
-                        cubic.snd_ssthresh = cubic.ssthresh();
+                        tcp.prior_cwnd = tcp.snd_cwnd;
+                        tcp.prr_out = 0;
+                        tcp.snd_ssthresh = tcp.ssthresh();
                     }
-                    cubic.set_state(next);
+                    tcp.set_state(next);
                     current = next;
                 }
-                Step::Undo => cubic.snd_cwnd = cubic.undo_cwnd(),
+                Step::Undo => tcp.snd_cwnd = tcp.undo_cwnd(),
                 Step::Idle(us) => {
-                    cubic.tcp_mstamp += us;
-                    cubic.after_idle();
+                    tcp.tcp_mstamp += us;
+                    tcp.after_idle();
                 }
                 Step::Bound { floor, ceiling } => {
-                    cubic.bound_floor = floor;
-                    cubic.bound_ceiling = ceiling;
+                    tcp.bound_floor = floor;
+                    tcp.bound_ceiling = ceiling;
                 }
                 Step::Flight { out, sacked, lost, retransmitted } => {
-                    cubic.packets_out = out.max(sacked + lost);
-                    cubic.sacked_out = sacked;
-                    cubic.lost_out = lost;
-                    cubic.retrans_out = retransmitted.min(lost);
+                    tcp.packets_out = out.max(sacked + lost);
+                    tcp.sacked_out = sacked;
+                    tcp.lost_out = lost;
+                    tcp.retrans_out = retransmitted.min(lost);
                 }
             }
         }

@@ -4,14 +4,14 @@
 mod sender;
 
 use sender::Sender;
-use wakeai_algorithms::{Cubic, INFINITE_SSTHRESH, Knobs, State, TcpSock};
+use wakeai_algorithms::{Algorithm, INFINITE_SSTHRESH, Knobs, State, TcpSock};
 
 const RTT_US: u32 = 100_000;
 
 /// A sender in congestion avoidance after a loss at `window`, in the Open state.
 fn after_a_loss_at(window: u32) -> Sender {
     let mut sender = Sender::new(window, Knobs::default());
-    sender.cubic.snd_ssthresh = window;
+    sender.tcp.snd_ssthresh = window;
     sender.loss_episode(RTT_US);
     sender
 }
@@ -26,36 +26,36 @@ fn curve(t: f64, window_max: f64, epoch_window: f64) -> f64 {
 #[test]
 fn a_loss_leaves_seven_tenths() {
     let sender = after_a_loss_at(1000);
-    assert_eq!(sender.cubic.snd_ssthresh, 1000 * 717 / 1024);
-    assert_eq!(sender.cubic.snd_cwnd, sender.cubic.snd_ssthresh);
+    assert_eq!(sender.tcp.snd_ssthresh, 1000 * 717 / 1024);
+    assert_eq!(sender.tcp.snd_cwnd, sender.tcp.snd_ssthresh);
 }
 
 #[test]
 fn beta_is_a_knob() {
     let mut sender = Sender::new(1000, Knobs { beta_per_1024: 819, ..Knobs::default() });
-    sender.cubic.snd_ssthresh = 1000;
+    sender.tcp.snd_ssthresh = 1000;
     sender.loss_episode(RTT_US);
-    assert_eq!(sender.cubic.snd_cwnd, 1000 * 819 / 1024);
+    assert_eq!(sender.tcp.snd_cwnd, 1000 * 819 / 1024);
 }
 
 #[test]
 fn growth_follows_the_cubic_curve() {
     let mut sender = after_a_loss_at(1000);
-    let start = f64::from(sender.cubic.snd_cwnd);
+    let start = f64::from(sender.tcp.snd_cwnd);
     let mut began = None;
     // 15 s: from the concave side over the plateau (K is 9.1 s) well into the convex one.
     for _ in 0..150 {
         sender.round(RTT_US);
-        let now = sender.cubic.tcp_mstamp as f64 / 1e6;
+        let now = sender.tcp.tcp_mstamp as f64 / 1e6;
         let began = *began.get_or_insert(now);
         let expected = curve(now - began, 1000.0, start);
-        let window = f64::from(sender.cubic.snd_cwnd);
+        let window = f64::from(sender.tcp.snd_cwnd);
         // The window moves towards the curve's value one RTT ahead, so it trails it by less than
         // the curve rises in two; and it is a whole number.
         let slack = 2.0 + curve(now - began + 0.2, 1000.0, start) - expected;
         assert!((window - expected).abs() <= slack, "{window} at {expected} ± {slack}");
     }
-    assert!(sender.cubic.snd_cwnd > 1050);
+    assert!(sender.tcp.snd_cwnd > 1050);
 }
 
 #[test]
@@ -64,13 +64,13 @@ fn a_flow_that_loses_ground_remembers_less() {
     // it happened. K shrinks with it.
     let plateau = |fast_convergence| {
         let mut sender = Sender::new(1000, Knobs { fast_convergence, ..Knobs::default() });
-        sender.cubic.snd_ssthresh = 1000;
+        sender.tcp.snd_ssthresh = 1000;
         sender.loss_episode(RTT_US);
         sender.loss_episode(RTT_US);
         for _ in 0..70 {
             sender.round(RTT_US);
         }
-        sender.cubic.snd_cwnd
+        sender.tcp.snd_cwnd
     };
     assert!((685..=705).contains(&plateau(false)), "{}", plateau(false));
     assert!((595..=640).contains(&plateau(true)), "{}", plateau(true));
@@ -82,14 +82,14 @@ fn where_the_curve_is_slower_than_reno_it_grows_as_reno() {
     // it is back at 50, then 1 (RFC 9438 section 4.3).
     let rtt_us = 2000;
     let mut sender = Sender::new(50, Knobs::default());
-    sender.cubic.snd_ssthresh = 50;
+    sender.tcp.snd_ssthresh = 50;
     sender.loss_episode(rtt_us);
-    assert_eq!(sender.cubic.snd_cwnd, 35);
+    assert_eq!(sender.tcp.snd_cwnd, 35);
     let mut estimate = 35.0;
     for _ in 0..100 {
         sender.round(rtt_us);
         estimate += if estimate < 50.0 { 3.0 * 307.0 / 1741.0 } else { 1.0 };
-        let window = f64::from(sender.cubic.snd_cwnd);
+        let window = f64::from(sender.tcp.snd_cwnd);
         assert!((window - estimate).abs() <= 2.0, "{window} at {estimate}");
     }
 }
@@ -99,24 +99,24 @@ fn slow_start_doubles_per_round_until_the_delay_grows() {
     let mut sender = Sender::new(10, Knobs::default());
     for window in [20, 40, 80] {
         sender.round(RTT_US);
-        assert_eq!(sender.cubic.snd_cwnd, window);
+        assert_eq!(sender.tcp.snd_cwnd, window);
     }
-    assert_eq!(sender.cubic.snd_ssthresh, INFINITE_SSTHRESH);
+    assert_eq!(sender.tcp.snd_ssthresh, INFINITE_SSTHRESH);
     // An eighth of 100 ms is the threshold.
     sender.round(RTT_US + 12_000);
-    assert_eq!(sender.cubic.snd_ssthresh, INFINITE_SSTHRESH);
+    assert_eq!(sender.tcp.snd_ssthresh, INFINITE_SSTHRESH);
     sender.round(RTT_US + 14_000);
-    assert!(sender.cubic.snd_ssthresh <= 320);
+    assert!(sender.tcp.snd_ssthresh <= 320);
 }
 
 #[test]
 fn a_train_of_acks_for_half_an_rtt_ends_slow_start() {
     let mut sender = Sender::new(64, Knobs::default());
     sender.round(RTT_US);
-    assert_eq!(sender.cubic.snd_ssthresh, INFINITE_SSTHRESH);
+    assert_eq!(sender.tcp.snd_ssthresh, INFINITE_SSTHRESH);
     // 128 ACKs, 1 ms apart: a train of 127 ms where half an RTT is 50.
     sender.spread_round(RTT_US, 1000);
-    assert!((160..=190).contains(&sender.cubic.snd_ssthresh), "{}", sender.cubic.snd_ssthresh);
+    assert!((160..=190).contains(&sender.tcp.snd_ssthresh), "{}", sender.tcp.snd_ssthresh);
 }
 
 #[test]
@@ -127,20 +127,20 @@ fn a_round_begins_with_a_flight_also_where_the_first_is_below_the_low_window() {
     for _ in 0..6 {
         sender.queueing_round(RTT_US, 250);
     }
-    assert_eq!(sender.cubic.snd_cwnd, 640);
-    assert_eq!(sender.cubic.snd_ssthresh, INFINITE_SSTHRESH);
+    assert_eq!(sender.tcp.snd_cwnd, 640);
+    assert_eq!(sender.tcp.snd_ssthresh, INFINITE_SSTHRESH);
 }
 
 #[test]
 fn a_connection_that_is_moved_here_goes_on_from_its_window() {
     let mut sock = TcpSock::new(1448, 100);
     sock.snd_ssthresh = 70;
-    let mut sender = Sender::with(Cubic::new(sock, Knobs::default()));
+    let mut sender = Sender::with(Algorithm::cubic(sock, Knobs::default()));
     for _ in 0..5 {
         sender.round(RTT_US);
     }
     // C t³ is 0.05 segments in 0.5 s and Reno's gain 5; 5 % per round would be 127.
-    assert!((104..=106).contains(&sender.cubic.snd_cwnd), "{}", sender.cubic.snd_cwnd);
+    assert!((104..=106).contains(&sender.tcp.snd_cwnd), "{}", sender.tcp.snd_cwnd);
 }
 
 #[test]
@@ -149,15 +149,15 @@ fn without_hystart_slow_start_goes_on() {
     sender.round(RTT_US);
     sender.spread_round(RTT_US, 1000);
     sender.round(RTT_US + 50_000);
-    assert_eq!(sender.cubic.snd_ssthresh, INFINITE_SSTHRESH);
+    assert_eq!(sender.tcp.snd_ssthresh, INFINITE_SSTHRESH);
 }
 
 #[test]
 fn recovery_reduces_in_proportion_to_what_arrives() {
     let mut sender = Sender::new(100, Knobs::default());
-    sender.cubic.snd_ssthresh = 100;
+    sender.tcp.snd_ssthresh = 100;
     sender.enter(State::Recovery);
-    assert_eq!(sender.cubic.snd_ssthresh, 70);
+    assert_eq!(sender.tcp.snd_ssthresh, 70);
     let mut sent = 0;
     // One of the 100 is lost; the ACKs of the others let 0.7 of them be sent (RFC 6937).
     for acked in 1..=98_u32 {
@@ -166,70 +166,70 @@ fn recovery_reduces_in_proportion_to_what_arrives() {
         assert!((f64::from(sent) - allowed).abs() <= 1.0, "{sent} of {allowed}");
     }
     sender.leave_to_open();
-    assert_eq!(sender.cubic.snd_cwnd, 70);
+    assert_eq!(sender.tcp.snd_cwnd, 70);
 }
 
 #[test]
 fn a_reduction_that_is_taken_back_leaves_the_window_as_it_was() {
     let mut sender = Sender::new(100, Knobs::default());
-    sender.cubic.snd_ssthresh = 100;
+    sender.tcp.snd_ssthresh = 100;
     sender.enter(State::Recovery);
     for _ in 0..50 {
         sender.recovery_ack();
     }
-    sender.cubic.snd_cwnd = sender.cubic.undo_cwnd();
-    sender.cubic.undo_marker = 0;
+    sender.tcp.snd_cwnd = sender.tcp.undo_cwnd();
+    sender.tcp.undo_marker = 0;
     sender.leave_to_open();
-    assert_eq!(sender.cubic.snd_cwnd, 100);
+    assert_eq!(sender.tcp.snd_cwnd, 100);
 }
 
 #[test]
 fn idleness_halves_the_window_per_timeout_and_never_below_the_restart_window() {
     let mut sender = Sender::new(80, Knobs::default());
-    sender.cubic.snd_ssthresh = 80;
+    sender.tcp.snd_ssthresh = 80;
     sender.round(RTT_US);
-    let rto_us = u64::from((sender.cubic.srtt_us >> 3) + sender.cubic.rttvar_us);
-    sender.cubic.tcp_mstamp += 2 * rto_us;
-    sender.cubic.after_idle();
-    assert_eq!(sender.cubic.snd_cwnd, 20);
-    sender.cubic.tcp_mstamp += 20 * rto_us;
-    sender.cubic.after_idle();
-    assert_eq!(sender.cubic.snd_cwnd, 10);
+    let rto_us = u64::from((sender.tcp.srtt_us >> 3) + sender.tcp.rttvar_us);
+    sender.tcp.tcp_mstamp += 2 * rto_us;
+    sender.tcp.after_idle();
+    assert_eq!(sender.tcp.snd_cwnd, 20);
+    sender.tcp.tcp_mstamp += 20 * rto_us;
+    sender.tcp.after_idle();
+    assert_eq!(sender.tcp.snd_cwnd, 10);
 }
 
 #[test]
 fn the_curve_does_not_jump_when_a_ceiling_is_lifted() {
     let mut sender = after_a_loss_at(100);
-    sender.cubic.bound_ceiling = 80;
+    sender.tcp.bound_ceiling = 80;
     for _ in 0..600 {
         sender.round(RTT_US);
     }
-    assert_eq!(sender.cubic.snd_cwnd, 80);
-    sender.cubic.bound_ceiling = 0;
+    assert_eq!(sender.tcp.snd_cwnd, 80);
+    sender.tcp.bound_ceiling = 0;
     sender.round(RTT_US);
-    assert!(sender.cubic.snd_cwnd <= 82, "{}", sender.cubic.snd_cwnd);
+    assert!(sender.tcp.snd_cwnd <= 82, "{}", sender.tcp.snd_cwnd);
 }
 
 #[test]
 fn a_pacing_bound_makes_the_sender_pace_and_goes_with_it() {
     let mut sender = Sender::new(100, Knobs::default());
-    sender.cubic.bound_pacing = 50_000;
+    sender.tcp.bound_pacing = 50_000;
     sender.round(RTT_US);
-    assert_eq!(sender.cubic.sk_pacing_rate, 50_000);
-    assert_eq!(sender.cubic.sk_pacing_status, 1);
-    sender.cubic.bound_pacing = 0;
+    assert_eq!(sender.tcp.sk_pacing_rate, 50_000);
+    assert_eq!(sender.tcp.sk_pacing_status, 1);
+    sender.tcp.bound_pacing = 0;
     sender.round(RTT_US);
-    assert!(sender.cubic.sk_pacing_rate > 50_000);
-    assert_eq!(sender.cubic.sk_pacing_status, 0);
+    assert!(sender.tcp.sk_pacing_rate > 50_000);
+    assert_eq!(sender.tcp.sk_pacing_status, 0);
 }
 
 #[test]
 fn the_pacing_rate_is_twice_the_window_per_rtt_early_in_slow_start_and_a_fifth_more_later() {
     let mut sender = Sender::new(10, Knobs::default());
     sender.round(RTT_US);
-    let window_rate = |sender: &Sender| u64::from(sender.cubic.snd_cwnd) * 1448 * 10;
-    assert_eq!(sender.cubic.sk_pacing_rate, 2 * window_rate(&sender));
-    sender.cubic.snd_ssthresh = 10;
+    let window_rate = |sender: &Sender| u64::from(sender.tcp.snd_cwnd) * 1448 * 10;
+    assert_eq!(sender.tcp.sk_pacing_rate, 2 * window_rate(&sender));
+    sender.tcp.snd_ssthresh = 10;
     sender.round(RTT_US);
-    assert_eq!(sender.cubic.sk_pacing_rate, window_rate(&sender) * 6 / 5);
+    assert_eq!(sender.tcp.sk_pacing_rate, window_rate(&sender) * 6 / 5);
 }

@@ -1,11 +1,12 @@
 //! What can be typed.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use wakeai_units::Duration;
+use wakeai_proxy::Network;
+use wakeai_units::{Bytes, Duration};
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -14,8 +15,8 @@ Exit status:
   2   bad usage, a bad configuration or a bad scenario
   77  a privilege or a kernel feature is missing
 
-Before anything else, every command that runs as root removes what a dead one left behind, and
-says so on standard error.";
+Before anything else, every command but sim that runs as root removes what a dead one left behind,
+and says so on standard error.";
 
 /// Devices that share one Wi-Fi access point share its air: fairly, at full speed, with short
 /// queues.
@@ -28,14 +29,66 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Sim(SimArguments),
     Lab(LabArguments),
     Agent(AgentArguments),
     Status(StatusArguments),
     Monitor(MonitorArguments),
+    Proxy(ProxyArguments),
     Doctor(DoctorArguments),
     Completion(CompletionArguments),
     /// Remove what a dead command left behind, as every command does first, and nothing else
     Sweep,
+}
+
+/// What both worlds are asked for.
+#[derive(Debug, Args)]
+pub(crate) struct ExperimentArguments {
+    /// The experiment, as TOML
+    pub(crate) scenario: PathBuf,
+    /// The seed of the first repeat
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How often each condition is run
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+    /// Only these conditions, by name
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(crate) conditions: Vec<String>,
+    /// Change a key of the scenario, such as `stations.tablet.wired_delay=256ms`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// One JSON object instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Run an experiment in virtual time, hundreds of times faster than it would take
+///
+/// The same file as the lab's, the same radio, agents and congestion control; TCP is simulated. A
+/// table on a terminal; with --json one object on standard output and nothing else. The same
+/// scenario and seed give the same result, whatever the machine. Needs no privileges and changes
+/// nothing on the host.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai sim scenarios/quickstart.toml
+  wakeai sim scenarios/quickstart.toml --conditions default,airtime --repeat 10
+  wakeai sim scenarios/quickstart.toml --set stations.tablet.count=40 --json
+  wakeai sim scenarios/quickstart.toml --out results/quickstart   records as Parquet too
+  wakeai sim scenarios/quickstart.toml --out results/quickstart --pcap   and for Wireshark")]
+pub(crate) struct SimArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// Keep the result and the records in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Keep the packets of every host there, too, as pcapng, without payloads
+    #[arg(long)]
+    pub(crate) pcap: bool,
+    /// Runs at once; as many as there are processors unless told
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: Option<u32>,
 }
 
 /// Run an experiment on the real Linux TCP stack over an emulated access point
@@ -54,23 +107,8 @@ Examples:
 Runs come one after another: they share the machine's clock and cores, and two at once would make
 each other late. A run over its lateness bound is not faithful and ends with exit status 1.")]
 pub(crate) struct LabArguments {
-    /// The experiment, as TOML
-    pub(crate) scenario: PathBuf,
-    /// The seed of the first repeat
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// How often each condition is run
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) repeat: u32,
-    /// Only these conditions, by name
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub(crate) conditions: Vec<String>,
-    /// Change a key of the scenario, such as `stations.tablet.wired_delay=256ms`; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
-    pub(crate) set: Vec<(String, String)>,
-    /// One JSON object instead of the table
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
     /// Keep the result, the records and the agents' logs in this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -177,6 +215,80 @@ pub(crate) struct MonitorArguments {
     /// End after this time, such as 10s
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Duration>,
+}
+
+/// Relay TCP connections, so that unchanged senders get another congestion control
+///
+/// Clients ask in SOCKS5 or HTTP CONNECT, both on the same port; or their connections are taken
+/// without being asked (--transparent), with their addresses kept. Only local networks may ask, and
+/// only for local networks, unless told otherwise. SIGUSR1 prints the counts, as does the end.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai proxy --algorithm wakeai_cubic                on 127.0.0.1:1080, for this machine
+  wakeai proxy --listen 192.168.1.5:1080 --allow-to 0.0.0.0/0,::/0
+                                                       for the local network, to the Internet
+  wakeai proxy --transparent forwarded --algorithm wakeai_cubic --allow-to 203.0.113.0/24
+                                                       whatever this machine forwards there
+
+docs/guides/proxy.md says how to set one up.")]
+pub(crate) struct ProxyArguments {
+    /// Where to listen; may be repeated [default: 127.0.0.1:1080, or nowhere with --transparent]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Vec<SocketAddr>,
+    /// Take connections without being asked: those that this machine forwards, or those that its
+    /// own programs open. Needs root and nft; ends with the proxy
+    #[arg(long, value_name = "WHOSE", value_delimiter = ',')]
+    pub(crate) transparent: Vec<TakenConnections>,
+    /// The congestion control of the leg over the air; the host's default unless told
+    #[arg(long, value_name = "NAME")]
+    pub(crate) algorithm: Option<String>,
+    /// Which leg goes over the air, seen from the proxy
+    #[arg(long, value_name = "WHICH", default_value = "destination")]
+    pub(crate) leg: AirLeg,
+    /// Networks that may ask [default: this machine, private and link-local networks]
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    pub(crate) allow_from: Vec<Network>,
+    /// Networks that may be asked for [default: private and link-local networks, and this machine
+    /// for itself]
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    pub(crate) allow_to: Vec<Network>,
+    /// Connections at a time; more wait
+    #[arg(long, value_name = "N", default_value_t = 8000,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max_connections: u32,
+    /// What may be under way in pipes; beyond it bytes are copied, and none are held
+    #[arg(long, value_name = "SIZE", default_value = "64MB")]
+    pub(crate) memory: Bytes,
+    /// How long a client may take to ask, and a destination to answer
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(crate) connect_timeout: Duration,
+    /// A connection in which nothing moves for so long is reset
+    #[arg(long, value_name = "TIME", default_value = "3600s")]
+    pub(crate) idle_timeout: Duration,
+    /// One JSON object per line: where it listens, and the counts
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Whose connections a transparent proxy takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TakenConnections {
+    /// Those that this machine forwards.
+    Forwarded,
+    /// Those that programs on this machine open.
+    Own,
+}
+
+/// The leg that goes over the air.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AirLeg {
+    /// From the proxy to the destination: uploads.
+    Destination,
+    /// From the proxy to the client: downloads.
+    Client,
+    /// Both.
+    Both,
 }
 
 /// Say what this kernel offers, what is missing, and what to do about it

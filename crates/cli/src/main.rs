@@ -30,12 +30,16 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Agent(_) => {} // its configuration says how to log
         _ => logging::for_commands(),
     }
-    sweep::before_anything_else();
+    if !matches!(command, Command::Sim(_)) {
+        sweep::before_anything_else(); // a simulation does not touch the host
+    }
     match command {
+        Command::Sim(arguments) => commands::sim::run(&arguments),
         Command::Lab(arguments) => commands::lab::run(&arguments),
         Command::Agent(arguments) => commands::agent::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Monitor(arguments) => commands::monitor::run(&arguments),
+        Command::Proxy(arguments) => commands::proxy::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completion(arguments) => commands::completion::run(&arguments),
         Command::Sweep => Ok(()), // done already

@@ -14,10 +14,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("algorithms", &["units"]),
     ("scenario", &["units"]),
     ("host", &["units"]),
+    ("world", &["units", "control", "medium", "scenario"]),
+    ("tcp", &["units", "algorithms"]),
+    ("sim", &["units", "control", "medium", "algorithms", "scenario", "tcp", "world"]),
+    ("validation", &["units", "medium", "scenario", "world", "sim"]),
     ("kernel", &["units", "algorithms", "host"]),
     ("agent", &["units", "control", "host", "kernel"]),
-    ("lab", &["units", "control", "medium", "scenario", "host", "kernel"]),
-    ("cli", &["units", "control", "medium", "scenario", "host", "kernel", "agent", "lab"]),
+    ("proxy", &["units", "host", "kernel"]),
+    ("lab", &["units", "control", "medium", "scenario", "host", "kernel", "world"]),
+    (
+        "cli",
+        &[
+            "units", "control", "medium", "scenario", "host", "kernel", "agent", "world", "sim",
+            "lab", "proxy",
+        ],
+    ),
 ];
 
 /// The crates of the workspace and what each uses of the others, for building and for tests.

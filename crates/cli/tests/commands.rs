@@ -12,7 +12,8 @@ use std::process::{Command, Output};
 
 use support::{Machine, stderr, stdout, wakeai};
 
-const COMMANDS: [&str; 7] = ["lab", "agent", "status", "monitor", "doctor", "completion", "sweep"];
+const COMMANDS: [&str; 9] =
+    ["sim", "lab", "agent", "status", "monitor", "proxy", "doctor", "completion", "sweep"];
 
 #[test]
 fn help_names_every_command_and_every_exit_status() {
@@ -34,7 +35,8 @@ fn the_reference_page_names_every_option() {
     for command in COMMANDS {
         assert!(page.contains(&format!("## wakeai {command}")), "{command}");
         let help = stdout(&wakeai(&[command, "--help"]));
-        let options = help.split([' ', '\n', ',', '`', '[']).filter(|word| word.starts_with("--"));
+        let options =
+            help.split([' ', '\n', ',', '`', '[', ']']).filter(|word| word.starts_with("--"));
         for option in options.filter(|option| *option != "--help") {
             assert!(page.contains(option), "{command} {option}");
         }
@@ -43,9 +45,12 @@ fn the_reference_page_names_every_option() {
 
 #[test]
 fn bad_usage_exits_with_2() {
-    let cases: [&[&str]; 8] = [
+    let cases: [&[&str]; 11] = [
         &[],
         &["fly"],
+        &["sim"],
+        &["sim", "x.toml", "--jobs", "0"],
+        &["sim", "x.toml", "--lateness-max", "1ms"],
         &["lab"],
         &["lab", "x.toml", "--repeat", "0"],
         &["lab", "x.toml", "--set", "novalue"],

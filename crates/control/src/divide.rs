@@ -32,18 +32,11 @@ pub fn divide(bounds: Bounds, connections: &[ConnectionView]) -> Vec<(u64, Bound
         .collect()
 }
 
-/// The default for a connection that begins now: an equal part as one more of them, and no floor,
-/// since nothing has been measured yet.
+/// The default for a connection that begins now: what it would get beside those that are sending.
 pub fn share_of_new(bounds: Bounds, connections: &[ConnectionView]) -> Bounds {
-    let count = connections.iter().filter(|c| c.sending).count() as u64 + 1;
-    let ceiling = match bounds.ceiling {
-        Segments::MAX => Segments::MAX,
-        ceiling => {
-            let part = u64::from(ceiling.get()) / count;
-            Segments::new(u32::try_from(part).unwrap_or(u32::MAX).max(1))
-        }
-    };
-    Bounds { floor: Segments::ZERO, ceiling, pacing: bounds.pacing.map(|rate| rate / count) }
+    let mut all = connections.to_vec();
+    all.push(ConnectionView { sending: true, ..ConnectionView::default() });
+    divide(bounds, &all).pop().map_or(Bounds::NONE, |(_, part)| part)
 }
 
 /// `total` in parts that add up to it: half equally, half by weight. What rounding leaves over goes
@@ -109,15 +102,19 @@ mod tests {
 
     #[test]
     fn a_new_connection_gets_a_part_as_one_more() {
-        let views = connections(&[(10, true), (10, true), (10, false)]);
         let pacing = Some(Rate::from_mbps(9));
-        let bounds = Bounds { pacing, ..Bounds::window(Segments::new(90), Segments::new(300)) };
-        let expected = Bounds {
+        let bounds = Bounds { pacing, ..Bounds::window(Segments::new(30), Segments::new(90)) };
+        let expected = |floor, ceiling| Bounds {
             pacing: Some(Rate::from_mbps(3)),
-            ..Bounds::window(Segments::ZERO, Segments::new(100))
+            ..Bounds::window(Segments::new(floor), Segments::new(ceiling))
         };
-        assert_eq!(share_of_new(bounds, &views), expected);
-        assert_eq!(share_of_new(Bounds::NONE, &views), Bounds::NONE);
+        let quiet = connections(&[(0, true), (0, true), (0, false)]);
+        assert_eq!(share_of_new(bounds, &quiet), expected(10, 30));
+        // It has nothing in flight yet, so the half that goes by that is the others'.
+        let busy = connections(&[(10, true), (10, true), (10, false)]);
+        assert_eq!(share_of_new(bounds, &busy), expected(5, 15));
+        assert_eq!(share_of_new(bounds, &[]), bounds);
+        assert_eq!(share_of_new(Bounds::NONE, &busy), Bounds::NONE);
     }
 
     proptest! {

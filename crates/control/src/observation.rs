@@ -32,7 +32,7 @@ pub enum CongestionState {
 }
 
 /// One of this station's connections over the Wi-Fi interface, as the kernel reports it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionView {
     /// Names the connection while it lives (the kernel's socket cookie).
     pub id: u64,

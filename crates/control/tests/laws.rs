@@ -112,6 +112,12 @@ proptest! {
                 prop_assert!(bounds.floor <= bounds.ceiling);
                 prop_assert!(bounds.ceiling >= Segments::new(1), "a window of zero would stall");
                 prop_assert!(!reasons.is_empty(), "every decision has a reason");
+                let least = Rate::of(observation.mss(), Duration::from_millis(500));
+                prop_assert!(
+                    bounds.pacing.is_none_or(|pacing| pacing >= least),
+                    "a segment that waits for long stalls: {:?}",
+                    bounds.pacing
+                );
                 for (_, part) in divide(bounds, &observation.own.connections) {
                     prop_assert!(part.floor <= part.ceiling && part.ceiling >= Segments::new(1));
                 }

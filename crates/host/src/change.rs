@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::namespace::{Namespace, NetnsId};
 use crate::process::ProcessId;
+use crate::routing::{self, RoutingError};
 use crate::sysctl;
 
 /// Removes what the `kernel` crate shares between processes (registrations, pins); says whether
@@ -42,6 +43,23 @@ pub enum Change {
         /// Its absolute path.
         path: PathBuf,
     },
+    /// A table of nftables, of the family inet.
+    PacketRules {
+        /// Its namespace.
+        netns: NetnsId,
+        /// Its name.
+        table: String,
+    },
+    /// A route that takes marked packets for the machine's own, and the rule that leads to it, in
+    /// both address families.
+    LocalRoute {
+        /// Their namespace.
+        netns: NetnsId,
+        /// The mark.
+        mark: u32,
+        /// The number of the routing table.
+        table: u32,
+    },
     /// The BPF registrations and pins, which all processes share: the last one removes them.
     KernelParts,
 }
@@ -67,9 +85,24 @@ impl Change {
                 }
                 Err(error) => Err(error),
             },
+            Self::PacketRules { netns, table } => {
+                inside(*netns, || routing::remove_packet_rules(table))
+            }
+            Self::LocalRoute { netns, mark, table } => {
+                inside(*netns, || routing::remove_local_route(*mark, *table))
+            }
             Self::KernelParts => Ok(false),
         }
     }
+}
+
+/// Undoes something in its namespace, with which it may have gone.
+fn inside(
+    netns: NetnsId,
+    undo: impl FnOnce() -> Result<bool, RoutingError> + Send,
+) -> io::Result<bool> {
+    let Some(namespace) = netns.open() else { return Ok(false) };
+    namespace.run(undo).map_err(io::Error::other)?.map_err(io::Error::other)
 }
 
 impl fmt::Display for Change {
@@ -79,6 +112,8 @@ impl fmt::Display for Change {
             Self::Process(process) => write!(f, "process {process}"),
             Self::Sysctl { name, before, .. } => write!(f, "sysctl {name} (back to {before})"),
             Self::File { path } => write!(f, "file {}", path.display()),
+            Self::PacketRules { table, .. } => write!(f, "table inet {table} of nftables"),
+            Self::LocalRoute { mark, .. } => write!(f, "route for packets with mark {mark:#x}"),
             Self::KernelParts => write!(f, "BPF registrations and pins"),
         }
     }

@@ -13,6 +13,7 @@ mod lease;
 mod namespace;
 mod process;
 mod registry;
+mod routing;
 mod sweep;
 mod sysctl;
 
@@ -21,5 +22,6 @@ pub use lease::{Lease, LeaseError, Role};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
 pub use process::ProcessId;
 pub use registry::Holder;
+pub use routing::{RoutingError, add_local_route, add_packet_rules};
 pub use sweep::{Removed, SweepError, holders, sweep};
 pub use sysctl::{SysctlError, SysctlGuard, read_sysctl};

@@ -6,8 +6,6 @@
 #ifndef WAKEAI_INTF_H
 #define WAKEAI_INTF_H
 
-#define WAKEAI_ALGORITHM "wakeai_cubic"
-
 /* Key of the maps `interface_bounds` and `heartbeats`. */
 struct interface_key {
 	u64 netns_cookie;

@@ -10,9 +10,9 @@ static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 	return (struct tcp_sock *)sk;
 }
 
-static __always_inline struct wakeai_cubic *ca_of(struct sock *sk)
+static __always_inline void *private_of(struct sock *sk)
 {
-	return (void *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+	return ((struct inet_connection_sock *)sk)->icsk_ca_priv;
 }
 
 static __always_inline u8 ca_state(struct sock *sk)

@@ -1,4 +1,4 @@
-//! The bounds that `wakeai_cubic` obeys.
+//! The bounds that our algorithms obey.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use wakeai_units::Duration;
@@ -36,7 +36,7 @@ impl SocketBounds {
     }
 }
 
-/// A handle on the registration of `wakeai_cubic` and its bounds, which every agent of the
+/// A handle on the registration of our algorithms and their bounds, which every agent of the
 /// machine shares. Dropping it changes nothing: they stay for the others until
 /// [`Control::unload`].
 ///
@@ -47,10 +47,11 @@ pub struct Control {
     socket_bounds: MapHandle,
     interface_bounds: MapHandle,
     heartbeats: MapHandle,
+    socket_targets: MapHandle,
 }
 
 impl Control {
-    /// The algorithm's name, as `tcp_congestion_control` and `TCP_CONGESTION` take it.
+    /// The name of what stands in for CUBIC; all are in [`Bounded::ALL`](crate::Bounded::ALL).
     pub const ALGORITHM: &'static str = "wakeai_cubic";
 
     /// Finds what another agent has registered and pinned, else loads, registers and pins it.
@@ -63,8 +64,8 @@ impl Control {
     ///
     /// Where a privilege or feature is missing.
     pub fn open() -> Result<Self, Error> {
-        let [socket_bounds, interface_bounds, heartbeats] = registration::open()?;
-        Ok(Self { socket_bounds, interface_bounds, heartbeats })
+        let [socket_bounds, interface_bounds, heartbeats, socket_targets] = registration::open()?;
+        Ok(Self { socket_bounds, interface_bounds, heartbeats, socket_targets })
     }
 
     /// Sets the bounds of every socket that is routed over the interface and has none of its own.
@@ -110,6 +111,16 @@ impl Control {
     /// Where the kernel refuses; that there was nothing is no error.
     pub fn clear_socket(&self, cookie: u64) -> Result<(), Error> {
         take(&self.socket_bounds, &cookie.to_ne_bytes())
+    }
+
+    /// Sets the target of a socket that runs `wakeai_av`, in payload bytes per second; 0: none. It
+    /// may change at any time, and needs no heartbeat.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn set_target(&self, cookie: u64, bytes_per_second: u64) -> Result<(), Error> {
+        put(&self.socket_targets, &cookie.to_ne_bytes(), &bytes_per_second.to_ne_bytes())
     }
 
     /// Says that the agent of this interface lives: bounds bind for [`STALE_AFTER`] from now.

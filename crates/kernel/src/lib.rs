@@ -1,9 +1,9 @@
 //! Everything that Wakeai does inside the kernel, and the only user of libbpf.
 //!
-//! - [`Control`]: the registration of `wakeai_cubic` and its bounds, shared by every agent of the
-//!   machine. Order of calls: [`Control::open`], then per tick [`Control::set_interface`] and
-//!   [`Control::set_socket`], and [`Control::heartbeat`] more often than [`STALE_AFTER`]; whoever
-//!   is last calls [`Control::unload`].
+//! - [`Control`]: the registration of the [`Bounded`] algorithms and their bounds, shared by every
+//!   agent of the machine. Order of calls: [`Control::open`], then per tick
+//!   [`Control::set_interface`] and [`Control::set_socket`], and [`Control::heartbeat`] more often
+//!   than [`STALE_AFTER`]; whoever is last calls [`Control::unload`].
 //! - [`move_connections`] puts established connections on another algorithm, [`Snapshotter`] reads
 //!   them; both see the network namespace of the calling thread only.
 //! - [`Monitor`] streams samples and events of all namespaces: [`Monitor::open`], then
@@ -13,6 +13,7 @@
 //! Errors for which [`Error::is_missing`] holds mean a missing privilege or kernel feature: a
 //! command exits with 77.
 
+mod bounded;
 mod connections;
 mod control;
 mod error;
@@ -27,6 +28,7 @@ mod skeleton;
 mod snapshot;
 mod tcp;
 
+pub use bounded::Bounded;
 pub use connections::{MoveReport, clamp_connections, move_connections};
 pub use control::{Control, STALE_AFTER, SocketBounds};
 pub use error::Error;

@@ -23,6 +23,10 @@ macro_rules! skeleton {
 }
 
 skeleton!(wakeai_cubic);
+skeleton!(wakeai_reno);
+skeleton!(wakeai_rtt);
+skeleton!(wakeai_av);
+skeleton!(wakeai_compound);
 skeleton!(connections);
 skeleton!(snapshot);
 skeleton!(monitor);

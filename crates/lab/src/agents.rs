@@ -10,16 +10,16 @@ use std::process::Stdio;
 
 use serde::Serialize;
 use wakeai_host::Lease;
-use wakeai_scenario::{Law, ResolvedCondition};
-use wakeai_units::{Duration, Rate};
+use wakeai_scenario::ResolvedCondition;
+use wakeai_units::Duration;
+use wakeai_world::StationFacts;
+use wakeai_world::agent::{AgentLaw, BSSID, station_number};
 
 use crate::clock;
 use crate::error::LabError;
 use crate::host::{Child, Host, STATION_BROADCAST, STATION_INTERFACE, dying_with_us};
 use crate::interrupt::Interrupt;
 
-/// The emulated access point's address: locally administered, the letters "WAKEA" in it.
-const BSSID: &str = "02:57:41:4b:45:41";
 /// How long an agent may take to start (it loads BPF programs) or to put everything back.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Bytes of an agent's log that an error shows.
@@ -38,23 +38,6 @@ struct Agent {
     log: PathBuf,
 }
 
-/// What an agent is told about its station.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StationFacts {
-    /// Its PHY rate.
-    pub(crate) link_rate: Option<Rate>,
-    /// What it reaches alone, where somebody measured it.
-    pub(crate) max: Option<Rate>,
-}
-
-/// For every station: whether an agent will bound its connections. (`fixed` binds nothing on a
-/// station that the scenario gives no bounds: its agent only watches.)
-pub(crate) fn bounded(condition: &ResolvedCondition) -> Vec<bool> {
-    let fixed = condition.law() == Some(Law::Fixed);
-    let all = condition.agents().into_iter().zip(condition.bounds());
-    all.map(|(runs, bounds)| runs && (!fixed || bounds.is_some())).collect()
-}
-
 impl Agents {
     /// Starts an agent on every station that the condition names, and waits until all are ready.
     /// Files go into `directory`.
@@ -67,31 +50,24 @@ impl Agents {
         lease: &Lease,
         interrupt: &Interrupt,
     ) -> Result<Self, LabError> {
-        let Some(law) = condition.law() else { return Ok(Self::default()) };
+        let laws = AgentLaw::of_stations(condition);
+        if laws.iter().all(Option::is_none) {
+            return Ok(Self::default());
+        }
         let written = |what: &str| LabError::system::<io::Error>(format!("write {what}"));
         fs::create_dir_all(directory).map_err(written("the agents' directory"))?;
         let key_file = directory.join("group.key");
         write_key(&key_file).map_err(written("the group key"))?;
-        let runs = condition.agents();
-        let bounds = condition.bounds();
+        let bssid = BSSID.map(|octet| format!("{octet:02x}")).join(":");
         let mut agents = Self::default();
-        for (index, host) in stations.iter().enumerate().filter(|(index, _)| runs[*index]) {
-            let law = match (law, bounds[index]) {
-                (Law::Fixed, Some((floor, ceiling))) => LawSection {
-                    name: law.name(),
-                    floor: Some(floor.get()),
-                    ceiling: Some(ceiling.get().min(MAX_CEILING)),
-                },
-                // `fixed` without bounds for this station: its agent watches and binds nothing.
-                (Law::Fixed, None) => LawSection::named("none"),
-                _ => LawSection::named(law.name()),
-            };
+        for (index, (host, law)) in stations.iter().zip(laws).enumerate() {
+            let Some(law) = law else { continue };
             let access_point = &condition.scenario.access_point;
             let config = Config {
                 interface: STATION_INTERFACE,
                 key_file: &key_file,
-                station: index as u64 + 1,
-                bssid: BSSID,
+                station: station_number(index),
+                bssid: &bssid,
                 link_rate: facts[index].link_rate.map(|rate| rate.to_string()),
                 max: facts[index].max.map(|rate| rate.to_string()),
                 presence: PresenceSection { broadcast: STATION_BROADCAST },
@@ -99,7 +75,7 @@ impl Agents {
                     buffer: access_point.buffer,
                     basic_rate: access_point.wifi().map(|wifi| wifi.basic_rate.to_string()),
                 },
-                law,
+                law: LawSection::of(law),
             };
             agents.running.push(Agent::spawn(&config, host, wakeai, directory, lease)?);
         }
@@ -184,8 +160,17 @@ struct LawSection {
 }
 
 impl LawSection {
-    fn named(name: &'static str) -> Self {
-        Self { name, floor: None, ceiling: None }
+    fn of(law: AgentLaw) -> Self {
+        let named = |name| Self { name, floor: None, ceiling: None };
+        match law {
+            AgentLaw::Watch => named("none"),
+            AgentLaw::Fixed(floor, ceiling) => Self {
+                floor: Some(floor.get()),
+                ceiling: Some(ceiling.get().min(MAX_CEILING)),
+                ..named("fixed")
+            },
+            AgentLaw::Named(law) => named(law.name()),
+        }
     }
 }
 
@@ -273,8 +258,8 @@ mod tests {
             interface: STATION_INTERFACE,
             key_file: Path::new("/run/group.key"),
             station: 3,
-            bssid: BSSID,
-            link_rate: Some(Rate::from_mbps(54).to_string()),
+            bssid: "02:57:41:4b:45:41",
+            link_rate: Some(wakeai_units::Rate::from_mbps(54).to_string()),
             max: None,
             presence: PresenceSection { broadcast: STATION_BROADCAST },
             access_point: AccessPointSection { buffer: 300, basic_rate: None },

@@ -4,6 +4,7 @@ use std::io;
 
 use wakeai_scenario::result::Report;
 use wakeai_units::Duration;
+use wakeai_world::RadioError;
 
 /// A lab run failed, was interrupted, or was not faithful.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,9 @@ pub enum LabError {
     /// The medium refused the scenario's radio.
     #[error("the radio of the scenario cannot be built: {0}")]
     Medium(#[from] wakeai_medium::ConfigError),
+    /// A condition that there is not.
+    #[error(transparent)]
+    Condition(#[from] wakeai_world::UnknownCondition),
     /// A namespace could not be made or entered.
     #[error(transparent)]
     Namespace(#[from] wakeai_host::NamespaceError),
@@ -99,8 +103,17 @@ impl LabError {
         match self {
             Self::Missing { .. } => 77,
             Self::Namespace(error) if error.is_permission() => 77,
-            Self::Unsupported { .. } | Self::Medium(_) => 2,
+            Self::Unsupported { .. } | Self::Medium(_) | Self::Condition(_) => 2,
             _ => 1,
+        }
+    }
+}
+
+impl From<RadioError> for LabError {
+    fn from(error: RadioError) -> Self {
+        match error {
+            RadioError::Unsupported { asked, remedy } => Self::Unsupported { asked, remedy },
+            RadioError::Medium(error) => Self::Medium(error),
         }
     }
 }

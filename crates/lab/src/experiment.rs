@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use wakeai_host::{Change, Lease, Role};
-use wakeai_scenario::records::Manifest;
 use wakeai_scenario::result::Report;
-use wakeai_scenario::{HostQueue, ResolvedCondition, Scenario, TcpProfile};
+use wakeai_scenario::{HostQueue, Scenario, TcpProfile};
+use wakeai_world::{Asked, Recorder, World as _, session};
 
 use crate::driver::realtime::Realtime;
 use crate::error::LabError;
@@ -15,9 +15,8 @@ use crate::interrupt::Interrupt;
 use crate::options::LabOptions;
 use crate::preflight;
 use crate::progress::Progress;
-use crate::records::Recorder;
 use crate::run::Bench;
-use crate::session::{Session, VERSION, WORLD};
+use crate::session::Lab;
 
 /// Runs `scenario` and reports it. Nothing of it is left on the host when this returns, whatever
 /// the outcome; after `kill -9` the next `wakeai_host::sweep` removes it.
@@ -31,7 +30,12 @@ pub fn run(
     scenario: &Scenario,
     progress: &dyn Progress,
 ) -> Result<Report, LabError> {
-    let conditions = chosen(options, scenario)?;
+    let asked = Asked {
+        scenario,
+        conditions: wakeai_world::chosen(scenario, &options.conditions)?,
+        seed: options.seed,
+        repeat: options.repeat,
+    };
     preflight::check()?;
     warn(scenario, progress);
     let interrupt = Interrupt::install().map_err(LabError::system("set signal handlers"))?;
@@ -50,9 +54,7 @@ pub fn run(
                 realtime: realtime.guarded(),
                 steering,
             };
-            recorder(options, scenario, &conditions).and_then(|recorder| {
-                Session::new(options, bench, scratch, recorder).report(scenario, &conditions)
-            })
+            report(options, &asked, Lab::new(options, bench, scratch))
         }
         Err(error) => Err(error),
     };
@@ -63,41 +65,11 @@ pub fn run(
     result
 }
 
-/// The conditions that were asked for.
-fn chosen(options: &LabOptions, scenario: &Scenario) -> Result<Vec<ResolvedCondition>, LabError> {
-    let all = scenario.conditions();
-    let known = || all.iter().map(ResolvedCondition::name).collect::<Vec<_>>().join(", ");
-    for name in &options.conditions {
-        if !all.iter().any(|condition| condition.name() == name) {
-            return Err(LabError::Unsupported {
-                asked: format!("--conditions {name}"),
-                remedy: format!("the scenario has {}", known()),
-            });
-        }
-    }
-    let wanted = |condition: &ResolvedCondition| {
-        options.conditions.is_empty()
-            || options.conditions.iter().any(|name| name == condition.name())
-    };
-    Ok(all.iter().filter(|condition| wanted(condition)).cloned().collect())
-}
-
-/// Records, where they were asked for.
-fn recorder(
-    options: &LabOptions,
-    scenario: &Scenario,
-    conditions: &[ResolvedCondition],
-) -> Result<Option<Recorder>, LabError> {
-    let Some(out) = &options.out else { return Ok(None) };
-    let manifest = Manifest {
-        version: VERSION.to_owned(),
-        world: WORLD.to_owned(),
-        scenario: scenario.name.clone(),
-        seed: options.seed,
-        repeat: options.repeat,
-        conditions: conditions.iter().map(|condition| condition.name().to_owned()).collect(),
-    };
-    Recorder::create(out, scenario, manifest).map(Some)
+fn report(options: &LabOptions, asked: &Asked<'_>, lab: Lab<'_>) -> Result<Report, LabError> {
+    let create = |out| Recorder::create(out, asked.scenario, asked.manifest(Lab::NAME));
+    let recorder = options.out.as_deref().map(create).transpose()?;
+    let report = session::report(&lab, asked, recorder)?;
+    lab.judged(report)
 }
 
 /// Names the keys that this world cannot honour.

@@ -1,78 +1,18 @@
-//! The records of a run (`--out`): from the monitor's thread into the scenario's Parquet files.
-
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+//! The monitor's records as rows of the scenario's files (`--out`).
 
 use wakeai_kernel::{CongestionState, Event, EventKind, Figures, Record, Sample};
-use wakeai_scenario::records::{self, EventRow, Manifest, Records, RecordsError, SampleRow};
-use wakeai_scenario::result::{Report, Run};
-use wakeai_scenario::{Expanded, Scenario};
+use wakeai_scenario::records::{self, EventRow, SampleRow};
 use wakeai_units::{Duration, Rate};
+use wakeai_world::RunSink;
 
-use crate::error::LabError;
 use crate::watch::Sink;
 
-/// Records that are being written, shared with the thread that reads the monitor.
-#[derive(Clone, Debug)]
-pub(crate) struct Recorder(Arc<Mutex<State>>);
-
-#[derive(Debug)]
-struct State {
-    records: Records,
-    /// The first failure to write a row: told at the end of the run.
-    failed: Option<RecordsError>,
-}
-
-impl Recorder {
-    /// Begins the records of a command in `directory`.
-    pub(crate) fn create(
-        directory: &Path,
-        scenario: &Scenario,
-        manifest: Manifest,
-    ) -> Result<Self, LabError> {
-        let records = Records::create(directory, scenario, manifest)?;
-        Ok(Self(Arc::new(Mutex::new(State { records, failed: None }))))
-    }
-
-    /// Begins a run; the monitor's records go into the returned sink.
-    pub(crate) fn begin_run(&self, condition: &str, repeat: u32, expanded: &Expanded) -> Sink {
-        self.state().records.begin_run(condition, repeat, expanded);
-        let recorder = self.clone();
-        Box::new(move |flow, connection, at, record| {
-            let mut state = recorder.state();
-            if state.failed.is_none() {
-                let written = match record {
-                    Record::Sample(sample) => {
-                        state.records.sample(sample_row(flow, connection, at, sample))
-                    }
-                    Record::Event(event) => {
-                        state.records.event(event_row(flow, connection, at, event))
-                    }
-                };
-                state.failed = written.err();
-            }
-        })
-    }
-
-    /// Ends a run with its result.
-    pub(crate) fn end_run(&self, run: &Run) -> Result<(), LabError> {
-        let mut state = self.state();
-        match state.failed.take() {
-            Some(error) => Err(error.into()),
-            None => Ok(state.records.end_run(run)?),
-        }
-    }
-
-    /// Puts the files into place.
-    pub(crate) fn finish(self, report: &Report) -> Result<(), LabError> {
-        let state = Arc::into_inner(self.0).expect("the sinks went with their monitors");
-        let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(state.records.finish(report)?)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// What takes the monitor's records of one run.
+pub(crate) fn monitor_sink(sink: RunSink) -> Sink {
+    Box::new(move |flow, connection, at, record| match record {
+        Record::Sample(sample) => sink.sample(sample_row(flow, connection, at, sample)),
+        Record::Event(event) => sink.event(event_row(flow, connection, at, event)),
+    })
 }
 
 fn sample_row(flow: usize, connection: u32, at: Duration, sample: &Sample) -> SampleRow {

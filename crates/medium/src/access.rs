@@ -72,6 +72,9 @@ impl<P: Packet> Medium<P> {
         let collided = self.on_air.len() > 1;
         let ends = self.on_air.iter().map(|a| if collided { a.end_if_collided } else { a.end });
         self.busy_until = ends.max();
+        if let [alone] = self.on_air[..] {
+            self.begin_reception(alone);
+        }
     }
 
     /// What `sender` puts on the air in this turn; `None` where nothing waits, or nothing fits.
@@ -85,8 +88,10 @@ impl<P: Packet> Medium<P> {
     }
 
     fn plan_data(&self, sender: usize, link: usize, station: &Link, turn: Turn) -> Option<Attempt> {
-        let lead = if turn.first { station.lead } else { Duration::ZERO };
-        let psdu = self.queue(sender, link).plan(&turn.limits(station, lead))?;
+        let room = if turn.first { station.lead } else { Duration::ZERO };
+        let psdu = self.queue(sender, link).plan(&turn.limits(station, room))?;
+        let is_protected = turn.first && psdu.bytes > station.protected_above;
+        let lead = if is_protected { station.lead } else { Duration::ZERO };
         let end = turn.start + lead + station.rate.duration(psdu.bytes);
         let attempt = Attempt {
             sender,
@@ -94,9 +99,12 @@ impl<P: Packet> Medium<P> {
             psdu,
             start: turn.start,
             lead,
-            lead_frames: if turn.first { station.lead_frames } else { Duration::ZERO },
+            lead_frames: if is_protected { station.lead_frames } else { Duration::ZERO },
             end,
-            end_if_collided: station.rts.map_or(end, |rts| turn.start + rts),
+            end_if_collided: match station.rts {
+                Some(rts) if is_protected => turn.start + rts,
+                _ => end,
+            },
             txop_end: turn.txop_end,
         };
         turn.admits(end + self.bss.sifs + station.answer(psdu.mpdus)).then_some(attempt)

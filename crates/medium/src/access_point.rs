@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use wakeai_units::Duration;
 
 use crate::config::QueueKind;
-use crate::frames::Frames;
+use crate::frames::{Frames, Shape};
 use crate::node::{Destination, Node};
 
 /// Airtime that one visit of the round robin grants: about one full frame at 54 Mbit/s. Longer
@@ -60,15 +60,15 @@ impl<P> AccessPoint<P> {
     pub(crate) fn push(
         &mut self,
         receiver: usize,
-        frame: (P, Node, Destination, u32),
+        frame: (P, Node, Destination, Shape),
         on_air: Option<(usize, usize)>,
     ) -> bool {
         let fits = self.waiting < self.limit;
         if !fits && !self.make_room(receiver, on_air) {
             return false;
         }
-        let (packet, from, to, mpdu) = frame;
-        let number = self.frames[receiver].push(packet, from, to, mpdu);
+        let (packet, from, to, shape) = frame;
+        let number = self.frames[receiver].push(packet, from, to, shape);
         self.waiting += 1;
         self.lengths[receiver] += 1;
         match &mut self.turns {
@@ -177,11 +177,12 @@ impl RoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::StationId;
+    use crate::node::{Kind, StationId};
 
     fn push(point: &mut AccessPoint<u32>, receiver: usize, packet: u32) -> bool {
         let to = Destination::Unicast(Node::Station(StationId(receiver as u32)));
-        point.push(receiver, (packet, Node::Server, to, 100), None)
+        let shape = Shape { mpdu: 100, kind: Kind::Data };
+        point.push(receiver, (packet, Node::Server, to, shape), None)
     }
 
     #[test]

@@ -35,8 +35,11 @@ pub struct AccessPointConfig {
     pub buffer: usize,
     /// How those packets take turns.
     pub queue: QueueKind,
-    /// What goes ahead of every unicast exchange.
+    /// What goes ahead of a unicast exchange.
     pub protection: Protection,
+    /// With [`Protection::RtsCts`], unicast data frames are protected whose PSDU is longer than this
+    /// (dot11RTSThreshold).
+    pub rts_threshold: Bytes,
     /// Rate of broadcasts: one of 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s.
     pub basic_rate: Rate,
     /// Rate of ACK, BlockAck, RTS and CTS; `None`: for each station the highest of 6, 12 and 24
@@ -61,6 +64,9 @@ pub struct AccessPointConfig {
     /// Whether bystanders wait EIFS after a collision as well. Without it nobody could decode the
     /// preamble of any collided frame, so to them the medium was merely busy.
     pub eifs_after_collision: bool,
+    /// Whether receivers hand up the packets of an aggregate all at its end, as those do whose
+    /// firmware reports whole PPDUs; otherwise each when its own MPDU has arrived.
+    pub hand_up_after_ppdu: bool,
 }
 
 impl AccessPointConfig {
@@ -71,6 +77,7 @@ impl AccessPointConfig {
             buffer: 300,
             queue: QueueKind::Fifo,
             protection: Protection::None,
+            rts_threshold: Bytes::new(500),
             basic_rate: Rate::from_mbps(6),
             control_rate: None,
             width: match standard {
@@ -84,6 +91,7 @@ impl AccessPointConfig {
             retry_limit: 7,
             contention: None,
             eifs_after_collision: false,
+            hand_up_after_ppdu: false,
         }
     }
 }

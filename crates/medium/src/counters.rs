@@ -2,6 +2,11 @@
 
 use wakeai_units::Duration;
 
+use crate::node::Kind;
+
+/// Bytes of MPDUs, by [`Kind`].
+pub(crate) type BytesByKind = [u64; 3];
+
 /// Everything that is counted, since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -9,6 +14,8 @@ pub struct Counters {
     pub stations: Vec<ContenderCounters>,
     /// The access point's sending (downlink and broadcasts).
     pub access_point: ContenderCounters,
+    /// Per station, the air of what the access point sent to it alone, answers included.
+    pub downlinks: Vec<Airtime>,
     /// The air as a whole. Its parts add up to the time until the end of the last exchange.
     pub airtime: Airtime,
     /// Accesses won by any contender, collided or not: the work that contention has done.
@@ -20,6 +27,8 @@ pub struct Counters {
     /// Packets that were refused because nobody can receive them: from a node to itself, to or
     /// from a station that does not exist, or longer than [`MAX_PACKET`](crate::MAX_PACKET).
     pub refused: u64,
+    /// Broadcasts that went nowhere, because a cellular link has none.
+    pub unheard_broadcasts: u64,
 }
 
 /// What one contender (a station's queue, or the access point's) has done.
@@ -59,8 +68,13 @@ pub struct ContenderCounters {
 /// Time on the air, by what it carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Airtime {
-    /// Unicast data frames that did not collide.
+    /// Unicast data frames that did not collide, by what they carried; an A-MPDU of several kinds
+    /// is divided by their bytes.
     pub data: Duration,
+    /// See [`Self::data`]: acknowledgements of the transport.
+    pub transport_ack: Duration,
+    /// See [`Self::data`]: messages of agents, on their way to the access point.
+    pub presence: Duration,
     /// ACK and BlockAck frames.
     pub ack: Duration,
     /// RTS and CTS frames that did not collide.
@@ -74,6 +88,23 @@ pub struct Airtime {
 }
 
 impl Airtime {
+    /// The unicast data frames, of whatever kind.
+    pub fn carried(&self) -> Duration {
+        self.data + self.transport_ack + self.presence
+    }
+
+    /// `time` of a data frame, divided by the bytes of each [`Kind`].
+    pub(crate) fn of_data(time: Duration, bytes: BytesByKind) -> Self {
+        let all: u64 = bytes.iter().sum();
+        let part = |kind: Kind| {
+            let own = bytes[kind as usize];
+            if own == 0 { Duration::ZERO } else { time.mul_div(own, all).unwrap_or(time) }
+        };
+        let (transport_ack, presence) = (part(Kind::TransportAck), part(Kind::Presence));
+        let data = time.saturating_sub(transport_ack + presence);
+        Self { data, transport_ack, presence, ..Self::default() }
+    }
+
     /// All of it, idle time included.
     pub fn total(&self) -> Duration {
         self.busy() + self.idle
@@ -82,6 +113,8 @@ impl Airtime {
     /// Adds each part of `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         self.data += other.data;
+        self.transport_ack += other.transport_ack;
+        self.presence += other.presence;
         self.ack += other.ack;
         self.protection += other.protection;
         self.broadcast += other.broadcast;
@@ -91,7 +124,7 @@ impl Airtime {
 
     /// All but the idle time.
     pub fn busy(&self) -> Duration {
-        self.data + self.ack + self.protection + self.broadcast + self.collision
+        self.carried() + self.ack + self.protection + self.broadcast + self.collision
     }
 }
 

@@ -53,6 +53,12 @@ pub enum ConfigError {
         /// What the access point speaks.
         access_point: Standard,
     },
+    /// Something that a station has on Wi-Fi, and not on a cellular link.
+    #[error("a station on a cellular link has no {what} of its own")]
+    Cellular {
+        /// The key.
+        what: &'static str,
+    },
     /// A station that does not exist.
     #[error("there is no station {found}: the BSS has {stations}, counted from 0")]
     NoSuchStation {

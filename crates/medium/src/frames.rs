@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::node::{Destination, Node};
+use crate::counters::BytesByKind;
+use crate::node::{Destination, Kind, Node, Packet};
 use crate::{MAX_PACKET, Standard};
 
 /// LLC and SNAP headers ahead of the IP packet (RFC 1042).
@@ -14,7 +15,7 @@ const DATA_HEADER: u32 = 24;
 /// QoS control (9.2.4.5).
 const QOS_CONTROL: u32 = 2;
 /// MPDU delimiter of an A-MPDU subframe (9.7.1).
-const DELIMITER: u32 = 4;
+pub(crate) const DELIMITER: u32 = 4;
 
 /// How MPDUs are put into a PSDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +38,21 @@ impl Framing {
     }
 }
 
-/// Length of the MPDU, with a QoS field or without, that carries a packet of `packet` bytes.
-pub(crate) fn mpdu_length(qos: bool, packet: usize) -> u32 {
-    let qos = if qos { QOS_CONTROL } else { 0 };
-    packet.min(MAX_PACKET) as u32 + LLC_SNAP + DATA_HEADER + qos + FCS
+/// What the medium has to know of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Length of the MPDU.
+    pub(crate) mpdu: u32,
+    pub(crate) kind: Kind,
+}
+
+impl Shape {
+    /// The frame, with a QoS field or without, that carries `packet`.
+    pub(crate) fn of<P: Packet>(qos: bool, packet: &P) -> Self {
+        let qos = if qos { QOS_CONTROL } else { 0 };
+        let mpdu = packet.len().min(MAX_PACKET) as u32 + LLC_SNAP + DATA_HEADER + qos + FCS;
+        Self { mpdu, kind: packet.kind() }
+    }
 }
 
 /// What a PPDU may hold.
@@ -73,6 +85,10 @@ pub(crate) struct Settled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Waiting,
+    /// In the aggregate under way, and decoded; the sender does not know yet.
+    Decoded,
+    /// In the aggregate under way, and damaged; the sender does not know yet.
+    Damaged,
     /// Acknowledged, but one before it is not: the receiver's reorder buffer holds it (10.25.6).
     Held,
     GivenUp,
@@ -84,15 +100,24 @@ pub(crate) struct Frame<P> {
     pub(crate) packet: P,
     pub(crate) from: Node,
     pub(crate) to: Destination,
-    mpdu: u32,
+    shape: Shape,
     attempts: u8,
     state: State,
 }
 
+impl<P> Frame<P> {
+    /// Whether its sender has not yet heard what became of it.
+    fn is_unsettled(&self) -> bool {
+        matches!(self.state, State::Waiting | State::Decoded | State::Damaged)
+    }
+}
+
 /// Frames of one sender to one receiver, in order.
 ///
-/// Order of calls: [`Frames::plan`] when a PPDU starts, [`Frames::settle`] when it ends, then
-/// [`Frames::release`] until it gives `None`; pushes in between are at the end and do no harm.
+/// Order of calls: [`Frames::plan`] when a PPDU starts; where its MPDUs are told apart,
+/// [`Frames::decode`] for each that has arrived, and after it [`Frames::hand_up`] until it gives
+/// `None`; [`Frames::settle`] when it ends, then [`Frames::release`] until it gives `None`. Pushes in
+/// between are at the end and do no harm.
 ///
 /// The frame in front is always the oldest that is neither acknowledged nor given up, so the
 /// BlockAck window begins there and a frame's place in the queue is its place in the window.
@@ -102,11 +127,13 @@ pub(crate) struct Frames<P> {
     waiting: usize,
     /// Frames that have left the front since the start.
     taken: u64,
+    /// Frames in front that [`Frames::hand_up`] has passed.
+    handed_up: usize,
 }
 
 impl<P> Frames<P> {
     pub(crate) fn new() -> Self {
-        Self { queue: VecDeque::new(), waiting: 0, taken: 0 }
+        Self { queue: VecDeque::new(), waiting: 0, taken: 0, handed_up: 0 }
     }
 
     /// Frames that the sender still keeps.
@@ -114,9 +141,11 @@ impl<P> Frames<P> {
         self.waiting
     }
 
-    /// Packets in here: those that the sender keeps, and those in the receiver's reorder buffer.
+    /// Packets in here: those that were not handed up, at the sender or in the receiver's reorder
+    /// buffer.
     pub(crate) fn packets(&self) -> usize {
-        self.queue.iter().filter(|frame| frame.state != State::GivenUp).count()
+        let inside = self.queue.iter().skip(self.handed_up);
+        inside.filter(|frame| frame.state != State::GivenUp).count()
     }
 
     /// The number of the frame in front, counted from the first that was ever pushed.
@@ -125,9 +154,9 @@ impl<P> Frames<P> {
     }
 
     /// Adds a frame, and returns its number.
-    pub(crate) fn push(&mut self, packet: P, from: Node, to: Destination, mpdu: u32) -> u64 {
+    pub(crate) fn push(&mut self, packet: P, from: Node, to: Destination, shape: Shape) -> u64 {
         let number = self.taken + self.queue.len() as u64;
-        self.queue.push_back(Frame { packet, from, to, mpdu, attempts: 0, state: State::Waiting });
+        self.queue.push_back(Frame { packet, from, to, shape, attempts: 0, state: State::Waiting });
         self.waiting += 1;
         number
     }
@@ -147,7 +176,7 @@ impl<P> Frames<P> {
     pub(crate) fn plan(&self, limits: &Limits) -> Option<Psdu> {
         let first = self.queue.front()?;
         match limits.framing {
-            Framing::Single => Some(Psdu { span: 1, mpdus: 1, bytes: first.mpdu }),
+            Framing::Single => Some(Psdu { span: 1, mpdus: 1, bytes: first.shape.mpdu }),
             Framing::Ht | Framing::Vht => Some(self.aggregate(limits)),
         }
     }
@@ -158,8 +187,8 @@ impl<P> Frames<P> {
         let mut padded = 0;
         let window = self.queue.iter().take(limits.subframes).enumerate();
         for (place, frame) in window.filter(|(_, frame)| frame.state == State::Waiting) {
-            let whole = (DELIMITER + frame.mpdu).next_multiple_of(4);
-            let bytes = padded + if pad_last { whole } else { DELIMITER + frame.mpdu };
+            let whole = (DELIMITER + frame.shape.mpdu).next_multiple_of(4);
+            let bytes = padded + if pad_last { whole } else { DELIMITER + frame.shape.mpdu };
             if psdu.mpdus > 0 && bytes > limits.psdu {
                 break;
             }
@@ -172,41 +201,86 @@ impl<P> Frames<P> {
         psdu
     }
 
-    /// Records what became of each frame of `psdu`: `arrived` is asked once per frame, in order.
-    /// A frame that has failed `retry_limit` times is given up.
+    /// The bytes of the MPDUs in `psdu`, before they are settled.
+    pub(crate) fn bytes_by_kind(&self, psdu: Psdu) -> BytesByKind {
+        let mut bytes = BytesByKind::default();
+        let planned = self.queue.iter().take(psdu.span);
+        for frame in planned.filter(|frame| frame.is_unsettled()) {
+            bytes[frame.shape.kind as usize] += u64::from(frame.shape.mpdu);
+        }
+        bytes
+    }
+
+    /// The first frame from `place` on that is not settled: its place, and its MPDU's length.
+    pub(crate) fn unsettled_from(&self, place: usize) -> Option<(usize, u32)> {
+        let ahead = self.queue.iter().enumerate().skip(place);
+        let mut unsettled = ahead.filter(|(_, frame)| frame.is_unsettled());
+        unsettled.next().map(|(place, frame)| (place, frame.shape.mpdu))
+    }
+
+    /// The frame at `place` has arrived, in an aggregate that goes on.
+    pub(crate) fn decode(&mut self, place: usize, damaged: bool) {
+        self.queue[place].state = if damaged { State::Damaged } else { State::Decoded };
+    }
+
+    /// The next frame that the receiver may hand up in order, while the aggregate goes on.
+    pub(crate) fn hand_up(&mut self) -> Option<&Frame<P>> {
+        loop {
+            match self.queue.get(self.handed_up)?.state {
+                State::Waiting | State::Damaged => return None,
+                State::GivenUp => self.handed_up += 1,
+                State::Decoded | State::Held => break,
+            }
+        }
+        self.handed_up += 1;
+        self.queue.get(self.handed_up - 1)
+    }
+
+    /// Records what became of each frame of `psdu`: `arrived` is asked once for each that was not
+    /// decoded before, in order. A frame that has failed `retry_limit` times is given up. `gone` hears of every packet that
+    /// its sender keeps no longer.
     pub(crate) fn settle(
         &mut self,
         psdu: Psdu,
         retry_limit: u8,
         mut arrived: impl FnMut() -> bool,
+        mut gone: impl FnMut(&P),
     ) -> Settled {
         let mut settled = Settled::default();
         for frame in self.queue.iter_mut().take(psdu.span) {
-            if frame.state != State::Waiting {
-                continue;
-            }
-            if arrived() {
+            let has_arrived = match frame.state {
+                State::Held | State::GivenUp => continue,
+                State::Waiting => arrived(),
+                State::Decoded => true,
+                State::Damaged => false,
+            };
+            if has_arrived {
                 frame.state = State::Held;
                 settled.acknowledged += 1;
+                gone(&frame.packet);
                 continue;
             }
             settled.failed += 1;
+            frame.state = State::Waiting;
             frame.attempts += 1;
             if frame.attempts >= retry_limit {
                 frame.state = State::GivenUp;
                 settled.dropped += 1;
+                gone(&frame.packet);
             }
         }
         self.waiting -= settled.acknowledged + settled.dropped;
         settled
     }
 
-    /// The next frame that the receiver may hand up in order.
+    /// The next frame that the receiver may hand up in order, and has not yet.
     pub(crate) fn release(&mut self) -> Option<Frame<P>> {
         while self.queue.front().is_some_and(|frame| frame.state != State::Waiting) {
             let frame = self.queue.pop_front()?;
             self.taken += 1;
-            if frame.state == State::Held {
+            if self.handed_up > 0 {
+                self.handed_up -= 1;
+            } else if frame.state == State::Held {
                 return Some(frame);
             }
         }
@@ -215,82 +289,4 @@ impl<P> Frames<P> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::node::StationId;
-
-    const TO: Destination = Destination::Unicast(Node::Server);
-
-    fn frames(count: u32) -> Frames<u32> {
-        let mut frames = Frames::new();
-        for packet in 0..count {
-            frames.push(packet, Node::Station(StationId(0)), TO, 1_538);
-        }
-        frames
-    }
-
-    fn ht(subframes: usize, psdu: u32) -> Limits {
-        Limits { framing: Framing::Ht, subframes, psdu }
-    }
-
-    fn released(frames: &mut Frames<u32>) -> Vec<u32> {
-        std::iter::from_fn(|| frames.release()).map(|frame| frame.packet).collect()
-    }
-
-    #[test]
-    fn an_ht_ampdu_pads_all_subframes_but_the_last() {
-        // 4 + 1538 = 1542, padded to 1544.
-        let psdu = frames(3).plan(&ht(64, 65_535)).unwrap();
-        assert_eq!(psdu, Psdu { span: 3, mpdus: 3, bytes: 1_544 + 1_544 + 1_542 });
-    }
-
-    #[test]
-    fn a_single_frame_has_a_delimiter_in_vht_only() {
-        assert_eq!(frames(1).plan(&ht(64, 65_535)).unwrap().bytes, 1_538);
-        let vht = Limits { framing: Framing::Vht, ..ht(64, 65_535) };
-        assert_eq!(frames(1).plan(&vht).unwrap().bytes, 1_544);
-    }
-
-    #[test]
-    fn subframes_and_bytes_limit_an_ampdu() {
-        assert_eq!(frames(90).plan(&ht(64, 1_000_000)).unwrap().mpdus, 64);
-        assert_eq!(frames(90).plan(&ht(64, 65_535)).unwrap().mpdus, 42); // 41 * 1544 + 1542
-        assert_eq!(frames(90).plan(&ht(64, 10)).unwrap().mpdus, 1);
-    }
-
-    #[test]
-    fn a_failed_frame_holds_back_those_behind_it_and_the_window() {
-        let mut frames = frames(10);
-        let psdu = frames.plan(&ht(4, 65_535)).unwrap();
-        let mut outcomes = [false, true, true, true].into_iter();
-        let settled = frames.settle(psdu, 7, || outcomes.next().unwrap());
-        assert_eq!(settled, Settled { acknowledged: 3, failed: 1, dropped: 0 });
-        assert_eq!(released(&mut frames), []);
-        // The window of 4 begins at frame 0: frames 4 and up have to wait.
-        let retry = frames.plan(&ht(4, 65_535)).unwrap();
-        assert_eq!((retry.mpdus, frames.waiting()), (1, 7));
-        frames.settle(retry, 7, || true);
-        assert_eq!(released(&mut frames), [0, 1, 2, 3]);
-    }
-
-    #[test]
-    fn a_frame_given_up_lets_the_others_pass() {
-        let mut frames = frames(3);
-        for _ in 0..2 {
-            let psdu = frames.plan(&ht(1, 65_535)).unwrap();
-            frames.settle(psdu, 2, || false);
-        }
-        assert_eq!(released(&mut frames), []);
-        let psdu = frames.plan(&ht(64, 65_535)).unwrap();
-        assert_eq!(psdu.mpdus, 2);
-        frames.settle(psdu, 2, || true);
-        assert_eq!(released(&mut frames), [1, 2]);
-    }
-
-    #[test]
-    fn a_frame_on_the_air_is_not_taken_back() {
-        let mut frames = frames(2);
-        assert_eq!(frames.pop_untried(1), Some(1));
-        assert_eq!(frames.pop_untried(1), None);
-    }
-}
+mod tests;

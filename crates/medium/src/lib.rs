@@ -34,8 +34,8 @@
 //! their ACK timeout. A frame that is damaged by errors is damaged for all: bystanders wait EIFS,
 //! unless a BlockAck follows. Answers have no errors of their own.
 //!
-//! A packet arrives when its data frame ends, and is then also gone from its sender's queue; the
-//! ACK only takes its air. Packets of one sender to one receiver arrive in order: those behind a
+//! A packet arrives when its MPDU ends, within an aggregate before the others; it is gone from its
+//! sender's queue when the data frame ends, and the ACK only takes its air. Packets of one sender to one receiver arrive in order: those behind a
 //! damaged subframe wait in the receiver's reorder buffer until it came or was given up. An access
 //! point with a FIFO serves the receiver of its oldest packet, and aggregates what else it keeps
 //! for that receiver, as queues by receiver address and traffic class do.
@@ -43,33 +43,40 @@
 mod access;
 mod access_point;
 mod backoff;
+mod cellular;
 mod changes;
 mod config;
 mod contention;
 mod counters;
+mod departures;
 mod error;
 mod frames;
 mod link;
 mod medium;
+mod network;
 mod node;
 mod outcome;
 mod phy;
 mod ports;
 mod rates;
+mod reception;
 mod standard;
 mod validate;
 mod wheel;
 mod wired;
 mod words;
 
+pub use cellular::{Cellular, CellularConfig, CellularStationConfig, Scheduler};
 pub use config::{
     AccessPointConfig, Contention, GuardInterval, MediumConfig, Protection, QueueKind,
     StationConfig, Width, WiredConfig,
 };
 pub use counters::{Airtime, ContenderCounters, Counters, WireCounters};
+pub use departures::Departure;
 pub use error::ConfigError;
 pub use medium::Medium;
-pub use node::{Delivery, Destination, Node, Packet, StationId};
+pub use network::{Network, NetworkConfig};
+pub use node::{Delivery, Destination, Kind, Node, Packet, StationId};
 pub use rand_pcg::Pcg64Mcg;
 pub use standard::Standard;
 

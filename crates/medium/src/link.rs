@@ -26,7 +26,9 @@ pub(crate) struct Link {
     pub(crate) standard: Standard,
     pub(crate) rate: PhyRate,
     pub(crate) limits: Limits,
-    /// Before the data frame, with the SIFS that follow it.
+    /// A data frame whose PSDU is longer than this is protected.
+    pub(crate) protected_above: u32,
+    /// Before a protected data frame, with the SIFS that follow it.
     pub(crate) lead: Duration,
     /// Of `lead`, what is on the air.
     pub(crate) lead_frames: Duration,
@@ -66,6 +68,11 @@ impl Link {
                 framing: Framing::of(standard),
                 subframes: usize::from(subframes),
                 psdu: most_bytes.min(rate.longest_psdu(LONGEST_PPDU)),
+            },
+            protected_above: match bss.protection {
+                Protection::RtsCts => u32::try_from(bss.rts_threshold.get()).unwrap_or(u32::MAX),
+                // For the sake of those who cannot decode OFDM, so whatever the length.
+                Protection::None | Protection::CtsToSelf => 0,
             },
             lead,
             lead_frames,

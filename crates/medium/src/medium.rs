@@ -9,11 +9,13 @@ use crate::access::Attempt;
 use crate::access_point::AccessPoint;
 use crate::config::{Contention as Rules, MediumConfig};
 use crate::contention::Contention;
-use crate::counters::{ContenderCounters, Counters};
+use crate::counters::{Airtime, ContenderCounters, Counters};
+use crate::departures::Departures;
 use crate::error::ConfigError;
 use crate::frames::Frames;
 use crate::link::{Bss, Link};
 use crate::node::{Delivery, Destination, Node, Packet};
+use crate::reception::Reception;
 use crate::validate::validate;
 use crate::wired::Wire;
 
@@ -44,6 +46,8 @@ pub struct Medium<P> {
     /// Who sends, until `busy_until`.
     pub(crate) on_air: Vec<Attempt>,
     pub(crate) busy_until: Option<Instant>,
+    /// The aggregate under way, if its MPDUs are told apart.
+    pub(crate) reception: Option<Reception>,
     /// End of the last exchange.
     pub(crate) quiet_since: Instant,
     pub(crate) wired_up: Wire<Transit<P>>,
@@ -52,6 +56,7 @@ pub struct Medium<P> {
     /// The last event.
     pub(crate) clock: Instant,
     pub(crate) deliveries: VecDeque<Delivery<P>>,
+    pub(crate) departures: Departures<P>,
     pub(crate) counters: Counters,
     pub(crate) rng: Pcg64Mcg,
     /// Kept for their memory: who begins an access, and who missed a broadcast.
@@ -73,6 +78,7 @@ enum Event {
     RoomOnTheWire,
     FromServer,
     ToServer,
+    MpduEnds,
     AirEnds,
     AirBegins,
 }
@@ -101,14 +107,17 @@ impl<P: Packet> Medium<P> {
             txops: rules.iter().map(|(rules, _)| rules.txop).collect(),
             on_air: Vec::with_capacity(stations + 1),
             busy_until: None,
+            reception: None,
             quiet_since: Instant::ZERO,
             wired_up: Wire::new(&config.wired, stations),
             wired_down: Wire::new(&config.wired, stations + 1),
             config: config.clone(),
             clock: Instant::ZERO,
             deliveries: VecDeque::new(),
+            departures: Departures::new(stations),
             counters: Counters {
                 stations: vec![ContenderCounters::default(); stations],
+                downlinks: vec![Airtime::default(); stations],
                 ..Counters::default()
             },
             rng,
@@ -127,6 +136,7 @@ impl<P: Packet> Medium<P> {
                 Event::RoomOnTheWire => self.wired_down.depart(at),
                 Event::FromServer => self.arrive_at_access_point(at),
                 Event::ToServer => self.arrive_at_server(at),
+                Event::MpduEnds => self.end_mpdu(at),
                 Event::AirEnds => self.end_access(at),
                 Event::AirBegins => self.begin_access(at),
             }
@@ -153,7 +163,8 @@ impl<P: Packet> Medium<P> {
         let room = self.wired_down.next_room().map(|at| (at, Event::RoomOnTheWire));
         let down = self.wired_down.next_arrival().map(|at| (at, Event::FromServer));
         let up = self.wired_up.next_arrival().map(|at| (at, Event::ToServer));
-        [room, down, up, air].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let mpdu = self.reception.map(|reception| (reception.at, Event::MpduEnds));
+        [room, down, up, mpdu, air].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     /// Packets that are somewhere between their sender and [`Medium::poll_delivery`]: in a queue,

@@ -4,12 +4,29 @@ use std::fmt;
 
 use wakeai_units::Instant;
 
+/// What a packet is for. The medium treats all alike, and counts their airtime apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// What somebody wanted carried.
+    #[default]
+    Data,
+    /// An acknowledgement of the transport without data of its own.
+    TransportAck,
+    /// A message of an agent.
+    Presence,
+}
+
 /// Anything that the medium can carry. A simulator carries records, the lab carries real bytes.
 ///
 /// A broadcast is handed to every other station, hence `Clone`.
 pub trait Packet: Clone {
     /// Length of the IP packet in bytes, headers of IP included, link layer excluded.
     fn len(&self) -> usize;
+
+    /// What it is for.
+    fn kind(&self) -> Kind {
+        Kind::Data
+    }
 
     /// Whether the packet carries nothing at all.
     fn is_empty(&self) -> bool {

@@ -4,7 +4,7 @@ use rand_core::Rng;
 use wakeai_units::{Duration, Instant};
 
 use crate::access::{Attempt, Turn};
-use crate::counters::{Airtime, ContenderCounters};
+use crate::counters::{Airtime, BytesByKind, ContenderCounters};
 use crate::frames::{Frames, Psdu};
 use crate::medium::Medium;
 use crate::node::{Node, Packet, StationId};
@@ -31,7 +31,10 @@ impl<P: Packet> Medium<P> {
         let ppm = self.links[link].frame_error_ppm;
         let rng = &mut self.rng;
         let frames = queue_mut(&mut self.uplinks, &mut self.access_point.frames, sender, link);
-        let settled = frames.settle(psdu, self.bss.retry_limit, || !is_damaged(ppm, rng));
+        let bytes = frames.bytes_by_kind(psdu);
+        let arrived = || !is_damaged(ppm, rng);
+        let gone = self.departures.of(sender);
+        let settled = frames.settle(psdu, self.bss.retry_limit, arrived, gone);
         let answered = settled.acknowledged > 0;
         let counters = self.contender(sender);
         counters.attempts += 1;
@@ -40,7 +43,7 @@ impl<P: Packet> Medium<P> {
         counters.mpdu_failures += settled.failed as u64;
         counters.retry_drops += settled.dropped as u64;
         self.handed_on(attempt, settled.acknowledged + settled.dropped, at);
-        self.account_data(attempt, at, answered);
+        self.account_data(attempt, at, bytes, answered);
         if answered {
             self.contention.backoff(sender).succeeded();
             let end = at + self.bss.sifs + self.links[link].answer(psdu.mpdus);
@@ -64,6 +67,7 @@ impl<P: Packet> Medium<P> {
             self.counters.airtime.idle += self.bss.sifs;
             self.busy_until = Some(next.end);
             self.on_air.push(next);
+            self.begin_reception(next);
             return;
         }
         self.fall_idle(end, 0);
@@ -120,6 +124,9 @@ impl<P: Packet> Medium<P> {
                 self.lose_data(attempt, at);
             }
             if attempt.sender == self.links.len() {
+                if let Some(downlink) = self.counters.downlinks.get_mut(attempt.link) {
+                    downlink.collision += airtime;
+                }
                 self.access_point.charge(attempt.link, airtime);
             }
         }
@@ -142,10 +149,11 @@ impl<P: Packet> Medium<P> {
     /// frame that it was for.
     fn lose_data(&mut self, attempt: Attempt, at: Instant) {
         let Attempt { sender, link, psdu, .. } = attempt;
-        let rts = self.links[link].rts.is_some();
+        let rts = !attempt.lead.is_zero() && self.links[link].rts.is_some();
         let lost = if rts { Psdu { span: 1, mpdus: 1, ..psdu } } else { psdu };
         let frames = queue_mut(&mut self.uplinks, &mut self.access_point.frames, sender, link);
-        let settled = frames.settle(lost, self.bss.retry_limit, || false);
+        let gone = self.departures.of(sender);
+        let settled = frames.settle(lost, self.bss.retry_limit, || false, gone);
         let counters = self.contender(sender);
         if rts {
             counters.rts_attempts += 1;
@@ -171,7 +179,7 @@ impl<P: Packet> Medium<P> {
 
     fn take_broadcast(&mut self, attempt: Attempt) -> Option<(P, Node)> {
         let frames = &mut self.access_point.frames[attempt.link];
-        frames.settle(attempt.psdu, 1, || true);
+        frames.settle(attempt.psdu, 1, || true, |_| ());
         let frame = frames.release()?;
         self.access_point.left(attempt.link, 1);
         self.counters.access_point.broadcasts += 1;
@@ -179,13 +187,12 @@ impl<P: Packet> Medium<P> {
     }
 
     /// The air of an exchange that did not collide.
-    fn account_data(&mut self, attempt: Attempt, at: Instant, answered: bool) {
+    fn account_data(&mut self, attempt: Attempt, at: Instant, bytes: BytesByKind, answered: bool) {
         let link = &self.links[attempt.link];
         let airtime = Airtime {
-            data: at - attempt.start - attempt.lead,
             ack: if answered { link.answer(attempt.psdu.mpdus) } else { Duration::ZERO },
             protection: attempt.lead_frames,
-            ..Airtime::default()
+            ..Airtime::of_data(at - attempt.start - attempt.lead, bytes)
         };
         let sifs = if answered { self.bss.sifs } else { Duration::ZERO };
         let spaces = attempt.lead - airtime.protection + sifs;
@@ -196,6 +203,7 @@ impl<P: Packet> Medium<P> {
         self.counters.airtime.add(&airtime);
         self.counters.airtime.idle += spaces;
         if attempt.sender == self.links.len() {
+            self.counters.downlinks[attempt.link].add(&airtime);
             self.access_point.charge(attempt.link, airtime.busy() + spaces);
         }
     }
@@ -220,7 +228,7 @@ impl<P: Packet> Medium<P> {
 }
 
 /// The queue that an attempt takes its frames from.
-fn queue_mut<'a, P>(
+pub(crate) fn queue_mut<'a, P>(
     uplinks: &'a mut [Frames<P>],
     downlinks: &'a mut [Frames<P>],
     sender: usize,
@@ -230,6 +238,6 @@ fn queue_mut<'a, P>(
 }
 
 /// Whether an MPDU arrives damaged.
-fn is_damaged(ppm: u32, rng: &mut rand_pcg::Pcg64Mcg) -> bool {
+pub(crate) fn is_damaged(ppm: u32, rng: &mut rand_pcg::Pcg64Mcg) -> bool {
     ppm > 0 && (u64::from(rng.next_u32()) * 1_000_000) >> 32 < u64::from(ppm)
 }

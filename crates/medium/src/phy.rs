@@ -57,6 +57,12 @@ impl PhyRate {
         self.preamble + Duration::from_nanos(data) + self.signal_extension
     }
 
+    /// From the begin of the PPDU to the end of the symbol that completes `bytes` of the PSDU.
+    pub(crate) fn until(&self, bytes: u32) -> Duration {
+        let bits = SERVICE_BITS + 8 * u64::from(bytes);
+        self.preamble + self.symbol * bits.div_ceil(self.bits_per_symbol)
+    }
+
     /// The longest PSDU, in bytes, whose TXTIME is at most `limit`; zero where none fits.
     pub(crate) fn longest_psdu(&self, limit: Duration) -> u32 {
         let data = limit.saturating_sub(self.preamble + self.signal_extension).as_nanos();

@@ -3,7 +3,7 @@
 use wakeai_units::{Duration, Instant};
 
 use crate::access::Attempt;
-use crate::frames::{Frames, mpdu_length};
+use crate::frames::{Frames, Shape};
 use crate::link::fits_a_frame;
 use crate::medium::{Medium, Transit};
 use crate::node::{Delivery, Destination, Node, Packet, StationId};
@@ -74,8 +74,8 @@ impl<P: Packet> Medium<P> {
             counters.queue_drops += 1;
             return Err(packet);
         }
-        let mpdu = mpdu_length(link.standard.is_qos(), packet.len());
-        uplink.push(packet, Node::Station(StationId(station as u32)), to, mpdu);
+        let shape = Shape::of(link.standard.is_qos(), &packet);
+        uplink.push(packet, Node::Station(StationId(station as u32)), to, shape);
         if !self.contention.is_active(station) {
             self.contention.request(station, now, &mut self.rng);
         }
@@ -92,6 +92,25 @@ impl<P: Packet> Medium<P> {
                 .get(id.index())
                 .map_or(0, |link| link.queue.saturating_sub(self.uplinks[id.index()].waiting())),
         }
+    }
+
+    /// Packets in the queue that `from` sends through: a station's own, or for the server the wired
+    /// leg's, as of the last event.
+    pub fn queued(&self, from: Node) -> usize {
+        match from {
+            Node::Server => self.wired_down.queued(self.clock),
+            Node::Station(id) => self.uplinks.get(id.index()).map_or(0, Frames::waiting),
+        }
+    }
+
+    /// Packets in the access point's queue for the air.
+    pub fn queued_at_access_point(&self) -> usize {
+        self.access_point.waiting()
+    }
+
+    /// Packets in the access point's queue for the wire, as of the last event.
+    pub fn queued_for_server(&self) -> usize {
+        self.wired_up.queued(self.clock)
     }
 
     pub(crate) fn arrive_at_access_point(&mut self, at: Instant) {
@@ -131,10 +150,10 @@ impl<P: Packet> Medium<P> {
     ) {
         let me = self.links.len();
         let qos = self.links.get(receiver).is_some_and(|link| link.standard.is_qos());
-        let mpdu = mpdu_length(qos, packet.len());
+        let shape = Shape::of(qos, &packet);
         let own = self.on_air.iter().find(|attempt| attempt.sender == me);
         let on_air = own.map(|attempt| (attempt.link, attempt.psdu.span));
-        let kept = self.access_point.push(receiver, (packet, from, to, mpdu), on_air);
+        let kept = self.access_point.push(receiver, (packet, from, to, shape), on_air);
         let counters = &mut self.counters.access_point;
         counters.offered += 1;
         counters.queue_drops += u64::from(!kept);
@@ -167,7 +186,7 @@ impl<P: Packet> Medium<P> {
     }
 
     /// The access point forwards a frame that has come from a station.
-    fn forward(&mut self, at: Instant, station: usize, to: Destination, packet: P) {
+    pub(crate) fn forward(&mut self, at: Instant, station: usize, to: Destination, packet: P) {
         let from = Node::Station(StationId(station as u32));
         match to {
             Destination::Unicast(Node::Server) => self.send_up(at, station, packet),

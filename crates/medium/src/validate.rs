@@ -15,7 +15,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
 pub(crate) fn validate(config: &MediumConfig) -> Result<(), ConfigError> {
     access_point(&config.access_point)?;
     wired(&config.wired)?;
-    range("stations", config.stations.len() as u64, 0, 1_000_000, "0 to 1000000")?;
+    stations(config.stations.len())?;
     for (place, one) in config.stations.iter().enumerate() {
         station(place, one, &config.access_point)?;
     }
@@ -23,7 +23,7 @@ pub(crate) fn validate(config: &MediumConfig) -> Result<(), ConfigError> {
 }
 
 fn access_point(point: &AccessPointConfig) -> Result<(), ConfigError> {
-    range("buffer", point.buffer as u64, 1, u64::from(u32::MAX), "1 and more packets")?;
+    packets("buffer", point.buffer)?;
     range("retry_limit", u64::from(point.retry_limit), 1, 255, "1 to 255 attempts")?;
     range("ampdu", point.ampdu.get(), 1, 6_500_631, "1 to 6500631 bytes")?;
     if let Some(subframes) = point.ampdu_subframes {
@@ -65,7 +65,7 @@ fn guard_interval(point: &AccessPointConfig) -> Result<(), ConfigError> {
     })
 }
 
-fn wired(wired: &WiredConfig) -> Result<(), ConfigError> {
+pub(crate) fn wired(wired: &WiredConfig) -> Result<(), ConfigError> {
     if wired.rate == Rate::ZERO {
         return Err(ConfigError::Range {
             what: "wired.rate",
@@ -73,7 +73,7 @@ fn wired(wired: &WiredConfig) -> Result<(), ConfigError> {
             allowed: "1bit/s and more",
         });
     }
-    range("wired.queue", wired.queue as u64, 1, u64::from(u32::MAX), "1 and more packets")?;
+    packets("wired.queue", wired.queue)?;
     delay("wired.delay", wired.delay)
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn station(
         let (found, access_point) = (station.standard, point.standard);
         return Err(ConfigError::Standard { station: place, found, access_point });
     }
-    range("queue", station.queue as u64, 1, u64::from(u32::MAX), "1 and more packets")?;
+    packets("queue", station.queue)?;
     let ppm = u64::from(station.frame_error_ppm);
     range("frame_error_ppm", ppm, 0, 1_000_000, "0 to 1000000 parts per million")?;
     delay("wired_delay", station.wired_delay)?;
@@ -109,7 +109,7 @@ fn contention(rules: &Contention) -> Result<(), ConfigError> {
     )
 }
 
-fn delay(what: &'static str, delay: Duration) -> Result<(), ConfigError> {
+pub(crate) fn delay(what: &'static str, delay: Duration) -> Result<(), ConfigError> {
     let (found, most) = (delay.as_nanos(), LONGEST_DELAY.as_nanos());
     range(what, found, 0, most, "0s to 1h, in nanoseconds")
 }
@@ -123,4 +123,20 @@ fn range(
 ) -> Result<(), ConfigError> {
     let fits = (least..=most).contains(&found);
     fits.then_some(()).ok_or(ConfigError::Range { what, found, allowed })
+}
+
+/// How many stations there may be.
+pub(crate) fn stations(count: usize) -> Result<(), ConfigError> {
+    range("stations", count as u64, 0, 1_000_000, "0 to 1000000")
+}
+
+/// The length of a queue.
+pub(crate) fn packets(what: &'static str, count: usize) -> Result<(), ConfigError> {
+    range(what, count as u64, 1, u64::from(u32::MAX), "1 and more packets")
+}
+
+/// A rate that is granted in intervals.
+pub(crate) fn granted_rate(what: &'static str, rate: Rate) -> Result<(), ConfigError> {
+    let most = Rate::from_mbps(1_000_000).bits_per_second();
+    range(what, rate.bits_per_second(), 1, most, "1bit/s to 1000Gbit/s")
 }

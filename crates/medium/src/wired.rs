@@ -48,8 +48,12 @@ impl<T> Wire<T> {
 
     /// Packets that still fit in at `now`.
     pub(crate) fn room(&self, now: Instant) -> usize {
-        let gone = self.departures.partition_point(|departure| *departure <= now);
-        self.limit.saturating_sub(self.departures.len() - gone)
+        self.limit.saturating_sub(self.queued(now))
+    }
+
+    /// Packets at the sending end at `now`.
+    pub(crate) fn queued(&self, now: Instant) -> usize {
+        self.departures.len() - self.departures.partition_point(|departure| *departure <= now)
     }
 
     /// When a full queue has room again: who was held back must wake up then.

@@ -6,7 +6,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Bytes, Duration, Rate};
 
-use crate::experiment::{Endpoint, Experiment, FlowKind, FlowSpec};
+use crate::experiment::{Endpoint, Experiment, FlowKind, FlowKnobs, FlowSpec};
 
 /// One station.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,8 @@ pub struct Flow {
     pub size: Option<Bytes>,
     /// When it starts, jitter included.
     pub start: Duration,
+    /// What is turned on it.
+    pub knobs: FlowKnobs,
     /// Connections that the size is split over, one after another.
     pub chunks: u32,
     /// What UDP sends (as much as its queue takes without), or a TCP sender's target.
@@ -158,6 +160,7 @@ fn flow(entry: usize, spec: &FlowSpec, from: Node, to: Node, draw: u64) -> Flow 
         algorithm: spec.algorithm.clone(),
         size: spec.size,
         start: spec.start + uniform(spec.jitter, draw),
+        knobs: spec.knobs,
         chunks: spec.chunks,
         rate: spec.rate,
         reserve: spec.reserve,

@@ -126,6 +126,15 @@ impl FlowKind {
     }
 }
 
+/// What can be turned on a congestion control; what is `None` is as it comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowKnobs {
+    /// CUBIC's beta: what a loss takes of the window, in millionths.
+    pub beta_ppm: Option<u32>,
+    /// The RTT at which `wakeai_rtt` is as fast as CUBIC.
+    pub rtt_ref: Option<Duration>,
+}
+
 /// An entry of `[[flows]]`: one flow from each sender to each receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowSpec {
@@ -143,6 +152,8 @@ pub struct FlowSpec {
     pub jitter: Duration,
     /// The congestion control that is asked for; `None` for UDP.
     pub algorithm: Option<Arc<str>>,
+    /// What is turned on it.
+    pub knobs: FlowKnobs,
     /// Connections that the size is split over, one after another.
     pub chunks: u32,
     /// What UDP sends, or a TCP sender's target.

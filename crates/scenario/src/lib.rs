@@ -26,8 +26,8 @@ pub use condition::{BoundsRule, Condition, Law, ResolvedCondition};
 pub use error::{Place, Problem, ScenarioError};
 pub use expand::{Direction, Expanded, Flow, Node, Station, repeat_seed};
 pub use experiment::{
-    Endpoint, EventSpec, Experiment, FlowKind, FlowSpec, HostQueue, Selector, StationGroup,
-    TcpProfile, Wired,
+    Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec, HostQueue, Selector,
+    StationGroup, TcpProfile, Wired,
 };
 pub use radio::{
     AccessPoint, Cellular, Contention, Medium, Protection, QueueDiscipline, Scheduler, Standard,

@@ -195,6 +195,8 @@ pub struct Wifi {
     pub queue: QueueDiscipline,
     /// What is sent ahead of a data frame.
     pub protection: Protection,
+    /// With RTS/CTS, data frames that are longer than this are protected (dot11RTSThreshold).
+    pub rts_threshold: Bytes,
     /// The rate of broadcasts.
     pub basic_rate: Rate,
     /// The rate of control frames where the file names one; see [`StationRadio::control_rate`].

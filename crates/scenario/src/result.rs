@@ -67,6 +67,24 @@ pub struct Run {
     /// How late the lab released packets; the simulator is never late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Lateness>,
+    /// Where packets were dropped; simulator only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drops: Option<Drops>,
+}
+
+/// Packets that were dropped in the whole run, by where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// The stations' host queues were full.
+    pub hosts: u64,
+    /// The access point's queue for the air was full.
+    pub access_point: u64,
+    /// The queue of the wired leg was full, towards the server.
+    pub wired_up: u64,
+    /// The queue of the wired leg was full, from the server.
+    pub wired_down: u64,
+    /// Given up on the air after the last retry.
+    pub air: u64,
 }
 
 /// Percentiles of the round-trip time, milliseconds; null where none was measured.
@@ -165,6 +183,22 @@ pub struct FlowResult {
     /// Share of 5 s windows at or above its target; null without a target.
     #[serde(serialize_with = "rounded_or_null")]
     pub avr: Option<f64>,
+    /// What only the simulator tells; TCP only.
+    #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<SimulatedFlow>,
+}
+
+/// What only the simulator tells of a TCP flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SimulatedFlow {
+    /// SYNs that went unanswered for too long; they are not among the timeouts.
+    pub syn_timeouts: u64,
+    /// The time that they cost, seconds.
+    #[serde(serialize_with = "rounded")]
+    pub syn_wait_s: f64,
+    /// The longest time between two arrivals of new data, from the flow's start to its end, seconds.
+    #[serde(serialize_with = "rounded")]
+    pub longest_stall_s: f64,
 }
 
 /// How late packets were released.
@@ -219,6 +253,8 @@ pub struct MeasuredFlow {
     pub timeouts: u64,
     /// [`figures::AvrMeter::finish`], where it had a target.
     pub avr: Option<f64>,
+    /// What only the simulator knows.
+    pub simulated: Option<SimulatedFlow>,
 }
 
 /// What a world measured of one run.
@@ -247,6 +283,8 @@ pub struct Measured<'a> {
     pub maxima: &'a BTreeMap<StationDirection, Max>,
     /// The lab's lateness.
     pub lateness: Option<Lateness>,
+    /// The simulator's drops.
+    pub drops: Option<Drops>,
 }
 
 impl Run {
@@ -279,6 +317,7 @@ impl Run {
             groups: Vec::new(),
             flows: measured.flows.iter().map(|flow| flow_result(flow, measured)).collect(),
             lateness: measured.lateness,
+            drops: measured.drops,
         }
     }
 
@@ -361,6 +400,7 @@ fn flow_result(flow: &MeasuredFlow, measured: &Measured<'_>) -> FlowResult {
         retransmits: flow.retransmits,
         timeouts: flow.timeouts,
         avr: flow.avr,
+        simulated: flow.simulated,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use wakeai_units::Duration;
 
 use crate::expand::{Direction, Flow, Node};
+use crate::experiment::FlowKnobs;
 use crate::result::{Max, MaxFrom};
 use crate::tree::{Node as Written, Table, Value};
 use crate::{ResolvedCondition, Scenario};
@@ -34,7 +35,7 @@ pub struct SoloRun {
 }
 
 /// What a flow is, as far as its station's maximum depends on it.
-type Class = (Node, Node, Option<std::sync::Arc<str>>);
+type Class = (Node, Node, Option<std::sync::Arc<str>>, FlowKnobs);
 
 /// The runs that find what each station of a condition reaches alone, each way. None for a
 /// station whose `max` is given, see [`given_maxima`]. Where a station has several flows one way,
@@ -53,8 +54,8 @@ pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
             Node::Server => Node::Server,
             Node::Station(station) => Node::Station(stations[station].group),
         };
-        let class = (group(flow.from), group(flow.to), flow.algorithm.clone());
-        let run = *run_of.entry(class).or_insert_with_key(|(from, to, _)| {
+        let class = (group(flow.from), group(flow.to), flow.algorithm.clone(), flow.knobs);
+        let run = *run_of.entry(class).or_insert_with_key(|(from, to, _, _)| {
             let alone = alone(scenario, &flow, *from, *to);
             // Groups that differ in nothing but name and number share a run as well.
             *run_of_text.entry(alone.to_toml()).or_insert_with(|| {
@@ -128,6 +129,13 @@ fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
     endless.insert("kind", text(flow.kind.name().to_owned()));
     if let Some(algorithm) = &flow.algorithm {
         endless.insert("algorithm", text(algorithm.to_string()));
+    }
+    if let Some(beta_ppm) = flow.knobs.beta_ppm {
+        let beta = Value::Float(f64::from(beta_ppm) / 1e6);
+        endless.insert("beta", Written::new(scenario.origin(), beta));
+    }
+    if let Some(rtt_ref) = flow.knobs.rtt_ref {
+        endless.insert("rtt_ref", text(rtt_ref.to_string()));
     }
     table.insert("flows", list(vec![endless]));
 

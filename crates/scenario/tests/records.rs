@@ -7,7 +7,10 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use wakeai_scenario::figures::RttHistogram;
-use wakeai_scenario::records::{EventKind, EventRow, Manifest, Records, SampleRow};
+use wakeai_scenario::records::{
+    AirKind, AirOf, AirtimeRow, EventKind, EventRow, Host, Manifest, Queue, QueueRow, Records,
+    SampleRow, Way,
+};
 use wakeai_scenario::result::{ErrorCounts, Measured, MeasuredFlow, Report, Run};
 use wakeai_scenario::{Direction, Expanded, FlowKind, Scenario};
 use wakeai_units::{Bytes, Duration};
@@ -44,6 +47,7 @@ fn run(expanded: &Expanded) -> Run {
         retransmits: 3,
         timeouts: 0,
         avr: None,
+        simulated: None,
     };
     Run::new(&Measured {
         condition: "default",
@@ -57,6 +61,7 @@ fn run(expanded: &Expanded) -> Run {
         errors: ErrorCounts::default(),
         maxima: &BTreeMap::new(),
         lateness: None,
+        drops: None,
     })
 }
 
@@ -74,6 +79,13 @@ fn write(directory: &Path, samples: u32) {
     let kind = EventKind::Error;
     let event = EventRow { at_ns: 5, flow: 1, connection: 0, kind, value: 3, cwnd: 10 };
     records.event(event).unwrap();
+    for queue in [Queue::Station(1), Queue::AccessPoint] {
+        records.queue(QueueRow { at_ns: 6, queue, packets: 7 }).unwrap();
+    }
+    for of in [AirOf::Down(0), AirOf::All] {
+        let kind = AirKind::TcpAck;
+        records.airtime(AirtimeRow { at_ns: 8, of, kind, air_ns: 9 }).unwrap();
+    }
     let run = run(&expanded);
     records.end_run(&run).unwrap();
     let report = Report {
@@ -100,9 +112,11 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-const ALL: [&str; 6] = [
+const ALL: [&str; 8] = [
+    "airtime.parquet",
     "events.parquet",
     "flows.parquet",
+    "queues.parquet",
     "result.json",
     "run.json",
     "samples.parquet",
@@ -122,9 +136,12 @@ fn what_was_written_reads_back() {
     let flows = rows(&directory.join("flows.parquet"));
     let manifest = std::fs::read_to_string(directory.join("run.json")).unwrap();
     let last = &samples[99_999];
+    let queues = rows(&directory.join("queues.parquet")).join("\n");
+    let airtime = rows(&directory.join("airtime.parquet")).join("\n");
     let (events, flows) = (events.join("\n"), flows.join("\n"));
     insta::assert_snapshot!(format!(
-        "last sample\n{last}\n\nevents\n{events}\n\nflows\n{flows}\n\nrun.json\n{manifest}"
+        "last sample\n{last}\n\nevents\n{events}\n\nflows\n{flows}\n\nqueues\n{queues}\n\n\
+         airtime\n{airtime}\n\nrun.json\n{manifest}"
     ));
 
     let scenario = Scenario::load(&directory.join("scenario.toml")).unwrap();
@@ -147,6 +164,69 @@ fn records_that_are_not_finished_leave_the_earlier_ones_alone() {
     }
     assert_eq!(names(directory.path()), ALL);
     assert_eq!(std::fs::read(directory.path().join("samples.parquet")).unwrap(), before);
+}
+
+/// Records with a capture of two stations, `packets` at the first, not finished yet.
+fn captured(directory: &Path, packets: u64) -> Records {
+    let scenario = Scenario::parse(SCENARIO).unwrap();
+    let mut records = Records::create(directory, &scenario, manifest()).unwrap();
+    let mut run = records.capture().unwrap().run("default", 0, ["tablet1", "tablet2"]).unwrap();
+    for at in 0..packets {
+        run.packet(Host::Station(0), at, Way::In, &[0; 40], 1_500);
+    }
+    run.finish().unwrap();
+    records
+}
+
+fn empty_report() -> Report {
+    let text = |text: &str| text.to_owned();
+    Report { scenario: text("x"), world: text("sim"), version: text("0"), seed: 1, runs: vec![] }
+}
+
+#[test]
+fn captures_replace_those_of_the_same_run_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let pcap = directory.path().join("pcap");
+    std::fs::create_dir_all(pcap.join("default-0")).unwrap();
+    let others = [pcap.join("own.pcapng"), pcap.join("default-0/notes.txt")];
+    let stale = pcap.join("default-0/tablet3.pcapng");
+    for path in others.iter().chain([&stale]) {
+        std::fs::write(path, "before").unwrap();
+    }
+    drop(captured(directory.path(), 10));
+    assert!(stale.exists() && !directory.path().join(".pcap.partial").exists());
+    captured(directory.path(), 10).finish(&empty_report()).unwrap();
+    assert!(others.iter().all(|path| std::fs::read(path).unwrap() == b"before"));
+    let mut all = names(&pcap.join("default-0"));
+    all.sort();
+    assert_eq!(all, ["notes.txt", "server.pcapng", "tablet1.pcapng", "tablet2.pcapng"]);
+    assert!(!directory.path().join(".pcap.partial").exists());
+}
+
+#[test]
+fn captures_are_whole_also_where_they_are_larger_than_what_is_kept_of_them() {
+    let directory = tempfile::tempdir().unwrap();
+    captured(directory.path(), 5_000).finish(&empty_report()).unwrap();
+    let length = |host: &str| {
+        let path = directory.path().join(format!("pcap/default-0/{host}.pcapng"));
+        std::fs::metadata(path).unwrap().len()
+    };
+    // A packet has 32 bytes of block, its own 40, and 12 of options.
+    assert_eq!(length("tablet1") - length("tablet2"), 5_000 * (32 + 40 + 12));
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let scenario = Scenario::parse(SCENARIO).unwrap();
+    let mut records = Records::create(directory.path(), &scenario, manifest()).unwrap();
+    let mut run = records.capture().unwrap().run("default", 0, ["tablet1"]).unwrap();
+    std::fs::remove_file(directory.path().join(".pcap.partial/default-0/tablet1.pcapng")).unwrap();
+    for at in 0..5_000 {
+        run.packet(Host::Station(0), at, Way::Out, &[0; 40], 40);
+    }
+    let text = run.finish().unwrap_err().to_string();
+    assert!(text.contains("tablet1.pcapng") && text.contains("--out"), "{text}");
 }
 
 #[test]

@@ -37,6 +37,7 @@ fn flow(station: usize, mbps: u64) -> MeasuredFlow {
         retransmits: 12,
         timeouts: 1,
         avr: None,
+        simulated: None,
     }
 }
 
@@ -63,6 +64,7 @@ fn run(condition: &str, repeat: u32, flows: &[MeasuredFlow], maxima: &[f64]) -> 
         errors: ErrorCounts { reordering: 1, local_overflow: 2, duplicate_ack: 30, timeout: 4 },
         maxima: &self::maxima(maxima),
         lateness: None,
+        drops: None,
     })
 }
 
@@ -147,6 +149,7 @@ fn a_station_with_flows_both_ways_is_one_whose_shares_add_up() {
         errors: ErrorCounts::default(),
         maxima: &maxima,
         lateness: None,
+        drops: None,
     });
     assert_eq!(run.jain, Some(1.0));
     assert_eq!(run.mean_utilisation, Some(10.0 / 20.0 + 6.0 / 30.0));
@@ -183,6 +186,7 @@ fn groups_are_told_apart_where_there_are_several() {
             errors: ErrorCounts::default(),
             maxima: &BTreeMap::new(),
             lateness: None,
+            drops: None,
         });
         run.with_groups(&scenario, &[RttHistogram::new(), slow.clone()])
     };

@@ -54,21 +54,22 @@ struct tcp_sock {
 	u32 bound_floor;
 	u32 bound_ceiling;
 	u32 unused;
+	u64 target_rate;
 	u64 bound_pacing;
 	u32 knobs[6];
 	u64 priv[13];
 };
 
-_Static_assert(sizeof(struct tcp_sock) == 256, "mirrored in src/sock.rs");
+_Static_assert(sizeof(struct tcp_sock) == 264, "mirrored in src/sock.rs");
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
 	return sk;
 }
 
-static __always_inline struct wakeai_cubic *ca_of(struct sock *sk)
+static __always_inline void *private_of(struct sock *sk)
 {
-	return (struct wakeai_cubic *)sk->priv;
+	return sk->priv;
 }
 
 static __always_inline u8 ca_state(const struct sock *sk)
@@ -80,6 +81,12 @@ static __always_inline u8 cwnd_limited(const struct sock *sk)
 {
 	return sk->is_cwnd_limited ||
 	       (sk->snd_cwnd < sk->snd_ssthresh && sk->snd_cwnd < 2 * sk->max_packets_out);
+}
+
+// wakeai_av's target in payload bytes per second; 0: none.
+static __always_inline u64 target_rate(const struct sock *sk)
+{
+	return sk->target_rate;
 }
 
 static __always_inline u32 restart_window(const struct sock *sk)

@@ -87,14 +87,14 @@ fn other(name: &str, found: Option<String>, consequence: &str, remedy: &str) -> 
     }
 }
 
-/// The agent takes over what uses CUBIC, and nothing else.
+/// The agent takes over what uses CUBIC or Reno, and nothing else.
 fn default_algorithm() -> Finding {
     let found = wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").unwrap_or_default();
-    let is_ours = found == "cubic" || found.starts_with("wakeai_");
+    let is_ours = ["cubic", "reno"].contains(&found.as_str()) || found.starts_with("wakeai_");
     let mut finding = other(
         "default algorithm",
         is_ours.then(|| found.clone()),
-        "an agent here binds only connections that ask for cubic themselves",
+        "an agent here binds only connections that ask for cubic or reno themselves",
         "sysctl -w net.ipv4.tcp_congestion_control=cubic",
     );
     finding.found = found;

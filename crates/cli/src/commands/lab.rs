@@ -2,26 +2,23 @@
 
 use anyhow::Context as _;
 use wakeai_lab::{LabError, LabOptions};
-use wakeai_scenario::result::Report;
-use wakeai_scenario::{Scenario, table};
 
+use super::experiment::{load, show};
 use crate::args::LabArguments;
 use crate::failure::Failure;
-use crate::output;
 
 mod progress;
 
 pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
-    let scenario = Scenario::load(&arguments.scenario)
-        .and_then(|scenario| scenario.with_overrides(&arguments.set))
-        .map_err(Failure::usage)?;
+    let experiment = &arguments.experiment;
+    let scenario = load(experiment)?;
     let wakeai = std::env::current_exe()
         .context("cannot find this program's own file, which the agents are started from")
         .map_err(Failure::failed)?;
     let options = LabOptions {
-        seed: arguments.seed,
-        repeat: arguments.repeat,
-        conditions: arguments.conditions.clone(),
+        seed: experiment.seed,
+        repeat: experiment.repeat,
+        conditions: experiment.conditions.clone(),
         out: arguments.out.clone(),
         lateness_p99: arguments.lateness_p99,
         lateness_max: arguments.lateness_max,
@@ -31,18 +28,13 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
     let result = wakeai_lab::run(&options, &scenario, &progress);
     progress.clear();
     match result {
-        Ok(report) => show(&report, arguments.json),
+        Ok(report) => show(&report, experiment.json),
         Err(error) => {
             // The figures are shown beside the reason why they are worth nothing.
             if let LabError::Unfaithful { report, .. } = &error {
-                show(report, arguments.json)?;
+                show(report, experiment.json)?;
             }
             Err(Failure::with_status(error.exit_status(), error))
         }
     }
-}
-
-fn show(report: &Report, json: bool) -> Result<(), Failure> {
-    let text = if json { report.to_json() + "\n" } else { table::render(report) };
-    output::write(&text).map(|_| ())
 }

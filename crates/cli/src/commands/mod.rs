@@ -3,6 +3,9 @@
 pub(crate) mod agent;
 pub(crate) mod completion;
 pub(crate) mod doctor;
+mod experiment;
 pub(crate) mod lab;
 pub(crate) mod monitor;
+pub(crate) mod proxy;
+pub(crate) mod sim;
 pub(crate) mod status;

@@ -44,6 +44,15 @@ fn traffic_over_another_interface_is_not_bound() {
 }
 
 #[test]
+fn a_connection_is_bound_from_the_moment_that_the_agent_is_ready() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "server"]);
+    let _agent = Fleet::new().start(&bss, "a", 1, LAW);
+    let early = upload(&bss, [10, 77, 0, 2], "wakeai_cubic");
+    assert!(early.largest_cwnd() <= CEILING);
+}
+
+#[test]
 fn a_stations_bounds_are_divided_among_its_sending_connections() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);

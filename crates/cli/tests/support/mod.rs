@@ -9,6 +9,7 @@ pub(crate) mod bss;
 pub(crate) mod traffic;
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -90,6 +91,32 @@ pub(crate) fn leftovers() -> Vec<String> {
     left.extend(names("/run/wakeai").into_iter().filter(|path| path.contains(".sock")));
     left.extend(names("/run/wakeai/leases").into_iter().filter(|path| path.contains(".json")));
     left
+}
+
+/// What the host looks like: everything that this project ever changes on one.
+pub(crate) fn host_state() -> Vec<String> {
+    let mut state = vec![
+        must("ip", "netns list"),
+        must("ip", "-o -br link show"),
+        must("tc", "qdisc show"),
+        must("bpftool", "struct_ops list"),
+    ];
+    state.extend(sysctls("/proc/sys/net/core".as_ref()));
+    state.extend(sysctls("/proc/sys/net/ipv4".as_ref()));
+    state
+}
+
+/// Every setting below the directory that can be read, with its value.
+fn sysctls(directory: &Path) -> Vec<String> {
+    let mut entries: Vec<_> = fs::read_dir(directory).unwrap().flatten().collect();
+    entries.sort_by_key(fs::DirEntry::path);
+    let read = |entry: fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => sysctls(&entry.path()),
+        _ => fs::read_to_string(entry.path())
+            .map(|value| vec![format!("{} = {}", entry.path().display(), value.trim())])
+            .unwrap_or_default(),
+    };
+    entries.into_iter().flat_map(read).collect()
 }
 
 /// The kernel frees a registration a moment after its last reference is gone.

@@ -85,7 +85,7 @@ impl Features {
 /// What the monitor needs.
 pub(crate) const MONITOR: &[&str] = &["BTF", "capabilities", "lockdown", "tp_btf"];
 
-/// What `wakeai_cubic` and its bounds need.
+/// What our algorithms and their bounds need.
 pub(crate) const BOUND: &[&str] =
     &["BTF", "capabilities", "lockdown", "struct_ops", "pacing", "bpffs"];
 
@@ -175,7 +175,7 @@ fn pacing(release: &str) -> Feature {
     let is_there = major.is_some_and(|major| major >= 6);
     let found =
         yes_no(is_there, "a BPF algorithm may set it", "leave for BPF to set the pacing rate");
-    let consequence = "wakeai_cubic does not load; ceilings only, by the TCP iterator";
+    let consequence = "our algorithms do not load; ceilings only, by the TCP iterator";
     feature("pacing", is_there, found, (consequence, "use Linux 6.0 or later"))
 }
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use wakeai_kernel::{
-    CongestionState, Control, Figures, Filter, Monitor, MonitorConfig, Record, STALE_AFTER,
-    SocketBounds, snapshot,
+    Bounded, CongestionState, Control, Figures, Filter, Monitor, MonitorConfig, Record,
+    STALE_AFTER, SocketBounds, snapshot,
 };
 
 use crate::path::PathConfig;
@@ -56,32 +56,62 @@ fn largest(samples: &[Figures]) -> u32 {
 fn a_ceiling_holds_from_the_first_flight_on() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
-    let rig = Rig::with_path(PathConfig::CALM);
-    bind(&rig, &registration.0, bounds(0, 7));
-    let _flow = rig.flow(77, Control::ALGORITHM);
-    let samples = watch(&rig, Some(&registration.0), Duration::from_secs(1));
-    assert_eq!(largest(&samples), 7);
+    for bounded in Bounded::ALL {
+        let rig = Rig::with_path(PathConfig::CALM);
+        bind(&rig, &registration.0, bounds(0, 7));
+        let _flow = rig.flow(77, bounded.name);
+        let samples = watch(&rig, Some(&registration.0), Duration::from_secs(1));
+        assert_eq!(largest(&samples), 7, "{}", bounded.name);
+    }
 }
 
 #[test]
 fn a_floor_and_a_ceiling_hold_in_every_state_but_loss() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
-    let rig = Rig::with_path(LOSSY);
-    let _flow = rig.flow(77, Control::ALGORITHM);
-    bind(&rig, &registration.0, bounds(30, 40));
-    let samples = watch(&rig, Some(&registration.0), Duration::from_secs(4));
-    // The first sample shows the window that the ACK found, before the bounds came.
-    let bound = &samples[1..];
-    assert!(bound.iter().any(|figures| figures.congestion_state == CongestionState::Recovery));
-    let mut after_loss = false;
-    for figures in bound {
-        assert!(figures.cwnd.get() <= 40);
-        // The ACK that ends Loss is the first that the floor can hold from.
-        let in_loss = figures.congestion_state == CongestionState::Loss;
-        assert!(figures.cwnd.get() >= 30 || in_loss || after_loss, "{figures:?}");
-        after_loss = in_loss;
+    for bounded in Bounded::ALL {
+        let rig = Rig::with_path(LOSSY);
+        let _flow = rig.flow(77, bounded.name);
+        bind(&rig, &registration.0, bounds(30, 40));
+        let samples = watch(&rig, Some(&registration.0), Duration::from_secs(4));
+        // The first sample shows the window that the ACK found, before the bounds came.
+        let bound = &samples[1..];
+        assert!(bound.iter().any(|figures| figures.congestion_state == CongestionState::Recovery));
+        let mut after_loss = false;
+        for figures in bound {
+            assert!(figures.cwnd.get() <= 40);
+            // The ACK that ends Loss is the first that the floor can hold from.
+            let in_loss = figures.congestion_state == CongestionState::Loss;
+            assert!(figures.cwnd.get() >= 30 || in_loss || after_loss, "{figures:?}");
+            after_loss = in_loss;
+        }
     }
+}
+
+#[test]
+fn wakeai_reno_halves_its_window_and_grows_by_a_segment_per_rtt() {
+    let Some(_kernel) = kernel() else { return };
+    let _registration = Registration::open();
+    let rig = Rig::with_path(LOSSY);
+    let _flow = rig.flow(77, "wakeai_reno");
+    let samples = watch(&rig, None, Duration::from_secs(6));
+    let is_reduced = |figures: &Figures| figures.congestion_state == CongestionState::Recovery;
+    // A sample shows what its ACK found. Disorder before Recovery lets the window stand.
+    let mut reductions = 0;
+    for pair in samples.windows(2).filter(|pair| pair[0].cwnd >= pair[0].ssthresh) {
+        let [before, after] = pair else { unreachable!("windows of two") };
+        let (cwnd, ssthresh) = (before.cwnd.get(), after.ssthresh.get());
+        if is_reduced(before) {
+            continue;
+        }
+        if is_reduced(after) {
+            reductions += 1;
+            assert!(ssthresh.abs_diff(cwnd / 2) <= 1, "ssthresh {ssthresh} of {cwnd}");
+        } else if after.congestion_state == CongestionState::Open {
+            assert!(after.cwnd.get() <= cwnd + 1, "{cwnd} to {}", after.cwnd.get());
+        }
+    }
+    assert!(reductions > 0);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use wakeai_kernel::{Control, SocketBounds, clamp_connections, move_connections, snapshot};
+use wakeai_kernel::{
+    Bounded, Control, SocketBounds, clamp_connections, move_connections, snapshot,
+};
 
 use crate::path::PathConfig;
 use crate::rig::{Registration, Rig, kernel, struct_ops};
@@ -23,21 +25,63 @@ fn default_of(rig: &Rig) -> String {
 fn established_connections_move_there_and_back_and_go_on() {
     let Some(_kernel) = kernel() else { return };
     let _registration = Registration::open();
+    for Bounded { name, plain } in Bounded::ALL {
+        let rig = Rig::with_path(PathConfig::CALM);
+        let flow = rig.flow(77, plain);
+        let (_, wire) = rig.interface("wire");
+        let (_, side) = rig.interface("side");
+        let shift = |from: &str, to: &str, interface| {
+            rig.sender
+                .run(|| move_connections(&[from], to, Some(interface)))
+                .unwrap()
+                .unwrap()
+                .moved
+        };
+        assert_eq!(shift(plain, name, side), 0);
+        assert_eq!(algorithms(&rig), [plain]);
+        assert_eq!(shift(plain, name, wire), 1);
+        assert_eq!(algorithms(&rig), [name]);
+        assert!(flow.goodput(Duration::from_millis(300)) > 0);
+        assert_eq!(shift(name, plain, wire), 1);
+        assert_eq!(algorithms(&rig), [plain]);
+        assert!(flow.goodput(Duration::from_millis(300)) > 0);
+    }
+}
+
+#[test]
+fn the_algorithms_share_their_maps() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
     let rig = Rig::with_path(PathConfig::CALM);
-    let flow = rig.flow(77, "cubic");
-    let (_, wire) = rig.interface("wire");
-    let (_, side) = rig.interface("side");
-    let shift = |from: &str, to: &str, interface| {
-        rig.sender.run(|| move_connections(&[from], to, Some(interface))).unwrap().unwrap().moved
-    };
-    assert_eq!(shift("cubic", Control::ALGORITHM, side), 0);
-    assert_eq!(algorithms(&rig), ["cubic"]);
-    assert_eq!(shift("cubic", Control::ALGORITHM, wire), 1);
-    assert_eq!(algorithms(&rig), [Control::ALGORITHM]);
-    assert!(flow.goodput(Duration::from_millis(300)) > 0);
-    assert_eq!(shift(Control::ALGORITHM, "cubic", wire), 1);
-    assert_eq!(algorithms(&rig), ["cubic"]);
-    assert!(flow.goodput(Duration::from_millis(300)) > 0);
+    let (cookie, wire) = rig.interface("wire");
+    let ceiling = SocketBounds { ceiling: 9, ..SocketBounds::NONE };
+    registration.0.set_interface(cookie, wire, ceiling).unwrap();
+    let flows = Bounded::ALL.map(|bounded| rig.flow(77, bounded.name));
+    for _ in 0..10 {
+        registration.0.heartbeat(cookie, wire).unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    let connections = rig.sender.run(|| snapshot(Some(wire))).unwrap().unwrap();
+    assert_eq!(connections.len(), Bounded::ALL.len());
+    assert!(connections.iter().all(|connection| connection.figures.cwnd.get() <= 9));
+    assert!(flows.iter().all(|flow| flow.received() > 0));
+}
+
+#[test]
+fn unloading_gives_every_connection_what_ours_stood_in_for() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PathConfig::CALM);
+    rig.default("wakeai_reno");
+    let _flows = Bounded::ALL.map(|bounded| rig.flow(77, bounded.name));
+    assert!(Control::unload().unwrap());
+    let mut after = algorithms(&rig);
+    after.sort_unstable();
+    let mut expected = Bounded::ALL.map(|bounded| bounded.plain);
+    expected.sort_unstable();
+    assert_eq!(after, expected);
+    assert_eq!(default_of(&rig), "reno");
+    drop(registration);
 }
 
 #[test]
@@ -84,7 +128,9 @@ fn an_orphan_that_a_connection_keeps_alive_is_replaced() {
     std::fs::remove_file("/sys/fs/bpf/wakeai/wakeai_cubic").unwrap();
     let again = Control::open().unwrap();
     assert_eq!(algorithms(&rig), ["cubic"]);
-    assert_eq!(struct_ops().matches(Control::ALGORITHM).count(), 1);
+    for bounded in Bounded::ALL {
+        assert_eq!(struct_ops().matches(bounded.name).count(), 1);
+    }
     drop((again, registration));
 }
 

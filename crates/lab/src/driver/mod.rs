@@ -19,8 +19,9 @@ use std::thread::JoinHandle;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rand_pcg::Pcg64Mcg;
-use wakeai_medium::{Counters, MediumConfig, Node, StationId};
-use wakeai_units::{Duration, Instant, Rate};
+use wakeai_medium::{Counters, MediumConfig, Node};
+use wakeai_units::Instant;
+use wakeai_world::TimedChange;
 
 pub use lateness::Lateness;
 
@@ -37,28 +38,6 @@ pub(crate) struct Port {
     pub(crate) address: Ipv4Addr,
     /// Its device.
     pub(crate) tun: Tun,
-}
-
-/// Something that changes in mid-run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TimedChange {
-    /// On the monotonic clock.
-    pub(crate) at: Instant,
-    /// The station that it concerns.
-    pub(crate) station: StationId,
-    /// What becomes of it.
-    pub(crate) change: Change,
-}
-
-/// The knobs that the medium lets turn while it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// Delay each way between the access point and this station's server.
-    WiredDelay(Duration),
-    /// Data rate of the station's frames.
-    Rate(Rate),
-    /// MPDUs that arrive broken, in parts per million.
-    FrameErrorPpm(u32),
 }
 
 /// What the driver saw.

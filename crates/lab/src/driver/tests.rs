@@ -11,8 +11,9 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_host::{Lease, Role};
 use wakeai_medium::{MediumConfig, Standard, StationId};
 use wakeai_units::{Duration, Instant};
+use wakeai_world::{Change, TimedChange};
 
-use super::{Change, Driver, DriverReport, TimedChange};
+use super::{Driver, DriverReport};
 use crate::clock;
 use crate::host::{Host, SERVER_ADDRESS, STATION_BROADCAST, Steering, station_address};
 

@@ -11,9 +11,10 @@ use nix::sys::eventfd::EventFd;
 use rand_pcg::Pcg64Mcg;
 use wakeai_medium::{Destination, Medium, MediumConfig, Node, StationId};
 use wakeai_units::{Duration, Instant};
+use wakeai_world::{Change, TimedChange};
 
 use super::poller::Poller;
-use super::{Change, Command, DriverReport, Lateness, Port, Strays, TimedChange, realtime};
+use super::{Command, DriverReport, Lateness, Port, Strays, realtime};
 use crate::clock;
 use crate::host::Steering;
 use crate::packet::{Frame, Pool, destination};

@@ -38,6 +38,7 @@ pub(super) fn measured(
         retransmits: counts.retransmits,
         timeouts: counts.timeouts,
         avr: avr(measures, flow, received),
+        simulated: None,
     })
     .collect()
 }

@@ -4,32 +4,28 @@ mod figures;
 mod network;
 mod traffic;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rand_core::SeedableRng;
-use rand_pcg::Pcg64Mcg;
 use wakeai_host::Lease;
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::result::{ErrorCounts, MeasuredFlow};
 use wakeai_scenario::{Expanded, ResolvedCondition};
-use wakeai_units::{Duration, Instant};
+use wakeai_units::Duration;
+use wakeai_world::{Task, agent};
 
-use crate::agents::{self, Agents, StationFacts};
+use crate::agents::Agents;
 use crate::clock;
-use crate::driver::{Change, DriverReport, TimedChange};
+use crate::driver::DriverReport;
 use crate::error::LabError;
 use crate::host::Steering;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
+use crate::records::monitor_sink;
 use crate::traffic::{self as flows, SenderFacts};
-use crate::watch::{Sink, Span, Watch};
+use crate::watch::{Span, Watch};
 use figures::Measures;
 use network::Network;
 use traffic::Traffic;
-
-/// The medium's random numbers are another stream than the flows' starts, which
-/// [`wakeai_scenario::Experiment::expand`] draws from the seed itself.
-const MEDIUM_STREAM: u64 = 0x6d65_6469_756d;
 
 /// What all runs of one command share.
 pub(crate) struct Bench<'a> {
@@ -43,24 +39,11 @@ pub(crate) struct Bench<'a> {
     pub(crate) steering: Option<Steering>,
 }
 
-/// One run.
-pub(crate) struct Task<'a> {
-    pub(crate) condition: &'a ResolvedCondition,
-    pub(crate) seed: u64,
-    /// What the stations reach alone, where that is known.
-    pub(crate) facts: Vec<StationFacts>,
-    /// Where the agents' files go.
-    pub(crate) directory: PathBuf,
-    /// Where samples and events go.
-    pub(crate) sink: Option<Sink>,
-}
-
 /// What one run gave.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) expanded: Expanded,
     pub(crate) end: Duration,
-    pub(crate) wall_s: f64,
     pub(crate) flows: Vec<MeasuredFlow>,
     /// By group of stations.
     pub(crate) rtt: Vec<RttHistogram>,
@@ -73,22 +56,26 @@ pub(crate) struct Outcome {
     pub(crate) lost: u64,
 }
 
-/// Runs `task`. Whatever happens, nothing of it is left when this returns.
-pub(crate) fn run(bench: &Bench<'_>, task: Task<'_>) -> Result<Outcome, LabError> {
-    let began = clock::now();
+/// Runs `task`; the agents' files go into `directory`. Whatever happens, nothing else of it is left
+/// when this returns.
+pub(crate) fn run(
+    bench: &Bench<'_>,
+    task: &Task<'_>,
+    directory: &Path,
+) -> Result<Outcome, LabError> {
     let experiment = &*task.condition.scenario;
     let expanded = experiment.expand(task.seed);
-    let rng = Pcg64Mcg::seed_from_u64(task.seed ^ MEDIUM_STREAM);
+    let rng = wakeai_world::generator(task.seed);
     // Dropped in reverse order on an error: traffic, agents, monitor, then the network.
     let network = Network::build(bench, experiment, &expanded, rng)?;
     let plans = flows::plan(experiment, &expanded, &senders(task.condition, &network))?;
-    let watch = Watch::start(&network.hosts, &plans, task.sink)?;
+    let watch = Watch::start(&network.hosts, &plans, task.sink.clone().map(monitor_sink))?;
     let mut agents = Agents::start(
         task.condition,
         &task.facts,
         network.stations(),
         bench.wakeai,
-        &task.directory,
+        directory,
         bench.lease,
         bench.interrupt,
     )?;
@@ -98,7 +85,9 @@ pub(crate) fn run(bench: &Bench<'_>, task: Task<'_>) -> Result<Outcome, LabError
     let span = Span { origin, warmup: experiment.warmup, end: experiment.duration };
     watch.begin(span);
     network.measure(Some(origin));
-    schedule_events(&network, experiment, origin);
+    for change in wakeai_world::changes(experiment, origin) {
+        network.schedule(change);
+    }
     traffic.start(origin)?;
     let ended = wait(bench, &network, &mut agents, &mut traffic, span)?;
     network.measure(None);
@@ -116,7 +105,6 @@ pub(crate) fn run(bench: &Bench<'_>, task: Task<'_>) -> Result<Outcome, LabError
         stragglers: figures::stragglers(&measures, &received),
         expanded,
         end: ended,
-        wall_s: clock::now().saturating_since(began).as_secs_f64(),
         rtt: watched.rtt,
         errors: watched.errors,
         driver,
@@ -126,7 +114,7 @@ pub(crate) fn run(bench: &Bench<'_>, task: Task<'_>) -> Result<Outcome, LabError
 
 /// Server first, then the stations.
 fn senders(condition: &ResolvedCondition, network: &Network) -> Vec<SenderFacts> {
-    let bounded = std::iter::once(false).chain(agents::bounded(condition));
+    let bounded = std::iter::once(false).chain(agent::bounded(condition));
     let hosts = network.hosts.iter().zip(bounded);
     hosts
         .map(|(host, bounded)| SenderFacts { cubic_by_default: host.cubic_by_default, bounded })
@@ -164,20 +152,3 @@ fn wait(
 
 /// Between two looks at a run.
 const LOOK: Duration = Duration::from_millis(50);
-
-fn schedule_events(network: &Network, experiment: &wakeai_scenario::Experiment, origin: Instant) {
-    for event in &experiment.events {
-        let at = origin + event.at;
-        for station in experiment.select(event.stations) {
-            let station = wakeai_medium::StationId(station as u32);
-            let changes = [
-                event.wired_delay.map(Change::WiredDelay),
-                event.rate.map(Change::Rate),
-                event.frame_error_ppm.map(Change::FrameErrorPpm),
-            ];
-            for change in changes.into_iter().flatten() {
-                network.schedule(TimedChange { at, station, change });
-            }
-        }
-    }
-}

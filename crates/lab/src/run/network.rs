@@ -5,9 +5,10 @@ use wakeai_host::Lease;
 use wakeai_medium::StationId;
 use wakeai_scenario::{Expanded, Experiment};
 use wakeai_units::Instant;
+use wakeai_world::TimedChange;
 
 use super::Bench;
-use crate::driver::{Driver, DriverReport, TimedChange};
+use crate::driver::{Driver, DriverReport};
 use crate::error::LabError;
 use crate::host::{Host, STATION_BROADCAST};
 use crate::radio::{medium_config, split_queue};

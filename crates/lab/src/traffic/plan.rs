@@ -2,8 +2,10 @@
 
 use std::net::Ipv4Addr;
 
+use wakeai_kernel::Bounded;
 use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind, Node};
 use wakeai_units::{Bytes, Duration, Rate};
+use wakeai_world::flows::{chunk, saturating_rate};
 
 use crate::error::LabError;
 use crate::host::{SERVER_ADDRESS, station_address};
@@ -13,17 +15,12 @@ const FIRST_PORT: u16 = 5201;
 /// The data connection's port at the receiver, so that it is told from iperf3's control
 /// connection.
 const FIRST_DATA_PORT: u16 = 20_001;
-/// CUBIC under an agent's bounds.
-const BOUNDED_CUBIC: &str = wakeai_kernel::Control::ALGORITHM;
 /// iperf3 clients that are all connected before the first of them fills the air.
 const MAX_IPERF: usize = 16;
 /// More than any run carries.
 const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// Ports between the two.
 const MAX_FLOWS: usize = 10_000;
-/// A UDP sender without a rate sends this share of its station's PHY rate: more than the air
-/// carries, so its queue is never empty, and yet it does not use up a core.
-const SATURATING_PERCENT: u64 = 120;
 
 /// How a flow is carried.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +103,10 @@ fn plan_flow(
             Kind::Tcp
         }
         (FlowKind::Tcp, None) => Kind::Own(vec![ENDLESS]),
-        (FlowKind::Tcp, Some(size)) => Kind::Own(split(size, flow.chunks)),
+        (FlowKind::Tcp, Some(size)) => {
+            let chunks = (0..flow.chunks.max(1)).map(|number| chunk(size, flow.chunks, number));
+            Kind::Own(chunks.collect())
+        }
         (FlowKind::Udp, None) => {
             Kind::Udp(flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow)))
         }
@@ -140,8 +140,9 @@ fn plan_flow(
 /// The algorithm that the flow's sender runs, and what it has to ask for.
 fn algorithm(flow: &Flow, sender: SenderFacts) -> (Option<String>, Option<String>) {
     let Some(asked) = flow.algorithm.as_deref() else { return (None, None) };
-    // DESIGN §5: under a law a `cubic` sender is the bounded one.
-    let runs = if asked == "cubic" && sender.bounded { BOUNDED_CUBIC } else { asked };
+    // DESIGN §5: under a law a `cubic` or `reno` sender is the bounded one.
+    let bounded = Bounded::instead_of(asked).filter(|_| sender.bounded);
+    let runs = bounded.map_or(asked, |bounded| bounded.name);
     let by_default = asked == "cubic" && sender.cubic_by_default;
     (Some(runs.to_owned()), (!by_default).then(|| runs.to_owned()))
 }
@@ -158,30 +159,5 @@ fn address(node: Node) -> Ipv4Addr {
     match node {
         Node::Server => SERVER_ADDRESS,
         Node::Station(station) => station_address(wakeai_medium::StationId(station as u32)),
-    }
-}
-
-/// As even as whole bytes allow; the remainder goes with the first ones.
-fn split(size: Bytes, chunks: u32) -> Vec<Bytes> {
-    let chunks = u64::from(chunks.max(1));
-    let (each, more) = (size.get() / chunks, size.get() % chunks);
-    (0..chunks).map(|chunk| Bytes::new(each + u64::from(chunk < more))).collect()
-}
-
-fn saturating_rate(experiment: &Experiment, expanded: &Expanded, flow: &Flow) -> Rate {
-    let group = &experiment.stations[expanded.stations[flow.station()].group];
-    let rate = group.radio.map_or(experiment.wired.rate, |radio| radio.rate);
-    rate.mul_div(SATURATING_PERCENT, 100).unwrap_or(rate)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_add_up_to_the_size() {
-        let chunks = split(Bytes::new(10), 3);
-        assert_eq!(chunks, [4, 3, 3].map(Bytes::new));
-        assert_eq!(split(Bytes::new(7), 1), [Bytes::new(7)]);
     }
 }

@@ -1,6 +1,6 @@
 //! `[access_point]`.
 
-use wakeai_units::Rate;
+use wakeai_units::{Bytes, Rate};
 
 use super::fields::{Field, Fields};
 use super::radio::{ContentionKeys, RadioKeys, legacy_rate};
@@ -60,6 +60,8 @@ fn wifi(fields: &mut Fields<'_>, buffer: u32) -> Option<Read> {
         ("rts-cts", Protection::RtsCts),
     ];
     let protection = fields.get("protection").and_then(|field| field.choice(&protections));
+    let longest = Bytes::new(6_500_631);
+    let rts_threshold = fields.get("rts_threshold").and_then(|f| f.size(Bytes::ZERO..=longest));
     let basic_rate = fields.get("basic_rate").and_then(|field| legacy_rate(&field));
     // Without a known standard the others are read as for the most permissive one.
     let assumed = standard.unwrap_or(Standard::Ax);
@@ -69,6 +71,7 @@ fn wifi(fields: &mut Fields<'_>, buffer: u32) -> Option<Read> {
         standard: standard?,
         queue: queue.unwrap_or(QueueDiscipline::Fifo),
         protection: protection.unwrap_or(Protection::None),
+        rts_threshold: rts_threshold.unwrap_or(Bytes::new(500)),
         basic_rate: basic_rate.unwrap_or(Rate::from_mbps(6)),
         control_rate: keys.control_rate(),
         retry_limit: station.retry_limit,

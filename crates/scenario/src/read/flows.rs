@@ -7,7 +7,7 @@ use wakeai_units::{Bytes, Duration};
 use super::fields::{Field, Fields};
 use super::names::{Names, overlap};
 use super::{FASTEST, LONGEST_RUN, SLOWEST, Span};
-use crate::experiment::{Endpoint, FlowKind, FlowSpec, Selector, StationGroup};
+use crate::experiment::{Endpoint, FlowKind, FlowKnobs, FlowSpec, Selector, StationGroup};
 use crate::tree::Value;
 
 /// Single flows in all entries together.
@@ -16,6 +16,10 @@ const MOST: u64 = 100_000;
 const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
 /// Connections that one transfer is split over.
 const MOST_CHUNKS: u32 = 100_000;
+
+/// What `wakeai_rtt` may be told to be as fast as CUBIC at.
+const RTT_REF: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(60);
 
 const WHO: &str = "\"server\", or the name of a group or of one station";
 
@@ -82,6 +86,7 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
         }
         Some(reserve)
     });
+    let knobs = knobs(&mut fields, kind);
     fields.finish();
     let reserve = reserve.unwrap_or(false);
     Some(FlowSpec {
@@ -92,6 +97,7 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
         start,
         jitter,
         algorithm,
+        knobs,
         chunks,
         rate,
         reserve,
@@ -152,6 +158,19 @@ fn name(field: &Field<'_>) -> Option<Arc<str>> {
         return None;
     }
     Some(Arc::from(text))
+}
+
+fn knobs(fields: &mut Fields<'_>, kind: FlowKind) -> FlowKnobs {
+    let (beta, rtt_ref) = (fields.get("beta"), fields.get("rtt_ref"));
+    if kind == FlowKind::Udp {
+        refuse_for_udp(beta.as_ref());
+        refuse_for_udp(rtt_ref.as_ref());
+        return FlowKnobs::default();
+    }
+    FlowKnobs {
+        beta_ppm: beta.and_then(|field| field.parts_per_million()),
+        rtt_ref: rtt_ref.and_then(|field| field.duration(RTT_REF)),
+    }
 }
 
 fn refuse_for_udp(field: Option<&Field<'_>>) {

@@ -1,12 +1,15 @@
 //! The records of an experiment on disk: what `--out DIR` writes.
 //!
-//! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::sample`]
-//! and [`Records::event`] any number of times, [`Records::end_run`]; then [`Records::finish`].
+//! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::sample`],
+//! [`Records::event`], [`Records::queue`] and [`Records::airtime`] any number of times,
+//! [`Records::end_run`]; then [`Records::finish`].
 //! Everything is written under temporary names and renamed at the end, `result.json` last: where
 //! that file is, the others are whole. A run that fails, or a full disk, leaves the directory's
 //! earlier files as they were. `docs/reference/records.md` describes the files.
 
+mod captures;
 mod parquet;
+mod pcapng;
 mod rows;
 mod tables;
 
@@ -21,8 +24,10 @@ use serde::Serialize;
 use crate::Scenario;
 use crate::expand::Expanded;
 use crate::result::{Report, Run};
+pub use captures::{Captures, Host, RunCaptures};
 use parquet::{Column, TableWriter};
-pub use rows::{EventKind, EventRow, SampleRow};
+pub use pcapng::Way;
+pub use rows::{AirKind, AirOf, AirtimeRow, EventKind, EventRow, Queue, QueueRow, SampleRow};
 use tables::{FlowRow, Of, RunName};
 
 /// Why records could not be written.
@@ -71,6 +76,8 @@ struct Written<'a> {
     #[serde(flatten)]
     manifest: &'a Manifest,
     command: String,
+    /// Whether there are captures of it.
+    pcap: bool,
     /// Rows of each file.
     rows: Rows,
 }
@@ -80,6 +87,8 @@ struct Rows {
     flows: u64,
     samples: u64,
     events: u64,
+    queues: u64,
+    airtime: u64,
 }
 
 /// Records that are being written.
@@ -91,6 +100,9 @@ pub struct Records {
     flows: Table<FlowRow>,
     samples: Table<SampleRow>,
     events: Table<EventRow>,
+    queues: Table<QueueRow>,
+    airtime: Table<AirtimeRow>,
+    captures: Option<Captures>,
     /// Temporary files, removed on drop.
     temporary: Temporary,
 }
@@ -104,14 +116,17 @@ impl std::fmt::Debug for Records {
 }
 
 /// The files, in the order in which they are put into place.
-const FILES: [&str; 6] = [
+const FILES: [&str; 8] = [
     "flows.parquet",
     "samples.parquet",
     "events.parquet",
+    "queues.parquet",
+    "airtime.parquet",
     "scenario.toml",
     "run.json",
-    "result.json",
+    RESULT,
 ];
+const RESULT: &str = "result.json";
 
 impl Records {
     /// Begins records of `scenario` in `directory`, which is made where it does not exist.
@@ -130,12 +145,25 @@ impl Records {
             flows: table(directory, FILES[0], &tables::FLOWS)?,
             samples: table(directory, FILES[1], &tables::SAMPLES)?,
             events: table(directory, FILES[2], &tables::EVENTS)?,
+            queues: table(directory, FILES[3], &tables::QUEUES)?,
+            airtime: table(directory, FILES[4], &tables::AIRTIME)?,
             directory: directory.to_owned(),
             manifest,
             scenario: scenario.to_toml(),
             run: None,
+            captures: None,
             temporary,
         })
+    }
+
+    /// Begins packet captures beside the tables.
+    ///
+    /// # Errors
+    ///
+    /// Where their directory cannot be made.
+    pub fn capture(&mut self) -> Result<Captures, RecordsError> {
+        let captures = Captures::create(&self.directory, &self.manifest.version)?;
+        Ok(self.captures.insert(captures).clone())
     }
 
     /// The rows that follow are of this run.
@@ -145,7 +173,9 @@ impl Records {
             .iter()
             .map(|flow| (expanded.stations[flow.station()].name.clone(), flow.direction().name()));
         let condition = condition.to_owned();
-        self.run = Some(Arc::new(RunName { condition, repeat, flows: flows.collect() }));
+        let flows = flows.collect();
+        let stations = expanded.stations.iter().map(|station| station.name.clone()).collect();
+        self.run = Some(Arc::new(RunName { condition, repeat, flows, stations }));
     }
 
     /// Adds a sample of the run. Panics before the first [`Records::begin_run`].
@@ -166,6 +196,26 @@ impl Records {
     pub fn event(&mut self, row: EventRow) -> Result<(), RecordsError> {
         let row = Of { run: self.run(), row };
         self.events.1.push(row).map_err(|error| broken(&self.events.0, &error))
+    }
+
+    /// Adds the length of a queue. Panics before the first [`Records::begin_run`].
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be written.
+    pub fn queue(&mut self, row: QueueRow) -> Result<(), RecordsError> {
+        let row = Of { run: self.run(), row };
+        self.queues.1.push(row).map_err(|error| broken(&self.queues.0, &error))
+    }
+
+    /// Adds some air. Panics before the first [`Records::begin_run`].
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be written.
+    pub fn airtime(&mut self, row: AirtimeRow) -> Result<(), RecordsError> {
+        let row = Of { run: self.run(), row };
+        self.airtime.1.push(row).map_err(|error| broken(&self.airtime.0, &error))
     }
 
     /// Ends the run with what it came to. Panics before the first [`Records::begin_run`].
@@ -197,18 +247,24 @@ impl Records {
             flows: complete(flows)?,
             samples: complete(samples)?,
             events: complete(events)?,
+            queues: complete(self.queues)?,
+            airtime: complete(self.airtime)?,
         };
-        let written = Written { command: manifest.command(), manifest: &manifest, rows };
+        let (command, pcap) = (manifest.command(), self.captures.is_some());
+        let written = Written { command, pcap, manifest: &manifest, rows };
         let manifest = serde_json::to_string_pretty(&written).expect("strings and numbers");
-        text(&directory, FILES[3], &scenario)?;
-        text(&directory, FILES[4], &(manifest + "\n"))?;
-        text(&directory, FILES[5], &(report.to_json() + "\n"))?;
+        text(&directory, FILES[5], &scenario)?;
+        text(&directory, FILES[6], &(manifest + "\n"))?;
+        text(&directory, RESULT, &(report.to_json() + "\n"))?;
         // From here on an earlier result is no longer whole.
-        match fs::remove_file(directory.join(FILES[5])) {
+        match fs::remove_file(directory.join(RESULT)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(cannot(&directory.join(FILES[5]), &error));
+                return Err(cannot(&directory.join(RESULT), &error));
             }
             _ => {}
+        }
+        if pcap {
+            captures::put_into_place(&directory)?;
         }
         for name in FILES {
             let path = directory.join(name);
@@ -274,5 +330,6 @@ impl Drop for Temporary {
             // by the next run.
             let _ = fs::remove_file(partial(&self.directory, name));
         }
+        captures::discard(&self.directory);
     }
 }

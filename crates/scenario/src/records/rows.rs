@@ -84,3 +84,111 @@ pub struct EventRow {
     /// The congestion window then, segments.
     pub cwnd: u32,
 }
+
+/// Where packets wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// The host's queue of a station, by its index.
+    Station(u32),
+    /// The access point's, for the air.
+    AccessPoint,
+    /// The wired leg's, towards the server.
+    WiredUp,
+    /// The wired leg's, from the server.
+    WiredDown,
+}
+
+impl Queue {
+    /// The word in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Station(_) => "station",
+            Self::AccessPoint => "access_point",
+            Self::WiredUp => "wired_up",
+            Self::WiredDown => "wired_down",
+        }
+    }
+}
+
+/// The length of one queue at one moment: a row of `queues.parquet`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueRow {
+    /// Since the start of the run, nanoseconds.
+    pub at_ns: u64,
+    /// Which queue.
+    pub queue: Queue,
+    /// Packets in it.
+    pub packets: u32,
+}
+
+/// What the air carried, or did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AirKind {
+    /// Data frames with data.
+    Data,
+    /// Data frames with acknowledgements of TCP.
+    TcpAck,
+    /// Data frames and broadcasts with messages of agents.
+    Presence,
+    /// ACK and `BlockAck` frames.
+    MacAck,
+    /// RTS and CTS frames.
+    Protection,
+    /// What collided.
+    Collision,
+    /// Nothing.
+    Idle,
+}
+
+impl AirKind {
+    /// The word in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::TcpAck => "tcp_ack",
+            Self::Presence => "presence",
+            Self::MacAck => "mac_ack",
+            Self::Protection => "protection",
+            Self::Collision => "collision",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+/// Whose air it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AirOf {
+    /// What a station sent, by its index.
+    Up(u32),
+    /// What the access point sent to a station.
+    Down(u32),
+    /// All that the access point sent.
+    AccessPoint,
+    /// The air as a whole.
+    All,
+}
+
+impl AirOf {
+    /// The word in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up(_) => "up",
+            Self::Down(_) => "down",
+            Self::AccessPoint => "access_point",
+            Self::All => "all",
+        }
+    }
+}
+
+/// Air of one kind within one step of time: a row of `airtime.parquet`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AirtimeRow {
+    /// The end of the step, since the start of the run, nanoseconds.
+    pub at_ns: u64,
+    /// Whose.
+    pub of: AirOf,
+    /// What it carried.
+    pub kind: AirKind,
+    /// How much, nanoseconds.
+    pub air_ns: u64,
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::parquet::{Column, Value};
-use super::rows::{EventRow, SampleRow};
+use super::rows::{AirOf, AirtimeRow, EventRow, Queue, QueueRow, SampleRow};
 use crate::result::FlowResult;
 
 /// A run, as far as its rows name it.
@@ -13,6 +13,8 @@ pub(crate) struct RunName {
     pub(crate) repeat: u32,
     /// Station and direction of every flow.
     pub(crate) flows: Vec<(String, &'static str)>,
+    /// The stations.
+    pub(crate) stations: Vec<String>,
 }
 
 /// A row and the run that it belongs to.
@@ -36,6 +38,27 @@ const fn column<R>(name: &'static str, value: Value<R>) -> Column<R> {
 
 fn flow_of(run: &RunName, flow: u32) -> Option<&(String, &'static str)> {
     run.flows.get(flow as usize)
+}
+
+/// The name of a station, where there is one.
+fn station_of(run: &RunName, station: Option<u32>) -> Option<&str> {
+    run.stations.get(station? as usize).map(String::as_str)
+}
+
+fn station_of_queue(of: &Of<QueueRow>) -> Option<&str> {
+    let station = match of.row.queue {
+        Queue::Station(station) => Some(station),
+        _ => None,
+    };
+    station_of(&of.run, station)
+}
+
+fn station_of_air(of: &Of<AirtimeRow>) -> Option<&str> {
+    let station = match of.row.of {
+        AirOf::Up(station) | AirOf::Down(station) => Some(station),
+        AirOf::AccessPoint | AirOf::All => None,
+    };
+    station_of(&of.run, station)
 }
 
 pub(crate) static SAMPLES: [Column<Of<SampleRow>>; 20] = [
@@ -88,4 +111,23 @@ pub(crate) static FLOWS: [Column<Of<FlowRow>>; 13] = [
     column("retransmits", Value::U64(|of| of.row.result.retransmits)),
     column("timeouts", Value::U64(|of| of.row.result.timeouts)),
     column("avr", Value::F64(|of| of.row.result.avr)),
+];
+
+pub(crate) static QUEUES: [Column<Of<QueueRow>>; 6] = [
+    column("condition", Value::Text(|of| Some(&of.run.condition))),
+    column("repeat", Value::U32(|of| of.run.repeat)),
+    column("at_ns", Value::U64(|of| of.row.at_ns)),
+    column("queue", Value::Text(|of| Some(of.row.queue.name()))),
+    column("station", Value::Text(station_of_queue)),
+    column("packets", Value::U32(|of| of.row.packets)),
+];
+
+pub(crate) static AIRTIME: [Column<Of<AirtimeRow>>; 7] = [
+    column("condition", Value::Text(|of| Some(&of.run.condition))),
+    column("repeat", Value::U32(|of| of.run.repeat)),
+    column("at_ns", Value::U64(|of| of.row.at_ns)),
+    column("of", Value::Text(|of| Some(of.row.of.name()))),
+    column("station", Value::Text(station_of_air)),
+    column("kind", Value::Text(|of| Some(of.row.kind.name()))),
+    column("air_ns", Value::U64(|of| of.row.air_ns)),
 ];

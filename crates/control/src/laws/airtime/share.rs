@@ -43,19 +43,32 @@ pub(super) fn fair_share(observation: &Observation) -> Rate {
 /// stations' longest turns and the access point's. But never so much that the ACKs of what waits
 /// fill more than half of the access point's buffer: dropped ACKs cost more than short aggregates.
 pub(super) fn queue_target(knobs: &AirtimeKnobs, observation: &Observation) -> Duration {
-    let turn = observation
-        .own
-        .link_rate
-        .and_then(|rate| rate.time_for(LARGEST_AMPDU))
-        .map_or(LONGEST_PPDU, |time| time.min(LONGEST_PPDU))
-        + TURN_OVERHEAD;
-    let rounds = u64::from(knobs.queue_rounds_percent) * (u64::from(observation.senders) + 1);
-    let full_aggregates = turn.mul_div(rounds, 100).unwrap_or(Duration::MAX);
+    let rounds = u64::from(knobs.queue_rounds_percent);
+    let full_aggregates = round(observation).mul_div(rounds, 100).unwrap_or(Duration::MAX);
     let acks = u64::from(observation.access_point_buffer / 2);
     let segments = acks.saturating_mul(u64::from(observation.segments_per_ack));
     let acknowledged = Bytes::new(observation.mss().get().saturating_mul(segments));
     let ack_buffer = observation.total_rate.time_for(acknowledged).unwrap_or(Duration::MAX);
     full_aggregates.min(ack_buffer).clamp(knobs.queue_min, knobs.queue_max.max(knobs.queue_min))
+}
+
+/// A turn of everybody who sends, and one of the access point, which answers the slowest as well:
+/// the turns of slow peers are what a fast station waits for.
+fn round(observation: &Observation) -> Duration {
+    let own = longest_turn(observation.own.link_rate);
+    let sending = observation.peers.iter().filter(|peer| peer.sending);
+    let turns = sending.map(|peer| peer.link_rate.map_or(own, |rate| longest_turn(Some(rate))));
+    let (count, sum, longest) =
+        turns.fold((1, own, own), |(n, sum, longest), turn| (n + 1, sum + turn, longest.max(turn)));
+    // Senders that are counted but no longer, or not yet, heard.
+    let unheard = u64::from(observation.senders).saturating_sub(count);
+    sum + longest + own * unheard
+}
+
+/// How long a station at this PHY rate holds the air at most.
+fn longest_turn(link_rate: Option<Rate>) -> Duration {
+    let aggregate = link_rate.and_then(|rate| rate.time_for(LARGEST_AMPDU));
+    aggregate.map_or(LONGEST_PPDU, |time| time.min(LONGEST_PPDU)) + TURN_OVERHEAD
 }
 
 #[cfg(test)]
@@ -127,6 +140,10 @@ mod tests {
         seen.own.link_rate = Some(Rate::from_mbps(300));
         let fast = queue_target(&knobs, &seen);
         assert!(fast > Duration::from_millis(28) && fast < Duration::from_millis(29));
+        seen.peers = vec![peer(1, None, Some(6))];
+        let beside_a_slow_one = queue_target(&knobs, &seen) - fast;
+        assert_eq!(beside_a_slow_one, Duration::from_nanos((5_784_000 - 2_047_600) * 2 * 2));
+        seen.peers.clear();
         seen.senders = 40;
         assert_eq!(queue_target(&knobs, &seen), knobs.queue_max);
         seen.total_rate = Rate::from_mbps(100); // 300 segments in 34.8 ms

@@ -1,6 +1,6 @@
-//! Goodput of `wakeai_cubic` without bounds and of the kernel's CUBIC: alone on the same emulated
-//! paths, and sharing one.
-//! Needs root: `cargo bench -p wakeai-kernel --bench cubic_goodput [repeats]`.
+//! Goodput of an algorithm of ours without bounds and of the kernel's own that it stands in for:
+//! alone on the same emulated paths, and sharing one.
+//! Needs root: `cargo bench -p wakeai-kernel --bench goodput -- [cubic|reno] [repeats]`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench panics or prints")]
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use path::PathConfig;
 use rig::{Flow, Registration, Rig};
-use wakeai_kernel::Control;
+use wakeai_kernel::Bounded;
 
 const SPAN: Duration = Duration::from_secs(8);
 
@@ -24,9 +24,13 @@ fn main() {
         return;
     }
     let repeats = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(3);
+    let asked = std::env::args().find_map(|argument| Bounded::instead_of(&argument));
+    let Bounded { name, plain } = asked.unwrap_or(Bounded::ALL[0]);
     let _registration = Registration::open();
     let ms = Duration::from_millis;
-    println!("Mbit/s  RTT ms  queue  loss ppm  cubic  wakeai_cubic  sharing: cubic  wakeai_cubic");
+    println!(
+        "Mbit/s  RTT ms  queue  loss ppm  {plain:>5}  {name:>12}  sharing: {plain:>5}  {name:>12}"
+    );
     for (megabits, one_way_delay, queue_packets, loss_ppm) in [
         (50, ms(10), 100, 0),
         (50, ms(50), 200, 0),
@@ -45,11 +49,10 @@ fn main() {
             loss_ppm,
             ..PathConfig::CALM
         };
-        let [[cubic], [ours]] =
-            ["cubic", Control::ALGORITHM].map(|name| goodput(config, [name], repeats));
-        let shared = goodput(config, ["cubic", Control::ALGORITHM], repeats);
+        let [[theirs], [ours]] = [plain, name].map(|name| goodput(config, [name], repeats));
+        let shared = goodput(config, [plain, name], repeats);
         println!(
-            "{megabits:>6} {:>7} {queue_packets:>6} {loss_ppm:>9} {cubic:>6.2} {ours:>13.2} \
+            "{megabits:>6} {:>7} {queue_packets:>6} {loss_ppm:>9} {theirs:>6.2} {ours:>13.2} \
              {:>15.2} {:>13.2}",
             one_way_delay.as_millis() * 2,
             shared[0],
@@ -58,16 +61,21 @@ fn main() {
     }
 }
 
-/// Mbit/s of flows that run at the same time, as means of all repeats.
+/// Mbit/s of flows that run at the same time, as means of all repeats. Who starts first gets the
+/// most of a short run, so they take turns.
 fn goodput<const N: usize>(config: PathConfig, algorithms: [&str; N], repeats: u32) -> [f64; N] {
     let mut totals = [0.0; N];
-    for _ in 0..repeats {
+    for repeat in 0..repeats as usize {
         let rig = Rig::with_path(config);
-        let flows = algorithms.map(|algorithm| rig.flow(77, algorithm));
-        let before = flows.each_ref().map(Flow::received);
+        let first = repeat % N;
+        let flows: Vec<(usize, Flow)> = (first..N)
+            .chain(0..first)
+            .map(|index| (index, rig.flow(77, algorithms[index])))
+            .collect();
+        let before: Vec<u64> = flows.iter().map(|(_, flow)| flow.received()).collect();
         std::thread::sleep(SPAN);
-        for (total, (flow, before)) in totals.iter_mut().zip(flows.iter().zip(before)) {
-            *total += (flow.received() - before) as f64 * 8e-6 / SPAN.as_secs_f64();
+        for ((index, flow), before) in flows.iter().zip(before) {
+            totals[*index] += (flow.received() - before) as f64 * 8e-6 / SPAN.as_secs_f64();
         }
     }
     totals.map(|total| total / f64::from(repeats))

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//
+// An algorithm for user space: its hooks as a table, which src/hooks.rs mirrors. The algorithm's
+// source comes between `shim.h` with this, and EXPORT_HOOKS.
+
+#ifndef WAKEAI_NATIVE_HOOKS_H
+#define WAKEAI_NATIVE_HOOKS_H
+
+#include "shim.h"
+#include "../state.h"
+
+static __always_inline struct wakeai_bounds bounds_of(const struct sock *sk)
+{
+	return (struct wakeai_bounds){ sk->bound_floor, sk->bound_ceiling, sk->bound_pacing };
+}
+
+static __always_inline const struct wakeai_knobs *knobs_of(const struct sock *sk)
+{
+	return (const struct wakeai_knobs *)sk->knobs;
+}
+
+_Static_assert(sizeof(struct wakeai_knobs) <= 6 * sizeof(u32), "knobs has room for them");
+
+struct wakeai_hooks {
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+	void (*on_ack)(struct sock *sk, u32 acked, u32 lost, s32 rtt_us);
+	u32 (*ssthresh)(struct sock *sk);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*set_state)(struct sock *sk, u8 next);
+	void (*after_idle)(struct sock *sk);
+};
+
+#define EXPORT_HOOKS(algorithm)                                \
+	extern const struct wakeai_hooks wakeai_##algorithm;   \
+	const struct wakeai_hooks wakeai_##algorithm = {       \
+		.init = algorithm##_init,                      \
+		.release = algorithm##_release,                \
+		.on_ack = algorithm##_on_ack,                  \
+		.ssthresh = algorithm##_ssthresh,              \
+		.undo_cwnd = algorithm##_undo_cwnd,            \
+		.set_state = algorithm##_set_state,            \
+		.after_idle = algorithm##_after_idle,          \
+	}
+
+#endif

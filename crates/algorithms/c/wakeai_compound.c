@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//
+// wakeai_compound: Compound TCP (Tan, Song, Zhang and Sridharan, INFOCOM 2006), a stand-in for a
+// Windows sender. The window is the sum of two: a loss window, which is Reno's, and a delay window,
+// which grows fast while the path shows no queue, and gives way as the queue grows. What it expects
+// of a shim is in wakeai_cubic.c.
+
+#include "connection.h"
+
+// The paper's alpha, k (as window^k, in a function), zeta and gamma; its beta is Reno's half.
+#define COMPOUND_ALPHA_DIVISOR 8
+#define COMPOUND_ZETA 1
+#define COMPOUND_GAMMA 30 // segments queued on the path
+
+struct wakeai_compound {
+	struct wakeai_connection connection;
+	u32 loss_window;  // segments
+	u32 delay_window; // segments
+	u32 credit;       // segments acknowledged towards the next one of the loss window
+	u32 rtt_min_us;   // of the connection; 0: none known
+	u32 round_rtt_us; // smallest of this round; ~0: none yet
+	u32 round_end_seq;
+};
+
+FITS_THE_PRIVATE_AREA(struct wakeai_compound);
+
+static __always_inline struct wakeai_compound *compound_of(struct sock *sk)
+{
+	return private_of(sk);
+}
+
+// floor(sqrt(x)) for x below 2^62, bit by bit. Without a branch: the kernel's verifier would follow
+// both sides of each.
+static __always_inline u32 square_root(u64 x)
+{
+	u64 root = 0;
+	int bit;
+
+	for (bit = 30; bit >= 0; bit--) {
+		u64 tried = root | 1ull << bit;
+		u64 is_too_large = (x - tried * tried) >> 63;
+
+		root += (is_too_large ^ 1) << bit;
+	}
+	return root;
+}
+
+// window^(3/4): the square root of window times its own square root, in 1/256 segments.
+static __always_inline u32 three_quarter_power_q8(u32 window)
+{
+	u64 root_q16;
+
+	if (window >= 1u << 28)
+		window = (1u << 28) - 1;
+	root_q16 = square_root((u64)window << 32);
+	return square_root((u64)window * root_q16);
+}
+
+static __always_inline void compound_new_round(struct sock *sk)
+{
+	struct wakeai_compound *ca = compound_of(sk);
+
+	ca->round_end_seq = tcp_sk(sk)->snd_nxt;
+	ca->round_rtt_us = ~0u;
+}
+
+// Somebody else has set the window: what the loss window cannot account for is the delay window's.
+static __always_inline void compound_split(struct sock *sk)
+{
+	struct wakeai_compound *ca = compound_of(sk);
+	u32 cwnd = tcp_sk(sk)->snd_cwnd;
+
+	if (ca->loss_window > cwnd)
+		ca->loss_window = cwnd;
+	ca->delay_window = cwnd - ca->loss_window;
+}
+
+HOOK_BODY void compound_init(struct sock *sk)
+{
+	struct wakeai_compound *ca = compound_of(sk);
+
+	ca->credit = 0;
+	ca->rtt_min_us = 0;
+	compound_new_round(sk);
+	connection_init(sk);
+	ca->loss_window = tcp_sk(sk)->snd_cwnd;
+	ca->delay_window = 0;
+}
+
+// At the end of a round the delay window moves: up by alpha win^k - 1 where less than gamma
+// segments are queued (diff), else down by zeta diff.
+HOOK_BODY void compound_move_delay_window(struct sock *sk)
+{
+	struct wakeai_compound *ca = compound_of(sk);
+	u32 window = ca->loss_window + ca->delay_window;
+	u32 rtt_us = ca->round_rtt_us, diff, gain;
+
+	if (rtt_us == ~0u || !ca->rtt_min_us || rtt_us < ca->rtt_min_us)
+		return;
+	diff = rtt_us ? (u64)window * (rtt_us - ca->rtt_min_us) / rtt_us : 0;
+	if (diff < COMPOUND_GAMMA) {
+		gain = three_quarter_power_q8(window) / COMPOUND_ALPHA_DIVISOR >> 8;
+		ca->delay_window += gain ? gain - 1 : 0;
+	} else {
+		diff *= COMPOUND_ZETA;
+		ca->delay_window -= diff < ca->delay_window ? diff : ca->delay_window;
+	}
+}
+
+// Congestion avoidance: the loss window gains a segment per window acknowledged.
+HOOK_BODY void compound_advance(struct sock *sk, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wakeai_compound *ca = compound_of(sk);
+	u32 window = tp->snd_cwnd ? tp->snd_cwnd : 1;
+
+	if (ca->credit > window)
+		ca->credit = window;
+	ca->credit += acked;
+	ca->loss_window += ca->credit / window;
+	ca->credit %= window;
+	if (comes_after(tp->snd_una, ca->round_end_seq)) {
+		compound_move_delay_window(sk);
+		compound_new_round(sk);
+	}
+	tp->snd_cwnd = ca->loss_window + ca->delay_window;
+}
+
+HOOK_BODY void compound_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wakeai_compound *ca = compound_of(sk);
+	struct wakeai_bounds bounds = bounds_of(sk);
+	u32 before = tp->snd_cwnd;
+
+	if (rtt_us > 0) {
+		if (!ca->rtt_min_us || (u32)rtt_us < ca->rtt_min_us)
+			ca->rtt_min_us = rtt_us;
+		if ((u32)rtt_us < ca->round_rtt_us)
+			ca->round_rtt_us = rtt_us;
+	}
+	acked = slow_start(sk, connection_acked(sk, acked, lost));
+	// Slow start is the loss window's alone.
+	if (tp->snd_cwnd > before && !reducing(ca_state(sk)))
+		ca->loss_window += tp->snd_cwnd - before;
+	if (ca->loss_window + ca->delay_window != tp->snd_cwnd)
+		compound_split(sk);
+	if (acked && !at_ceiling(bounds, tp->snd_cwnd))
+		compound_advance(sk, acked);
+	if (connection_settle(sk, bounds)) {
+		ca->credit = 0;
+		compound_split(sk);
+	}
+}
+
+// Half of both together; the loss window is halved, and the delay window is what remains.
+HOOK_BODY u32 compound_ssthresh(struct sock *sk)
+{
+	u32 half = tcp_sk(sk)->snd_cwnd / 2;
+
+	compound_of(sk)->loss_window /= 2;
+	return within(bounds_of(sk), half > 2 ? half : 2);
+}
+
+HOOK_BODY u32 compound_undo_cwnd(struct sock *sk)
+{
+	return connection_undo_cwnd(sk);
+}
+
+HOOK_BODY void compound_set_state(struct sock *sk, u8 next)
+{
+	struct wakeai_compound *ca = compound_of(sk);
+
+	if (next == TCP_CA_Loss || reducing(next))
+		ca->credit = 0;
+	connection_set_state(sk, next);
+	// After a timeout the loss window begins at one, and there is no delay window.
+	if (next == TCP_CA_Loss) {
+		ca->loss_window = tcp_sk(sk)->snd_cwnd;
+		ca->delay_window = 0;
+	}
+	compound_new_round(sk);
+}
+
+HOOK_BODY void compound_after_idle(struct sock *sk)
+{
+	struct wakeai_compound *ca = compound_of(sk);
+
+	if (!connection_after_idle(sk))
+		return;
+	if (hold(sk, bounds_of(sk), ca_state(sk)))
+		ca->credit = 0;
+	compound_split(sk);
+}
+
+HOOK_BODY void compound_release(struct sock *sk)
+{
+	connection_release(sk);
+}

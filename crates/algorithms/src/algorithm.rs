@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A connection under an algorithm.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::hooks::{self, Hooks};
+use crate::knobs::Knobs;
+use crate::sock::{State, TcpSock};
+
+/// A connection's congestion control. Its [`TcpSock`] is what it dereferences to; the order of
+/// calls is in the crate's documentation.
+#[derive(Clone, Debug)]
+pub struct Algorithm {
+    sock: TcpSock,
+    hooks: &'static Hooks,
+}
+
+impl Algorithm {
+    /// Starts `wakeai_cubic` on a connection, or with [`Knobs::rtt_fair`] `wakeai_rtt`. Knobs out of range are taken to the nearest value
+    /// that is in it.
+    pub fn cubic(sock: TcpSock, knobs: Knobs) -> Self {
+        Self::start(hooks::cubic(), sock, knobs)
+    }
+
+    /// Starts `wakeai_reno` on a connection.
+    pub fn reno(sock: TcpSock) -> Self {
+        Self::start(hooks::reno(), sock, Knobs::default())
+    }
+
+    /// Starts `wakeai_av` on a connection; its target is [`TcpSock::target_rate`].
+    pub fn av(sock: TcpSock) -> Self {
+        Self::start(hooks::av(), sock, Knobs::default())
+    }
+
+    /// Starts `wakeai_compound` on a connection.
+    pub fn compound(sock: TcpSock) -> Self {
+        Self::start(hooks::compound(), sock, Knobs::default())
+    }
+
+    /// Puts a stand-in on a connection that writes down how it is called.
+    #[cfg(feature = "recorder")]
+    pub fn recorder(sock: TcpSock) -> Self {
+        Self::start(hooks::recorder(), sock, Knobs::default())
+    }
+
+    /// How [`Self::recorder`] was called.
+    #[cfg(feature = "recorder")]
+    pub fn recorded(&self) -> Vec<crate::Call> {
+        crate::recorder::recorded(&self.sock)
+    }
+
+    fn start(hooks: &'static Hooks, sock: TcpSock, knobs: Knobs) -> Self {
+        let mut algorithm = Self { sock, hooks };
+        algorithm.sock.knobs = knobs.to_raw();
+        algorithm.sock.private = [0; 13];
+        call!(algorithm.init());
+        algorithm
+    }
+
+    /// An ACK came: `acked` segments were delivered by it, selectively acknowledged ones included,
+    /// `lost` newly taken for lost; `rtt_us` is its RTT sample, if it gave one.
+    pub fn on_ack(&mut self, acked: u32, lost: u32, rtt_us: Option<u32>) {
+        let rtt_us = rtt_us.map_or(-1, |rtt| i32::try_from(rtt).unwrap_or(i32::MAX));
+        call!(self.on_ack(acked, lost, rtt_us));
+    }
+
+    /// The slow-start threshold after a reduction that begins now.
+    pub fn ssthresh(&mut self) -> u32 {
+        call!(self.ssthresh())
+    }
+
+    /// The window after a reduction is taken back.
+    pub fn undo_cwnd(&mut self) -> u32 {
+        call!(self.undo_cwnd())
+    }
+
+    /// The congestion state changes to `next`.
+    pub fn set_state(&mut self, next: State) {
+        call!(self.set_state(next as u8));
+        self.sock.ca_state = next as u32;
+    }
+
+    /// The first segment after nothing was in flight is about to leave.
+    pub fn after_idle(&mut self) {
+        call!(self.after_idle());
+    }
+
+    /// The algorithm leaves the connection.
+    pub fn release(mut self) -> TcpSock {
+        call!(self.release());
+        self.sock
+    }
+}
+
+impl Deref for Algorithm {
+    type Target = TcpSock;
+
+    fn deref(&self) -> &TcpSock {
+        &self.sock
+    }
+}
+
+impl DerefMut for Algorithm {
+    fn deref_mut(&mut self) -> &mut TcpSock {
+        &mut self.sock
+    }
+}
+
+/// Calls a hook.
+macro_rules! call {
+    ($algorithm:ident.$hook:ident($($argument:expr),*)) => {{
+        #[allow(unsafe_code, reason = "the algorithms are C")]
+        // SAFETY: the hooks read and write nothing but the `TcpSock` they are given, which is laid
+        // out as in shim.h; they keep no pointer, and any value of its fields is allowed.
+        unsafe { ($algorithm.hooks.$hook)(&raw mut $algorithm.sock $(, $argument)*) }
+    }};
+}
+use call;

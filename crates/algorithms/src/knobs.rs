@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What can be turned on an algorithm.
+
+/// `wakeai_rtt`'s `RTT_ref` (docs/decisions/004-rtt-ref.md).
+const RTT_REF_MS: u32 = 200;
+
+/// CUBIC's knobs, fixed for the life of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knobs {
+    /// What a loss leaves of the window, in 1/1024; RFC 9438 says 0.7. At most 1023.
+    pub beta_per_1024: u32,
+    /// The curve's C in segments/s³, in 1/1024; RFC 9438 says 0.4. From 1 to 2^20.
+    pub c_per_1024: u32,
+    /// Fast convergence (RFC 9438 section 4.7).
+    pub fast_convergence: bool,
+    /// `HyStart`.
+    pub hystart: bool,
+    /// The RTT at which `wakeai_rtt` has the curve of CUBIC; 0: C is the same at every RTT.
+    pub rtt_ref_ms: u32,
+}
+
+impl Default for Knobs {
+    /// As in Linux.
+    fn default() -> Self {
+        Self {
+            beta_per_1024: 717,
+            c_per_1024: 410,
+            fast_convergence: true,
+            hystart: true,
+            rtt_ref_ms: 0,
+        }
+    }
+}
+
+impl Knobs {
+    /// As `wakeai_rtt` has them.
+    pub fn rtt_fair() -> Self {
+        Self { rtt_ref_ms: RTT_REF_MS, ..Self::default() }
+    }
+
+    /// `struct wakeai_knobs` of `c/state.h`, values out of range taken to the nearest that is in
+    /// it.
+    pub(crate) fn to_raw(self) -> [u32; 6] {
+        [
+            self.beta_per_1024.min(1023),
+            self.c_per_1024.clamp(1, 1 << 20),
+            u32::from(self.fast_convergence),
+            u32::from(self.hystart),
+            self.rtt_ref_ms,
+            0,
+        ]
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A stand-in for an algorithm that writes down how it is called (`c/native/recorder.c`).
+
+use crate::sock::{State, TcpSock};
+
+/// A hook that was called, and what the sender had made of its state by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `on_ack` with so many segments delivered.
+    Ack(u8),
+    /// `ssthresh` of this window.
+    Ssthresh(u8),
+    /// `undo_cwnd` back to this window.
+    Undo(u8),
+    /// `set_state`.
+    SetState(State),
+    /// `after_idle` with so many packets out.
+    AfterIdle(u8),
+}
+
+/// The calls since the start, up to 48 of them.
+pub(crate) fn recorded(sock: &TcpSock) -> Vec<Call> {
+    let bytes: Vec<u8> = sock.private.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let count = sock.private[0].to_ne_bytes();
+    let count = u32::from_ne_bytes([count[0], count[1], count[2], count[3]]);
+    bytes[4..].chunks_exact(2).take(count as usize).map(|call| decode(call[0], call[1])).collect()
+}
+
+fn decode(hook: u8, detail: u8) -> Call {
+    match hook {
+        b'a' => Call::Ack(detail),
+        b's' => Call::Ssthresh(detail),
+        b'u' => Call::Undo(detail),
+        b't' => Call::SetState(state(detail)),
+        _ => Call::AfterIdle(detail),
+    }
+}
+
+fn state(number: u8) -> State {
+    let all = [State::Open, State::Disorder, State::Cwr, State::Recovery, State::Loss];
+    all[usize::from(number)]
+}

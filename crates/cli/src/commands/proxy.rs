@@ -1,0 +1,96 @@
+//! `wakeai proxy`.
+
+use serde::Serialize;
+use wakeai_proxy::{Access, Config, Event, Leg, Network, Report, Transparent};
+
+use crate::args::{AirLeg, ProxyArguments, TakenConnections};
+use crate::failure::{Failure, note};
+use crate::output;
+
+/// Where a proxy listens that is told nothing.
+const DEFAULT_LISTEN: &str = "127.0.0.1:1080";
+
+/// The lines of `--json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line {
+    Listening { addresses: Vec<String>, forwarded: bool, own: bool },
+    Counters(Report),
+}
+
+pub(crate) fn run(arguments: &ProxyArguments) -> Result<(), Failure> {
+    let config = config(arguments)?;
+    let (json, transparent) = (arguments.json, config.transparent);
+    let shutdown = async {
+        if let Err(error) = wakeai_agent::terminated().await {
+            tracing::error!(%error, "no signal can be waited for: stopping");
+        }
+    };
+    let tell = |event| {
+        if let Err(failure) = tell(event, json, transparent) {
+            failure.say(); // a proxy goes on when nobody reads its counts
+        }
+    };
+    wakeai_proxy::run(config, shutdown, tell)
+        .map_err(|error| Failure::missing_if(error.is_missing(), error))
+}
+
+fn config(arguments: &ProxyArguments) -> Result<Config, Failure> {
+    let sources = arguments.allow_from.iter().copied().map(Network::as_source);
+    let taken = |kind| arguments.transparent.contains(&kind);
+    let transparent = Transparent {
+        forwarded: taken(TakenConnections::Forwarded),
+        own: taken(TakenConnections::Own),
+    };
+    let mut listen = arguments.listen.clone();
+    if listen.is_empty() && !transparent.is_any() {
+        listen.push(DEFAULT_LISTEN.parse().expect("an address and a port"));
+    }
+    Ok(Config {
+        listen,
+        transparent,
+        algorithm: arguments.algorithm.clone(),
+        leg: match arguments.leg {
+            AirLeg::Destination => Leg::Destination,
+            AirLeg::Client => Leg::Client,
+            AirLeg::Both => Leg::Both,
+        },
+        access: Access {
+            from: sources.collect::<Result<_, _>>().map_err(Failure::usage)?,
+            to: arguments.allow_to.clone(),
+        },
+        connections: arguments.max_connections as usize,
+        memory: arguments.memory,
+        connect_timeout: arguments.connect_timeout,
+        idle_timeout: arguments.idle_timeout,
+    })
+}
+
+fn tell(event: Event, json: bool, transparent: Transparent) -> Result<(), Failure> {
+    match event {
+        Event::Listening(addresses) if json => {
+            let addresses = addresses.iter().map(ToString::to_string).collect();
+            let Transparent { forwarded, own } = transparent;
+            output::json(&Line::Listening { addresses, forwarded, own }).map(|_| ())
+        }
+        Event::Listening(addresses) => {
+            for address in addresses {
+                note(format_args!("listening on {address} (SOCKS5, HTTP CONNECT)"));
+            }
+            if transparent.forwarded {
+                note("taking the connections that this machine forwards");
+            }
+            if transparent.own {
+                note("taking the connections that programs on this machine open");
+            }
+            Ok(())
+        }
+        Event::Report(report) if json => output::json(&Line::Counters(report)).map(|_| ()),
+        Event::Report(report) => {
+            let lines = report.entries().into_iter();
+            let lines: Vec<_> =
+                lines.map(|(name, count)| format!("{name:<20} {count:>16}\n")).collect();
+            output::write(&lines.concat()).map(|_| ())
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `wakeai sim` as a user runs it.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::{stderr, stdout, wakeai};
+
+/// Two stations upload half a megabyte each, under two conditions.
+fn scenario(directory: &Path, flow: &str) -> PathBuf {
+    let path = directory.join("scenario.toml");
+    let text = format!(
+        "name = \"small\"\nduration = \"5s\"\n[access_point]\nstandard = \"802.11g\"\n\
+         [[stations]]\nname = \"tablet\"\ncount = 2\n\
+         [[flows]]\nfrom = \"tablet\"\nto = \"server\"\nsize = \"500kB\"\n{flow}\n\
+         [[conditions]]\nname = \"default\"\n\
+         [[conditions]]\nname = \"airtime\"\nlaw = \"airtime\"\n"
+    );
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// The result without what differs between equal runs.
+fn result(arguments: &[&str]) -> Value {
+    let output = wakeai(arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "", "nothing to say beside the result");
+    let mut result: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    for run in result["runs"].as_array_mut().unwrap() {
+        assert!(run.as_object_mut().unwrap().remove("wall_s").is_some());
+    }
+    result
+}
+
+#[test]
+fn the_result_is_one_object_that_depends_on_scenario_and_seed_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), "jitter = \"50ms\"");
+    let path = path.to_str().unwrap();
+    let one = result(&["sim", path, "--json", "--repeat", "2", "--jobs", "1"]);
+    assert_eq!((&one["world"], one["runs"].as_array().unwrap().len()), (&"sim".into(), 4));
+    assert_eq!(one["runs"][0]["flows"][0]["bytes"], 500_000);
+    assert_eq!(one["runs"][0]["stations"][0]["max_from"], "solo");
+    assert_eq!(one, result(&["sim", path, "--json", "--repeat", "2", "--jobs", "3"]));
+    assert_ne!(one, result(&["sim", path, "--json", "--repeat", "2", "--seed", "5"]));
+}
+
+#[test]
+fn a_table_is_printed_and_the_records_are_kept_with_what_reproduces_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), "");
+    let out = directory.path().join("out");
+    let (path, kept) = (path.to_str().unwrap(), out.to_str().unwrap());
+    let table = wakeai(&["sim", path, "--out", kept, "--set", "duration=4s"]);
+    assert!(table.status.success(), "{}", stderr(&table));
+    assert!(stdout(&table).contains("airtime"), "{}", stdout(&table));
+    let manifest = fs::read_to_string(out.join("run.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    assert!(manifest["rows"]["airtime"].as_u64().unwrap() > 0);
+    let command = manifest["command"].as_str().unwrap();
+    let command = command.replace("scenario.toml", out.join("scenario.toml").to_str().unwrap());
+    let mut arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    arguments.push("--json");
+    let mut first: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("result.json")).unwrap()).unwrap();
+    for run in first["runs"].as_array_mut().unwrap() {
+        run.as_object_mut().unwrap().remove("wall_s");
+    }
+    assert_eq!(result(&arguments), first);
+}
+
+#[test]
+fn what_the_simulator_does_not_have_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let cases = [
+        ("chunks = \"auto\"", "auto", &[][..]),
+        ("algorithm = \"bbr\"", "bbr", &[]),
+        ("", "nobody", &["--conditions", "nobody"]),
+    ];
+    for (flow, named, more) in cases {
+        let path = scenario(directory.path(), flow);
+        let output = wakeai(&[&["sim", path.to_str().unwrap()], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{named}: {}", stderr(&output));
+        assert!(stderr(&output).contains(named), "{named}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "");
+    }
+}
+
+#[test]
+fn records_that_cannot_be_written_exit_with_1() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), "");
+    let output = wakeai(&["sim", path.to_str().unwrap(), "--out", "/proc/nowhere"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("/proc/nowhere"), "{}", stderr(&output));
+}
+
+#[test]
+fn packets_are_captured_into_the_directory_of_the_records_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), "");
+    let path = path.to_str().unwrap();
+    let refused = wakeai(&["sim", path, "--pcap"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--out DIR"), "{}", stderr(&refused));
+    let out = directory.path().join("out");
+    let output = wakeai(&["sim", path, "--out", out.to_str().unwrap(), "--pcap"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let station = fs::read(out.join("pcap/airtime-0/tablet2.pcapng")).unwrap();
+    // Agents speak on the port that is theirs outside of the simulator, too.
+    let port = wakeai_agent::config::DEFAULT_PORT.to_be_bytes();
+    let presence = [[10, 73, 255, 255], [port[0], port[1], port[0], port[1]]].concat();
+    assert!(station.windows(presence.len()).any(|bytes| bytes == presence));
+}

@@ -1,0 +1,163 @@
+//! Packet rules and policy routes of a network namespace, by `nft` and `ip`.
+
+use std::io::{self, Write as _};
+use std::process::{Command, Stdio};
+
+use crate::change::Change;
+use crate::lease::{Lease, LeaseError};
+use crate::namespace::NetnsId;
+
+/// A rule or a route could not be made or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RoutingError {
+    /// The program is not there.
+    #[error("{program} is missing: install {package}")]
+    Program {
+        /// What was called.
+        program: &'static str,
+        /// Debian's package of it.
+        package: &'static str,
+    },
+    /// It was refused.
+    #[error("{program} {arguments}: {said}")]
+    Refused {
+        /// What was called.
+        program: &'static str,
+        /// With what.
+        arguments: String,
+        /// What it said.
+        said: String,
+    },
+    /// The program could not be run.
+    #[error("cannot run {program}: {source}")]
+    Run {
+        /// What was called.
+        program: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The lease could not be written, so nothing was changed.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+}
+
+impl RoutingError {
+    /// Whether a program, a privilege or a kernel feature is missing.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::Program { .. } => true,
+            Self::Refused { said, .. } => {
+                said.contains("Operation not permitted") || said.contains("not supported")
+            }
+            Self::Run { .. } | Self::Lease(_) => false,
+        }
+    }
+}
+
+/// Makes a table of nftables in the calling thread's network namespace: `rules` is a script of
+/// nft(8) that creates `table` of the family inet, whole or not at all.
+///
+/// # Errors
+///
+/// Where the lease cannot be written or `nft` refuses; then nothing was changed.
+pub fn add_packet_rules(lease: &Lease, table: &str, rules: &str) -> Result<(), RoutingError> {
+    let netns = current()?;
+    let change = Change::PacketRules { netns, table: table.to_owned() };
+    lease.record(change.clone())?;
+    let made = run("nft", &["-f", "-"], rules);
+    if made.is_err() {
+        lease.forget(&change)?;
+    }
+    made
+}
+
+/// Takes packets that carry `mark` for this machine's own, in the calling thread's network
+/// namespace and both address families, whatever their destination.
+///
+/// # Errors
+///
+/// Where the lease cannot be written or `ip` refuses; then releasing the lease removes what was
+/// made.
+pub fn add_local_route(lease: &Lease, mark: u32, table: u32) -> Result<(), RoutingError> {
+    let netns = current()?;
+    lease.record(Change::LocalRoute { netns, mark, table })?;
+    let (mark, table) = (mark.to_string(), table.to_string());
+    for family in families() {
+        let route = [family, "route", "add", "local", "default", "dev", "lo", "table", &table];
+        run("ip", &route, "")?;
+        run("ip", &[family, "rule", "add", "fwmark", &mark, "lookup", &table], "")?;
+    }
+    Ok(())
+}
+
+/// Removes the table from the calling thread's namespace; says whether it was there.
+pub(crate) fn remove_packet_rules(table: &str) -> Result<bool, RoutingError> {
+    was_there(run("nft", &["delete", "table", "inet", table], ""))
+}
+
+/// Removes what [`add_local_route`] made; says whether any of it was there.
+pub(crate) fn remove_local_route(mark: u32, table: u32) -> Result<bool, RoutingError> {
+    let (mark, table) = (mark.to_string(), table.to_string());
+    let mut any = false;
+    for family in families() {
+        let rule = [family, "rule", "del", "fwmark", &mark, "lookup", &table];
+        any |= was_there(run("ip", &rule, ""))?;
+        let route = [family, "route", "del", "local", "default", "dev", "lo", "table", &table];
+        any |= was_there(run("ip", &route, ""))?;
+    }
+    Ok(any)
+}
+
+/// The address families of this kernel, as `ip` names them.
+fn families() -> impl Iterator<Item = &'static str> {
+    let v6 = std::path::Path::new("/proc/sys/net/ipv6").exists();
+    std::iter::once("-4").chain(v6.then_some("-6"))
+}
+
+fn current() -> Result<NetnsId, RoutingError> {
+    NetnsId::current().map_err(|error| LeaseError::Io(error).into())
+}
+
+/// What is not there needs no removal: ENOENT for rules and tables, ESRCH for routes.
+fn was_there(removed: Result<(), RoutingError>) -> Result<bool, RoutingError> {
+    match removed {
+        Ok(()) => Ok(true),
+        Err(RoutingError::Refused { said, .. })
+            if ["No such file or directory", "No such process", "does not exist"]
+                .iter()
+                .any(|absent| said.contains(absent)) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn run(program: &'static str, arguments: &[&str], input: &str) -> Result<(), RoutingError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => RoutingError::Program { program, package: package(program) },
+        _ => RoutingError::Run { program, source },
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not read it has its reasons, and says them.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(RoutingError::Refused { program, arguments: arguments.join(" "), said })
+}
+
+fn package(program: &str) -> &'static str {
+    if program == "nft" { "nftables" } else { "iproute2" }
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What an algorithm's .bpf.c includes before the shared source: the kernel's types, the maps of
+ * the bounds, which all algorithms share, and the knobs.
+ */
+#ifndef WAKEAI_BOUNDED_H
+#define WAKEAI_BOUNDED_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_endian.h>
+#include "intf.h"
+#include "figures.h"
+#include "shim.h"
+#include "../../algorithms/c/state.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* Bounds of single sockets, by socket cookie. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct bounds_value);
+} socket_bounds SEC(".maps");
+
+/* Bounds of the other sockets that are routed over an interface. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct interface_key);
+	__type(value, struct bounds_value);
+} interface_bounds SEC(".maps");
+
+/* When the agent of an interface was last heard, CLOCK_MONOTONIC in ns. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct interface_key);
+	__type(value, u64);
+} heartbeats SEC(".maps");
+
+/* 1 once the algorithms are unloaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} wakeai_retired SEC(".maps");
+
+#ifndef RTT_REF_MS
+#define RTT_REF_MS 0 /* what it is for all but wakeai_rtt */
+#endif
+
+const volatile struct wakeai_knobs knobs = {
+	.beta_per_1024 = 717,
+	.c_per_1024 = 410,
+	.fast_convergence = 1,
+	.hystart = 1,
+	.rtt_ref_ms = RTT_REF_MS,
+	.stale_after_ms = 1500,
+};
+
+static __always_inline const volatile struct wakeai_knobs *knobs_of(struct sock *sk)
+{
+	return &knobs;
+}
+
+/*
+ * The interface decides first: without a fresh heartbeat for the one that the socket is routed
+ * over, nothing binds, not even bounds of the socket's own.
+ */
+static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
+{
+	struct wakeai_bounds none = {};
+	struct interface_key interface = {
+		.netns_cookie = sk->__sk_common.skc_net.net->net_cookie,
+		.ifindex = ifindex_of(sk),
+	};
+	u64 *heard_ns = bpf_map_lookup_elem(&heartbeats, &interface);
+	struct bounds_value *found;
+	u64 cookie;
+
+	if (!heard_ns || bpf_ktime_get_ns() > *heard_ns + knobs.stale_after_ms * 1000000ull)
+		return none;
+	cookie = sk->__sk_common.skc_cookie.counter;
+	found = bpf_map_lookup_elem(&socket_bounds, &cookie);
+	if (!found)
+		found = bpf_map_lookup_elem(&interface_bounds, &interface);
+	if (!found)
+		return none;
+	return (struct wakeai_bounds){ found->floor, found->ceiling, found->pacing };
+}
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What an algorithm's .bpf.c includes after the shared source: its hooks as a struct_ops. Before,
+ * it defines
+ *   ALGORITHM  it registers as wakeai_ALGORITHM;
+ *   SOURCE     the prefix of the shared source's functions, where that is not ALGORITHM;
+ *   PLAIN      the name of the kernel's own algorithm that stands in when ours is unloaded.
+ */
+#ifndef WAKEAI_HOOKS_H
+#define WAKEAI_HOOKS_H
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+#define STRING_(a) #a
+#define STRING(a) STRING_(a)
+#ifndef SOURCE
+#define SOURCE ALGORITHM
+#endif
+#define HOOK(name) JOIN(SOURCE, name)
+#define OURS JOIN(wakeai, ALGORITHM)
+
+/*
+ * User space moves the connections that it can see to another algorithm. It cannot see those that
+ * were closed with data under way and whose namespace has no name and no process any more: they
+ * leave by themselves, at their next ACK or timeout. After true, the private area is not ours.
+ */
+static __always_inline bool left_for_good(struct sock *sk)
+{
+	char plain[TCP_CA_NAME_MAX] = PLAIN, reno[TCP_CA_NAME_MAX] = "reno";
+	u32 only = 0, *retired = bpf_map_lookup_elem(&wakeai_retired, &only);
+
+	if (!retired || !*retired)
+		return false;
+	return !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, plain, sizeof(plain)) ||
+	       !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
+}
+
+SEC("struct_ops")
+void BPF_PROG(init, struct sock *sk)
+{
+	HOOK(init)(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(release, struct sock *sk)
+{
+	u64 cookie = sk->__sk_common.skc_cookie.counter;
+
+	HOOK(release)(sk);
+	bpf_map_delete_elem(&socket_bounds, &cookie);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(ssthresh, struct sock *sk)
+{
+	return HOOK(ssthresh)(sk);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(undo_cwnd, struct sock *sk)
+{
+	return HOOK(undo_cwnd)(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(set_state, struct sock *sk, u8 new_state)
+{
+	if (!left_for_good(sk))
+		HOOK(set_state)(sk, new_state);
+}
+
+SEC("struct_ops")
+void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	if (event == CA_EVENT_TX_START)
+		HOOK(after_idle)(sk);
+}
+
+/* cong_control as it is from Linux 6.10 on... */
+SEC("struct_ops")
+void BPF_PROG(cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+	if (!left_for_good(sk))
+		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
+}
+
+/* ... and as it was before. User space creates the map below that fits the kernel. */
+SEC("struct_ops")
+void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
+{
+	if (!left_for_good(sk))
+		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
+}
+
+/* Without the flag no namespace but the first may make it its default. */
+#define HOOKS                             \
+	.init = (void *)init,             \
+	.release = (void *)release,       \
+	.ssthresh = (void *)ssthresh,     \
+	.undo_cwnd = (void *)undo_cwnd,   \
+	.set_state = (void *)set_state,   \
+	.cwnd_event = (void *)cwnd_event, \
+	.flags = TCP_CONG_NON_RESTRICTED, \
+	.name = STRING(OURS)
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops OURS = {
+	HOOKS,
+	.cong_control = (void *)cong_control,
+};
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops JOIN(OURS, s) = {
+	HOOKS,
+	.cong_control = (void *)cong_control_short,
+};
+
+#endif

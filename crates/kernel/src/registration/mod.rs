@@ -1,0 +1,181 @@
+//! The one registration of our algorithms on this machine: made by the first agent, found by the
+//! others through its pins, removed by the last.
+
+mod load;
+mod vacate;
+
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType};
+
+use self::vacate::vacate;
+use crate::bounded::Bounded;
+use crate::error::Error;
+use crate::features::{self, BOUND};
+use crate::libbpf::{explain, quiet};
+use crate::place;
+use crate::raw::{BoundsValue, InterfaceKey};
+
+/// The pins of the maps that the algorithms share.
+const SOCKETS: &str = "socket_bounds";
+const INTERFACES: &str = "interface_bounds";
+const HEARTBEATS: &str = "heartbeats";
+const TARGETS: &str = "socket_targets";
+/// The pin of the map that tells connections to leave, and its name in the kernel.
+const RETIRED: &str = "wakeai_retired";
+
+/// Every name that we register starts like this.
+const PREFIX: &str = "wakeai_";
+
+const LOAD: &str = "register the congestion controls wakeai_*";
+const UNLOAD: &str = "remove the congestion controls wakeai_*";
+
+pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
+    quiet();
+    place::in_machine_mounts(|| {
+        let _lock = place::lock().map_err(|error| Error::from_io(LOAD, error))?;
+        if is_complete() {
+            return pinned_maps();
+        }
+        if let Some(missing) = features::detect().why_not(LOAD, BOUND) {
+            return Err(missing);
+        }
+        remove()?;
+        place::prepare().map_err(|error| Error::from_io(LOAD, error))?;
+        load::register().inspect_err(|_| drop(remove()))?;
+        pinned_maps()
+    })
+}
+
+pub(crate) fn unload() -> Result<bool, Error> {
+    quiet();
+    place::in_machine_mounts(|| {
+        let _lock = place::lock().map_err(|error| Error::from_io(UNLOAD, error))?;
+        remove()
+    })
+}
+
+fn pinned_maps() -> Result<[MapHandle; 4], Error> {
+    let (key, bounds) = (size_of::<InterfaceKey>(), size_of::<BoundsValue>());
+    Ok([
+        pinned_map(SOCKETS, size_of::<u64>(), bounds)?,
+        pinned_map(INTERFACES, key, bounds)?,
+        pinned_map(HEARTBEATS, key, size_of::<u64>())?,
+        pinned_map(TARGETS, size_of::<u64>(), size_of::<u64>())?,
+    ])
+}
+
+fn pinned_map(name: &str, key_bytes: usize, value_bytes: usize) -> Result<MapHandle, Error> {
+    let map = MapHandle::from_pinned_path(place::pin(name))
+        .map_err(|error| explain(LOAD, BOUND, error))?;
+    if (map.key_size() as usize, map.value_size() as usize) == (key_bytes, value_bytes) {
+        return Ok(map);
+    }
+    let found = format!(
+        "another version of Wakeai has registered it (its map {name} has entries of {} + {} bytes, \
+         {key_bytes} + {value_bytes} were expected); stop its agents first",
+        map.key_size(),
+        map.value_size(),
+    );
+    Err(Error::refused(LOAD, found))
+}
+
+/// The pins of the algorithms that exist; they keep the algorithms registered.
+fn pinned_algorithms() -> impl Iterator<Item = PathBuf> {
+    Bounded::ALL.into_iter().map(|bounded| place::pin(bounded.name)).filter(|pin| pin.exists())
+}
+
+/// Whether all is registered. While a pin is missing it is half-done, or an older version's.
+fn is_complete() -> bool {
+    pinned_algorithms().count() == Bounded::ALL.len()
+}
+
+/// Removes everything that is there. The order matters: a namespace whose default is ours goes on
+/// giving the algorithm to new connections after its registration is gone, and a connection keeps
+/// it alive, so both are moved off it first.
+fn remove() -> Result<bool, Error> {
+    // Looking for maps by name takes CAP_SYS_ADMIN, which an agent has given up: it sees the pin.
+    let is_pinned = pinned_algorithms().next().is_some();
+    let mut found = is_pinned;
+    if is_pinned || !registered_maps().is_empty() {
+        vacate();
+        unregister()?;
+        retire();
+        // What somebody else has removed before is waited for no longer than it takes to notice.
+        found |= wait_until_gone(if is_pinned { 5000 } else { 1500 });
+    }
+    found |= place::clear().map_err(|error| Error::from_io(UNLOAD, error))?;
+    Ok(found)
+}
+
+/// The `struct_ops` maps that are ours, registered or kept alive by connections.
+fn registered_maps() -> Vec<u32> {
+    MapInfoIter::default()
+        .filter(|map| map.ty == MapType::StructOps)
+        .filter(|map| map.name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+        .map(|map| map.id)
+        .collect()
+}
+
+fn unregister() -> Result<(), Error> {
+    if features::detect().struct_ops_link {
+        // A link that is not pinned died with its owner.
+        return pinned_algorithms().try_for_each(|pin| unpin_link(&pin));
+    }
+    let pinned = pinned_algorithms().filter_map(|pin| MapHandle::from_pinned_path(pin).ok());
+    let by_name = registered_maps().into_iter().filter_map(|id| MapHandle::from_map_id(id).ok());
+    for map in pinned.chain(by_name) {
+        // An error means that it is an orphan, which only its connections keep.
+        if let Err(error) = map.delete(&0_u32.to_ne_bytes()) {
+            tracing::debug!(%error, "struct_ops map not unregistered");
+        }
+    }
+    Ok(())
+}
+
+/// Tells the connections that nobody can see to leave. Only now: before it was unregistered, a new
+/// one could have come.
+fn retire() {
+    let pinned = MapHandle::from_pinned_path(place::pin(RETIRED)).ok();
+    let by_name = MapInfoIter::default()
+        .filter(|map| map.name == RETIRED)
+        .filter_map(|map| MapHandle::from_map_id(map.id).ok());
+    for map in pinned.into_iter().chain(by_name) {
+        let (key, yes) = (0_u32.to_ne_bytes(), 1_u32.to_ne_bytes());
+        if let Err(error) = map.update(&key, &yes, MapFlags::ANY) {
+            tracing::debug!(%error, "connections not told to leave");
+        }
+    }
+}
+
+fn unpin_link(path: &Path) -> Result<(), Error> {
+    let link = Link::open(path).map_err(|error| explain(UNLOAD, BOUND, error))?;
+    // Kernels before 6.11 cannot detach it: there it goes with its last reference.
+    if let Err(error) = link.detach() {
+        tracing::debug!(%error, "struct_ops link not detached");
+    }
+    std::fs::remove_file(path).map_err(|error| Error::from_io(UNLOAD, error))
+}
+
+/// The kernel frees a `struct_ops` after an RCU grace period. A connection that was accepted while
+/// the others were moved is moved on the next round; one that nobody can see leaves with its next
+/// retransmission, which comes after as long as it has been alone. Says whether all are gone.
+fn wait_until_gone(patience_ms: u64) -> bool {
+    let give_up = Instant::now() + Duration::from_millis(patience_ms);
+    let mut rounds = 0_u32;
+    while !registered_maps().is_empty() {
+        if Instant::now() > give_up {
+            tracing::warn!("sockets that cannot be moved keep our algorithms loaded for a while");
+            return false;
+        }
+        sleep(Duration::from_millis(20));
+        rounds += 1;
+        if rounds.is_multiple_of(50) {
+            vacate();
+        }
+    }
+    true
+}

@@ -1,0 +1,61 @@
+//! Sysctls and connections go back to what the kernel itself has.
+
+use wakeai_host::{Namespace, NetnsId};
+
+use super::PREFIX;
+use crate::bounded::Bounded;
+use crate::connections::move_connections;
+
+/// In every network namespace, moves sysctl and connections to what the kernel itself has. In
+/// the own one also without the privilege to enter another.
+pub(super) fn vacate() {
+    vacate_here();
+    let here = NetnsId::current().ok();
+    for namespace in Namespace::all() {
+        if Some(namespace.id()) == here {
+            continue;
+        }
+        if let Err(error) = namespace.run(vacate_here) {
+            tracing::warn!(%error, "its connections stay");
+        }
+    }
+}
+
+fn vacate_here() {
+    if let Err(error) = vacate_default() {
+        tracing::warn!(%error, "the default congestion control stays");
+    }
+    for bounded in Bounded::ALL {
+        match move_connections(&[bounded.name], available(bounded.plain), None) {
+            Ok(report) if report.failed == 0 => {}
+            Ok(report) => tracing::warn!(failed = report.failed, "connections not moved"),
+            Err(error) => tracing::warn!(%error, "connections not moved"),
+        }
+    }
+}
+
+/// A namespace may be refused CUBIC as its default: unless it is the kernel's own default, only
+/// the first namespace has leave to it. What a new namespace gets, and Reno, are always allowed.
+fn vacate_default() -> std::io::Result<()> {
+    const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+    let found = wakeai_host::read_sysctl(DEFAULT)?;
+    let Some(plain) = found.strip_prefix(PREFIX) else { return Ok(()) };
+    let allowed = wakeai_host::read_sysctl("net.ipv4.tcp_allowed_congestion_control")?;
+    let others = allowed.split(' ').rev().filter(|name| !name.starts_with(PREFIX));
+    let write = |name| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name);
+    let mut result = write(plain).or_else(|_| write("cubic"));
+    for name in others {
+        if result.is_ok() {
+            break;
+        }
+        result = write(name);
+    }
+    result
+}
+
+/// The algorithm asked for, or Reno, which every kernel has.
+fn available(asked: &'static str) -> &'static str {
+    let available = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
+    let is_there = available.is_ok_and(|names| names.split(' ').any(|name| name == asked));
+    if is_there { asked } else { "reno" }
+}

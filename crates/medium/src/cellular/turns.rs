@@ -1,0 +1,116 @@
+//! Whose turn it is.
+
+use std::collections::VecDeque;
+
+use super::config::Scheduler;
+
+/// Intervals over which proportional fairness remembers: service of as long ago counts for 1/e.
+/// (The 1000 slots of 1.67 ms of the original are for fading channels; base stations of today
+/// have some 100 ms.)
+const MEMORY: u64 = 128;
+
+/// Averages are kept in bytes per interval times this.
+const SCALE: u64 = 1 << 16;
+
+/// The stations that have something to send, and the order that they are served in.
+///
+/// Order of calls: [`Turns::join`] when a station's queue is no longer empty; in each interval
+/// [`Turns::next`] and [`Turns::served`] until the interval is used up or nobody is left, then
+/// [`Turns::intervals_over`].
+#[derive(Clone, Debug)]
+pub(super) struct Turns {
+    /// The least recently served first.
+    waiting: VecDeque<u32>,
+    rule: Rule,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    RoundRobin {
+        /// Bytes of one turn.
+        quantum: u64,
+        /// What the first in the queue has of its turn.
+        left: u64,
+    },
+    ProportionalFair {
+        /// By station: exponential average of what each interval served.
+        averages: Vec<u64>,
+        /// By station: what this interval has served.
+        now: Vec<u64>,
+    },
+}
+
+impl Turns {
+    /// `quantum`: bytes that an interval carries.
+    pub(super) fn new(scheduler: Scheduler, stations: usize, quantum: u64) -> Self {
+        let quantum = quantum.max(1);
+        let rule = match scheduler {
+            Scheduler::RoundRobin => Rule::RoundRobin { quantum, left: quantum },
+            Scheduler::ProportionalFair => {
+                Rule::ProportionalFair { averages: vec![0; stations], now: vec![0; stations] }
+            }
+        };
+        Self { waiting: VecDeque::with_capacity(stations), rule }
+    }
+
+    /// Whether anybody waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// A station has something to send that had nothing.
+    pub(super) fn join(&mut self, station: usize) {
+        self.waiting.push_back(station as u32);
+    }
+
+    /// Who is served now, and the bytes that it may have at most.
+    pub(super) fn next(&mut self) -> Option<(usize, u64)> {
+        match &self.rule {
+            Rule::RoundRobin { left, .. } => Some((*self.waiting.front()? as usize, *left)),
+            Rule::ProportionalFair { averages, .. } => {
+                let average = |station: &u32| averages[*station as usize];
+                let (place, _) =
+                    self.waiting.iter().enumerate().min_by_key(|(_, station)| average(station))?;
+                // To the front, so that `served` finds it there.
+                let station = self.waiting.remove(place)?;
+                self.waiting.push_front(station);
+                Some((station as usize, u64::MAX))
+            }
+        }
+    }
+
+    /// The station that [`Self::next`] gave got `bytes`; `is_done` if it wants no more.
+    pub(super) fn served(&mut self, bytes: u64, is_done: bool) {
+        let Some(station) = self.waiting.pop_front() else { return };
+        match &mut self.rule {
+            Rule::RoundRobin { quantum, left } => {
+                *left -= bytes;
+                if !is_done && *left > 0 {
+                    self.waiting.push_front(station);
+                    return;
+                }
+                *left = *quantum;
+            }
+            Rule::ProportionalFair { now, .. } => now[station as usize] += bytes,
+        }
+        if !is_done {
+            self.waiting.push_back(station);
+        }
+    }
+
+    /// An interval has been given away, and `idle` further ones have passed without anybody.
+    pub(super) fn intervals_over(&mut self, idle: u64) {
+        let Rule::ProportionalFair { averages, now } = &mut self.rule else { return };
+        for (average, now) in averages.iter_mut().zip(now) {
+            *average = *average - *average / MEMORY + *now * SCALE / MEMORY;
+            *now = 0;
+            // Below MEMORY the average no longer moves, which is nothing: 1/512 of a byte.
+            for _ in 0..idle.min(64 * MEMORY) {
+                if *average < MEMORY {
+                    break;
+                }
+                *average -= *average / MEMORY;
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Who wants to know when packets leave a host's queue.
+
+use std::collections::VecDeque;
+
+use crate::medium::Medium;
+use crate::node::{Packet, StationId};
+
+/// A packet that its station keeps no longer: it has arrived, or was given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure<P> {
+    /// Whose it was.
+    pub station: StationId,
+    /// The packet.
+    pub packet: P,
+}
+
+/// Departures of the stations that are watched.
+#[derive(Clone, Debug)]
+pub(crate) struct Departures<P> {
+    watched: Vec<bool>,
+    seen: VecDeque<Departure<P>>,
+}
+
+impl<P: Packet> Departures<P> {
+    pub(crate) fn new(stations: usize) -> Self {
+        Self { watched: vec![false; stations], seen: VecDeque::new() }
+    }
+
+    /// From now on this station's packets are told of.
+    pub(crate) fn watch(&mut self, station: StationId) {
+        if let Some(watched) = self.watched.get_mut(station.index()) {
+            *watched = true;
+        }
+    }
+
+    /// The next packet that has left the queue of a watched station.
+    pub(crate) fn poll(&mut self) -> Option<Departure<P>> {
+        self.seen.pop_front()
+    }
+
+    /// What hears of the packets that leave the queue of contender `sender`.
+    pub(crate) fn of(&mut self, sender: usize) -> impl FnMut(&P) {
+        let watched = self.watched.get(sender) == Some(&true);
+        move |packet| {
+            if watched {
+                let station = StationId(sender as u32);
+                self.seen.push_back(Departure { station, packet: packet.clone() });
+            }
+        }
+    }
+}
+
+impl<P: Packet> Medium<P> {
+    /// From now on [`Medium::poll_departure`] tells when packets leave this station's queue, as a
+    /// driver tells its host when frames were transmitted.
+    pub fn watch_departures(&mut self, station: StationId) {
+        self.departures.watch(station);
+    }
+
+    /// The next packet that has left the queue of a watched station: at the time of the
+    /// [`Medium::handle_timeout`] that it is polled after, in order.
+    pub fn poll_departure(&mut self) -> Option<Departure<P>> {
+        self.departures.poll()
+    }
+}

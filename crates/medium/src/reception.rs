@@ -1,0 +1,96 @@
+//! Reception of an aggregate: its MPDUs arrive one after another, not all at its end.
+//!
+//! A receiver checks each MPDU as it comes, and hands up what is in order (802.11-2020 9.7.3 and
+//! 10.25.6.6). The sender learns of it by the BlockAck, and keeps all of them until then.
+
+use wakeai_units::Instant;
+
+use crate::access::Attempt;
+use crate::frames::{DELIMITER, Frames};
+use crate::medium::Medium;
+use crate::node::{Node, Packet, StationId};
+use crate::outcome::{is_damaged, queue_mut};
+use crate::phy::PhyRate;
+
+/// An aggregate that is on the air alone. Its last MPDU arrives when it ends, and is not looked at
+/// here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reception {
+    sender: usize,
+    link: usize,
+    /// Begin of the PPDU.
+    start: Instant,
+    rate: PhyRate,
+    /// MPDUs that arrive before the last.
+    left: usize,
+    /// Place in the queue of the MPDU that arrives next.
+    place: usize,
+    /// Bytes of the PSDU after it, padding included.
+    bytes: u32,
+    /// When it arrives.
+    pub(crate) at: Instant,
+}
+
+impl Reception {
+    /// Looks for the next MPDU at or after `place`, with `self.bytes` ahead of it.
+    fn seek<P>(mut self, frames: &Frames<P>, place: usize) -> Option<Self> {
+        self.left = self.left.checked_sub(1)?;
+        let (place, mpdu) = frames.unsettled_from(place)?;
+        let end = self.bytes + DELIMITER + mpdu;
+        self.at = self.start + self.rate.until(end);
+        self.place = place;
+        self.bytes = end.next_multiple_of(4);
+        Some(self)
+    }
+}
+
+impl<P: Packet> Medium<P> {
+    /// A frame begins that does not collide.
+    pub(crate) fn begin_reception(&mut self, attempt: Attempt) {
+        let Attempt { sender, link, psdu, .. } = attempt;
+        self.reception = None;
+        let Some(station) = self.links.get(link) else { return };
+        if psdu.mpdus < 2 || self.config.access_point.hand_up_after_ppdu {
+            return;
+        }
+        let start = attempt.start + attempt.lead;
+        let whole = Reception {
+            sender,
+            link,
+            start,
+            rate: station.rate,
+            left: psdu.mpdus - 1,
+            place: 0,
+            bytes: 0,
+            at: start,
+        };
+        self.reception = whole.seek(self.queue(sender, link), 0);
+    }
+
+    /// An MPDU of the aggregate under way has arrived.
+    pub(crate) fn end_mpdu(&mut self, at: Instant) {
+        let Some(reception) = self.reception.take() else { return };
+        let Reception { sender, link, place, .. } = reception;
+        let damaged = is_damaged(self.links[link].frame_error_ppm, &mut self.rng);
+        let frames = queue_mut(&mut self.uplinks, &mut self.access_point.frames, sender, link);
+        frames.decode(place, damaged);
+        self.reception = reception.seek(frames, place + 1);
+        self.hand_up(sender, link, at);
+    }
+
+    /// Hands up what is in order before the sender knows of it.
+    fn hand_up(&mut self, sender: usize, link: usize, at: Instant) {
+        loop {
+            let frames = queue_mut(&mut self.uplinks, &mut self.access_point.frames, sender, link);
+            let Some(frame) = frames.hand_up() else { return };
+            let (packet, from, to) = (frame.packet.clone(), frame.from, frame.to);
+            if sender == self.links.len() {
+                self.counters.access_point.delivered += 1;
+                self.deliver(at, Node::Station(StationId(link as u32)), from, packet);
+            } else {
+                self.counters.stations[link].delivered += 1;
+                self.forward(at, link, to, packet);
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What a proxy is asked to do.
+
+use std::net::SocketAddr;
+
+use wakeai_units::{Bytes, Duration};
+
+use crate::access::Access;
+
+/// The leg that is carried by the algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leg {
+    /// From the proxy to the destination: uploads over the air.
+    Destination,
+    /// From the proxy back to the client: downloads over the air.
+    Client,
+    /// Both.
+    Both,
+}
+
+/// Whose connections are taken without being asked, see [`crate::transparent`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transparent {
+    /// Those that this machine forwards.
+    pub forwarded: bool,
+    /// Those that programs on this machine open.
+    pub own: bool,
+}
+
+impl Transparent {
+    /// Whether any are.
+    pub fn is_any(self) -> bool {
+        self.forwarded || self.own
+    }
+}
+
+/// What a proxy is asked to do.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen for SOCKS5 and HTTP CONNECT.
+    pub listen: Vec<SocketAddr>,
+    /// Whose connections to take besides.
+    pub transparent: Transparent,
+    /// The congestion control of the leg over the air; the host's default where `None`.
+    pub algorithm: Option<String>,
+    /// Which leg that is.
+    pub leg: Leg,
+    /// Who may ask for what.
+    pub access: Access,
+    /// Connections at a time; more wait in the kernel's queue.
+    pub connections: usize,
+    /// What pipes may hold together; connections beyond it are copied.
+    pub memory: Bytes,
+    /// For a request to be made, and again for the destination to answer.
+    pub connect_timeout: Duration,
+    /// Without a byte in either direction for so long, a connection is reset.
+    pub idle_timeout: Duration,
+}

@@ -1,0 +1,85 @@
+//! What the proxy counts.
+
+use std::cell::Cell;
+
+use serde::Serialize;
+
+/// A count that goes up, and for what is present also down.
+#[derive(Debug, Default)]
+pub(crate) struct Count(Cell<u64>);
+
+impl Count {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.set(self.0.get() + more);
+    }
+
+    pub(crate) fn one(&self) {
+        self.add(1);
+    }
+
+    pub(crate) fn less_one(&self) {
+        self.0.set(self.0.get() - 1);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+macro_rules! counters {
+    ($($(#[doc = $doc:expr])+ $name:ident,)+) => {
+        /// Counts since the start.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters { $(pub(crate) $name: Count,)+ }
+
+        /// The counts at one moment.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+        pub struct Report { $($(#[doc = $doc])+ pub $name: u64,)+ }
+
+        impl Counters {
+            pub(crate) fn report(&self) -> Report {
+                Report { $($name: self.$name.get(),)+ }
+            }
+        }
+
+        impl Report {
+            /// Every count with its name, in the order of their declaration.
+            pub fn entries(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)+]
+            }
+        }
+    };
+}
+
+counters! {
+    /// Connections that were accepted, those of sources that are not allowed left out.
+    accepted,
+    /// Connections that are there now.
+    active,
+    /// The most that were there at a time.
+    most_active,
+    /// Closed without an answer: the source is not allowed.
+    denied_sources,
+    /// Refused: the destination is not allowed.
+    denied_destinations,
+    /// Refused: no proxy request, or one that is not served.
+    bad_requests,
+    /// Closed: no request within the connect timeout.
+    silent_clients,
+    /// Refused: the destination could not be reached.
+    failed_connects,
+    /// Connections that reached their destination.
+    connected,
+    /// Of these: both ends said that they were done.
+    finished,
+    /// Of these: one end was reset, and so was the other.
+    reset,
+    /// Of these: nothing moved for the idle timeout.
+    idle,
+    /// Bytes from clients to destinations.
+    bytes_up,
+    /// Bytes from destinations to clients.
+    bytes_down,
+    /// Of both: bytes that were copied, because no pipe was free or the kernel cannot splice.
+    bytes_copied,
+}

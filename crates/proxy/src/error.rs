@@ -1,0 +1,90 @@
+//! Why a proxy could not start.
+
+use std::io;
+use std::net::SocketAddr;
+
+use wakeai_host::{LeaseError, RoutingError};
+
+/// A proxy could not start. While it runs, what fails is one connection, which is counted.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// An address to listen on cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The kernel does not know the algorithm.
+    #[error(
+        "this kernel has no congestion control named {name:?}; it has: {available} (and the \
+         modules that it can load, and ours, which need root)"
+    )]
+    NoAlgorithm {
+        /// What was asked for.
+        name: String,
+        /// What `net.ipv4.tcp_available_congestion_control` lists.
+        available: String,
+    },
+    /// Only a privileged process may use the algorithm.
+    #[error(
+        "the congestion control {name:?} takes CAP_NET_ADMIN here: run as root, or list it in \
+         net.ipv4.tcp_allowed_congestion_control"
+    )]
+    AlgorithmNotAllowed {
+        /// What was asked for.
+        name: String,
+    },
+    /// The transparent mode needs a privilege.
+    #[error("the transparent mode takes CAP_NET_ADMIN in this network namespace: run as root")]
+    NotPrivileged,
+    /// Another proxy takes connections in this namespace.
+    #[error(
+        "a transparent proxy runs already in this network namespace (pid {pid}): stop it first"
+    )]
+    Runs {
+        /// The other process.
+        pid: i32,
+    },
+    /// The rules could not be made.
+    #[error(transparent)]
+    Routing(#[from] RoutingError),
+    /// The host's records cannot be written.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// Our algorithms cannot be loaded.
+    #[error(transparent)]
+    Kernel(#[from] wakeai_kernel::Error),
+    /// A system call failed.
+    #[error("cannot {asked}: {source}")]
+    System {
+        /// What was asked.
+        asked: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl ProxyError {
+    pub(crate) fn system(asked: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { asked, source }
+    }
+
+    /// Whether a privilege or a kernel feature is missing: the command exits with 77 then.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::NoAlgorithm { .. } | Self::AlgorithmNotAllowed { .. } | Self::NotPrivileged => {
+                true
+            }
+            Self::Routing(error) => error.is_missing(),
+            Self::Kernel(error) => error.is_missing(),
+            Self::Listen { source, .. }
+            | Self::System { source, .. }
+            | Self::Lease(LeaseError::Io(source)) => {
+                source.kind() == io::ErrorKind::PermissionDenied
+            }
+            Self::Runs { .. } | Self::Lease(_) => false,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! A TCP relay that carries unchanged senders over another congestion control (004 figure 16).
+//!
+//! Clients ask for a destination in SOCKS5 or HTTP CONNECT ([`Negotiation`], without input and
+//! output of its own), or are taken without asking ([`transparent`]). [`run`] serves them all on
+//! one thread: bytes go from one connection to the other through a pipe and splice(2), and a pipe
+//! is lent only while there are bytes under way, so a connection that is idle costs two sockets
+//! and a small task.
+
+mod access;
+mod algorithm;
+mod config;
+mod counters;
+mod error;
+mod listen;
+mod negotiation;
+mod outgoing;
+mod pipes;
+mod relay;
+mod run;
+mod session;
+mod shared;
+mod target;
+pub mod transparent;
+
+pub use access::{Access, Network, NetworkError};
+pub use config::{Config, Leg, Transparent};
+pub use counters::Report;
+pub use error::ProxyError;
+pub use negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
+pub use run::{Event, run};
+pub use target::{Host, Target};

@@ -1,0 +1,23 @@
+//! Listening sockets.
+
+use std::io;
+use std::net::SocketAddr;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// The kernel cuts it down to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// A listening socket that `prepare` has seen before it was bound.
+pub(crate) fn listen(
+    address: SocketAddr,
+    prepare: impl FnOnce(&Socket) -> io::Result<()>,
+) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    prepare(&socket)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}

@@ -1,0 +1,185 @@
+//! What a client of the explicit proxy says before its bytes are relayed: SOCKS5 or HTTP CONNECT,
+//! told apart by the first byte.
+
+mod connect;
+mod socks;
+
+use std::net::SocketAddr;
+
+use crate::target::Target;
+
+/// The most that a request may hold: the head of a CONNECT; a SOCKS request is far shorter.
+pub const REQUEST_LIMIT: usize = 8192;
+
+/// A request that is not served. Where the protocol has an answer for it,
+/// [`Negotiation::poll_transmit`] holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// Neither SOCKS5 nor an HTTP method: no answer.
+    #[error("neither SOCKS5 nor HTTP")]
+    Protocol,
+    /// SOCKS5, but the client insists on authentication.
+    #[error("no SOCKS5 method that needs no authentication")]
+    Authentication,
+    /// A SOCKS5 command other than CONNECT, or an HTTP method other than CONNECT.
+    #[error("a command other than CONNECT")]
+    Command,
+    /// A SOCKS5 address type that RFC 1928 does not list.
+    #[error("an unknown address type")]
+    AddressType,
+    /// What the protocol does not allow.
+    #[error("a malformed request")]
+    Malformed,
+    /// The head of the CONNECT does not end within [`REQUEST_LIMIT`].
+    #[error("a request of more than {REQUEST_LIMIT} bytes")]
+    TooLong,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Connected, from this address.
+    Connected(SocketAddr),
+    /// The access lists do not allow the destination.
+    Denied,
+    /// The name has no address.
+    NoSuchName,
+    /// Nobody listens there.
+    Refused,
+    /// No route to the network.
+    NetworkUnreachable,
+    /// No way to the host.
+    HostUnreachable,
+    /// No answer within the connect timeout.
+    TimedOut,
+    /// Any other failure.
+    Failed,
+}
+
+/// The talk with one client, without input and output of its own.
+///
+/// [`handle_input`](Self::handle_input) with whatever was read, then
+/// [`poll_transmit`](Self::poll_transmit) until `None`, and again until `handle_input` gives a
+/// target or a rejection. After a target: [`answer`](Self::answer), `poll_transmit`, and the bytes
+/// that came after the request are [`into_early_data`](Self::into_early_data).
+///
+/// It holds at most [`REQUEST_LIMIT`] bytes and one input.
+#[derive(Debug, Default)]
+pub struct Negotiation {
+    input: Vec<u8>,
+    output: Vec<u8>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Nothing was read yet.
+    #[default]
+    Start,
+    /// SOCKS5: the client lists its methods (RFC 1928 §3).
+    SocksMethods,
+    /// SOCKS5: the client asks (RFC 1928 §4).
+    SocksRequest,
+    /// HTTP: so many bytes of the head were searched for its end.
+    HttpHead { searched: usize },
+    /// The target is known; the answer is due in this protocol.
+    Asked(Protocol),
+    /// Nothing more is expected.
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Socks,
+    Http,
+}
+
+/// What a step made of the input.
+enum Step {
+    /// More input is needed.
+    Incomplete,
+    /// So many bytes are done with.
+    Next(usize, Phase),
+    /// So many bytes are done with, and the target is known.
+    Target(usize, Protocol, Target),
+}
+
+impl Negotiation {
+    /// Before the client's first byte.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes what the client sent. Gives the target once; no input is taken after that.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejection`]; the client gets what [`Self::poll_transmit`] holds and is closed.
+    pub fn handle_input(&mut self, bytes: &[u8]) -> Result<Option<Target>, Rejection> {
+        self.input.extend_from_slice(bytes);
+        loop {
+            match self.step() {
+                Ok(Step::Incomplete) => return Ok(None),
+                Ok(Step::Next(used, phase)) => {
+                    self.input.drain(..used);
+                    self.phase = phase;
+                }
+                Ok(Step::Target(used, protocol, target)) => {
+                    self.input.drain(..used);
+                    self.phase = Phase::Asked(protocol);
+                    return Ok(Some(target));
+                }
+                Err(rejection) => {
+                    self.phase = Phase::Over;
+                    return Err(rejection);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<Step, Rejection> {
+        match self.phase {
+            Phase::Start => match self.input.first() {
+                None => Ok(Step::Incomplete),
+                Some(&socks::VERSION) => Ok(Step::Next(0, Phase::SocksMethods)),
+                Some(b'A'..=b'Z') => Ok(Step::Next(0, Phase::HttpHead { searched: 0 })),
+                Some(_) => Err(Rejection::Protocol),
+            },
+            Phase::SocksMethods => socks::methods(&self.input, &mut self.output),
+            Phase::SocksRequest => socks::request(&self.input, &mut self.output),
+            Phase::HttpHead { searched } => {
+                let step = connect::head(&self.input, searched, &mut self.output)?;
+                if matches!(step, Step::Incomplete) {
+                    self.phase = Phase::HttpHead { searched: self.input.len() };
+                }
+                Ok(step)
+            }
+            Phase::Asked(_) | Phase::Over => Ok(Step::Incomplete),
+        }
+    }
+
+    /// What is to be sent to the client now.
+    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        (!self.output.is_empty()).then(|| std::mem::take(&mut self.output))
+    }
+
+    /// Says what became of the request.
+    pub fn answer(&mut self, outcome: Outcome) {
+        match self.phase {
+            Phase::Asked(Protocol::Socks) => socks::answer(outcome, &mut self.output),
+            Phase::Asked(Protocol::Http) => connect::answer(outcome, &mut self.output),
+            _ => {}
+        }
+        self.phase = Phase::Over;
+    }
+
+    /// What the client sent after its request, without waiting for the answer.
+    pub fn into_early_data(self) -> Vec<u8> {
+        self.input
+    }
+
+    /// How many bytes are held.
+    pub fn held(&self) -> usize {
+        self.input.len() + self.output.len()
+    }
+}

@@ -1,0 +1,142 @@
+//! The connection to the destination.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use nix::errno::Errno;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
+
+use crate::negotiation::Outcome;
+use crate::shared::Shared;
+use crate::target::{Host, Target};
+use crate::transparent::OWN_MARK;
+
+/// Whose address the destination sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The proxy's.
+    Proxy,
+    /// The client's, and its port too where that is free.
+    Client(SocketAddr),
+}
+
+/// Connects to where a client at `client` wants to go, where it may.
+///
+/// # Errors
+///
+/// What the client is to be told.
+pub(crate) async fn connect(
+    shared: &Shared,
+    client: SocketAddr,
+    target: &Target,
+    source: Source,
+) -> Result<TcpStream, Outcome> {
+    let attempt = tokio::time::timeout(shared.connect_timeout, async {
+        let mut outcome = Outcome::NoSuchName;
+        for address in addresses(target).await? {
+            if !shared.config.access.allows(client.ip(), address.ip()) {
+                outcome = Outcome::Denied;
+                continue;
+            }
+            match connect_to(shared, address, source).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => {
+                    tracing::debug!(%client, %address, %error, "not connected");
+                    outcome = outcome_of(&error);
+                }
+            }
+        }
+        Err(outcome)
+    });
+    let outcome = match attempt.await {
+        Ok(Ok(stream)) => return Ok(stream),
+        Ok(Err(outcome)) => outcome,
+        Err(_elapsed) => Outcome::TimedOut,
+    };
+    match outcome {
+        Outcome::Denied => shared.counters.denied_destinations.one(),
+        _ => shared.counters.failed_connects.one(),
+    }
+    Err(outcome)
+}
+
+/// What the name stands for: every one of these is checked, so that no name leads around the
+/// access lists.
+async fn addresses(target: &Target) -> Result<Vec<SocketAddr>, Outcome> {
+    match &target.host {
+        Host::Address(address) => Ok(vec![(address.to_canonical(), target.port).into()]),
+        Host::Name(name) => match lookup_host((name.as_str(), target.port)).await {
+            Ok(found) => {
+                Ok(found.map(|found| (found.ip().to_canonical(), found.port()).into()).collect())
+            }
+            Err(error) => {
+                tracing::debug!(name, %error, "not found");
+                Err(Outcome::NoSuchName)
+            }
+        },
+    }
+}
+
+async fn connect_to(shared: &Shared, to: SocketAddr, source: Source) -> io::Result<TcpStream> {
+    let Source::Client(client) = source else {
+        return TcpSocket::from_std_stream(socket(shared, to)?.into()).connect(to).await;
+    };
+    let any_port = SocketAddr::new(client.ip(), 0);
+    let mut from = client;
+    loop {
+        let socket = socket(shared, to)?;
+        let attempt = async {
+            prepare_as_client(&socket, from)?;
+            TcpSocket::from_std_stream(socket.into()).connect(to).await
+        };
+        match attempt.await {
+            // The same address and port towards this destination are taken, by the client itself
+            // if it is this machine.
+            Err(error)
+                if from != any_port
+                    && matches!(
+                        error.kind(),
+                        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
+                    ) =>
+            {
+                from = any_port;
+            }
+            other => return other,
+        }
+    }
+}
+
+fn socket(shared: &Shared, to: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // The senders decide what goes in one segment; the proxy holds nothing back.
+    socket.set_tcp_nodelay(true)?;
+    if let Some(algorithm) = shared.destination_algorithm() {
+        socket.set_tcp_congestion(algorithm.as_bytes())?;
+    }
+    if shared.config.transparent.is_any() {
+        socket.set_mark(OWN_MARK)?;
+    }
+    Ok(socket)
+}
+
+/// ip(7), `IP_TRANSPARENT`: lets a socket have an address that is not this machine's.
+fn prepare_as_client(socket: &Socket, from: SocketAddr) -> io::Result<()> {
+    match from.ip() {
+        IpAddr::V4(_) => socket.set_ip_transparent_v4(true)?,
+        IpAddr::V6(_) => socket.set_ip_transparent_v6(true)?,
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&from.into())
+}
+
+fn outcome_of(error: &io::Error) -> Outcome {
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ECONNREFUSED) => Outcome::Refused,
+        Some(Errno::ENETUNREACH) => Outcome::NetworkUnreachable,
+        Some(Errno::EHOSTUNREACH) => Outcome::HostUnreachable,
+        Some(Errno::ETIMEDOUT) => Outcome::TimedOut,
+        _ => Outcome::Failed,
+    }
+}

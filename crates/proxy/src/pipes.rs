@@ -1,0 +1,104 @@
+//! Pipes for splice(2), lent to a direction of a connection while its data is under way.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+use wakeai_units::Bytes;
+
+/// The most that one pipe is given at a time: what a new pipe has room for (pipe(7)).
+pub(crate) const PIPE_BYTES: usize = 1 << 16;
+/// Empty pipes that are kept for the next that needs one.
+const SPARE: usize = 64;
+
+/// How many pipes there may be within `memory`.
+pub(crate) fn most(memory: Bytes) -> usize {
+    usize::try_from(memory.get()).unwrap_or(usize::MAX) / PIPE_BYTES
+}
+
+/// An empty pipe, but while [`Loan`] says how much is in it.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    pub(crate) read: OwnedFd,
+    pub(crate) write: OwnedFd,
+}
+
+/// All pipes of the proxy, within its memory limit.
+#[derive(Debug)]
+pub(crate) struct Pipes {
+    spare: RefCell<Vec<Pipe>>,
+    lent: Cell<usize>,
+    most: usize,
+}
+
+impl Pipes {
+    pub(crate) fn new(memory: Bytes) -> Self {
+        Self { spare: RefCell::default(), lent: Cell::new(0), most: most(memory) }
+    }
+
+    /// A pipe; `None` where the limit is reached or the kernel has no more.
+    pub(crate) fn lend(&self) -> Option<Loan<'_>> {
+        if self.lent.get() >= self.most {
+            return None;
+        }
+        let spare = self.spare.borrow_mut().pop();
+        let pipe = match spare {
+            Some(pipe) => pipe,
+            None => open().inspect_err(|error| tracing::debug!(%error, "no pipe")).ok()?,
+        };
+        self.lent.set(self.lent.get() + 1);
+        Some(Loan { pipes: self, pipe: Some(pipe), held: 0 })
+    }
+}
+
+fn open() -> io::Result<Pipe> {
+    let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    Ok(Pipe { read, write })
+}
+
+/// A pipe on loan. It goes back where it is empty, and is closed where a connection ended with
+/// data in it.
+#[derive(Debug)]
+pub(crate) struct Loan<'a> {
+    pipes: &'a Pipes,
+    pipe: Option<Pipe>,
+    /// Bytes in the pipe.
+    pub(crate) held: usize,
+}
+
+impl Loan<'_> {
+    pub(crate) fn pipe(&self) -> &Pipe {
+        self.pipe.as_ref().expect("taken only when dropped")
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        self.pipes.lent.set(self.pipes.lent.get() - 1);
+        let mut spare = self.pipes.spare.borrow_mut();
+        if self.held == 0 && spare.len() < SPARE {
+            spare.extend(self.pipe.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipes_are_lent_within_the_limit_and_used_again() {
+        let pipes = Pipes::new(Bytes::new(2 * PIPE_BYTES as u64 + 1));
+        let (first, mut second) = (pipes.lend().unwrap(), pipes.lend().unwrap());
+        assert!(pipes.lend().is_none(), "the limit is two");
+        second.held = 1;
+        drop(second);
+        assert_eq!(pipes.spare.borrow().len(), 0, "one with data in it is closed");
+        drop(first);
+        assert_eq!(pipes.spare.borrow().len(), 1);
+        let _again = pipes.lend().unwrap();
+        assert_eq!(pipes.spare.borrow().len(), 0);
+    }
+}

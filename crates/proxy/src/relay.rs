@@ -1,0 +1,242 @@
+//! Bytes, ends and resets from one connection to another.
+
+use std::cell::Cell;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{SpliceFFlags, splice};
+use nix::sys::socket::{MsgFlags, recv, send};
+use socket2::SockRef;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use crate::counters::Count;
+use crate::pipes::{Loan, PIPE_BYTES};
+use crate::shared::Shared;
+
+/// After so many chunks another connection has its turn.
+const CHUNKS_PER_TURN: usize = 16;
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Both sides said that they had no more to send, and everything was handed on.
+    Finished,
+    /// One side was reset or lost.
+    Reset,
+    /// Nothing moved for the idle timeout.
+    Idle,
+}
+
+/// Relays until the end, and then leaves both connections to be dropped: closed where they are
+/// finished, else reset.
+///
+/// A half-close is passed on once everything before it was; the other direction goes on. A reset
+/// of one is a reset of the other at once, whatever is still under way, as between the two ends
+/// themselves.
+pub(crate) async fn relay(
+    shared: &Shared,
+    client: &TcpStream,
+    destination: &TcpStream,
+    early: Vec<u8>,
+) -> End {
+    let moved = Cell::new(Instant::now());
+    let counters = &shared.counters;
+    let up = async {
+        write_all(destination, early, &counters.bytes_up).await?;
+        pump(shared, client, destination, &moved, &counters.bytes_up).await
+    };
+    let down = pump(shared, destination, client, &moved, &counters.bytes_down);
+    let end = tokio::select! {
+        both = async { tokio::try_join!(up, down) } => match both {
+            Ok(_) => End::Finished,
+            Err(error) => {
+                tracing::debug!(%error, "a connection failed");
+                End::Reset
+            }
+        },
+        () = failed(client) => End::Reset,
+        () = failed(destination) => End::Reset,
+        () = idle(&moved, shared.idle_timeout) => End::Idle,
+    };
+    if end != End::Finished {
+        reset(client);
+        reset(destination);
+    }
+    end
+}
+
+/// Lets the connection end with a reset when it is dropped.
+pub(crate) fn reset(stream: &TcpStream) {
+    if let Err(error) = SockRef::from(stream).set_linger(Some(Duration::ZERO)) {
+        tracing::debug!(%error, "no reset");
+    }
+}
+
+/// Ready when the connection was reset or lost, also while nobody reads or writes it.
+pub(crate) async fn failed(stream: &TcpStream) {
+    while let Ok(ready) = stream.ready(Interest::ERROR).await {
+        if ready.is_error() {
+            return;
+        }
+    }
+}
+
+async fn idle(moved: &Cell<Instant>, limit: Duration) {
+    while let Some(rest) = limit.checked_sub(moved.get().elapsed()) {
+        tokio::time::sleep(rest.max(Duration::from_millis(1))).await;
+    }
+}
+
+async fn write_all(to: &TcpStream, bytes: Vec<u8>, count: &Count) -> io::Result<()> {
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        to.writable().await?;
+        match to.try_write(rest) {
+            Ok(written) => {
+                count.add(written as u64);
+                rest = &rest[written..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// What a turn ended with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// There may be more.
+    More,
+    /// Everything was handed on, and the sender is done.
+    End,
+}
+
+/// One direction, up to its end.
+async fn pump(
+    shared: &Shared,
+    from: &TcpStream,
+    to: &TcpStream,
+    moved: &Cell<Instant>,
+    count: &Count,
+) -> io::Result<()> {
+    let moved = |bytes: usize| {
+        moved.set(Instant::now());
+        count.add(bytes as u64);
+    };
+    loop {
+        // Nothing is taken before there is some room for it: the rest waits where TCP's windows
+        // hold the sender back.
+        from.readable().await?;
+        to.writable().await?;
+        let loan = if shared.can_splice.get() { shared.pipes.lend() } else { None };
+        let turn = match loan {
+            Some(loan) => spliced(shared, loan, from, to, &moved).await?,
+            None => copied(shared, from, to, &moved).await?,
+        };
+        if turn == Turn::End {
+            return shut(to);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Tells the receiver that no more comes. It may be gone already, which is its own direction's
+/// affair.
+fn shut(to: &TcpStream) -> io::Result<()> {
+    match SockRef::from(to).shutdown(Shutdown::Write) {
+        Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A turn through a pipe, without a copy.
+async fn spliced(
+    shared: &Shared,
+    mut loan: Loan<'_>,
+    from: &TcpStream,
+    to: &TcpStream,
+    moved: &impl Fn(usize),
+) -> io::Result<Turn> {
+    for _ in 0..CHUNKS_PER_TURN {
+        let taken =
+            from.try_io(Interest::READABLE, || move_bytes(from, &loan.pipe().write, PIPE_BYTES));
+        match taken {
+            Ok(0) => return Ok(Turn::End),
+            Ok(bytes) => loan.held = bytes,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::More),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                tracing::warn!(%error, "this kernel does not splice these sockets: copying");
+                shared.can_splice.set(false);
+                return Ok(Turn::More);
+            }
+            Err(error) => return Err(error),
+        }
+        while loan.held > 0 {
+            let given =
+                to.try_io(Interest::WRITABLE, || move_bytes(&loan.pipe().read, to, loan.held));
+            match given {
+                Ok(bytes) => {
+                    loan.held -= bytes;
+                    moved(bytes);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(Turn::More)
+}
+
+fn move_bytes(from: impl AsFd, to: impl AsFd, most: usize) -> io::Result<usize> {
+    let flags = SpliceFFlags::SPLICE_F_MOVE | SpliceFFlags::SPLICE_F_NONBLOCK;
+    Ok(splice(from, None, to, None, most, flags)?)
+}
+
+/// A turn without a pipe: looks at the bytes where they lie, sends what the receiver has room for
+/// and takes just that. So a connection that waits holds no memory of the proxy's.
+async fn copied(
+    shared: &Shared,
+    from: &TcpStream,
+    to: &TcpStream,
+    moved: &impl Fn(usize),
+) -> io::Result<Turn> {
+    for _ in 0..CHUNKS_PER_TURN {
+        match copy_chunk(shared, from, to) {
+            Ok(None) => return Ok(Turn::More),
+            Ok(Some(0)) => return Ok(Turn::End),
+            Ok(Some(bytes)) => {
+                moved(bytes);
+                shared.counters.bytes_copied.add(bytes as u64);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Turn::More)
+}
+
+/// Bytes that were moved: 0 at the end, `None` where there is nothing to read. `WouldBlock` is the
+/// receiver's.
+fn copy_chunk(shared: &Shared, from: &TcpStream, to: &TcpStream) -> io::Result<Option<usize>> {
+    let mut buffer = shared.buffer.borrow_mut();
+    let seen = from.try_io(Interest::READABLE, || {
+        Ok(recv(from.as_raw_fd(), &mut buffer, MsgFlags::MSG_PEEK)?)
+    });
+    let seen = match seen {
+        Ok(0) => return Ok(Some(0)),
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let sent = to.try_io(Interest::WRITABLE, || {
+        Ok(send(to.as_raw_fd(), &buffer[..seen], MsgFlags::MSG_NOSIGNAL)?)
+    })?;
+    // With MSG_TRUNC TCP throws the bytes away instead of copying them again (tcp(7)).
+    let taken = recv(from.as_raw_fd(), &mut buffer[..sent], MsgFlags::MSG_TRUNC)?;
+    debug_assert_eq!(taken, sent, "what was looked at is still there");
+    Ok(Some(sent))
+}

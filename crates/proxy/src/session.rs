@@ -1,0 +1,188 @@
+//! One client, from its first byte to its end.
+
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::net::TcpStream;
+
+use crate::negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
+use crate::outgoing::{Source, connect};
+use crate::relay::{End, failed, relay, reset};
+use crate::shared::Shared;
+use crate::target::{Host, Target};
+
+/// How long a client that was refused may take to go.
+const PARTING: Duration = Duration::from_secs(1);
+
+/// How the proxy learns where a client wants to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// The client says so, in SOCKS5 or HTTP.
+    Explicit,
+    /// It is the address that the client connected to.
+    Transparent,
+}
+
+/// Serves a client whose source is allowed.
+pub(crate) async fn serve(shared: &Shared, entry: Entry, client: TcpStream, from: SocketAddr) {
+    // On the heap, and gone when relaying begins: thousands of idle connections keep only what
+    // relaying needs.
+    let Some((destination, early)) = Box::pin(open(shared, entry, &client, from)).await else {
+        return;
+    };
+    let counters = &shared.counters;
+    counters.connected.one();
+    match relay(shared, &client, &destination, early).await {
+        End::Finished => counters.finished.one(),
+        End::Reset => counters.reset.one(),
+        End::Idle => counters.idle.one(),
+    }
+}
+
+/// The connection to the destination, and what the client has sent for it already.
+async fn open(
+    shared: &Shared,
+    entry: Entry,
+    client: &TcpStream,
+    from: SocketAddr,
+) -> Option<(TcpStream, Vec<u8>)> {
+    if let Err(error) = client.set_nodelay(true) {
+        tracing::debug!(%from, %error, "lost at once");
+        return None;
+    }
+    match entry {
+        Entry::Explicit => explicit(shared, client, from).await,
+        Entry::Transparent => transparent(shared, client, from).await,
+    }
+}
+
+async fn transparent(
+    shared: &Shared,
+    client: &TcpStream,
+    from: SocketAddr,
+) -> Option<(TcpStream, Vec<u8>)> {
+    let to = client.local_addr().ok()?;
+    let target = Target { host: Host::Address(to.ip()), port: to.port() };
+    let connected = tokio::select! {
+        connected = connect(shared, from, &target, Source::Client(from)) => connected,
+        () = failed(client) => return None,
+    };
+    match connected {
+        Ok(destination) => Some((destination, Vec::new())),
+        Err(outcome) => {
+            tracing::debug!(%from, %to, ?outcome, "reset");
+            reset(client); // what a client sees whose destination refuses
+            None
+        }
+    }
+}
+
+async fn explicit(
+    shared: &Shared,
+    client: &TcpStream,
+    from: SocketAddr,
+) -> Option<(TcpStream, Vec<u8>)> {
+    let mut negotiation = Negotiation::new();
+    let asked = tokio::time::timeout(shared.connect_timeout, ask(shared, client, &mut negotiation));
+    let target = match asked.await {
+        Ok(Ok(Ok(Some(target)))) => target,
+        Ok(Ok(Ok(None))) => return None, // it left without asking
+        Ok(Ok(Err(rejection))) => {
+            tracing::debug!(%from, %rejection, "refused");
+            shared.counters.bad_requests.one();
+            part(shared, client).await;
+            return None;
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(%from, %error, "lost before it asked");
+            return None;
+        }
+        Err(_elapsed) => {
+            shared.counters.silent_clients.one();
+            return None;
+        }
+    };
+    let connected = tokio::select! {
+        connected = connect(shared, from, &target, Source::Proxy) => connected,
+        () = failed(client) => return None,
+    };
+    let outcome = match &connected {
+        Ok(destination) => destination.local_addr().map_or(Outcome::Failed, Outcome::Connected),
+        Err(outcome) => *outcome,
+    };
+    negotiation.answer(outcome);
+    tracing::debug!(%from, %target, ?outcome, "asked");
+    let answered = tokio::time::timeout(shared.connect_timeout, send(client, &mut negotiation));
+    match (connected, answered.await) {
+        (Ok(destination), Ok(Ok(()))) => Some((destination, negotiation.into_early_data())),
+        (Err(_), Ok(Ok(()))) => {
+            part(shared, client).await;
+            None
+        }
+        _ => None,
+    }
+}
+
+/// Ends a connection so that the answer arrives: what is left unread when a connection is closed
+/// makes it a reset, which overtakes the answer (RFC 9112 §9.6).
+async fn part(shared: &Shared, client: &TcpStream) {
+    let drained = async {
+        SockRef::from(client).shutdown(Shutdown::Write)?;
+        let mut rest = REQUEST_LIMIT;
+        while rest > 0 {
+            client.readable().await?;
+            match client.try_read(&mut shared.buffer.borrow_mut()[..rest]) {
+                Ok(0) => break,
+                Ok(bytes) => rest -= bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    };
+    if let Ok(Err(error)) = tokio::time::timeout(PARTING, drained).await {
+        tracing::debug!(%error, "gone before its answer");
+    }
+}
+
+/// Reads until the client has asked, answering what the protocol wants answered on the way.
+async fn ask(
+    shared: &Shared,
+    client: &TcpStream,
+    negotiation: &mut Negotiation,
+) -> io::Result<Result<Option<Target>, Rejection>> {
+    loop {
+        client.readable().await?;
+        let progress = {
+            let mut buffer = shared.buffer.borrow_mut();
+            match client.try_read(&mut buffer[..1024]) {
+                Ok(0) => return Ok(Ok(None)),
+                Ok(bytes) => negotiation.handle_input(&buffer[..bytes]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error),
+            }
+        };
+        send(client, negotiation).await?;
+        match progress {
+            Ok(None) => {}
+            asked => return Ok(asked),
+        }
+    }
+}
+
+async fn send(client: &TcpStream, negotiation: &mut Negotiation) -> io::Result<()> {
+    while let Some(output) = negotiation.poll_transmit() {
+        let mut rest = &output[..];
+        while !rest.is_empty() {
+            client.writable().await?;
+            match client.try_write(rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Where a client wants to go.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// The longest name of RFC 1035 §2.3.4, as text without the final dot.
+const NAME_BYTES: usize = 253;
+
+/// A host, as the client named it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// An address.
+    Address(IpAddr),
+    /// A name for the proxy to look up.
+    Name(String),
+}
+
+/// Host and port of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The host.
+    pub host: Host,
+    /// The port, which is not 0.
+    pub port: u16,
+}
+
+impl Host {
+    /// An address in text, or a name made of letters, digits, `-`, `_` and dots; `None` for
+    /// anything else. What looks like a name goes to the resolver, and what comes back is checked.
+    pub fn read(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        if let Ok(address) = text.parse() {
+            return Some(Self::Address(address));
+        }
+        let sound = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let name = text.strip_suffix('.').unwrap_or(text);
+        let whole = !name.is_empty() && name.len() <= NAME_BYTES && name.bytes().all(sound);
+        whole.then(|| Self::Name(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Address(IpAddr::V6(address)) => write!(f, "[{address}]:{}", self.port),
+            Host::Address(address) => write!(f, "{address}:{}", self.port),
+            Host::Name(name) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}

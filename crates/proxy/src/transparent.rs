@@ -1,0 +1,202 @@
+//! Connections that are taken without being asked: TPROXY rules of nftables, and the route that
+//! brings their packets here. They stand in the proxy's network namespace only, and in its lease.
+//!
+//! A packet that opens a connection (SYN alone) from an allowed source to an allowed destination
+//! is given to the proxy's listener, whose accepted socket then has the destination's address.
+//! Later packets belong to a transparent socket and are told by that; so connections that were
+//! there before the proxy, and all that the lists leave out, go their way as without it. What
+//! programs on this machine open is sent round over `lo` first.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use nix::errno::Errno;
+use socket2::{Domain, Protocol, Socket, Type};
+use wakeai_host::{Change, Lease, NetnsId, add_local_route, add_packet_rules, holders};
+
+use crate::access::{Access, Network};
+use crate::config::Transparent;
+use crate::error::ProxyError;
+use crate::listen::listen;
+
+/// The table's name, in the family inet.
+pub const TABLE: &str = "wakeai_proxy";
+/// Marks packets that are to stay on this machine.
+const ROUTE_MARK: u32 = 0x7761_6b65;
+/// Marks what the proxy itself sends to destinations, so that it is not taken again.
+pub(crate) const OWN_MARK: u32 = 0x7761_6b66;
+/// The routing table that marked packets are looked up in.
+const ROUTE_TABLE: u32 = 0x776b;
+
+/// Whose connections a listener takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    Forwarded,
+    Own,
+}
+
+/// A listener that TPROXY gives connections to.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) socket: Socket,
+    pub(crate) address: SocketAddr,
+    pub(crate) taken: Taken,
+}
+
+/// Opens the listeners and makes the rules.
+///
+/// # Errors
+///
+/// Where a privilege is missing, another proxy does this here, or `nft` or `ip` refuses.
+pub(crate) fn take_hold(
+    lease: &Lease,
+    transparent: Transparent,
+    access: &Access,
+) -> Result<Vec<Listener>, ProxyError> {
+    alone()?;
+    let mut listeners = Vec::new();
+    for (asked, taken) in [(transparent.forwarded, Taken::Forwarded), (transparent.own, Taken::Own)]
+    {
+        if asked {
+            listeners.push(open(Ipv4Addr::LOCALHOST.into(), taken)?);
+            if std::path::Path::new("/proc/sys/net/ipv6").exists() {
+                listeners.push(open(Ipv6Addr::LOCALHOST.into(), taken)?);
+            }
+        }
+    }
+    // The route first: without it the rules would lead packets astray.
+    add_local_route(lease, ROUTE_MARK, ROUTE_TABLE)?;
+    add_packet_rules(lease, TABLE, &rules(access, &listeners))?;
+    Ok(listeners)
+}
+
+/// Whether a socket of this process may have any address.
+pub(crate) fn is_privileged() -> bool {
+    let tried = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
+        .and_then(|socket| socket.set_ip_transparent_v4(true));
+    !tried.is_err_and(|error| error.raw_os_error() == Some(Errno::EPERM as i32))
+}
+
+fn alone() -> Result<(), ProxyError> {
+    let here = NetnsId::current().map_err(ProxyError::system("read this network namespace"))?;
+    let live = holders().unwrap_or_default();
+    let taken = live.iter().find(|holder| {
+        holder.changes.iter().any(
+            |change| matches!(change, Change::LocalRoute { netns, mark, .. } if *netns == here && *mark == ROUTE_MARK),
+        )
+    });
+    match taken {
+        Some(holder) => Err(ProxyError::Runs { pid: holder.process.pid }),
+        None => Ok(()),
+    }
+}
+
+/// On a loopback address, so that nobody reaches it but through the rules.
+fn open(address: IpAddr, taken: Taken) -> Result<Listener, ProxyError> {
+    let asked = SocketAddr::new(address, 0);
+    let failed = |source| ProxyError::Listen { address: asked, source };
+    let socket = listen(asked, |socket| match address {
+        IpAddr::V4(_) => socket.set_ip_transparent_v4(true),
+        IpAddr::V6(_) => {
+            socket.set_only_v6(true)?;
+            socket.set_ip_transparent_v6(true)
+        }
+    })
+    .map_err(failed)?;
+    let address = socket.local_addr().map_err(failed)?;
+    let address = address.as_socket().expect("an address of IP was asked for");
+    Ok(Listener { socket, address, taken })
+}
+
+/// The script for nft(8). It fails as a whole where the table is there already.
+fn rules(access: &Access, listeners: &[Listener]) -> String {
+    let to = if access.to.is_empty() { &Network::LOCAL[..] } else { &access.to };
+    let from = if access.from.is_empty() { &Network::LOCAL[..] } else { &access.from };
+    let (mut sent_round, mut forwarded, mut output) = (Vec::new(), Vec::new(), Vec::new());
+    for listener in listeners {
+        let v4 = listener.address.is_ipv4();
+        let (family, nfproto) = if v4 { ("ip", "ipv4") } else { ("ip6", "ipv6") };
+        let give = format!("tproxy {family} to {}", listener.address);
+        let from = matching(family, "saddr", from, v4);
+        match (listener.taken, matching(family, "daddr", to, v4), from) {
+            (Taken::Forwarded, Some(to), Some(from)) => forwarded.push(format!(
+                "meta nfproto {nfproto} {OPENS} {from} {to} {give} \
+                 meta mark set {ROUTE_MARK} accept"
+            )),
+            (Taken::Own, Some(to), _) => {
+                sent_round.push(format!(
+                    "iifname \"lo\" meta mark {ROUTE_MARK} meta nfproto {nfproto} {OPENS} {give} \
+                     accept"
+                ));
+                output.push(format!(
+                    "meta nfproto {nfproto} {OPENS} {to} \
+                     ct mark set {ROUTE_MARK} meta mark set {ROUTE_MARK}"
+                ));
+            }
+            _ => {} // nothing of this family is allowed
+        }
+    }
+    let mut prerouting = lines(&["type filter hook prerouting priority mangle", NOT_TCP]);
+    prerouting.extend(sent_round);
+    prerouting.extend(lines(&["iifname \"lo\" return", "fib daddr type local return"]));
+    prerouting.extend(forwarded);
+    prerouting.push(format!("socket transparent 1 meta mark set {ROUTE_MARK} accept"));
+    let mut chains = vec![chain("prerouting", &prerouting)];
+    if !output.is_empty() {
+        let mut rules = lines(&["type route hook output priority mangle", NOT_TCP]);
+        rules.push(format!("meta mark {OWN_MARK} return"));
+        rules.extend(lines(&["ct direction reply return", "fib daddr type local return"]));
+        rules.push(format!("ct mark {ROUTE_MARK} meta mark set {ROUTE_MARK} return"));
+        rules.extend(output);
+        chains.push(chain("output", &rules));
+    }
+    format!("create table inet {TABLE}\ntable inet {TABLE} {{\n{}}}\n", chains.concat())
+}
+
+/// A packet that opens a connection.
+const OPENS: &str = "tcp flags & (fin | syn | rst | ack) == syn";
+/// The first rule of every chain.
+const NOT_TCP: &str = "meta l4proto != tcp return";
+
+fn lines(lines: &[&str]) -> Vec<String> {
+    lines.iter().copied().map(str::to_owned).collect()
+}
+
+fn chain(name: &str, rules: &[String]) -> String {
+    format!("chain {name} {{\n{}\n}}\n", rules.join("\n"))
+}
+
+/// What a packet of the family must match; `None` where no network is of the family.
+fn matching(family: &str, field: &str, networks: &[Network], v4: bool) -> Option<String> {
+    // nft takes no set with a network in it that lies within another.
+    let mut widest: Vec<Network> = Vec::new();
+    for network in networks.iter().copied().filter(|network| network.is_v4() == v4) {
+        if !widest.iter().any(|other| other.includes(network)) {
+            widest.retain(|other| !network.includes(*other));
+            widest.push(network);
+        }
+    }
+    if widest.iter().any(|network| network.is_everything()) {
+        return Some(String::new());
+    }
+    let list: Vec<_> = widest.iter().map(ToString::to_string).collect();
+    (!list.is_empty()).then(|| format!("{family} {field} {{ {} }}", list.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_names_the_widest_networks_of_its_family_once() {
+        let read = |list: &[&str]| -> Vec<Network> {
+            list.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        let some = read(&["10.1.0.0/16", "10.0.0.0/8", "192.0.2.1", "fd00::/8", "192.0.2.1"]);
+        let v4 = matching("ip", "daddr", &some, true).unwrap();
+        assert_eq!(v4, "ip daddr { 10.0.0.0/8, 192.0.2.1/32 }");
+        assert_eq!(matching("ip6", "saddr", &some, false).unwrap(), "ip6 saddr { fd00::/8 }");
+        let everywhere = read(&["0.0.0.0/0", "10.0.0.0/8"]);
+        assert_eq!(matching("ip", "daddr", &everywhere, true).unwrap(), "");
+        assert_eq!(matching("ip6", "daddr", &everywhere, false), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! What clients say, whole, in pieces and mangled.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails, fails")]
+
+use std::net::SocketAddr;
+
+use rand_core::{Rng as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use wakeai_proxy::{Host, Negotiation, Outcome, REQUEST_LIMIT, Rejection, Target};
+
+const GREETING: &[u8] = b"\x05\x01\x00";
+const CONNECTED: Outcome = Outcome::Connected(SocketAddr::new(
+    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 9)),
+    0x1234,
+));
+
+fn socks(rest: &[u8]) -> Vec<u8> {
+    [GREETING, b"\x05\x01\x00", rest].concat()
+}
+
+fn address(text: &str) -> Target {
+    let address: SocketAddr = text.parse().unwrap();
+    Target { host: Host::Address(address.ip()), port: address.port() }
+}
+
+fn name(name: &str, port: u16) -> Target {
+    Target { host: Host::Name(name.to_owned()), port }
+}
+
+/// What a talk came to, all input at once or byte by byte.
+#[derive(Debug, PartialEq, Eq)]
+struct Talk {
+    result: Result<Option<Target>, Rejection>,
+    said: Vec<u8>,
+    early: Vec<u8>,
+}
+
+fn talk(input: &[u8], piece: usize) -> Talk {
+    let mut negotiation = Negotiation::new();
+    let (mut result, mut said, mut fed) = (Ok(None), Vec::new(), 0);
+    for bytes in input.chunks(piece) {
+        fed += bytes.len();
+        result = negotiation.handle_input(bytes);
+        assert!(negotiation.held() <= REQUEST_LIMIT + 256 + bytes.len(), "bounded");
+        while let Some(output) = negotiation.poll_transmit() {
+            said.extend(output);
+        }
+        if !matches!(result, Ok(None)) {
+            break;
+        }
+    }
+    if matches!(result, Ok(Some(_))) {
+        negotiation.answer(CONNECTED);
+        while let Some(output) = negotiation.poll_transmit() {
+            said.extend(output);
+        }
+    }
+    let asked = matches!(result, Ok(Some(_)));
+    let mut early = negotiation.into_early_data();
+    early.extend(&input[fed..]);
+    if !asked {
+        early.clear();
+    }
+    Talk { result, said, early }
+}
+
+#[test]
+fn socks5_asks_for_addresses_of_both_families_and_for_names() {
+    let v4 = socks(b"\x01\xc0\x00\x02\x07\x01\xbb");
+    let v6 = socks(b"\x04\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x00\x50");
+    let named = socks(b"\x03\x0bexample.org\x00\x50");
+    let literal = socks(b"\x03\x09127.0.0.1\x00\x50");
+    for (input, target) in [
+        (v4, address("192.0.2.7:443")),
+        (v6, address("[2001:db8::1]:80")),
+        (named, name("example.org", 80)),
+        (literal, address("127.0.0.1:80")),
+    ] {
+        let talk = talk(&input, input.len());
+        assert_eq!(talk.result, Ok(Some(target)));
+        assert_eq!(talk.said, b"\x05\x00\x05\x00\x00\x01\x0a\x00\x00\x09\x12\x34");
+        assert_eq!(talk.early, b"");
+    }
+}
+
+#[test]
+fn what_socks5_does_not_serve_is_answered_with_its_reply() {
+    let told = |input: &[u8]| {
+        let talk = talk(input, input.len());
+        (talk.result.unwrap_err(), talk.said)
+    };
+    assert_eq!(told(b"\x05\x01\x02"), (Rejection::Authentication, b"\x05\xff".to_vec()));
+    let reply = |code| [&[5, 0, 5, code, 0, 1][..], &[0; 6]].concat();
+    let bind = [GREETING, b"\x05\x02"].concat();
+    assert_eq!(told(&bind), (Rejection::Command, reply(7)));
+    assert_eq!(told(&socks(b"\x02")), (Rejection::AddressType, reply(8)));
+    assert_eq!(told(&socks(b"\x01\x7f\0\0\x01\0\0")), (Rejection::Malformed, reply(1)));
+    assert_eq!(told(&socks(b"\x03\x03a b\x00\x50")), (Rejection::Malformed, reply(1)));
+    assert_eq!(told(&socks(b"\x03\x00\x00\x50")), (Rejection::Malformed, reply(1)));
+}
+
+#[test]
+fn connect_asks_for_addresses_of_both_families_and_for_names() {
+    for (authority, target) in [
+        ("192.0.2.7:443", address("192.0.2.7:443")),
+        ("[2001:db8::1]:443", address("[2001:db8::1]:443")),
+        ("example.org:8443", name("example.org", 8443)),
+    ] {
+        let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n\x16\x03");
+        let talk = talk(head.as_bytes(), head.len());
+        assert_eq!(talk.result, Ok(Some(target)), "{authority}");
+        assert_eq!(talk.said, b"HTTP/1.1 200 Connection established\r\n\r\n");
+        assert_eq!(talk.early, b"\x16\x03", "what follows is for the destination");
+    }
+}
+
+#[test]
+fn what_connect_does_not_serve_is_answered_with_its_status() {
+    for (head, rejection, status) in [
+        ("GET http://example.org/ HTTP/1.1\r\n\r\n", Rejection::Command, "405"),
+        ("CONNECT example.org HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
+        ("CONNECT example.org:0 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
+        ("CONNECT example.org:+80 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
+        ("CONNECT example.org:65536 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
+        ("CONNECT 2001:db8::1:443 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
+        ("CONNECT [example.org]:443 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
+        ("CONNECT example.org:443 HTTP/2\r\n\r\n", Rejection::Malformed, "400"),
+        ("CONNECT  example.org:443 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
+        ("CONNECT example.org:443 HTTP/1.1\r\nA: b\nC: d\r\n\r\n", Rejection::Malformed, "400"),
+    ] {
+        let talk = talk(head.as_bytes(), head.len());
+        assert_eq!(talk.result, Err(rejection), "{head}");
+        let said = String::from_utf8(talk.said).unwrap();
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {said}");
+        assert!(said.ends_with("\r\n\r\n"), "{said}");
+    }
+}
+
+#[test]
+fn a_head_without_end_is_refused_at_the_limit() {
+    let head = format!("CONNECT a.example:1 HTTP/1.1\r\nX: {}", "x".repeat(2 * REQUEST_LIMIT));
+    for piece in [1, 100, head.len()] {
+        let talk = talk(head.as_bytes(), piece);
+        assert_eq!(talk.result, Err(Rejection::TooLong));
+        assert!(talk.said.starts_with(b"HTTP/1.1 431 "));
+    }
+}
+
+#[test]
+fn what_is_neither_gets_no_answer() {
+    for input in [&b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00"[..], b"\x16\x03\x01", b"get /", b"\x00"]
+    {
+        let talk = talk(input, input.len());
+        assert_eq!((talk.result, &talk.said[..]), (Err(Rejection::Protocol), &b""[..]));
+    }
+}
+
+#[test]
+fn every_outcome_has_an_answer_of_its_protocol() {
+    let requests = [socks(b"\x01\x7f\0\0\x01\0\x50"), b"CONNECT a:1 HTTP/1.0\r\n\r\n".to_vec()];
+    let outcomes = [
+        (Outcome::Denied, 2, "403"),
+        (Outcome::NoSuchName, 4, "502"),
+        (Outcome::Refused, 5, "502"),
+        (Outcome::NetworkUnreachable, 3, "502"),
+        (Outcome::HostUnreachable, 4, "502"),
+        (Outcome::TimedOut, 4, "504"),
+        (Outcome::Failed, 1, "502"),
+    ];
+    for (outcome, reply, status) in outcomes {
+        let said = requests.each_ref().map(|request| {
+            let mut negotiation = Negotiation::new();
+            assert!(negotiation.handle_input(request).unwrap().is_some());
+            let _ = negotiation.poll_transmit();
+            negotiation.answer(outcome);
+            negotiation.poll_transmit().unwrap()
+        });
+        assert_eq!(said[0], [5, reply, 0, 1, 0, 0, 0, 0, 0, 0], "{outcome:?}");
+        assert!(said[1].starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{outcome:?}");
+    }
+}
+
+/// Mangled requests never panic, never hold more than they may, and mean the same however they
+/// are cut into pieces.
+#[test]
+fn a_million_mangled_requests_mean_the_same_in_pieces() {
+    let corpus: Vec<Vec<u8>> = vec![
+        socks(b"\x01\xc0\x00\x02\x07\x01\xbb"),
+        socks(b"\x04\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x00\x50"),
+        socks(b"\x03\x0bexample.org\x00\x50early"),
+        b"\x05\xff\x00".to_vec(),
+        b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\n\r\n\x16\x03".to_vec(),
+        b"CONNECT [2001:db8::1]:443 HTTP/1.0\r\n\r\n".to_vec(),
+        b"CONNECT 1.2.3.4:1 HTTP/1.1\r\nA: b\r\nC: d\r\n\r\n".to_vec(),
+    ];
+    for seed in 0..1_000_000_u64 {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let mut input = corpus[below(&mut rng, corpus.len())].clone();
+        for _ in 0..=below(&mut rng, 3) {
+            mangle(&mut rng, &corpus, &mut input);
+        }
+        let whole = talk(&input, input.len().max(1));
+        let pieces = talk(&input, 1 + below(&mut rng, 4));
+        assert_eq!(whole, pieces, "seed {seed}: {input:?}");
+        if let Ok(Some(target)) = &whole.result {
+            assert_ne!(target.port, 0, "seed {seed}");
+            let sound = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            assert!(
+                matches!(&target.host, Host::Address(_))
+                    || matches!(&target.host, Host::Name(name) if name.chars().all(sound)),
+                "seed {seed}: {target:?}"
+            );
+        }
+    }
+}
+
+fn below(rng: &mut Pcg64Mcg, end: usize) -> usize {
+    usize::try_from(rng.next_u64() % end as u64).unwrap()
+}
+
+fn mangle(rng: &mut Pcg64Mcg, corpus: &[Vec<u8>], input: &mut Vec<u8>) {
+    let at = below(rng, input.len() + 1);
+    match below(rng, 6) {
+        0 if at < input.len() => input[at] ^= 1 << below(rng, 8),
+        1 if at < input.len() => input[at] = rng.next_u64() as u8,
+        2 => input.insert(at, b"\r\n:[]. \x00\x05"[below(rng, 9)]),
+        3 if at < input.len() => drop(input.remove(at)),
+        4 => input.truncate(at),
+        _ => {
+            let other = &corpus[below(rng, corpus.len())];
+            input.truncate(at);
+            input.extend(&other[below(rng, other.len())..]);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A proxy on a thread of its own, and clients of it.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use wakeai_proxy::{Access, Config, Event, Leg, Report, Transparent, run};
+
+/// Long enough for a busy machine; what takes longer hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+pub(crate) fn config() -> Config {
+    Config {
+        listen: vec!["127.0.0.1:0".parse().unwrap()],
+        transparent: Transparent::default(),
+        algorithm: None,
+        leg: Leg::Destination,
+        access: Access::default(),
+        connections: 100,
+        memory: "1MB".parse().unwrap(),
+        connect_timeout: "20s".parse().unwrap(),
+        idle_timeout: "60s".parse().unwrap(),
+    }
+}
+
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<Report>,
+}
+
+impl Proxy {
+    pub(crate) fn start(config: Config) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let (ready, listening) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let mut last = Report::default();
+            let shutdown = async { drop(stopped.await) };
+            run(config, shutdown, |event| match event {
+                Event::Listening(addresses) => ready.send(addresses[0]).unwrap(),
+                Event::Report(report) => last = report,
+            })
+            .unwrap();
+            last
+        });
+        Self { address: listening.recv_timeout(PATIENCE).unwrap(), stop, thread }
+    }
+
+    /// Ends it; returns what it counted.
+    pub(crate) fn stop(self) -> Report {
+        drop(self.stop);
+        self.thread.join().unwrap()
+    }
+
+    pub(crate) fn dial(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Asks in SOCKS5; returns the reply's code.
+    pub(crate) fn ask(&self, to: SocketAddr) -> (TcpStream, u8) {
+        let mut stream = self.dial();
+        let mut request = b"\x05\x01\x00\x05\x01\x00".to_vec();
+        match to {
+            SocketAddr::V4(to) => {
+                request.push(1);
+                request.extend(to.ip().octets());
+            }
+            SocketAddr::V6(to) => {
+                request.push(4);
+                request.extend(to.ip().octets());
+            }
+        }
+        request.extend(to.port().to_be_bytes());
+        stream.write_all(&request).unwrap();
+        let mut reply = [0; 6];
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!((reply[..3]).as_ref(), b"\x05\x00\x05");
+        let address = if reply[5] == 4 { 16 } else { 4 };
+        stream.read_exact(&mut vec![0; address + 2]).unwrap();
+        (stream, reply[3])
+    }
+
+    /// Both ends of a connection through the proxy.
+    pub(crate) fn pair(&self) -> (TcpStream, TcpStream) {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (client, code) = self.ask(server.local_addr().unwrap());
+        assert_eq!(code, 0);
+        let (accepted, _) = server.accept().unwrap();
+        accepted.set_read_timeout(Some(PATIENCE)).unwrap();
+        accepted.set_write_timeout(Some(PATIENCE)).unwrap();
+        (client, accepted)
+    }
+}
+
+/// Bytes that tell where they belong.
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
+}

@@ -1,0 +1,166 @@
+//! Packet captures: a directory for each run, and in it a file for each host.
+//!
+//! They are written in a hidden directory and moved with the other records. Files are not kept
+//! open: with a thousand stations, and several runs at once, there would be more than a process may
+//! have.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::pcapng::{self, Way};
+use super::{RecordsError, cannot};
+
+/// What a host's file collects before it is written to.
+const BUFFER: usize = 1 << 16;
+/// Under `--out`.
+const DIRECTORY: &str = "pcap";
+const PARTIAL: &str = ".pcap.partial";
+
+/// The captures of a command.
+#[derive(Clone, Debug)]
+pub struct Captures {
+    partial: PathBuf,
+    application: String,
+}
+
+impl Captures {
+    /// Begins captures in `directory`, which exists.
+    pub(super) fn create(directory: &Path, version: &str) -> Result<Self, RecordsError> {
+        discard(directory);
+        let partial = directory.join(PARTIAL);
+        fs::create_dir_all(&partial).map_err(|error| cannot(&partial, &error))?;
+        Ok(Self { partial, application: format!("wakeai {version}") })
+    }
+
+    /// Begins those of a run: of the server and of these stations.
+    ///
+    /// # Errors
+    ///
+    /// Where the directory or a file in it cannot be made.
+    pub fn run<'a>(
+        &self,
+        condition: &str,
+        repeat: u32,
+        stations: impl IntoIterator<Item = &'a str>,
+    ) -> Result<RunCaptures, RecordsError> {
+        let directory = self.partial.join(format!("{condition}-{repeat}"));
+        fs::create_dir_all(&directory).map_err(|error| cannot(&directory, &error))?;
+        let begin = |name: &str| {
+            let mut kept = Vec::new();
+            let comment = format!(
+                "{name}, condition {condition}, repeat {repeat}; payloads of zeros are left out"
+            );
+            pcapng::begin(&mut kept, &self.application, name, &comment);
+            let path = directory.join(format!("{name}.pcapng"));
+            File::create(&path).map_err(|error| cannot(&path, &error))?;
+            Ok(HostFile { path, kept })
+        };
+        // No station is named `server`.
+        let server = begin("server")?;
+        let stations = stations.into_iter().map(begin).collect::<Result<_, _>>()?;
+        Ok(RunCaptures { server, stations, failed: None })
+    }
+}
+
+/// Which host a capture is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// The server.
+    Server,
+    /// A station.
+    Station(u32),
+}
+
+/// The captures of one run.
+#[derive(Debug)]
+pub struct RunCaptures {
+    server: HostFile,
+    stations: Vec<HostFile>,
+    /// The first failure to write: told at the end of the run.
+    failed: Option<RecordsError>,
+}
+
+#[derive(Debug)]
+struct HostFile {
+    path: PathBuf,
+    kept: Vec<u8>,
+}
+
+impl RunCaptures {
+    /// Adds a packet of `length` bytes that begins with `captured`. Panics for a station that the
+    /// run does not have.
+    pub fn packet(&mut self, host: Host, at_ns: u64, way: Way, captured: &[u8], length: u32) {
+        if self.failed.is_some() {
+            return;
+        }
+        let file = match host {
+            Host::Server => &mut self.server,
+            Host::Station(station) => &mut self.stations[station as usize],
+        };
+        pcapng::packet(&mut file.kept, at_ns, way, captured, length);
+        if file.kept.len() >= BUFFER {
+            self.failed = file.write().err();
+        }
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Errors
+    ///
+    /// Where a file could not be written, now or before.
+    pub fn finish(mut self) -> Result<(), RecordsError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        for file in std::iter::once(&mut self.server).chain(&mut self.stations) {
+            let written = file.write()?;
+            written.sync_all().map_err(|error| cannot(&file.path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+impl HostFile {
+    fn write(&mut self) -> Result<File, RecordsError> {
+        let append = || {
+            let mut file = OpenOptions::new().append(true).open(&self.path)?;
+            file.write_all(&self.kept)?;
+            Ok(file)
+        };
+        let file = append().map_err(|error: io::Error| cannot(&self.path, &error))?;
+        self.kept.clear();
+        Ok(file)
+    }
+}
+
+/// Puts the captures into place. What an earlier command captured of the same conditions and
+/// repeats goes; everything else in `pcap` stays, for it may be somebody's own.
+pub(super) fn put_into_place(directory: &Path) -> Result<(), RecordsError> {
+    let (from, to) = (directory.join(PARTIAL), directory.join(DIRECTORY));
+    for run in names(&from)? {
+        let (from, to) = (from.join(&run), to.join(&run));
+        fs::create_dir_all(&to).map_err(|error| cannot(&to, &error))?;
+        let earlier = names(&to)?.into_iter().map(|name| to.join(name));
+        for path in earlier.filter(|path| path.extension().is_some_and(|end| end == "pcapng")) {
+            fs::remove_file(&path).map_err(|error| cannot(&path, &error))?;
+        }
+        for name in names(&from)? {
+            let path = to.join(&name);
+            fs::rename(from.join(&name), &path).map_err(|error| cannot(&path, &error))?;
+        }
+    }
+    Ok(())
+}
+
+fn names(directory: &Path) -> Result<Vec<std::ffi::OsString>, RecordsError> {
+    let entries = fs::read_dir(directory)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
+    entries.map_err(|error| cannot(directory, &error))
+}
+
+/// Removes what is left of the hidden directory.
+pub(super) fn discard(directory: &Path) {
+    // What cannot be removed is overwritten by the next command.
+    let _ = fs::remove_dir_all(directory.join(PARTIAL));
+}

@@ -1,0 +1,127 @@
+//! Captures of the packets that hosts see, as IPv4 with TCP or UDP.
+//!
+//! A packet stands in the file of the host that put it into its queue, and in that of each host
+//! where it arrived. The simulator carries no payload bytes, and so none are captured but those of
+//! presence messages; lengths and checksums are those of payloads of zeros.
+
+mod headers;
+mod options;
+
+use std::collections::BTreeMap;
+
+use wakeai_medium::{Destination, Node, StationId};
+use wakeai_scenario::records::{Host, RecordsError, RunCaptures, Way};
+use wakeai_tcp::Segment;
+use wakeai_units::Duration;
+use wakeai_world::addresses::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
+
+use crate::observer::{Observer, Seen};
+use headers::Ends;
+
+/// The first of the ports that nobody registers (RFC 6335 section 6): flows listen from here on,
+/// so that no dissector takes a flow for the protocol of a registered port.
+const FIRST_LISTENING: u16 = 49_152;
+/// The first port that connections come from.
+const FIRST_CALLING: u16 = 57_344;
+/// How many of either: the rest of the dynamic ports in two halves.
+const PORTS: u32 = 8_192;
+/// Presence messages', the agent's default.
+const PRESENCE: u16 = 19_719;
+
+/// Writes captures of one run.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    files: RunCaptures,
+    /// By flow, connection, and whether to its sender: the scale of windows that go this way.
+    scales: BTreeMap<(u32, u32, bool), u8>,
+    /// The packet at hand.
+    packet: Vec<u8>,
+}
+
+impl Capture {
+    pub(crate) fn new(files: RunCaptures) -> Self {
+        Self { files, scales: BTreeMap::new(), packet: Vec::new() }
+    }
+
+    /// Ends the run's files.
+    pub(crate) fn finish(self) -> Result<(), RecordsError> {
+        self.files.finish()
+    }
+
+    fn write(
+        &mut self,
+        at: Duration,
+        way: Way,
+        host: Node,
+        ends: (Node, Destination),
+        seen: Seen<'_>,
+    ) {
+        let (from, to) = ends;
+        let to = match to {
+            Destination::Unicast(node) => address(node),
+            Destination::Broadcast => STATION_BROADCAST,
+        };
+        let mut ends = Ends { from: address(from), to, from_port: PRESENCE, to_port: PRESENCE };
+        self.packet.clear();
+        let length = match seen {
+            Seen::Segment { flow, connection, to_sender, segment } => {
+                let ports = (calling(connection), listening(flow));
+                (ends.from_port, ends.to_port) = if to_sender { (ports.1, ports.0) } else { ports };
+                let scale = self.scale((flow, connection, to_sender), &segment);
+                headers::tcp(&mut self.packet, &ends, &segment, scale)
+            }
+            Seen::Datagram { flow, len } => {
+                (ends.from_port, ends.to_port) = (calling(0), listening(flow));
+                headers::udp(&mut self.packet, &ends, &[], len)
+            }
+            Seen::Presence(bytes) => headers::udp(&mut self.packet, &ends, bytes, 0),
+        };
+        let host = match host {
+            Node::Server => Host::Server,
+            Node::Station(StationId(station)) => Host::Station(station),
+        };
+        self.files.packet(host, at.as_nanos(), way, &self.packet, length);
+    }
+
+    /// By how many bits the window of `segment` is shifted: what its end's SYN offered, unless the
+    /// other end's did not (RFC 7323 section 2.2), and never on a SYN.
+    fn scale(&mut self, (flow, connection, to_sender): (u32, u32, bool), segment: &Segment) -> u8 {
+        if segment.flags.syn {
+            if let Some(scale) = segment.options.window_scale {
+                self.scales.insert((flow, connection, to_sender), scale);
+            }
+            return 0;
+        }
+        let scale = |way| self.scales.get(&(flow, connection, way)).copied();
+        scale(!to_sender).and(scale(to_sender)).unwrap_or(0)
+    }
+}
+
+impl Observer for Capture {
+    fn on_sent(&mut self, at: Duration, from: Node, to: Destination, packet: Seen<'_>) {
+        self.write(at, Way::Out, from, (from, to), packet);
+    }
+
+    fn on_received(&mut self, at: Duration, from: Node, to: Node, packet: Seen<'_>) {
+        let destination = match packet {
+            Seen::Presence(_) => Destination::Broadcast,
+            _ => Destination::Unicast(to),
+        };
+        self.write(at, Way::In, to, (from, destination), packet);
+    }
+}
+
+fn address(node: Node) -> std::net::Ipv4Addr {
+    match node {
+        Node::Server => SERVER_ADDRESS,
+        Node::Station(station) => station_address(station),
+    }
+}
+
+fn listening(flow: u32) -> u16 {
+    FIRST_LISTENING + (flow % PORTS) as u16
+}
+
+fn calling(connection: u32) -> u16 {
+    FIRST_CALLING + (connection % PORTS) as u16
+}

@@ -1,0 +1,133 @@
+//! One TCP connection: both its ends, and what is remembered of it.
+
+use wakeai_medium::{Destination, Node};
+use wakeai_tcp::{Receiver, Segment, Sender, SenderEvent};
+use wakeai_units::Instant;
+
+use crate::carrier::Carrier;
+use crate::observer::Observer;
+use crate::packet::{Packet, Wire};
+use crate::timers::Timers;
+use crate::watch::Watch;
+
+/// A connection of a flow.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// Its place among all connections of the run.
+    pub(crate) id: u32,
+    /// The flow.
+    pub(crate) flow: u32,
+    /// Which of the flow's connections, from 0.
+    pub(crate) number: u32,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) from: Node,
+    pub(crate) to: Node,
+    /// Payload bytes of a full segment.
+    pub(crate) mss: u32,
+    /// The sleepers of both ends.
+    pub(crate) sender_timer: u32,
+    pub(crate) receiver_timer: u32,
+    /// Whether TCP hears that its host's queue is full.
+    pub(crate) hears_overflow: bool,
+    /// Whether its algorithm obeys an agent's bounds.
+    pub(crate) boundable: bool,
+    /// When the handshake was done for the sender.
+    pub(crate) established: Option<Instant>,
+    /// What the application at the receiver has read.
+    pub(crate) read: u64,
+    /// The next sample for the records and the RTT is not before this.
+    pub(crate) next_sample: Instant,
+    /// Tail losses that probes have repaired, as far as they were noticed.
+    pub(crate) tail_losses: u64,
+    /// The sender has closed.
+    pub(crate) closed: bool,
+}
+
+/// How a connection ended for its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// In order: the receiver has everything.
+    Closed,
+    /// It gave up.
+    Failed,
+}
+
+impl Connection {
+    fn place(&self) -> (u32, u32) {
+        (self.flow, self.number)
+    }
+
+    /// Sends what the sender has to send, tells the watch what has happened, and sets the timer.
+    pub(crate) fn pump_sender<O: Observer>(
+        &mut self,
+        now: Instant,
+        carrier: &mut Carrier<O>,
+        timers: &mut Timers,
+        watch: &mut Watch,
+    ) -> Option<Ending> {
+        while let Some(segment) = self.sender.poll_transmit(now) {
+            let to = Destination::Unicast(self.to);
+            let packet = Packet::Segment(Wire::pack(self.id, false, &segment));
+            let sent = carrier.send(now, self.from, to, packet, self.place());
+            if !sent && self.hears_overflow {
+                self.sender.handle_local_drop(now, &segment);
+                break; // it tries again at the next ACK or timeout, as the kernel does
+            }
+        }
+        let mut ending = None;
+        while let Some(event) = self.sender.poll_event() {
+            match event {
+                SenderEvent::Established => self.established = Some(now),
+                SenderEvent::Closed => ending = Some(Ending::Closed),
+                SenderEvent::Failed => ending = Some(Ending::Failed),
+                _ => {}
+            }
+            watch.event(now, self, event);
+        }
+        timers.set(self.sender_timer, self.sender.next_timeout());
+        ending
+    }
+
+    /// Sends what the receiver has to send, and sets its timer.
+    pub(crate) fn pump_receiver<O: Observer>(
+        &mut self,
+        now: Instant,
+        carrier: &mut Carrier<O>,
+        timers: &mut Timers,
+    ) {
+        while let Some(segment) = self.receiver.poll_transmit(now) {
+            let to = Destination::Unicast(self.from);
+            let packet = Packet::Segment(Wire::pack(self.id, true, &segment));
+            // An acknowledgement that finds its host's queue full is lost.
+            carrier.send(now, self.to, to, packet, self.place());
+        }
+        timers.set(self.receiver_timer, self.receiver.next_timeout());
+    }
+
+    /// A segment has come to the sender.
+    pub(crate) fn at_sender(&mut self, now: Instant, segment: &Segment, watch: &mut Watch) {
+        if now >= self.next_sample {
+            watch.sample(now, self);
+        }
+        self.sender.handle_segment(now, segment);
+    }
+
+    /// A segment has come to the receiver. How much the application read of it.
+    pub(crate) fn at_receiver(&mut self, now: Instant, segment: &Segment) -> u64 {
+        self.receiver.handle_segment(now, segment);
+        let read = self.receiver.bytes_read();
+        read - std::mem::replace(&mut self.read, read)
+    }
+
+    /// Whether a probe has repaired a tail loss since the last time this was asked.
+    pub(crate) fn tail_loss_was_repaired(&mut self) -> bool {
+        let now = self.sender.counters().tail_losses;
+        std::mem::replace(&mut self.tail_losses, now) < now
+    }
+
+    /// Whether nobody waits for anything any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.closed && self.receiver.finished() && self.receiver.next_timeout().is_none()
+    }
+}

@@ -1,0 +1,126 @@
+//! A flow: what it sends, and what became of it.
+
+use std::rc::Rc;
+
+use wakeai_medium::Node;
+use wakeai_tcp::{Knobs, Sender, TcpConfig, by_name_with};
+use wakeai_units::{Bytes, Duration, Instant, Serializer};
+use wakeai_world::flows::{DATAGRAM, chunk};
+
+use crate::connection::Connection;
+use crate::meter::Meter;
+
+/// A flow of the run.
+#[derive(Debug)]
+pub(crate) struct FlowState {
+    pub(crate) from: Node,
+    pub(crate) to: Node,
+    pub(crate) start: Instant,
+    /// Its sleeper: the start, and the next datagram.
+    pub(crate) timer: u32,
+    pub(crate) source: Source,
+    pub(crate) meter: Meter,
+    pub(crate) totals: Totals,
+    /// It will never complete: a connection has given up.
+    pub(crate) broken: bool,
+}
+
+/// Where its bytes come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Tcp(Stream),
+    Udp(Datagrams),
+}
+
+/// TCP connections, one after another.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) config: Rc<TcpConfig>,
+    /// The name of one that the simulator knows.
+    pub(crate) algorithm: String,
+    pub(crate) knobs: Knobs,
+    /// The target of `wakeai_av` in payload bytes per second; 0: none.
+    pub(crate) target: u64,
+    /// Whether the algorithm obeys an agent's bounds.
+    pub(crate) boundable: bool,
+    pub(crate) hears_overflow: bool,
+    pub(crate) size: Option<Bytes>,
+    pub(crate) chunks: u32,
+    /// Connections that were begun.
+    pub(crate) begun: u32,
+}
+
+impl Stream {
+    /// The sender of the next connection, which is to be opened; `None` where all is sent.
+    pub(crate) fn next_sender(&mut self) -> Option<Sender> {
+        let chunk = match self.size {
+            None if self.begun > 0 => return None,
+            None => None,
+            Some(_) if self.begun == self.chunks => return None,
+            Some(size) => Some(chunk(size, self.chunks, self.begun).get()),
+        };
+        self.begun += 1;
+        let algorithm = by_name_with(&self.algorithm, &self.config, self.knobs);
+        let algorithm = algorithm.expect("checked when the run was set up");
+        let mut sender = Sender::new(&self.config, algorithm);
+        sender.set_target_rate(self.target);
+        sender.supply(chunk);
+        if chunk.is_some() {
+            sender.close();
+        }
+        Some(sender)
+    }
+}
+
+/// UDP datagrams.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    /// The rate; without one the queue is kept full.
+    pub(crate) line: Option<Serializer>,
+    /// What is still to be sent; without an end where there is no size.
+    pub(crate) left: Option<u64>,
+}
+
+impl Datagrams {
+    /// The payload of the next datagram; `None` where all is sent.
+    pub(crate) fn next(&mut self) -> Option<u16> {
+        let most = DATAGRAM.get();
+        let Some(left) = &mut self.left else { return Some(most as u16) };
+        let len = most.min(*left);
+        *left -= len;
+        (len > 0).then_some(len as u16)
+    }
+
+    /// The same of a flow with a rate, and when the one after it is due.
+    pub(crate) fn next_at(&mut self, now: Instant) -> Option<(u16, Instant)> {
+        let len = self.next()?;
+        let next = self.line.as_mut()?.send(now, Bytes::new(u64::from(len)));
+        Some((len, next))
+    }
+}
+
+/// What the flow's connections came to that are over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) retransmits: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) syn_timeouts: u64,
+    pub(crate) syn_wait: Duration,
+    /// From the start of the flow to its first connection.
+    pub(crate) opened: Option<Duration>,
+}
+
+impl FlowState {
+    /// Adds what one of its connections came to.
+    pub(crate) fn take_account(&mut self, connection: &Connection) {
+        let counters = connection.sender.counters();
+        let totals = &mut self.totals;
+        totals.retransmits += counters.retransmits;
+        totals.timeouts += counters.timeouts;
+        totals.syn_timeouts += u64::from(counters.syn_timeouts);
+        totals.syn_wait += counters.syn_wait;
+        if connection.number == 0 {
+            totals.opened = connection.established.map(|at| at.saturating_since(self.start));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Queue lengths and airtime for the records, in equal steps of time.
+
+use wakeai_medium::{Airtime, Network, Node, StationId};
+use wakeai_scenario::records::{AirKind, AirOf, AirtimeRow, Queue, QueueRow};
+use wakeai_units::{Duration, Instant};
+use wakeai_world::RunSink;
+
+use crate::packet::Packet;
+use crate::span::Span;
+
+/// Between two looks at the queues.
+pub(crate) const QUEUE_STEP: Duration = Duration::from_millis(100);
+/// So many of them between two looks at the air.
+const AIR_STEPS: u32 = 10;
+
+/// What was seen at the last look.
+#[derive(Debug)]
+pub(crate) struct Gauge {
+    span: Span,
+    sink: RunSink,
+    steps: u32,
+    /// Packets by queue: the stations', then the access point's and the wire's.
+    queues: Vec<u32>,
+    up: Vec<Airtime>,
+    down: Vec<Airtime>,
+    access_point: Airtime,
+    all: Airtime,
+}
+
+impl Gauge {
+    pub(crate) fn new(span: Span, sink: RunSink, stations: usize) -> Self {
+        Self {
+            span,
+            sink,
+            steps: 0,
+            queues: vec![0; stations + 3],
+            up: vec![Airtime::default(); stations],
+            down: vec![Airtime::default(); stations],
+            access_point: Airtime::default(),
+            all: Airtime::default(),
+        }
+    }
+
+    /// Writes down what has changed since the last look.
+    pub(crate) fn look(&mut self, now: Instant, network: &Network<Packet>) {
+        let at_ns = self.span.since(now).as_nanos();
+        self.look_at_queues(at_ns, network);
+        self.steps += 1;
+        if self.steps.is_multiple_of(AIR_STEPS) {
+            self.look_at_air(at_ns, network);
+        }
+    }
+
+    fn look_at_queues(&mut self, at_ns: u64, network: &Network<Packet>) {
+        let stations = self.up.len() as u32;
+        let hosts = (0..stations).map(|station| {
+            (Queue::Station(station), network.queued(Node::Station(StationId(station))))
+        });
+        let rest = [
+            (Queue::AccessPoint, network.queued_at_access_point()),
+            (Queue::WiredUp, network.queued_for_server()),
+            (Queue::WiredDown, network.queued(Node::Server)),
+        ];
+        for ((queue, packets), before) in hosts.chain(rest).zip(&mut self.queues) {
+            let packets = packets as u32;
+            // A queue that stays empty says nothing.
+            if std::mem::replace(before, packets) > 0 || packets > 0 {
+                self.sink.queue(QueueRow { at_ns, queue, packets });
+            }
+        }
+    }
+
+    fn look_at_air(&mut self, at_ns: u64, network: &Network<Packet>) {
+        let counters = network.counters();
+        let sink = &self.sink;
+        let row = |of, before: &mut Airtime, now: &Airtime| {
+            for (kind, air) in grown(before, now).into_iter().filter(|(_, air)| !air.is_zero()) {
+                sink.airtime(AirtimeRow { at_ns, of, kind, air_ns: air.as_nanos() });
+            }
+            *before = *now;
+        };
+        for (station, (before, now)) in (0..).zip(self.up.iter_mut().zip(&counters.stations)) {
+            row(AirOf::Up(station), before, &now.airtime);
+        }
+        for (station, (before, now)) in (0..).zip(self.down.iter_mut().zip(&counters.downlinks)) {
+            row(AirOf::Down(station), before, now);
+        }
+        row(AirOf::AccessPoint, &mut self.access_point, &counters.access_point.airtime);
+        row(AirOf::All, &mut self.all, &counters.airtime);
+    }
+}
+
+/// What has come to each kind. Nobody but agents sends broadcasts.
+fn grown(before: &Airtime, now: &Airtime) -> [(AirKind, Duration); 7] {
+    let by = |part: fn(&Airtime) -> Duration| part(now).saturating_sub(part(before));
+    [
+        (AirKind::Data, by(|air| air.data)),
+        (AirKind::TcpAck, by(|air| air.transport_ack)),
+        (AirKind::Presence, by(|air| air.presence + air.broadcast)),
+        (AirKind::MacAck, by(|air| air.ack)),
+        (AirKind::Protection, by(|air| air.protection)),
+        (AirKind::Collision, by(|air| air.collision)),
+        (AirKind::Idle, by(|air| air.idle)),
+    ]
+}

@@ -1,0 +1,49 @@
+//! The scenario in virtual time: the lab's medium, its agents and its congestion control in one
+//! event loop, as fast as it goes.
+//!
+//! [`run`] is the command: all conditions and repeats of a scenario. [`simulate`] is one run, with
+//! more detail and an [`Observer`] of every packet. Nothing in here reads a clock, and everything
+//! that is compared is an integer: same scenario, same seed, same run. `docs/concepts/sim.md` says
+//! how it works and what it can and cannot tell.
+
+mod agent;
+mod capture;
+mod carrier;
+mod connection;
+mod error;
+mod flow;
+mod gauge;
+mod meter;
+mod observer;
+mod outcome;
+mod packet;
+mod setup;
+mod simulation;
+mod span;
+mod timers;
+mod watch;
+mod world;
+
+pub use error::SimError;
+pub use observer::{Observer, Seen};
+pub use outcome::{FlowDetail, SimOutcome};
+pub use setup::Job;
+pub use world::{Progress, Silent, SimOptions, run};
+
+use wakeai_units::Duration;
+
+/// Simulates one run. `observer` sees every packet at the hosts and is given back; `reached` hears,
+/// about once per simulated second, how far the run is.
+///
+/// # Errors
+///
+/// Where the scenario asks for something that the simulator does not have.
+pub fn simulate<O: Observer>(
+    job: &Job<'_>,
+    observer: O,
+    reached: &mut dyn FnMut(Duration),
+) -> Result<(SimOutcome, O), SimError> {
+    let (mut simulation, expanded) = setup::set_up(job, observer)?;
+    let end = simulation.run(reached);
+    Ok(simulation.finish(expanded, end))
+}

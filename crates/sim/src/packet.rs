@@ -1,0 +1,194 @@
+//! What the medium carries here: records of a few words, and the bytes of presence messages.
+
+use std::rc::Rc;
+
+use wakeai_medium::Kind;
+use wakeai_tcp::{Flags, SackBlocks, Segment, SynOptions, Timestamp};
+
+/// IPv4 and UDP headers.
+pub(crate) const IP_UDP_HEADERS: usize = 28;
+
+/// A packet.
+#[derive(Clone, Debug)]
+pub(crate) enum Packet {
+    /// Of a TCP connection.
+    Segment(Wire),
+    /// Of a UDP flow.
+    Datagram {
+        /// Which flow.
+        flow: u32,
+        /// Payload bytes.
+        len: u16,
+    },
+    /// A presence message, encoded.
+    Presence(Rc<[u8]>),
+}
+
+impl wakeai_medium::Packet for Packet {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Segment(wire) if wire.is_bare_ack() => Kind::TransportAck,
+            Self::Segment(_) | Self::Datagram { .. } => Kind::Data,
+            Self::Presence(_) => Kind::Presence,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Segment(wire) => usize::from(wire.packet_len),
+            Self::Datagram { len, .. } => IP_UDP_HEADERS + usize::from(*len),
+            Self::Presence(bytes) => IP_UDP_HEADERS + bytes.len(),
+        }
+    }
+}
+
+/// A segment as it is kept while it is on its way: half the size of a [`Segment`], because it is
+/// copied from queue to queue. SACK blocks lie near the acknowledgement, and a SYN has none, so
+/// that its options take their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wire {
+    seq: u64,
+    ack: u64,
+    pub(crate) connection: u32,
+    window: u32,
+    timestamp: [u32; 2],
+    /// Starts and ends of SACK blocks, from `ack` on; or a SYN's options.
+    options: [u32; 6],
+    len: u16,
+    packet_len: u16,
+    bits: u8,
+    blocks: u8,
+    /// Whether it travels from the connection's receiver to its sender.
+    pub(crate) to_sender: bool,
+}
+
+const SYN: u8 = 1;
+const ACK: u8 = 1 << 1;
+const FIN: u8 = 1 << 2;
+const RST: u8 = 1 << 3;
+const TIMESTAMP: u8 = 1 << 4;
+
+/// No value, where 0 is one.
+const NONE: u32 = u32::MAX;
+
+impl Wire {
+    pub(crate) fn pack(connection: u32, to_sender: bool, segment: &Segment) -> Self {
+        let Segment { seq, ack, window, sack, len, timestamp, options, flags } = segment;
+        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+        let stamp = timestamp.unwrap_or_default();
+        let mut wire = Self {
+            seq: *seq,
+            ack: *ack,
+            connection,
+            window: u32::try_from(*window).unwrap_or(u32::MAX),
+            timestamp: [stamp.value, stamp.echo],
+            options: [0; 6],
+            len: *len as u16, // a packet has at most 2296 bytes
+            packet_len: segment.packet_len() as u16,
+            bits: bit(flags.syn, SYN)
+                | bit(flags.ack, ACK)
+                | bit(flags.fin, FIN)
+                | bit(flags.rst, RST)
+                | bit(timestamp.is_some(), TIMESTAMP),
+            blocks: sack.len() as u8,
+            to_sender,
+        };
+        if flags.syn {
+            wire.options[0] = options.mss.map_or(NONE, u32::from);
+            wire.options[1] = options.window_scale.map_or(NONE, u32::from);
+            wire.options[2] = u32::from(options.sack_permitted);
+        } else {
+            for (place, (start, end)) in wire.options.chunks_exact_mut(2).zip(sack.iter()) {
+                // Buffers are far smaller than 2 GB.
+                place[0] = start.wrapping_sub(*ack) as u32;
+                place[1] = end.wrapping_sub(*ack) as u32;
+            }
+        }
+        wire
+    }
+
+    pub(crate) fn unpack(&self) -> Segment {
+        let is = |bit: u8| self.bits & bit != 0;
+        let mut segment = Segment {
+            seq: self.seq,
+            ack: self.ack,
+            window: u64::from(self.window),
+            len: u32::from(self.len),
+            flags: Flags { syn: is(SYN), ack: is(ACK), fin: is(FIN), rst: is(RST) },
+            ..Segment::default()
+        };
+        if is(TIMESTAMP) {
+            let [value, echo] = self.timestamp;
+            segment.timestamp = Some(Timestamp { value, echo });
+        }
+        if is(SYN) {
+            let given = |value: u32| (value != NONE).then_some(value);
+            segment.options = SynOptions {
+                mss: given(self.options[0]).map(|mss| mss as u16),
+                window_scale: given(self.options[1]).map(|scale| scale as u8),
+                sack_permitted: self.options[2] != 0,
+            };
+        } else if self.blocks > 0 {
+            segment.sack = self.sack_blocks();
+        }
+        segment
+    }
+
+    fn sack_blocks(&self) -> SackBlocks {
+        let near = |offset: u32| self.ack.wrapping_add_signed(i64::from(offset.cast_signed()));
+        let blocks = self.options.chunks_exact(2).take(usize::from(self.blocks));
+        blocks.map(|block| (near(block[0]), near(block[1]))).collect()
+    }
+
+    /// Whether it carries nothing but an acknowledgement.
+    pub(crate) fn is_bare_ack(&self) -> bool {
+        self.len == 0 && self.bits & (SYN | FIN | RST) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_a_cache_line() {
+        assert_eq!(size_of::<Packet>(), 64);
+    }
+
+    #[test]
+    fn what_was_packed_is_unpacked() {
+        let data = Segment {
+            seq: 7_000_000_000,
+            ack: 1,
+            window: 65_535,
+            len: 1_448,
+            timestamp: Some(Timestamp { value: 5, echo: 4 }),
+            flags: Flags::ACK,
+            ..Segment::default()
+        };
+        let ack = Segment {
+            seq: 1,
+            ack: 7_000_000_000,
+            window: 64 << 20,
+            len: 0,
+            // A D-SACK below the acknowledgement first.
+            sack: [(6_999_990_000, 6_999_991_448), (7_000_001_448, 7_000_002_896)]
+                .into_iter()
+                .collect(),
+            ..data
+        };
+        let syn = Segment {
+            flags: Flags::SYN,
+            options: SynOptions { mss: Some(1_460), window_scale: Some(0), sack_permitted: true },
+            timestamp: None,
+            ..Segment::default()
+        };
+        let bare_syn = Segment { options: SynOptions::default(), ..syn };
+        for segment in [data, ack, syn, bare_syn, Segment { flags: Flags::FIN_ACK, ..data }] {
+            let wire = Wire::pack(3, true, &segment);
+            assert_eq!(wire.unpack(), segment);
+            assert_eq!(usize::from(wire.packet_len), segment.packet_len());
+            assert_eq!(wire.is_bare_ack(), segment == ack);
+        }
+    }
+}

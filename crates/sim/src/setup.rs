@@ -1,0 +1,238 @@
+//! From a condition to a run that can begin.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use wakeai_control::Controller;
+use wakeai_medium::{Network, Node, StationId};
+use wakeai_scenario::figures::AvrMeter;
+use wakeai_scenario::{
+    self as scenario, Expanded, Experiment, Flow, FlowKind, FlowKnobs, HostQueue,
+    ResolvedCondition, StationGroup, TcpProfile,
+};
+use wakeai_tcp::{ALGORITHM_NAMES, Knobs, Profile, TcpConfig, default_knobs};
+use wakeai_units::{Duration, Instant, Rate, Serializer};
+use wakeai_world::agent::{AgentLaw, controller_config};
+use wakeai_world::flows::{saturating_rate, sender_algorithm};
+use wakeai_world::{RunSink, StationFacts};
+
+use crate::agent::Agent;
+use crate::carrier::Carrier;
+use crate::error::SimError;
+use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
+use crate::gauge::{Gauge, QUEUE_STEP};
+use crate::meter::Meter;
+use crate::observer::Observer;
+use crate::simulation::{Simulation, Sleeper, Station};
+use crate::span::Span;
+use crate::timers::Timers;
+use crate::watch::Watch;
+
+/// The agents' random numbers are another stream than the medium's and the flows' starts.
+const AGENT_STREAM: u64 = 0x61_6765_6e74;
+/// Agents run for so long before the run's time zero: in the lab, too, the run begins when all of
+/// them are ready.
+const AGENTS_AHEAD: Duration = Duration::from_secs(2);
+/// Agents that are started together do not tick together: each starts within so long, one tick.
+const AGENTS_SPREAD: Duration = Duration::from_millis(500);
+
+/// What is to be simulated.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// Scenario and condition.
+    pub condition: &'a ResolvedCondition,
+    /// Of this repeat.
+    pub seed: u64,
+    /// What the stations' agents know of them, by station; nothing where there is none.
+    pub facts: &'a [StationFacts],
+    /// Where samples and events go.
+    pub sink: Option<RunSink>,
+    /// The resolution of [`crate::FlowDetail::progress`]; zero for none.
+    pub progress: Duration,
+}
+
+/// A run that can begin, and its stations and flows.
+pub(crate) fn set_up<O: Observer>(
+    job: &Job<'_>,
+    observer: O,
+) -> Result<(Simulation<O>, Expanded), SimError> {
+    let experiment = &*job.condition.scenario;
+    let expanded = experiment.expand(job.seed);
+    let laws = AgentLaw::of_stations(job.condition);
+    let ahead = if laws.iter().any(Option::is_some) { AGENTS_AHEAD } else { Duration::ZERO };
+    let origin = Instant::ZERO + ahead;
+    let span = Span::new(origin, experiment.warmup, experiment.duration);
+    let config = wakeai_world::network_config(experiment, |group| group.queue)?;
+    let network = Network::new(&config, wakeai_world::generator(job.seed))
+        .map_err(wakeai_world::RadioError::from)?;
+    let groups = expanded.flows.iter().map(|flow| group_of(&expanded, flow) as u32).collect();
+    let mut simulation = Simulation {
+        carrier: Carrier { network, observer, span },
+        timers: Timers::default(),
+        sleepers: Vec::new(),
+        flows: Vec::new(),
+        stations: Vec::new(),
+        connections: Vec::new(),
+        changes: changes(experiment, origin),
+        watch: Watch::new(span, groups, job.sink.clone()),
+        gauge: job.sink.clone().map(|sink| Gauge::new(span, sink, expanded.stations.len())),
+        unfinished: expanded.flows.len(),
+    };
+    for flow in &expanded.flows {
+        let bounded = |station: usize| laws[station].is_some_and(AgentLaw::binds);
+        simulation.add_flow(job, &expanded, flow, bounded)?;
+    }
+    simulation.add_stations(job, &expanded, &laws);
+    simulation.add_gauge();
+    Ok((simulation, expanded))
+}
+
+/// In order of time; those of the same time in the order of the file.
+fn changes(experiment: &Experiment, origin: Instant) -> VecDeque<wakeai_world::TimedChange> {
+    let mut changes = wakeai_world::changes(experiment, origin);
+    changes.sort_by_key(|change| change.at);
+    changes.into()
+}
+
+fn group_of(expanded: &Expanded, flow: &Flow) -> usize {
+    expanded.stations[flow.station()].group
+}
+
+fn node(node: scenario::Node) -> Node {
+    match node {
+        scenario::Node::Server => Node::Server,
+        scenario::Node::Station(station) => Node::Station(StationId(station as u32)),
+    }
+}
+
+impl<O: Observer> Simulation<O> {
+    fn add_flow(
+        &mut self,
+        job: &Job<'_>,
+        expanded: &Expanded,
+        flow: &Flow,
+        bounded: impl Fn(usize) -> bool,
+    ) -> Result<(), SimError> {
+        let experiment = &*job.condition.scenario;
+        let span = self.carrier.span;
+        let start = span.origin + flow.start;
+        let avr = flow
+            .rate
+            .filter(|_| flow.kind == FlowKind::Tcp)
+            .map(|target| AvrMeter::new(target, experiment.warmup.saturating_sub(flow.start)));
+        let source = match flow.kind {
+            FlowKind::Tcp => {
+                let group = &experiment.stations[group_of(expanded, flow)];
+                let bounded = match flow.from {
+                    scenario::Node::Station(station) => bounded(station),
+                    scenario::Node::Server => false,
+                };
+                Source::Tcp(stream(flow, group, bounded)?)
+            }
+            FlowKind::Udp => Source::Udp(datagrams(experiment, expanded, flow)),
+        };
+        self.sleepers.push(Sleeper::Flow(self.flows.len() as u32));
+        let timer = self.timers.add();
+        self.timers.set(timer, Some(start));
+        self.flows.push(FlowState {
+            from: node(flow.from),
+            to: node(flow.to),
+            start,
+            timer,
+            source,
+            meter: Meter::new(start, flow.size, avr, job.progress),
+            totals: Totals::default(),
+            broken: false,
+        });
+        Ok(())
+    }
+
+    fn add_gauge(&mut self) {
+        if self.gauge.is_some() {
+            let sleeper = self.timers.add();
+            self.sleepers.push(Sleeper::Gauge(sleeper));
+            self.timers.set(sleeper, Some(self.carrier.span.origin + QUEUE_STEP));
+        }
+    }
+
+    fn add_stations(&mut self, job: &Job<'_>, expanded: &Expanded, laws: &[Option<AgentLaw>]) {
+        let experiment = &*job.condition.scenario;
+        let mut rng = Pcg64Mcg::seed_from_u64(job.seed ^ AGENT_STREAM);
+        let mut group_key = [0; 32];
+        rng.fill_bytes(&mut group_key);
+        for (index, law) in laws.iter().enumerate() {
+            self.sleepers.push(Sleeper::Agent(index as u32));
+            let sleeper = self.timers.add();
+            let agent = law.map(|law| {
+                let facts = job.facts.get(index).copied().unwrap_or_default();
+                let config = controller_config(job.condition, index, facts, group_key);
+                let mut boot_id = [0; 16];
+                rng.fill_bytes(&mut boot_id);
+                let spread = u128::from(AGENTS_SPREAD.as_nanos());
+                let start = (u128::from(rng.next_u64()) * spread) >> 64;
+                let start = Instant::from_nanos(start as u64); // below the spread
+                let controller = Controller::new(start, config, boot_id, law.config().build());
+                self.timers.set(sleeper, Some(start));
+                Box::new(Agent::new(controller, law.binds(), facts.link_rate))
+            });
+            self.stations.push(Station { agent, ..Station::default() });
+            if has_small_queue(&experiment.stations[expanded.stations[index].group]) {
+                self.carrier.network.watch_departures(StationId(index as u32));
+            }
+        }
+    }
+}
+
+/// Whether TCP holds itself back for the host's queue; a classic one does not.
+fn has_small_queue(group: &StationGroup) -> bool {
+    group.host_queue == HostQueue::Tsq && group.tcp == TcpProfile::Linux
+}
+
+fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, SimError> {
+    let algorithm = sender_algorithm(flow, bounded).unwrap_or("cubic");
+    if !ALGORITHM_NAMES.contains(&algorithm) {
+        return Err(SimError::Unsupported {
+            asked: format!("algorithm = \"{algorithm}\""),
+            remedy: format!("the simulator has {}", ALGORITHM_NAMES.join(", ")),
+        });
+    }
+    let linux = group.tcp == TcpProfile::Linux;
+    let from_station = flow.from != scenario::Node::Server;
+    let mut config = TcpConfig::new(if linux { Profile::Linux } else { Profile::Classic });
+    config.small_queues = from_station && has_small_queue(group);
+    Ok(Stream {
+        config: Rc::new(config),
+        algorithm: algorithm.to_owned(),
+        boundable: algorithm.starts_with("wakeai_"),
+        hears_overflow: linux && from_station,
+        knobs: knobs(algorithm, flow.knobs),
+        target: flow.rate.map_or(0, Rate::bytes_per_second),
+        size: flow.size,
+        chunks: flow.chunks,
+        begun: 0,
+    })
+}
+
+/// What the flow turns, on top of what its algorithm comes with.
+fn knobs(algorithm: &str, turned: FlowKnobs) -> Knobs {
+    let mut knobs = default_knobs(algorithm);
+    if let Some(taken) = turned.beta_ppm {
+        let left = 1_000_000 - u64::from(taken); // beta is at most 1
+        knobs.beta_per_1024 = (left * 1024 / 1_000_000) as u32;
+    }
+    if let (Some(rtt_ref), "wakeai_rtt") = (turned.rtt_ref, algorithm) {
+        knobs.rtt_ref_ms = rtt_ref.as_millis() as u32; // at most a minute
+    }
+    knobs
+}
+
+fn datagrams(experiment: &Experiment, expanded: &Expanded, flow: &Flow) -> Datagrams {
+    let saturating = flow.rate.is_none() && flow.from != scenario::Node::Server;
+    let rate = flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow));
+    Datagrams {
+        line: (!saturating).then(|| Serializer::new(rate)),
+        left: flow.size.map(wakeai_units::Bytes::get),
+    }
+}

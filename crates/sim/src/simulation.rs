@@ -1,0 +1,165 @@
+//! The event loop.
+
+mod agents;
+mod connections;
+mod flows;
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use wakeai_medium::{Delivery, Node, StationId};
+use wakeai_units::{Duration, Instant};
+use wakeai_world::TimedChange;
+
+use crate::agent::Agent;
+use crate::carrier::Carrier;
+use crate::connection::Connection;
+use crate::flow::FlowState;
+use crate::gauge::{Gauge, QUEUE_STEP};
+use crate::observer::Observer;
+use crate::packet::Packet;
+use crate::timers::Timers;
+use crate::watch::Watch;
+
+/// Between two reports of how far the run is.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// A run.
+///
+/// Every event belongs to one connection, flow or agent, and touches no other; what happens at the
+/// same instant happens in a fixed order (changes, the medium, sleepers by their number).
+#[derive(Debug)]
+pub(crate) struct Simulation<O> {
+    pub(crate) carrier: Carrier<O>,
+    pub(crate) timers: Timers,
+    /// Who sleeps under which number.
+    pub(crate) sleepers: Vec<Sleeper>,
+    pub(crate) flows: Vec<FlowState>,
+    pub(crate) stations: Vec<Station>,
+    /// By id; gone when both ends are done.
+    pub(crate) connections: Vec<Option<Box<Connection>>>,
+    pub(crate) changes: VecDeque<TimedChange>,
+    pub(crate) watch: Watch,
+    /// Where there are records.
+    pub(crate) gauge: Option<Gauge>,
+    /// Flows that have not completed and can.
+    pub(crate) unfinished: usize,
+}
+
+/// Who is woken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sleeper {
+    Flow(u32),
+    Agent(u32),
+    Sender(u32),
+    Receiver(u32),
+    Gauge(u32),
+}
+
+/// A station's host.
+#[derive(Debug, Default)]
+pub(crate) struct Station {
+    pub(crate) agent: Option<Box<Agent>>,
+    /// The connections that it sends over.
+    pub(crate) senders: Vec<u32>,
+    /// UDP flows that keep its queue full, the next one to send first.
+    pub(crate) saturating: VecDeque<u32>,
+}
+
+/// What can happen next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    Change,
+    Medium,
+    Timer,
+}
+
+impl<O: Observer> Simulation<O> {
+    /// Runs until all flows are done, or to the end. Gives that time; `reached` hears how far it is.
+    pub(crate) fn run(&mut self, reached: &mut dyn FnMut(Duration)) -> Instant {
+        let span = self.carrier.span;
+        let mut now = Instant::ZERO;
+        let mut report = span.origin + REPORT;
+        while self.unfinished > 0 {
+            let Some((at, next)) = self.next_event() else { return span.end };
+            if at > span.end {
+                return span.end;
+            }
+            now = at;
+            if now >= report {
+                reached(span.since(now));
+                report = now + REPORT;
+            }
+            match next {
+                Next::Change => self.change(now),
+                Next::Medium => self.medium(now),
+                Next::Timer => self.wake(now),
+            }
+        }
+        now
+    }
+
+    fn next_event(&mut self) -> Option<(Instant, Next)> {
+        let change = self.changes.front().map(|change| (change.at, Next::Change));
+        let medium = self.carrier.network.next_timeout().map(|at| (at, Next::Medium));
+        let timer = self.timers.next().map(|at| (at, Next::Timer));
+        [change, medium, timer].into_iter().flatten().min()
+    }
+
+    fn change(&mut self, now: Instant) {
+        let Some(TimedChange { station, change, .. }) = self.changes.pop_front() else { return };
+        let changed = change.apply(&mut self.carrier.network, now, station);
+        changed.expect("the scenario's values were checked when it was read");
+    }
+
+    fn medium(&mut self, now: Instant) {
+        self.carrier.network.handle_timeout(now);
+        while let Some(delivery) = self.carrier.network.poll_delivery() {
+            self.deliver(now, &delivery);
+        }
+        while let Some(departure) = self.carrier.network.poll_departure() {
+            self.departed(now, &departure);
+        }
+    }
+
+    fn wake(&mut self, now: Instant) {
+        let Some(sleeper) = self.timers.wake() else { return };
+        match self.sleepers[sleeper as usize] {
+            Sleeper::Flow(flow) => self.wake_flow(now, flow),
+            Sleeper::Agent(station) => self.wake_agent(now, station),
+            Sleeper::Sender(id) => self.wake_sender(now, id),
+            Sleeper::Receiver(id) => self.wake_receiver(now, id),
+            Sleeper::Gauge(sleeper) => self.wake_gauge(now, sleeper),
+        }
+    }
+
+    fn deliver(&mut self, now: Instant, delivery: &Delivery<Packet>) {
+        match &delivery.packet {
+            Packet::Segment(wire) => {
+                let wire = *wire;
+                let Some(connection) = &self.connections[wire.connection as usize] else { return };
+                self.carrier.show(delivery, (connection.flow, connection.number));
+                self.segment(now, wire);
+            }
+            Packet::Datagram { flow, len } => {
+                let (flow, len) = (*flow, u64::from(*len));
+                self.carrier.show(delivery, (flow, 0));
+                self.received(now, flow, len);
+            }
+            Packet::Presence(bytes) => {
+                self.carrier.show(delivery, (0, 0));
+                if let Node::Station(StationId(station)) = delivery.to {
+                    let bytes = Rc::clone(bytes);
+                    self.presence(now, station, &bytes);
+                }
+            }
+        }
+    }
+
+    fn wake_gauge(&mut self, now: Instant, sleeper: u32) {
+        if let Some(gauge) = &mut self.gauge {
+            gauge.look(now, &self.carrier.network);
+            self.timers.set(sleeper, Some(now + QUEUE_STEP));
+        }
+    }
+}

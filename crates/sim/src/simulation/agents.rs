@@ -1,0 +1,53 @@
+//! Agents: their ticks, and their messages on the air.
+
+use std::rc::Rc;
+
+use wakeai_medium::{Destination, Node, StationId};
+use wakeai_units::Instant;
+
+use super::Simulation;
+use crate::agent::Own;
+use crate::observer::Observer;
+use crate::packet::Packet;
+
+impl<O: Observer> Simulation<O> {
+    pub(super) fn wake_agent(&mut self, now: Instant, station: u32) {
+        let host = &mut self.stations[station as usize];
+        let Some(agent) = host.agent.as_deref_mut() else { return };
+        if now >= agent.controller.next_tick() {
+            let connections = &self.connections;
+            let own = host.senders.iter().filter_map(|id| connections[*id as usize].as_deref());
+            let own: Vec<Own> = own.map(Own::of).collect();
+            for (id, bounds) in agent.tick(now, &own) {
+                if let Some(connection) = self.connections[id as usize].as_deref_mut() {
+                    bounds.bind(&mut connection.sender);
+                    let timer = connection.sender_timer;
+                    self.timers.set(timer, connection.sender.next_timeout());
+                }
+            }
+        }
+        self.announce(now, station);
+    }
+
+    /// A presence message has come to a station.
+    pub(super) fn presence(&mut self, now: Instant, station: u32, bytes: &[u8]) {
+        if let Some(agent) = self.stations[station as usize].agent.as_deref_mut() {
+            agent.controller.handle_datagram(now, bytes);
+            self.announce(now, station);
+        }
+    }
+
+    /// Broadcasts what the station's agent has to say, and sets its timer.
+    fn announce(&mut self, now: Instant, station: u32) {
+        let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
+        let from = Node::Station(StationId(station));
+        while let Some(message) = agent.controller.poll_transmit(now) {
+            let packet = Packet::Presence(Rc::from(message));
+            self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
+        }
+        // What the controller narrates has no listener here, and must not pile up.
+        while agent.controller.poll_event().is_some() {}
+        let sleeper = self.flows.len() as u32 + station;
+        self.timers.set(sleeper, agent.controller.next_timeout());
+    }
+}

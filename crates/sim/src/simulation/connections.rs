@@ -1,0 +1,162 @@
+//! TCP connections: what happens to them, and what follows.
+
+use wakeai_medium::{Departure, Node};
+use wakeai_tcp::{Receiver, Segment};
+use wakeai_units::Instant;
+
+use super::{Simulation, Sleeper};
+use crate::connection::{Connection, Ending};
+use crate::flow::Source;
+use crate::observer::Observer;
+use crate::packet::{Packet, Wire};
+
+impl<O: Observer> Simulation<O> {
+    pub(super) fn segment(&mut self, now: Instant, wire: Wire) {
+        let segment = wire.unpack();
+        if wire.to_sender {
+            self.at_sender(now, wire.connection, &segment);
+        } else {
+            self.at_receiver(now, wire.connection, &segment);
+        }
+    }
+
+    fn at_sender(&mut self, now: Instant, id: u32, segment: &Segment) {
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        connection.at_sender(now, segment, &mut self.watch);
+        let Self { carrier, timers, watch, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, watch);
+        self.ended(now, id, ending);
+    }
+
+    fn at_receiver(&mut self, now: Instant, id: u32, segment: &Segment) {
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        let read = connection.at_receiver(now, segment);
+        connection.pump_receiver(now, &mut self.carrier, &mut self.timers);
+        let (flow, over) = (connection.flow, connection.is_over());
+        if over {
+            self.retire(id);
+        }
+        if read > 0 {
+            self.received(now, flow, read);
+        }
+    }
+
+    pub(super) fn wake_sender(&mut self, now: Instant, id: u32) {
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        let Some(due) = connection.sender.next_timeout() else { return };
+        if due > now {
+            self.timers.set(connection.sender_timer, Some(due));
+            return;
+        }
+        connection.sender.handle_timeout(now);
+        let Self { carrier, timers, watch, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, watch);
+        self.ended(now, id, ending);
+    }
+
+    pub(super) fn wake_receiver(&mut self, now: Instant, id: u32) {
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        let Some(due) = connection.receiver.next_timeout() else { return };
+        if due > now {
+            self.timers.set(connection.receiver_timer, Some(due));
+            return;
+        }
+        connection.receiver.handle_timeout(now);
+        connection.pump_receiver(now, &mut self.carrier, &mut self.timers);
+        if connection.is_over() {
+            self.retire(id);
+        }
+    }
+
+    /// A packet has left the queue of a station that wants to know it.
+    pub(super) fn departed(&mut self, now: Instant, departure: &Departure<Packet>) {
+        if let Packet::Segment(wire) = &departure.packet
+            && !wire.to_sender
+            && let Some(connection) = self.connections[wire.connection as usize].as_deref_mut()
+        {
+            let length = wakeai_medium::Packet::len(&departure.packet);
+            connection.sender.handle_departure(now, length);
+            let Self { carrier, timers, watch, .. } = self;
+            let ending = connection.pump_sender(now, carrier, timers, watch);
+            self.ended(now, wire.connection, ending);
+        }
+        self.saturate(now, departure.station);
+    }
+
+    /// What follows where a sender's connection has ended: the flow's next one, if there is any.
+    fn ended(&mut self, now: Instant, id: u32, ending: Option<Ending>) {
+        let Some(ending) = ending else { return };
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        connection.closed = true;
+        let (flow, over) = (connection.flow, connection.is_over());
+        match ending {
+            Ending::Closed => {
+                if over {
+                    self.retire(id);
+                }
+                self.connect(now, flow);
+            }
+            Ending::Failed => {
+                self.retire(id);
+                let flow = &mut self.flows[flow as usize];
+                if flow.meter.completed.is_none() && !flow.broken {
+                    flow.broken = true;
+                    self.unfinished -= 1;
+                }
+            }
+        }
+    }
+
+    /// Forgets a connection that is over.
+    fn retire(&mut self, id: u32) {
+        let Some(connection) = self.connections[id as usize].take() else { return };
+        self.flows[connection.flow as usize].take_account(&connection);
+        if let Node::Station(station) = connection.from {
+            self.stations[station.index()].senders.retain(|sender| *sender != id);
+        }
+    }
+
+    /// Opens the next connection of a flow, if there is one.
+    pub(super) fn connect(&mut self, now: Instant, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        let Source::Tcp(stream) = &mut state.source else { return };
+        let Some(mut sender) = stream.next_sender() else { return };
+        let id = self.connections.len() as u32;
+        let (from, to) = (state.from, state.to);
+        if let Node::Station(station) = from {
+            let station = &mut self.stations[station.index()];
+            station.senders.push(id);
+            if let Some(agent) = station.agent.as_ref().filter(|_| stream.boundable) {
+                agent.default_bounds().bind(&mut sender);
+            }
+        }
+        sender.open(now);
+        let mut sleeper = |sleeper| {
+            self.sleepers.push(sleeper);
+            self.timers.add()
+        };
+        let mut connection = Box::new(Connection {
+            id,
+            flow,
+            number: stream.begun - 1,
+            sender,
+            receiver: Receiver::new(&stream.config),
+            from,
+            to,
+            mss: stream.config.mss,
+            sender_timer: sleeper(Sleeper::Sender(id)),
+            receiver_timer: sleeper(Sleeper::Receiver(id)),
+            hears_overflow: stream.hears_overflow,
+            boundable: stream.boundable,
+            established: None,
+            read: 0,
+            next_sample: now,
+            tail_losses: 0,
+            closed: false,
+        });
+        let Self { carrier, timers, watch, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, watch);
+        self.connections.push(Some(connection));
+        self.ended(now, id, ending);
+    }
+}

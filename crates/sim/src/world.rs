@@ -1,0 +1,123 @@
+//! The simulator as a world.
+
+use wakeai_scenario::Scenario;
+use wakeai_scenario::result::Report;
+use wakeai_units::Duration;
+use wakeai_world::session::{self, Planned};
+use wakeai_world::{Asked, Outcome, Recorder, RunSink, Task, World};
+
+use crate::capture::Capture;
+use crate::error::SimError;
+use crate::{Job, SimOutcome, simulate};
+
+/// Hears how far the runs are; several at once.
+pub trait Progress: Sync {
+    /// All runs that are to come, solo runs included, by how long they last at the most.
+    fn runs(&self, lengths: &[Duration]) {
+        let _ = lengths;
+    }
+    /// A run has begun: its place among all, and what it is called.
+    fn begins(&self, run: usize, name: &str) {
+        let _ = (run, name);
+    }
+    /// A run has come so far.
+    fn reached(&self, run: usize, elapsed: Duration) {
+        let _ = (run, elapsed);
+    }
+    /// A run has ended.
+    fn ends(&self, run: usize) {
+        let _ = run;
+    }
+}
+
+/// Hears nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {}
+
+/// How a scenario is simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimOptions {
+    /// The seed of the first repeat.
+    pub seed: u64,
+    /// How often each condition is run.
+    pub repeat: u32,
+    /// The conditions to run, by name; empty: all.
+    pub conditions: Vec<String>,
+    /// Runs at once.
+    pub jobs: usize,
+}
+
+impl Default for SimOptions {
+    /// Seed 1, one repeat, all conditions, one run at a time.
+    fn default() -> Self {
+        Self { seed: 1, repeat: 1, conditions: Vec::new(), jobs: 1 }
+    }
+}
+
+/// Simulates `scenario` and reports it. `recorder` makes the records' files, where they are wanted.
+///
+/// # Errors
+///
+/// [`SimError`]; [`SimError::exit_status`] is what the command exits with.
+pub fn run(
+    options: &SimOptions,
+    scenario: &Scenario,
+    recorder: impl FnOnce(&Asked<'_>, &str) -> Result<Option<Recorder>, SimError>,
+    progress: &dyn Progress,
+) -> Result<Report, SimError> {
+    let asked = Asked {
+        scenario,
+        conditions: wakeai_world::chosen(scenario, &options.conditions)?,
+        seed: options.seed,
+        repeat: options.repeat,
+    };
+    let recorder = recorder(&asked, Simulator::NAME)?;
+    session::report_on(options.jobs.max(1), &Simulator { progress }, &asked, recorder)
+}
+
+/// Simulates one task after another, and several at once.
+struct Simulator<'a> {
+    progress: &'a dyn Progress,
+}
+
+impl World for Simulator<'_> {
+    const NAME: &'static str = "sim";
+    type Error = SimError;
+
+    fn planned(&self, runs: &[Planned<'_>]) {
+        let lengths = runs.iter().map(|run| run.condition.scenario.duration);
+        self.progress.runs(&lengths.collect::<Vec<_>>());
+    }
+
+    fn run(&self, task: Task<'_>) -> Result<Outcome, SimError> {
+        let number = task.number;
+        self.progress.begins(number, &task.name);
+        let captures = task.sink.as_ref().map(RunSink::captures).transpose()?.flatten();
+        let job = Job {
+            condition: task.condition,
+            seed: task.seed,
+            facts: &task.facts,
+            sink: task.sink,
+            progress: Duration::ZERO,
+        };
+        let mut reached = |elapsed| self.progress.reached(number, elapsed);
+        let outcome = match captures {
+            Some(captures) => captured(&job, Capture::new(captures), &mut reached)?,
+            None => simulate(&job, (), &mut reached)?.0,
+        };
+        self.progress.ends(number);
+        Ok(outcome.outcome)
+    }
+}
+
+fn captured(
+    job: &Job<'_>,
+    capture: Capture,
+    reached: &mut dyn FnMut(Duration),
+) -> Result<SimOutcome, SimError> {
+    let (outcome, capture) = simulate(job, capture, reached)?;
+    capture.finish()?;
+    Ok(outcome)
+}

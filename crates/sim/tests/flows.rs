@@ -1,0 +1,81 @@
+//! TCP flows: sized and endless, one after another, with starts and events.
+
+mod common;
+
+use common::{DOWN, UP, goodput, scenario, simulate};
+
+#[test]
+fn sized_flows_complete_and_the_run_ends_with_the_last() {
+    for flow in [UP, DOWN] {
+        let flow = format!("{flow}\nsize = \"1MB\"\nstart = \"1s\"");
+        let (outcome, ()) = simulate(&scenario("802.11g", 3, &flow, ""), 1, ());
+        let flows = &outcome.outcome.flows;
+        assert!(flows.iter().all(|flow| flow.bytes.get() == 1_000_000));
+        let last = flows.iter().map(|flow| flow.start + flow.completion.unwrap()).max();
+        assert_eq!(last, Some(outcome.outcome.end));
+        // 3 MB at some 24 Mbit/s.
+        assert!((1.8..4.0).contains(&outcome.outcome.end.as_secs_f64()), "{}", outcome.outcome.end);
+    }
+}
+
+#[test]
+fn one_endless_flow_reaches_what_ns_3_and_the_papers_hardware_do() {
+    // references: 24.4 down, 24.2 up; here without beacons.
+    for (flow, expected) in [(UP, 24.2), (DOWN, 24.4)] {
+        let (outcome, ()) = simulate(&scenario("802.11g", 1, flow, ""), 1, ());
+        let mbps = goodput(&outcome);
+        assert!((mbps / expected - 1.0).abs() < 0.05, "{mbps} against {expected}");
+    }
+}
+
+#[test]
+fn chunks_are_connections_one_after_another() {
+    let run = |chunks: u32| {
+        let flow = format!("{UP}\nsize = \"100kB\"\nchunks = {chunks}");
+        let far = "[[conditions]]\nname = \"far\"\n\
+                   set = { \"stations.tablet.wired_delay\" = \"50ms\" }";
+        let (outcome, ()) = simulate(&scenario("802.11g", 1, &flow, far), 1, ());
+        let flow = &outcome.outcome.flows[0];
+        assert_eq!(flow.bytes.get(), 100_000);
+        flow.completion.unwrap().as_secs_f64()
+    };
+    // A handshake, a window and a close are two round trips and more of 102 ms each.
+    let (one, ten) = (run(1), run(10));
+    assert!(ten > one + 1.5, "{one} s with one connection, {ten} s with ten");
+}
+
+#[test]
+fn an_event_changes_the_path_in_mid_run() {
+    let run = |event: &str| {
+        let more = format!("[[events]]\nat = \"1s\"\nstation = \"tablet\"\n{event}\n{SHORT}");
+        let (outcome, ()) = simulate(&scenario("802.11g", 1, UP, &more), 1, ());
+        (goodput(&outcome), outcome.outcome.rtt[0].percentile(95.0).unwrap().as_millis_f64())
+    };
+    let (fast, short) = run("wired_delay = \"0s\"");
+    assert!(run("wired_delay = \"200ms\"").1 > short + 300.0);
+    assert!(run("rate = \"6Mbit/s\"").0 < fast / 3.0);
+    assert!(run("frame_error_rate = 0.5").0 < fast * 0.8);
+}
+
+/// A host queue of 50 packets.
+const SHORT: &str = "[[conditions]]\nname = \"short\"\nset = { \"stations.tablet.queue\" = 50 }";
+
+#[test]
+fn a_warmup_is_left_out() {
+    let more = "[[conditions]]\nname = \"warm\"\nset = { warmup = \"5s\" }";
+    let (outcome, ()) = simulate(&scenario("802.11g", 1, UP, more), 1, ());
+    let flow = &outcome.outcome.flows[0];
+    let share = flow.bytes_after_warmup.get() as f64 / flow.bytes.get() as f64;
+    assert!((0.49..0.56).contains(&share), "{share}");
+}
+
+#[test]
+fn an_unknown_algorithm_is_refused_by_name() {
+    let flow = format!("{UP}\nalgorithm = \"vegas\"");
+    let scenario = scenario("802.11g", 1, &flow, "");
+    let options = wakeai_sim::SimOptions::default();
+    let error = wakeai_sim::run(&options, &scenario, |_, _| Ok(None), &wakeai_sim::Silent);
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains("vegas"), "{error}");
+    assert_eq!(error.exit_status(), 2);
+}

@@ -1,0 +1,75 @@
+//! The records of a simulation.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
+#![allow(clippy::disallowed_methods, reason = "the records are files, and read back here")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use common::{UP, scenario};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::RowAccessor as _;
+use wakeai_sim::{Silent, SimOptions};
+use wakeai_world::Recorder;
+
+const TWO: &str = "size = \"2MB\"\n[[conditions]]\nname = \"default\"\n\
+    [[conditions]]\nname = \"airtime\"\nlaw = \"airtime\"";
+
+fn record(directory: &Path, jobs: usize) {
+    let scenario = scenario("802.11g", 3, UP, TWO);
+    let options = SimOptions { repeat: 2, jobs, ..SimOptions::default() };
+    let create = |asked: &wakeai_world::Asked<'_>, world: &str| {
+        Ok(Some(Recorder::create(directory, &scenario, asked.manifest(world))?))
+    };
+    wakeai_sim::run(&options, &scenario, create, &Silent).unwrap();
+}
+
+fn reader(directory: &Path, name: &str) -> SerializedFileReader<std::fs::File> {
+    SerializedFileReader::new(std::fs::File::open(directory.join(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn records_are_the_same_for_any_number_of_jobs() {
+    let (one, four) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    record(one.path(), 1);
+    record(four.path(), 4);
+    for name in ["samples", "events", "queues", "airtime", "flows"] {
+        let bytes =
+            |directory: &Path| std::fs::read(directory.join(format!("{name}.parquet"))).unwrap();
+        assert!(bytes(one.path()) == bytes(four.path()), "{name} differs");
+        let rows =
+            reader(one.path(), &format!("{name}.parquet")).metadata().file_metadata().num_rows();
+        assert!(rows > 0, "{name} is empty");
+    }
+}
+
+#[test]
+fn the_air_adds_up_to_the_time_and_presence_is_there_under_a_law_only() {
+    let directory = tempfile::tempdir().unwrap();
+    record(directory.path(), 1);
+    // Condition, whose, kind: nanoseconds.
+    let mut air = BTreeMap::<(String, String, String), u64>::new();
+    let mut last = BTreeMap::<(String, u32), u64>::new();
+    for row in reader(directory.path(), "airtime.parquet").get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        let text = |column: usize| row.get_string(column).unwrap().clone();
+        *air.entry((text(0), text(3), text(5))).or_default() += row.get_ulong(6).unwrap();
+        let at = last.entry((text(0), row.get_uint(1).unwrap())).or_default();
+        *at = row.get_ulong(2).unwrap().max(*at);
+    }
+    let of = |condition: &str, of: &str, kind: &str| {
+        air.get(&(condition.to_owned(), of.to_owned(), kind.to_owned())).copied().unwrap_or(0)
+    };
+    let kinds = ["data", "tcp_ack", "presence", "mac_ack", "protection", "collision", "idle"];
+    let all: u64 = kinds.iter().map(|kind| of("default", "all", kind)).sum();
+    let time: u64 =
+        last.iter().filter(|((condition, _), _)| condition == "default").map(|(_, at)| at).sum();
+    // What has begun is counted when it ends: a frame at the most, for each of two repeats.
+    assert!(all.abs_diff(time) < 2_000_000, "{all} ns of {time} ns");
+    assert!(of("default", "up", "data") > 10 * of("default", "up", "tcp_ack"));
+    assert!(of("default", "down", "tcp_ack") > 0);
+    assert_eq!(of("default", "all", "presence"), 0);
+    assert!(of("airtime", "up", "presence") > 0 && of("airtime", "access_point", "presence") > 0);
+}

@@ -1,0 +1,34 @@
+//! The congestion control of a connection, by name.
+
+use wakeai_algorithms::TcpSock;
+pub use wakeai_algorithms::{Algorithm, Knobs};
+
+use crate::config::TcpConfig;
+
+/// What [`by_name`] knows.
+pub const ALGORITHM_NAMES: &[&str] =
+    &["cubic", "reno", "wakeai_cubic", "wakeai_reno", "wakeai_rtt", "wakeai_av", "wakeai_compound"];
+
+/// The knobs that an algorithm of this name has unless somebody turns them.
+pub fn default_knobs(name: &str) -> Knobs {
+    if name == "wakeai_rtt" { Knobs::rtt_fair() } else { Knobs::default() }
+}
+
+/// The algorithm of that name for a new connection, with its [`default_knobs`].
+pub fn by_name(name: &str, config: &TcpConfig) -> Option<Algorithm> {
+    by_name_with(name, config, default_knobs(name))
+}
+
+/// The algorithm of that name for a new connection. `cubic` is `wakeai_cubic` and `reno` is
+/// `wakeai_reno`: what makes them plain is that nobody sets bounds on them. Only the two CUBICs
+/// have knobs.
+pub fn by_name_with(name: &str, config: &TcpConfig, knobs: Knobs) -> Option<Algorithm> {
+    let sock = TcpSock::new(config.mss, config.initial_window);
+    match name {
+        "cubic" | "wakeai_cubic" | "wakeai_rtt" => Some(Algorithm::cubic(sock, knobs)),
+        "reno" | "wakeai_reno" => Some(Algorithm::reno(sock)),
+        "wakeai_av" => Some(Algorithm::av(sock)),
+        "wakeai_compound" => Some(Algorithm::compound(sock)),
+        _ => None,
+    }
+}

@@ -1,0 +1,20 @@
+//! TCP as Linux speaks it, in virtual time: one [`Sender`] that opens a connection, sends a stream
+//! and closes, and one [`Receiver`] that takes it. The bytes themselves are not carried.
+//!
+//! Both are driven from outside and read no clock: segments and timeouts go in by `handle_*`, what
+//! happens next comes out of `poll_*`, and `next_timeout` says when to come back. Congestion
+//! control is [`Algorithm`]: the C source that the kernel runs too, its hooks called where the
+//! kernel calls them. [`Profile`] chooses between today's Linux and the sender that the papers and
+//! other simulators had.
+
+mod algorithm;
+mod config;
+mod receiver;
+mod segment;
+mod sender;
+
+pub use algorithm::{ALGORITHM_NAMES, Algorithm, Knobs, by_name, by_name_with, default_knobs};
+pub use config::{Profile, TcpConfig};
+pub use receiver::{Reading, Receiver, ReceiverCounters};
+pub use segment::{Flags, MAX_SACK_BLOCKS, SackBlocks, Segment, SynOptions, Timestamp};
+pub use sender::{Sender, SenderCounters, SenderEvent, SenderSample};

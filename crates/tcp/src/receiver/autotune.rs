@@ -1,0 +1,166 @@
+//! How large the receive buffer should be: dynamic right-sizing, as Linux does it
+//! (`tcp_rcv_space_adjust`; Fisk and Feng, "Dynamic Right-Sizing in TCP").
+//!
+//! What the application took in one RTT is what the sender's window was; the buffer gets twice that,
+//! and more while it grows, so that it never holds the sender back.
+
+use wakeai_units::{Duration, Instant};
+
+/// Segments that the first RTT is expected to bring (RFC 6928).
+const INITIAL_WINDOW: u64 = 10;
+
+/// The measurements of one receiver.
+#[derive(Clone, Debug)]
+pub(super) struct Autotune {
+    /// Smoothed RTT in microseconds, times 8; 0 before the first sample.
+    rtt_us_times_8: u64,
+    /// The echo that gave the last sample: each gives one.
+    last_echo: Option<u32>,
+    /// Where the window that is being timed ends, and when it began.
+    round: Option<(u64, Instant)>,
+    /// The most that was taken in one RTT.
+    taken: u64,
+    /// Where and when the present RTT began.
+    since: (u64, Instant),
+}
+
+/// Where the stream stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// Positions that the application has taken.
+    pub(super) read: u64,
+    /// Positions that have come in order.
+    pub(super) next: u64,
+    /// How far beyond `next` something has come.
+    pub(super) ahead: u64,
+}
+
+impl Autotune {
+    /// Of a connection that is established now.
+    pub(super) fn new(now: Instant, mss: u64) -> Self {
+        Self {
+            rtt_us_times_8: 0,
+            last_echo: None,
+            round: None,
+            taken: INITIAL_WINDOW * mss,
+            since: (1, now),
+        }
+    }
+
+    /// The RTT that the data shows.
+    pub(super) fn rtt(&self) -> Option<Duration> {
+        (self.rtt_us_times_8 > 0).then(|| Duration::from_micros(self.rtt_us_times_8 / 8))
+    }
+
+    /// A full segment echoes the receiver's clock of `elapsed_ms` ago. Where the application lags
+    /// behind, only a smaller RTT is believed.
+    pub(super) fn on_echo(&mut self, echo: u32, elapsed_ms: u32, full: bool, drained: bool) {
+        if self.last_echo.replace(echo) == Some(echo) || !full {
+            return;
+        }
+        let sample_us = 1000 * u64::from(elapsed_ms.max(1));
+        if self.shrink(sample_us) || !drained {
+            return;
+        }
+        self.rtt_us_times_8 += sample_us - self.rtt_us_times_8 / 8;
+    }
+
+    /// Data came: an RTT is not longer than a whole window takes, so without timestamps that is
+    /// the estimate.
+    pub(super) fn on_data(&mut self, now: Instant, next: u64, window: u64) {
+        if let Some((end, began)) = self.round {
+            if next < end {
+                return;
+            }
+            self.shrink(now.saturating_since(began).as_micros().max(1));
+        }
+        self.round = Some((next + window, now));
+    }
+
+    /// Takes a sample that is the first or smaller than the estimate.
+    fn shrink(&mut self, sample_us: u64) -> bool {
+        let smaller = self.rtt_us_times_8 == 0 || sample_us * 8 < self.rtt_us_times_8;
+        if smaller {
+            self.rtt_us_times_8 = sample_us * 8;
+        }
+        smaller
+    }
+
+    /// The application has read. Once per RTT, where it took more than ever: the room that the
+    /// buffer should have.
+    pub(super) fn on_read(&mut self, now: Instant, progress: Progress) -> Option<u64> {
+        let (position, began) = self.since;
+        if now.saturating_since(began) < self.rtt()? {
+            return None;
+        }
+        self.since = (progress.read, now);
+        let waiting = progress.next - progress.read;
+        let taken = (progress.read - position).saturating_sub(waiting);
+        if taken <= self.taken {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.taken, taken);
+        // The measurement is an RTT late, and the sender may double again in the next one.
+        let window = 2 * taken;
+        let growth = window.saturating_mul(taken - before) / before.max(1);
+        Some(window + 2 * growth + progress.ahead)
+    }
+
+    /// Data is held behind a gap: the room that the buffer should have so that it fits in beside
+    /// what the application takes.
+    pub(super) fn with_gap(&self, ahead: u64) -> u64 {
+        2 * self.taken + ahead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1448;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn read(position: u64) -> Progress {
+        Progress { read: position, next: position, ahead: 0 }
+    }
+
+    #[test]
+    fn the_buffer_is_a_multiple_of_what_was_taken_in_an_rtt() {
+        let mut autotune = Autotune::new(at(0), MSS);
+        autotune.on_echo(1, 100, true, true);
+        assert_eq!(autotune.on_read(at(99), read(40 * MSS)), None);
+        // Twice, and twice again for the growth from 10 to 20 segments, two times.
+        assert_eq!(autotune.on_read(at(100), read(1 + 20 * MSS)), Some(120 * MSS));
+        assert_eq!(autotune.on_read(at(200), read(1 + 40 * MSS)), None, "no more than before");
+    }
+
+    #[test]
+    fn what_the_application_leaves_lying_counts_against_it() {
+        let mut autotune = Autotune::new(at(0), MSS);
+        autotune.on_echo(1, 100, true, true);
+        let slow = Progress { read: 1 + 20 * MSS, next: 1 + 30 * MSS, ahead: 0 };
+        assert_eq!(autotune.on_read(at(100), slow), None);
+    }
+
+    #[test]
+    fn the_rtt_follows_downward_at_once_and_upward_by_eighths() {
+        let mut autotune = Autotune::new(at(0), MSS);
+        for (echo, elapsed_ms, rtt_ms) in [(1, 100, 100), (2, 20, 20), (3, 100, 30), (3, 900, 30)] {
+            autotune.on_echo(echo, elapsed_ms, true, true);
+            assert_eq!(autotune.rtt(), Some(Duration::from_millis(rtt_ms)));
+        }
+    }
+
+    #[test]
+    fn without_timestamps_the_rtt_is_the_time_of_a_window() {
+        let mut autotune = Autotune::new(at(0), MSS);
+        autotune.on_data(at(10), MSS, 10 * MSS);
+        autotune.on_data(at(30), 10 * MSS, 10 * MSS);
+        assert_eq!(autotune.rtt(), None);
+        autotune.on_data(at(60), 11 * MSS, 10 * MSS);
+        assert_eq!(autotune.rtt(), Some(Duration::from_millis(50)));
+    }
+}

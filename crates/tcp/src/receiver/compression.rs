@@ -1,0 +1,93 @@
+//! ACKs for data out of order that are held back for a moment (Linux since 4.18, `compressed_ack`).
+
+use wakeai_units::{Duration, Instant};
+
+/// As many leave at once as make the sender retransmit.
+const UNCOMPRESSED: u8 = 3;
+/// Most that are held back before one leaves.
+const MAX_HELD: u32 = 44;
+/// One leaves after a twentieth of the RTT, and after this at the latest.
+const MAX_DELAY: Duration = Duration::from_millis(1);
+
+/// What is held back at one receiver.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Compression {
+    held: u32,
+    timer: Option<Instant>,
+    /// ACKs that left at once since `next` moved.
+    sent: u8,
+    next: u64,
+}
+
+impl Compression {
+    /// Whether any is held back.
+    pub(super) fn is_holding(&self) -> bool {
+        self.held > 0
+    }
+
+    /// When one must leave.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.timer
+    }
+
+    /// Data came while `next` is still missing. Says whether its ACK leaves now.
+    pub(super) fn on_gap(&mut self, now: Instant, next: u64, rtt: Option<Duration>) -> bool {
+        if self.next != next {
+            self.next = next;
+            self.sent = 0;
+        }
+        if self.sent < UNCOMPRESSED {
+            self.sent += 1;
+            return true;
+        }
+        if self.held >= MAX_HELD {
+            return true;
+        }
+        self.held += 1;
+        let delay = rtt.map_or(MAX_DELAY, |rtt| (rtt / 20).min(MAX_DELAY));
+        self.timer.get_or_insert(now + delay);
+        false
+    }
+
+    /// An ACK has left. Gives how many it spared: it stands for one of those held back itself.
+    pub(super) fn on_sent(&mut self) -> u32 {
+        self.timer = None;
+        std::mem::take(&mut self.held).saturating_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Option<Duration> = Some(Duration::from_millis(4));
+
+    #[test]
+    fn three_leave_at_once_and_then_one_per_twentieth_of_the_rtt() {
+        let mut acks = Compression::default();
+        let now = Instant::ZERO + Duration::from_secs(1);
+        let at_once: Vec<bool> = (0..6).map(|_| acks.on_gap(now, 100, RTT)).collect();
+        assert_eq!(at_once, [true, true, true, false, false, false]);
+        assert_eq!(acks.next_timeout(), Some(now + Duration::from_micros(200)));
+        assert_eq!((acks.on_sent(), acks.next_timeout()), (2, None));
+    }
+
+    #[test]
+    fn a_long_rtt_holds_none_back_for_more_than_a_millisecond_or_more_than_44() {
+        let mut acks = Compression::default();
+        let rtt = Some(Duration::from_secs(1));
+        let held = (0..100).position(|nth| acks.on_gap(Instant::ZERO, 100, rtt) && nth >= 3);
+        assert_eq!(held, Some(47));
+        assert_eq!(acks.next_timeout(), Some(Instant::ZERO + MAX_DELAY));
+    }
+
+    #[test]
+    fn they_are_counted_anew_when_part_of_the_gap_is_filled() {
+        let mut acks = Compression::default();
+        for _ in 0..3 {
+            acks.on_gap(Instant::ZERO, 100, RTT);
+        }
+        assert!(!acks.on_gap(Instant::ZERO, 100, RTT));
+        assert!(acks.on_gap(Instant::ZERO, 200, RTT));
+    }
+}

@@ -1,0 +1,311 @@
+//! When an acknowledgement leaves (RFC 9293 section 3.8.6.3, as Linux does it).
+//!
+//! At first every segment is acknowledged, so that slow start is not slowed down: up to 16 times
+//! or for half the window, and for as long as the window opens. Then every second full segment is,
+//! or after 40 ms; and at once whatever tells the sender something: data out of order, a gap that
+//! was filled, data that came twice. Of many ACKs for data out of order, all but the first three
+//! are held back for a moment (Linux since 4.18). The classic profile knows of neither the quick
+//! ACKs nor of the ones held back.
+
+use wakeai_units::{Duration, Instant};
+
+use super::compression::Compression;
+use crate::config::{Profile, TcpConfig};
+
+/// Most quick ACKs in a row.
+const MAX_QUICK: u64 = 16;
+/// RFC 9293's default of what an unknown peer sends.
+const DEFAULT_MSS: u64 = 536;
+/// A delayed ACK waits no longer (RFC 9293 says 500 ms).
+const MAX_DELAY: Duration = Duration::from_millis(200);
+
+/// What the decision depends on beside its own memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Situation {
+    /// The next position that is expected.
+    pub(super) next: u64,
+    /// Bytes in order that are not yet acknowledged.
+    pub(super) unacknowledged: u64,
+    /// Whether the application has taken everything, or else the window can move on in full.
+    pub(super) window_moves: bool,
+    /// Whether data is held behind a gap.
+    pub(super) gap: bool,
+    /// The RTT of the handshake, where it is known.
+    pub(super) handshake_rtt: Option<Duration>,
+    /// The RTT that the data shows, where it is known.
+    pub(super) data_rtt: Option<Duration>,
+}
+
+/// Whether something came that is not acknowledged yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    Nothing,
+    /// It did, and the ACK may wait.
+    Later,
+    /// It may not.
+    Now,
+    /// Nothing did, but the sender is to be told where things stand. Quick ACKs are not used up by
+    /// that.
+    Answer,
+}
+
+/// The delayed ACK of one receiver.
+#[derive(Clone, Debug)]
+pub(super) struct DelayedAck {
+    profile: Profile,
+    min_delay: Duration,
+    need: Need,
+    /// Quick ACKs left.
+    quick: u64,
+    /// The other direction is alive, so an ACK can ride on it.
+    pingpong: bool,
+    /// A segment came that was not full: perhaps the last one for now.
+    pushed: bool,
+    /// Linux's ato: how long an ACK waits; zero before the first data.
+    delay: Duration,
+    timer: Option<Instant>,
+    last_data: Instant,
+    /// Segments since the last ACK.
+    segments: u32,
+    /// The full segment as the receiver sees it (Linux's `rcv_mss`).
+    segment_size: u64,
+    mss: u64,
+    compression: Compression,
+}
+
+impl DelayedAck {
+    /// Of a connection on which nothing has come.
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Self {
+            profile: config.profile,
+            min_delay: config.delayed_ack,
+            need: Need::Nothing,
+            quick: 0,
+            pingpong: false,
+            pushed: false,
+            delay: Duration::ZERO,
+            timer: None,
+            last_data: Instant::ZERO,
+            segments: 0,
+            segment_size: DEFAULT_MSS.min(u64::from(config.mss)),
+            mss: u64::from(config.mss),
+            compression: Compression::default(),
+        }
+    }
+
+    /// The size of a full segment.
+    pub(super) fn segment_size(&self) -> u64 {
+        self.segment_size
+    }
+
+    /// An ACK leaves as soon as it is asked for.
+    pub(super) fn is_due(&self) -> bool {
+        matches!(self.need, Need::Now | Need::Answer)
+    }
+
+    /// Whether ACKs for data out of order are being held back.
+    pub(super) fn is_compressing(&self) -> bool {
+        self.compression.is_holding()
+    }
+
+    /// When an ACK that waits must leave.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.timer.into_iter().chain(self.compression.next_timeout()).min()
+    }
+
+    /// Data came in order. `timeout` is the receiver's own retransmission timeout.
+    pub(super) fn on_data(&mut self, now: Instant, len: u64, window: u64, timeout: Duration) {
+        self.schedule();
+        if len >= self.segment_size {
+            self.segment_size = len.min(self.mss);
+        } else {
+            self.pushed = true;
+        }
+        if self.profile == Profile::Linux {
+            self.adapt(now, window, timeout);
+        }
+        self.last_data = now;
+    }
+
+    /// Follows the time between segments: the delay shrinks to the minimum while they come fast.
+    fn adapt(&mut self, now: Instant, window: u64, timeout: Duration) {
+        if self.delay.is_zero() {
+            self.allow_quick(window);
+            self.delay = self.min_delay;
+            return;
+        }
+        let between = now.saturating_since(self.last_data);
+        if between <= self.min_delay / 2 {
+            self.delay = self.delay / 2 + self.min_delay / 2;
+        } else if between < self.delay {
+            self.delay = (self.delay / 2 + between).min(timeout);
+        } else if between > timeout {
+            // The sender begins anew after so long a time, and needs ACKs to grow.
+            self.allow_quick(window);
+        }
+    }
+
+    /// Quick ACKs for half a window, at most 16.
+    fn allow_quick(&mut self, window: u64) {
+        let half_window = window / (2 * self.segment_size);
+        let quick = if half_window == 0 { 2 } else { half_window.min(MAX_QUICK) };
+        self.quick = self.quick.max(quick);
+    }
+
+    /// The window opened: the sender should learn that soon.
+    pub(super) fn on_window_growth(&mut self) {
+        if self.profile == Profile::Linux {
+            self.quick |= 1;
+        }
+    }
+
+    /// The buffer is half full: haste is of no use.
+    pub(super) fn on_crowded(&mut self) {
+        self.quick = 0;
+    }
+
+    /// Data came behind a gap, or a FIN: it is to be acknowledged.
+    pub(super) fn schedule(&mut self) {
+        self.need = match self.need {
+            Need::Nothing | Need::Later => Need::Later,
+            Need::Answer | Need::Now => Need::Now,
+        };
+        self.segments += 1;
+    }
+
+    /// A gap was filled, or something came that has to be answered whatever it was.
+    pub(super) fn force(&mut self) {
+        self.need = Need::Now;
+    }
+
+    /// The sender is to be told where things stand, though nothing came that is acknowledged.
+    pub(super) fn answer(&mut self) {
+        self.need = match self.need {
+            Need::Nothing | Need::Answer => Need::Answer,
+            Need::Later | Need::Now => Need::Now,
+        };
+    }
+
+    /// Something came that has come before, or does not fit: the sender may have lost ACKs, so it
+    /// gets more of them for a while.
+    pub(super) fn become_quick(&mut self, window: u64) {
+        if self.profile == Profile::Linux {
+            self.allow_quick(window);
+            self.pingpong = false;
+            self.delay = self.min_delay;
+        }
+    }
+
+    /// The sender has finished, and this end will answer soon.
+    pub(super) fn on_fin(&mut self) {
+        self.schedule();
+        self.pingpong = true;
+    }
+
+    /// A segment is dealt with: does it get its ACK now, or later?
+    pub(super) fn decide(&mut self, now: Instant, situation: Situation) {
+        if self.need != Need::Later {
+            return;
+        }
+        match self.profile {
+            Profile::Linux => self.decide_linux(now, situation),
+            Profile::Classic if situation.gap || self.segments >= 2 => self.need = Need::Now,
+            Profile::Classic => self.start_timer(now, self.min_delay),
+        }
+    }
+
+    fn decide_linux(&mut self, now: Instant, situation: Situation) {
+        let quick = self.quick > 0 && !self.pingpong;
+        let second = situation.unacknowledged > self.segment_size && situation.window_moves;
+        if quick || second {
+            self.need = Need::Now;
+        } else if situation.gap {
+            let rtts = [situation.data_rtt, situation.handshake_rtt];
+            let rtt = rtts.into_iter().flatten().min();
+            if self.compression.on_gap(now, situation.next, rtt) {
+                self.need = Need::Now;
+            }
+        } else {
+            self.delay(now, situation.handshake_rtt);
+        }
+    }
+
+    /// Delays the ACK, not longer than an RTT where that is known.
+    fn delay(&mut self, now: Instant, rtt: Option<Duration>) {
+        let bound = rtt.map_or(MAX_DELAY, |rtt| rtt.clamp(self.min_delay, MAX_DELAY));
+        let delay = self.delay.min(bound.max(self.min_delay));
+        match self.timer {
+            // It is about to leave in any case.
+            Some(at) if at <= now + delay / 4 => self.need = Need::Now,
+            Some(at) if at <= now + delay => {}
+            _ => self.timer = Some(now + delay),
+        }
+    }
+
+    fn start_timer(&mut self, now: Instant, delay: Duration) {
+        self.timer.get_or_insert(now + delay);
+    }
+
+    /// The application has read. `drained`: nothing is left in the buffer.
+    pub(super) fn on_read(&mut self, unacknowledged: u64, drained: bool) {
+        if self.need != Need::Later || self.profile == Profile::Classic {
+            return;
+        }
+        let last_for_now = self.pushed && !self.pingpong && drained;
+        if unacknowledged > self.segment_size || last_for_now {
+            self.need = Need::Now;
+        }
+    }
+
+    /// Time has passed. Says whether an ACK became due by it.
+    pub(super) fn handle_timeout(&mut self, now: Instant, timeout: Duration) -> bool {
+        let late = |timer: Option<Instant>| timer.is_some_and(|at| at <= now);
+        if late(self.compression.next_timeout()) {
+            self.need = Need::Now;
+        }
+        if !late(self.timer) {
+            return false;
+        }
+        self.timer = None;
+        if self.profile == Profile::Linux {
+            self.inflate(timeout);
+        }
+        let due = self.need != Need::Nothing;
+        if due {
+            self.need = Need::Now;
+        }
+        due
+    }
+
+    /// The delay was too short for what comes, or this end did not answer after all.
+    fn inflate(&mut self, timeout: Duration) {
+        if self.pingpong {
+            self.pingpong = false;
+            self.delay = self.min_delay;
+        } else {
+            self.delay = (self.delay * 2).min(timeout);
+        }
+    }
+
+    /// The connection is over.
+    pub(super) fn cancel(&mut self) {
+        self.on_sent();
+        self.quick = 0;
+    }
+
+    /// A segment with an acknowledgement has left. Gives how many ACKs it stands for that were
+    /// held back.
+    pub(super) fn on_sent(&mut self) -> u32 {
+        if matches!(self.need, Need::Later | Need::Now) && self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.delay = self.min_delay;
+            }
+        }
+        self.need = Need::Nothing;
+        self.pushed = false;
+        self.segments = 0;
+        self.timer = None;
+        self.compression.on_sent()
+    }
+}

@@ -1,0 +1,240 @@
+//! The passive end of a connection: it takes a stream and acknowledges it.
+
+mod arrival;
+mod autotune;
+mod compression;
+mod counters;
+mod delayed_ack;
+mod lifecycle;
+mod reader;
+mod reassembly;
+mod retransmission;
+mod sacks;
+mod window;
+
+use wakeai_units::{Duration, Instant};
+
+use crate::config::TcpConfig;
+use crate::segment::{Flags, SackBlocks, Segment, SynOptions, Timestamp};
+use autotune::Autotune;
+use delayed_ack::DelayedAck;
+use lifecycle::Phase;
+use reader::Reader;
+use reassembly::Reassembly;
+use retransmission::{HandshakeRtt, Retransmission};
+use sacks::Sacks;
+use window::Window;
+
+pub use counters::ReceiverCounters;
+pub use reader::Reading;
+
+/// The receiver of one stream, which a [`Sender`](crate::Sender) opens, fills and closes first.
+///
+/// Order of calls: [`Self::handle_segment`] for each segment that arrives, with `now` never going
+/// back; [`Self::handle_timeout`] when [`Self::next_timeout`] has come; after each of them, and after
+/// [`Self::set_reading`], [`Self::poll_transmit`] until it gives `None`. Segments that are handled
+/// without a poll between them are answered together, which a host does not do.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    config: TcpConfig,
+    phase: Phase,
+    /// The next position that is expected (the kernel's `rcv_nxt`).
+    next: u64,
+    /// Positions that the application has taken.
+    read: u64,
+    /// Where the sender's FIN stands, once it has come.
+    fin: Option<u64>,
+    reassembly: Reassembly,
+    sacks: Sacks,
+    window: Window,
+    acks: DelayedAck,
+    autotune: Autotune,
+    reader: Reader,
+    handshake: HandshakeRtt,
+    /// When the SYN-ACK left first, if it left once only.
+    syn_ack_sent: Option<Instant>,
+    /// Of the SYN-ACK or the FIN, whichever is not acknowledged.
+    retransmission: Option<Retransmission>,
+    /// The sender's clock as it is echoed (RFC 7323's TS.Recent); `None`: no timestamps.
+    echo: Option<u32>,
+    sack_permitted: bool,
+    due: Due,
+    counters: ReceiverCounters,
+}
+
+/// What leaves at the next poll, beside an acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Due {
+    #[default]
+    Nothing,
+    SynAck,
+    Fin,
+    /// A RST at this position.
+    Reset(u64),
+}
+
+/// Bytes that timestamps take from a segment of full size.
+const TIMESTAMP_OPTION: u32 = 12;
+
+impl Receiver {
+    /// Waits for a connection. Its application reads at once.
+    pub fn new(config: &TcpConfig) -> Self {
+        let mss = u64::from(config.mss);
+        Self {
+            phase: Phase::Listen,
+            next: 0,
+            read: 0,
+            fin: None,
+            reassembly: Reassembly::default(),
+            sacks: Sacks::default(),
+            window: Window::new(mss, config.receive_buffer_limit, config.autotuned_buffers),
+            acks: DelayedAck::new(config),
+            autotune: Autotune::new(Instant::ZERO, mss),
+            reader: Reader::default(),
+            handshake: HandshakeRtt::unknown(config.initial_timeout),
+            syn_ack_sent: None,
+            retransmission: None,
+            echo: None,
+            sack_permitted: false,
+            due: Due::Nothing,
+            counters: ReceiverCounters::default(),
+            config: config.clone(),
+        }
+    }
+
+    /// Bytes in order in the application's hands.
+    pub fn bytes_read(&self) -> u64 {
+        let fin_read = u64::from(self.fin.is_some_and(|fin| fin < self.read));
+        self.read.saturating_sub(1 + fin_read)
+    }
+
+    /// Whether everything up to the sender's FIN has come.
+    pub fn finished(&self) -> bool {
+        self.fin.is_some_and(|fin| fin < self.next)
+    }
+
+    /// Whether a connection was there and is over, in whatever way.
+    pub fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    /// What was counted until now.
+    pub fn counters(&self) -> &ReceiverCounters {
+        &self.counters
+    }
+
+    /// Changes how the application reads from `now` on. What has come is read at once where it
+    /// reads at once.
+    pub fn set_reading(&mut self, now: Instant, reading: Reading) {
+        self.reader.set(now, reading, self.unread());
+        self.read(now);
+    }
+
+    /// When something happens next if no segment arrives: an acknowledgement is delayed no longer,
+    /// a SYN-ACK or FIN is sent again, or the application reads.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let own = self.retransmission.as_ref().map(Retransmission::at);
+        let timers = [own, self.acks.next_timeout(), self.reader.next_timeout()];
+        timers.into_iter().flatten().min()
+    }
+
+    /// Lets happen what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.expire(now);
+        if self.acks.handle_timeout(now, self.handshake.timeout) {
+            self.counters.delayed_acks += 1;
+        }
+        if self.reader.next_timeout().is_some_and(|at| at <= now) {
+            self.read(now);
+        }
+    }
+
+    /// The next segment that leaves at `now`.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        match std::mem::take(&mut self.due) {
+            Due::SynAck => Some(self.syn_ack(now)),
+            Due::Fin => Some(self.answer(now, 1, Flags::FIN_ACK)),
+            Due::Reset(seq) => Some(Segment { seq, flags: Flags::RST, ..Segment::default() }),
+            Due::Nothing if self.acks.is_due() => {
+                self.counters.acks += 1;
+                Some(self.answer(now, self.own_next(), Flags::ACK))
+            }
+            Due::Nothing => None,
+        }
+    }
+
+    /// The position after everything that this end has sent.
+    fn own_next(&self) -> u64 {
+        match self.phase {
+            Phase::LastAck | Phase::Closed => 2,
+            _ => 1,
+        }
+    }
+
+    /// The answer to a SYN: what it did not offer is not used (RFC 9293 section 3.2, RFC 7323).
+    fn syn_ack(&mut self, now: Instant) -> Segment {
+        let timestamps = if self.echo.is_some() { TIMESTAMP_OPTION } else { 0 };
+        let options = SynOptions {
+            mss: u16::try_from(self.config.mss + timestamps).ok(),
+            window_scale: (self.window.scale() > 0).then(|| self.window.scale()),
+            sack_permitted: self.sack_permitted,
+        };
+        Segment {
+            seq: 0,
+            ack: self.next,
+            window: self.window.offered(),
+            timestamp: self.timestamp(now),
+            options,
+            flags: Flags::SYN_ACK,
+            ..Segment::default()
+        }
+    }
+
+    /// A segment that acknowledges all that has come.
+    fn answer(&mut self, now: Instant, seq: u64, flags: Flags) -> Segment {
+        let held = self.held();
+        let window = self.window.offer(self.next, held, self.acks.segment_size());
+        if self.window.is_crowded(held) {
+            self.acks.on_crowded();
+        }
+        self.counters.zero_windows += u64::from(window == 0);
+        self.counters.compressed_acks += u64::from(self.acks.on_sent());
+        let sack = self.selective();
+        let timestamp = self.timestamp(now);
+        Segment { seq, ack: self.next, window, sack, timestamp, flags, ..Segment::default() }
+    }
+
+    fn selective(&mut self) -> SackBlocks {
+        let (blocks, duplicate) = self.sacks.take();
+        if !self.sack_permitted {
+            return SackBlocks::NONE;
+        }
+        self.counters.duplicate_sacks += u64::from(duplicate);
+        blocks
+    }
+
+    fn timestamp(&self, now: Instant) -> Option<Timestamp> {
+        self.echo.map(|echo| Timestamp { value: clock_ms(now), echo })
+    }
+
+    /// Bytes that have come in order and lie in the buffer.
+    fn unread(&self) -> u64 {
+        self.next - self.read
+    }
+
+    /// Bytes in the buffer.
+    fn held(&self) -> u64 {
+        self.unread() + self.reassembly.bytes()
+    }
+
+    /// How far beyond what has come in order something has come.
+    fn ahead(&self) -> u64 {
+        self.reassembly.end().map_or(0, |end| end - self.next)
+    }
+}
+
+/// The clock of the timestamps: it ticks every millisecond, and begins at 1 because an echo of 0
+/// means none.
+fn clock_ms(now: Instant) -> u32 {
+    (now.as_nanos() / Duration::from_millis(1).as_nanos() + 1) as u32
+}

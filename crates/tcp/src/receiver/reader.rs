@@ -1,0 +1,120 @@
+//! The application at the receiving end.
+
+use wakeai_units::{Duration, Instant, Rate};
+
+/// How the application reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// Whatever has come, at once.
+    #[default]
+    AtOnce,
+    /// Every 10 ms as much as this rate makes of the time.
+    At(Rate),
+    /// Not at all.
+    Paused,
+}
+
+/// How often an application reads that does not read at once.
+const PERIOD: Duration = Duration::from_millis(10);
+
+/// When the application reads, and how much.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reader {
+    reading: Reading,
+    /// Since when it has had something to read, and what it has read since then: time in which
+    /// nothing was there is not made up for.
+    busy: Option<Busy>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Busy {
+    since: Instant,
+    periods: u64,
+    taken: u64,
+}
+
+impl Reader {
+    /// Changes how it reads from `now` on.
+    pub(super) fn set(&mut self, now: Instant, reading: Reading, waiting: u64) {
+        self.reading = reading;
+        self.busy = None;
+        self.on_data(now, waiting);
+    }
+
+    /// `waiting` bytes are in the buffer now.
+    pub(super) fn on_data(&mut self, now: Instant, waiting: u64) {
+        if matches!(self.reading, Reading::At(_)) && waiting > 0 && self.busy.is_none() {
+            self.busy = Some(Busy { since: now, periods: 1, taken: 0 });
+        }
+    }
+
+    /// When it reads next.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.busy.map(|busy| busy.since + PERIOD * busy.periods)
+    }
+
+    /// How many of `waiting` bytes it takes now.
+    pub(super) fn take(&mut self, now: Instant, waiting: u64) -> u64 {
+        match self.reading {
+            Reading::AtOnce => waiting,
+            Reading::Paused => 0,
+            Reading::At(rate) => self.take_at(now, rate, waiting),
+        }
+    }
+
+    fn take_at(&mut self, now: Instant, rate: Rate, waiting: u64) -> u64 {
+        let Some(busy) = self.busy.as_mut() else { return 0 };
+        let elapsed = now.saturating_since(busy.since);
+        let periods = elapsed.as_nanos() / PERIOD.as_nanos();
+        if periods < busy.periods {
+            return 0;
+        }
+        busy.periods = periods + 1;
+        let due = rate.bytes_in(PERIOD * periods).get() - busy.taken;
+        let taken = due.min(waiting);
+        busy.taken += taken;
+        if taken == waiting {
+            self.busy = None;
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_rate_is_read_to_the_byte_over_time() {
+        let mut reader = Reader::default();
+        reader.set(at(0), Reading::At(Rate::from_bps(1_000_000)), 1_000_000);
+        let mut taken = 0;
+        for _ in 0..30 {
+            let due = reader.next_timeout().expect("there is something to read");
+            taken += reader.take(due, 1_000_000 - taken);
+        }
+        assert_eq!(taken, 300 * 125);
+    }
+
+    #[test]
+    fn time_without_data_is_not_made_up_for() {
+        let mut reader = Reader::default();
+        reader.set(at(0), Reading::At(Rate::from_bps(8_000)), 0);
+        assert_eq!(reader.next_timeout(), None);
+        reader.on_data(at(5_000), 100);
+        assert_eq!(reader.next_timeout(), Some(at(5_010)));
+        assert_eq!(reader.take(at(5_009), 100), 0);
+        assert_eq!(reader.take(at(5_010), 100), 10);
+    }
+
+    #[test]
+    fn a_paused_application_takes_nothing_and_never_wakes() {
+        let mut reader = Reader::default();
+        reader.set(at(0), Reading::Paused, 100);
+        assert_eq!((reader.take(at(1_000), 100), reader.next_timeout()), (0, None));
+    }
+}

@@ -1,0 +1,109 @@
+//! What the receiver itself may have to send again: its SYN-ACK and its FIN (RFC 6298).
+
+use wakeai_units::{Duration, Instant};
+
+/// Linux's `tcp_synack_retries`: with a first timeout of 1 s, 63 s until the peer is forgotten.
+pub(super) const SYN_ACK_RETRIES: u32 = 5;
+/// Linux's `tcp_orphan_retries`, of a connection that no application holds any more.
+pub(super) const FIN_RETRIES: u32 = 8;
+
+/// The timer of one segment that waits for its acknowledgement.
+#[derive(Clone, Debug)]
+pub(super) struct Retransmission {
+    at: Instant,
+    timeout: Duration,
+    longest: Duration,
+    /// Times that the timer may run out without doubling.
+    linear: u32,
+    /// Times that it ran out and doubled.
+    tries: u32,
+    limit: u32,
+}
+
+/// What follows when the timer ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expiry {
+    /// Send it again.
+    Again,
+    /// Nobody is there.
+    GiveUp,
+}
+
+impl Retransmission {
+    /// The segment leaves now.
+    pub(super) fn new(now: Instant, timeout: Duration, longest: Duration, limit: u32) -> Self {
+        Self { at: now + timeout, timeout, longest, linear: 0, tries: 0, limit }
+    }
+
+    /// Lets the timer run out once before it doubles.
+    pub(super) fn with_probe(self) -> Self {
+        Self { linear: 1, ..self }
+    }
+
+    /// When the timer runs out.
+    pub(super) fn at(&self) -> Instant {
+        self.at
+    }
+
+    /// The segment leaves once more because it was asked for: the timer begins anew.
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.at = now + self.timeout;
+    }
+
+    /// If the timer has run out: what to do. Each timeout is twice the one before.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<Expiry> {
+        if now < self.at {
+            return None;
+        }
+        if self.linear > 0 {
+            self.linear -= 1;
+        } else if self.tries == self.limit {
+            return Some(Expiry::GiveUp);
+        } else {
+            self.tries += 1;
+            self.timeout = (self.timeout * 2).min(self.longest);
+        }
+        self.at = now + self.timeout;
+        Some(Expiry::Again)
+    }
+}
+
+/// The receiver's own RTT estimate: the handshake is all that it ever times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HandshakeRtt {
+    /// The RTT, once it is known.
+    pub(super) rtt: Option<Duration>,
+    /// The retransmission timeout that follows from it.
+    pub(super) timeout: Duration,
+}
+
+impl HandshakeRtt {
+    /// Nothing is known yet.
+    pub(super) fn unknown(initial_timeout: Duration) -> Self {
+        Self { rtt: None, timeout: initial_timeout }
+    }
+
+    /// The first and only sample (RFC 6298 section 2.2); as in Linux it is the variance that has
+    /// the minimum.
+    pub(super) fn measured(rtt: Duration, min_timeout: Duration) -> Self {
+        Self { rtt: Some(rtt), timeout: rtt + (rtt * 2).max(min_timeout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_timeout_is_twice_the_one_before_until_it_is_given_up() {
+        let second = Duration::from_secs(1);
+        let mut timer =
+            Retransmission::new(Instant::ZERO, second, Duration::from_secs(120), SYN_ACK_RETRIES);
+        for seconds in [1, 3, 7, 15, 31] {
+            assert_eq!(timer.at(), Instant::ZERO + second * seconds);
+            assert_eq!(timer.expire(timer.at()), Some(Expiry::Again));
+        }
+        assert_eq!(timer.at(), Instant::ZERO + second * 63);
+        assert_eq!(timer.expire(timer.at()), Some(Expiry::GiveUp));
+    }
+}

@@ -1,0 +1,110 @@
+//! What is told to the sender beyond the acknowledgement number: SACK and D-SACK.
+
+use crate::segment::SackBlocks;
+
+/// Blocks that are remembered, as in Linux: one more than fit, for when one of these goes.
+const REMEMBERED: usize = 4;
+
+/// The intervals that changed last, and what came twice since the last ACK.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sacks {
+    /// Most recent first (RFC 2018 section 4).
+    recent: [(u64, u64); REMEMBERED],
+    len: usize,
+    duplicate: Option<(u64, u64)>,
+}
+
+impl Sacks {
+    /// Whether a further block would push one out.
+    pub(super) fn is_full(&self) -> bool {
+        self.len == REMEMBERED
+    }
+
+    /// A segment arrived that belongs to this interval now.
+    pub(super) fn report(&mut self, interval: (u64, u64)) {
+        self.forget(|block| interval.0 <= block.0 && block.1 <= interval.1);
+        self.len = (self.len + 1).min(REMEMBERED);
+        self.recent.copy_within(0..self.len - 1, 1);
+        self.recent[0] = interval;
+    }
+
+    /// Everything before `next` is acknowledged by number.
+    pub(super) fn acknowledge(&mut self, next: u64) {
+        self.forget(|block| block.1 <= next);
+    }
+
+    fn forget(&mut self, gone: impl Fn((u64, u64)) -> bool) {
+        let mut kept = 0;
+        for index in 0..self.len {
+            if !gone(self.recent[index]) {
+                self.recent[kept] = self.recent[index];
+                kept += 1;
+            }
+        }
+        self.len = kept;
+    }
+
+    /// These positions came a second time. Several in one ACK are told as one block.
+    pub(super) fn report_duplicate(&mut self, start: u64, end: u64) {
+        let hull = self.duplicate.map_or((start, end), |old| (old.0.min(start), old.1.max(end)));
+        self.duplicate = Some(hull);
+    }
+
+    /// The option of an ACK: what came twice goes first, and only once (RFC 2883 section 4). Says too
+    /// whether anything came twice.
+    pub(super) fn take(&mut self) -> (SackBlocks, bool) {
+        let duplicate = self.duplicate.take();
+        let recent = self.recent[..self.len].iter().copied();
+        (duplicate.into_iter().chain(recent).collect(), duplicate.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_that_changed_last_comes_first() {
+        let mut sacks = Sacks::default();
+        for start in [10, 30, 50] {
+            sacks.report((start, start + 10));
+        }
+        assert_eq!(sacks.take().0.as_slice(), [(50, 60), (30, 40), (10, 20)]);
+        sacks.report((10, 25));
+        assert_eq!(sacks.take().0.as_slice(), [(10, 25), (50, 60), (30, 40)]);
+    }
+
+    #[test]
+    fn blocks_that_grow_together_become_one() {
+        let mut sacks = Sacks::default();
+        sacks.report((10, 20));
+        sacks.report((30, 40));
+        sacks.report((10, 40));
+        assert_eq!(sacks.take().0.as_slice(), [(10, 40)]);
+    }
+
+    #[test]
+    fn a_fourth_block_waits_for_its_turn() {
+        let mut sacks = Sacks::default();
+        for start in [10, 30, 50, 70] {
+            sacks.report((start, start + 10));
+        }
+        assert_eq!(sacks.take().0.as_slice(), [(70, 80), (50, 60), (30, 40)]);
+        sacks.report((50, 80));
+        assert_eq!(sacks.take().0.as_slice(), [(50, 80), (30, 40), (10, 20)]);
+        sacks.acknowledge(40);
+        assert_eq!(sacks.take().0.as_slice(), [(50, 80)]);
+    }
+
+    #[test]
+    fn what_came_twice_is_told_first_and_once() {
+        let mut sacks = Sacks::default();
+        for start in [10, 30, 50] {
+            sacks.report((start, start + 10));
+        }
+        sacks.report_duplicate(2, 4);
+        sacks.report_duplicate(4, 6);
+        assert_eq!(sacks.take().0.as_slice(), [(2, 6), (50, 60), (30, 40)]);
+        assert_eq!(sacks.take().0.as_slice(), [(50, 60), (30, 40), (10, 20)]);
+    }
+}

@@ -1,0 +1,220 @@
+//! The window that is offered, and how it grows (`tcp_select_window` and `tcp_grow_window` of
+//! Linux).
+
+/// What the 16 bits of the header can say.
+const MAX_UNSCALED: u64 = 65_535;
+/// Linux's first buffer (`tcp_rmem`). It holds headers and bookkeeping too: half of it counts as
+/// payload before anything has come, and five eighths once full segments have (which is what
+/// Linux 6.18 makes of packets of 1500 bytes from a TUN device).
+const INITIAL_BUFFER: u64 = 131_072;
+
+/// The window of one receiver, in payload bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// Payload that the buffer may hold now; it grows up to `limit`.
+    space: u64,
+    limit: u64,
+    /// What a full segment takes of the buffer is not known yet.
+    is_guess: bool,
+    /// The window is not above this: it opens with what arrives, so that a sender that begins with
+    /// small segments does not fill the memory with headers.
+    threshold: u64,
+    /// What was offered last, and the acknowledgement number that it was offered with.
+    offered: u64,
+    offered_at: u64,
+    scale: u8,
+    mss: u64,
+}
+
+impl Window {
+    /// Of a connection that begins: 65,160 bytes with the usual segments where the buffer follows
+    /// the connection, otherwise everything that the header of a SYN-ACK can say.
+    pub(super) fn new(mss: u64, limit: u64, autotuned: bool) -> Self {
+        let space = if autotuned { limit.min(INITIAL_BUFFER) / 2 } else { limit };
+        let threshold = if autotuned { whole_segments(space, mss) } else { limit };
+        let scale = limit.max(1).ilog2().saturating_sub(15).min(14) as u8;
+        Self {
+            space,
+            limit: if autotuned { limit / 2 } else { limit },
+            is_guess: autotuned,
+            threshold,
+            offered: threshold.min(MAX_UNSCALED),
+            offered_at: 1, // where data begins
+            scale,
+            mss,
+        }
+    }
+
+    /// What the SYN-ACK proposes to shift windows by (RFC 7323 section 2.2).
+    pub(super) fn scale(&self) -> u8 {
+        self.scale
+    }
+
+    /// The sender's SYN proposed no scale: windows stay below 64 KB (RFC 7323 section 2.2).
+    pub(super) fn disable_scale(&mut self) {
+        self.limit = self.limit.min(MAX_UNSCALED);
+        self.space = self.space.min(self.limit);
+        self.threshold = self.threshold.min(self.limit);
+        self.scale = 0;
+    }
+
+    /// What was offered last.
+    pub(super) fn offered(&self) -> u64 {
+        self.offered
+    }
+
+    /// The acknowledgement number that was sent last.
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.offered_at
+    }
+
+    /// The position after the last that may be sent.
+    pub(super) fn edge(&self) -> u64 {
+        self.offered_at + self.offered
+    }
+
+    /// What is left of the window when everything before `next` has come.
+    pub(super) fn left(&self, next: u64) -> u64 {
+        self.edge().saturating_sub(next)
+    }
+
+    /// Room in the buffer beside `held` bytes.
+    pub(super) fn free(&self, held: u64) -> u64 {
+        self.space.saturating_sub(held)
+    }
+
+    /// Whether more than half of the buffer is full.
+    pub(super) fn is_crowded(&self, held: u64) -> bool {
+        self.free(held) < self.space / 2
+    }
+
+    /// The buffer holds what it can hold at most now.
+    pub(super) fn space(&self) -> u64 {
+        self.space
+    }
+
+    /// A full segment came: five eighths of the buffer are for payload, where half was assumed.
+    pub(super) fn note_full_segment(&mut self) {
+        if std::mem::take(&mut self.is_guess) {
+            self.space += self.space / 4;
+            self.limit += self.limit / 4;
+        }
+    }
+
+    /// Lets the buffer grow, never shrink.
+    pub(super) fn set_space(&mut self, space: u64) {
+        self.space = self.space.max(space.min(self.limit));
+    }
+
+    /// A segment of `len` bytes came in order: the window may grow by two. Says whether it does,
+    /// in which case the sender should learn it soon.
+    pub(super) fn grow(&mut self, len: u64, held: u64) -> bool {
+        let room = self.free(held).saturating_sub(self.threshold);
+        self.threshold += room.min(2 * self.mss.max(len));
+        room > 0
+    }
+
+    /// What could be offered beside `held` bytes: nothing below a segment or a sixteenth of the
+    /// buffer, so that no sender is tempted into small segments (RFC 9293 section 3.8.6.2.2).
+    pub(super) fn available(&self, held: u64, segment_size: u64) -> u64 {
+        let mut free = self.free(held);
+        let unit = 1_u64 << self.scale;
+        if self.is_crowded(held) {
+            free -= free % unit;
+            if free < self.space / 16 || free < segment_size.min(self.space) {
+                return 0;
+            }
+        }
+        let window = free.min(self.threshold);
+        if self.scale == 0 { self.in_segments(window, segment_size) } else { up_to(window, unit) }
+    }
+
+    /// Without a scale whole segments are offered; a window that is within one of them stays.
+    fn in_segments(&self, free: u64, segment_size: u64) -> u64 {
+        let keep = self.offered <= free && self.offered + segment_size > free;
+        if keep || segment_size == 0 { self.offered.min(free) } else { free - free % segment_size }
+    }
+
+    /// Offers a window with the acknowledgement of everything before `next`, and gives it as the
+    /// header says it. Its edge never moves back (RFC 9293 section 3.8.6.2.1).
+    pub(super) fn offer(&mut self, next: u64, held: u64, segment_size: u64) -> u64 {
+        let unit = 1_u64 << self.scale;
+        let least = up_to(self.left(next), unit);
+        self.offered = self.available(held, segment_size).max(least);
+        self.offered_at = next;
+        self.offered.min(MAX_UNSCALED << self.scale)
+    }
+}
+
+/// As many whole segments as fit, or `bytes` where none does.
+fn whole_segments(bytes: u64, mss: u64) -> u64 {
+    if bytes > mss { bytes - bytes % mss } else { bytes }
+}
+
+/// The next multiple of `unit`.
+fn up_to(bytes: u64, unit: u64) -> u64 {
+    bytes.div_ceil(unit) * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1448;
+
+    #[test]
+    fn an_autotuned_window_begins_with_45_segments_and_a_fixed_one_with_all_it_has() {
+        let tuned = Window::new(MSS, 64 << 20, true);
+        assert_eq!((tuned.offered(), tuned.scale()), (65_160, 11));
+        let mut fixed = Window::new(MSS, 4 << 20, false);
+        assert_eq!((fixed.offered(), fixed.scale()), (65_535, 7));
+        assert_eq!(fixed.offer(1, 0, MSS), 4 << 20);
+    }
+
+    #[test]
+    fn the_window_opens_by_two_segments_for_each_that_comes_until_the_buffer_ends() {
+        let mut window = Window::new(MSS, 64 << 20, true);
+        window.set_space(70_000);
+        assert!(window.grow(MSS, 0));
+        assert_eq!(window.offer(1, 0, MSS), up_to(65_160 + 2 * MSS, 2048));
+        assert!(window.grow(MSS, 0));
+        assert!(!window.grow(MSS, 0));
+        assert_eq!(window.offer(1, 0, MSS), up_to(70_000, 2048));
+    }
+
+    #[test]
+    fn the_buffer_never_grows_above_its_limit() {
+        let mut window = Window::new(MSS, 100_000, true);
+        window.set_space(u64::MAX);
+        assert_eq!(window.space(), 50_000);
+        window.note_full_segment();
+        window.set_space(u64::MAX);
+        assert_eq!(window.space(), 62_500);
+    }
+
+    #[test]
+    fn the_edge_never_moves_back() {
+        let mut window = Window::new(MSS, 1 << 20, false);
+        window.offer(1, 0, MSS);
+        let edge = window.edge();
+        assert_eq!(window.offer(100_000, 900_000, MSS), up_to(edge - 100_000, 32));
+        assert!(window.edge() >= edge);
+    }
+
+    #[test]
+    fn less_than_a_segment_or_a_sixteenth_is_offered_as_nothing() {
+        let mut window = Window::new(MSS, 1 << 20, false);
+        window.offer(1, 0, MSS);
+        let edge = window.edge();
+        let nearly_full = (1 << 20) - (1 << 16) + 1;
+        assert_eq!(window.offer(edge, nearly_full, MSS), 0);
+        assert_eq!(window.offer(edge, (1 << 20) - (1 << 16), MSS), 1 << 16);
+    }
+
+    #[test]
+    fn without_a_scale_whole_segments_are_offered_below_64_kb() {
+        let mut window = Window::new(MSS, 1 << 20, false);
+        window.disable_scale();
+        assert_eq!(window.offer(1, 0, MSS), 65_535);
+    }
+}

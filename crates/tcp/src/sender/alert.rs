@@ -1,0 +1,214 @@
+//! The congestion state machine: what follows from an acknowledgement that is not plain.
+
+use wakeai_algorithms::State;
+use wakeai_units::Instant;
+
+use super::Sender;
+use super::ack::Ack;
+use super::transmit::Retransmission;
+use crate::segment::SackBlocks;
+
+impl Sender {
+    /// Moves between Open, Disorder, CWR, Recovery and Loss, and decides whether retransmissions
+    /// may leave upon this acknowledgement. (The kernel's order: an end of the episode first, then
+    /// what the state that is left makes of the acknowledgement.)
+    pub(super) fn alert(&mut self, now: Instant, ack: &mut Ack) {
+        self.output.retransmission = Retransmission::Nothing;
+        if self.state == State::Open {
+            self.episode.first_retransmission = None;
+        } else if self.una >= self.episode.high {
+            self.end_reduction();
+        }
+        let goes_on = match self.state {
+            State::Recovery => self.go_on_in_recovery(now, ack),
+            State::Loss => self.go_on_in_loss(now, ack) && self.look_for_losses(now, ack),
+            State::Open | State::Disorder | State::Cwr => self.look_for_losses(now, ack),
+        };
+        if goes_on {
+            self.output.retransmission = Retransmission::Lost;
+        }
+    }
+
+    /// Everything is acknowledged that was out when the window began to be reduced.
+    fn end_reduction(&mut self) {
+        match self.state {
+            State::Cwr if self.una != self.episode.high => self.change_state(State::Open),
+            State::Recovery => self.end_recovery(),
+            _ => {}
+        }
+    }
+
+    fn go_on_in_recovery(&mut self, now: Instant, ack: &mut Ack) -> bool {
+        if ack.advanced && self.try_undo_partly() {
+            return false;
+        }
+        if self.try_undo_by_dsack() {
+            self.try_to_open();
+        }
+        self.find_losses(now, ack);
+        if self.state != State::Recovery {
+            // Taken back, and yet something is lost: another recovery.
+            if self.board.lost_out() == 0 {
+                return false;
+            }
+            self.enter_recovery();
+        }
+        true
+    }
+
+    /// Whether the losses are to be looked at as in any other state: the timeout was taken back, or
+    /// retransmissions were lost too.
+    fn go_on_in_loss(&mut self, now: Instant, ack: &mut Ack) -> bool {
+        let retransmission = self.process_loss(ack);
+        self.output.retransmission = retransmission;
+        self.find_losses(now, ack);
+        self.state == State::Open || ack.retransmission_lost
+    }
+
+    fn look_for_losses(&mut self, now: Instant, ack: &mut Ack) -> bool {
+        if self.state <= State::Disorder {
+            self.try_undo_by_dsack();
+        }
+        self.find_losses(now, ack);
+        if self.board.lost_out() == 0 {
+            self.try_to_open();
+            return false;
+        }
+        self.enter_recovery();
+        true
+    }
+
+    fn find_losses(&mut self, now: Instant, ack: &mut Ack) {
+        if self.board.out() == 0 {
+            return;
+        }
+        if !self.rack.is_enabled() {
+            self.judge_by_count();
+        } else if std::mem::take(&mut self.rack.advanced) {
+            let retransmitted = self.board.retransmitted_out();
+            let (_, undecided) = self.judge_by_time(now);
+            ack.sets_timer &= !undecided;
+            if self.board.retransmitted_out() < retransmitted {
+                ack.retransmission_lost = true;
+                self.counters.lost_retransmits +=
+                    u64::from(retransmitted - self.board.retransmitted_out());
+            }
+        }
+    }
+
+    /// Back to Open, or to Disorder where something is still selectively acknowledged or sent again.
+    pub(super) fn try_to_open(&mut self) {
+        if !self.any_retransmission_out() {
+            self.episode.first_retransmission = None;
+        }
+        if self.state != State::Cwr {
+            self.keep_open();
+        }
+    }
+
+    pub(super) fn keep_open(&mut self) {
+        let left = self.board.sacked_out() + self.board.lost_out() > 0;
+        let next =
+            if left || self.any_retransmission_out() { State::Disorder } else { State::Open };
+        if next != self.state {
+            self.change_state(next);
+            self.episode.high = self.nxt;
+        }
+    }
+
+    pub(super) fn any_retransmission_out(&self) -> bool {
+        self.board.retransmitted_out() > 0
+            || self.board.out() > 0 && self.board.record(self.board.first()).marks.sent_again()
+    }
+
+    /// The threshold that a reduction would be taken back to.
+    pub(super) fn current_ssthresh(&self) -> u32 {
+        let sock = &*self.algorithm;
+        if self.is_reducing() {
+            sock.snd_ssthresh
+        } else {
+            sock.snd_ssthresh.max(sock.snd_cwnd / 2 + sock.snd_cwnd / 4)
+        }
+    }
+
+    /// The window is about to be reduced.
+    pub(super) fn begin_reduction(&mut self) {
+        self.publish();
+        self.episode.high = self.nxt;
+        self.output.probe_end = None;
+        let algorithm = &mut self.algorithm;
+        algorithm.prior_cwnd = algorithm.snd_cwnd;
+        algorithm.prr_delivered = 0;
+        algorithm.prr_out = 0;
+        algorithm.snd_ssthresh = algorithm.ssthresh();
+    }
+
+    pub(super) fn enter_recovery(&mut self) {
+        self.episode.prior_ssthresh = 0;
+        self.episode.restarted_timer = false;
+        self.begin_undo();
+        if !self.is_reducing() {
+            self.episode.prior_ssthresh = self.current_ssthresh();
+            self.begin_reduction();
+        }
+        self.change_state(State::Recovery);
+    }
+
+    /// Reduces the window for congestion that lost nothing on the way.
+    pub(super) fn enter_cwr(&mut self) {
+        self.episode.prior_ssthresh = 0;
+        if self.state < State::Cwr {
+            self.clear_undo_marker();
+            self.begin_reduction();
+            self.change_state(State::Cwr);
+        }
+    }
+
+    /// The retransmission timer expired: the network is taken for empty, but for what RACK says
+    /// was sent just now.
+    pub(super) fn enter_loss(&mut self, now: Instant) {
+        let was_recovering = self.state >= State::Recovery;
+        self.lose_all(now);
+        // One reduction per window of data.
+        if self.state <= State::Disorder
+            || self.una >= self.episode.high
+            || (self.state == State::Loss && self.timeouts_in_a_row == 0)
+        {
+            self.episode.prior_ssthresh = self.current_ssthresh();
+            self.publish();
+            let algorithm = &mut self.algorithm;
+            algorithm.prior_cwnd = algorithm.snd_cwnd;
+            algorithm.snd_ssthresh = algorithm.ssthresh();
+            self.begin_undo();
+        }
+        self.algorithm.snd_cwnd = self.board.in_flight() + 1;
+        if self.state <= State::Disorder {
+            self.rack.doubt_reordering(self.board.sacked_out());
+        }
+        self.change_state(State::Loss);
+        self.episode.high = self.nxt;
+        self.output.probe_end = None;
+        // RFC 5682 section 3.1, step 1.
+        self.episode.frto =
+            self.config.undo_spurious && (!was_recovering || self.timeouts_in_a_row > 0);
+    }
+
+    fn lose_all(&mut self, now: Instant) {
+        let first = self.board.first();
+        if self.board.out() > 0 && self.board.record(first).marks.sacked() {
+            // The receiver threw away what it had (RFC 2018 section 8).
+            self.board.unsack_all();
+            self.told = SackBlocks::NONE;
+            self.counting.reset();
+        }
+        let mut from = first;
+        while let Some(segment) = self.board.next_unsacked(from, self.board.next()) {
+            let sent_at = self.board.record(segment).sent_at;
+            let is_recent = self.rack.is_enabled() && sent_at + self.rack.rtt() > now;
+            if (segment == first || !is_recent) && self.board.lose(segment) {
+                self.lost += 1;
+            }
+            from = segment + 1;
+        }
+    }
+}

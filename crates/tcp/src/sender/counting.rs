@@ -1,0 +1,100 @@
+//! Losses found by counting: RFC 6675, for the classic sender.
+
+use wakeai_algorithms::State;
+use wakeai_units::Instant;
+
+use super::Sender;
+use crate::segment::Segment;
+
+/// Segments that must have arrived above one that has not (RFC 6675's `DupThresh`).
+const THRESHOLD: usize = 3;
+
+/// The highest segments that were selectively acknowledged, and how far losses are judged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counting {
+    /// Segment numbers plus one, highest first; 0: none.
+    highest: [u64; THRESHOLD],
+    judged: u64,
+    /// No segment below this is retransmitted on suspicion.
+    suspected: u64,
+    /// The recovery, by its end, that has spent its rescue retransmission.
+    rescued: u64,
+}
+
+impl Counting {
+    /// A segment is selectively acknowledged for the first time.
+    pub(super) fn sack(&mut self, segment: u64) {
+        let mut value = segment + 1;
+        for place in &mut self.highest {
+            if value > *place {
+                std::mem::swap(place, &mut value);
+            }
+        }
+    }
+
+    /// Forgets what was selectively acknowledged.
+    pub(super) fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Sender {
+    /// RFC 6675's `IsLost` for all that is out: lost is what has [`THRESHOLD`] segments above it
+    /// that arrived. Gives how many segments are newly taken for lost.
+    pub(super) fn judge_by_count(&mut self) -> u32 {
+        let end = self.counting.highest[THRESHOLD - 1].saturating_sub(1);
+        let mut from = self.counting.judged.max(self.board.first());
+        let mut lost = 0;
+        while let Some(segment) = self.board.next_unsacked(from, end) {
+            if !self.board.record(segment).marks.lost() {
+                lost += u32::from(self.board.lose(segment));
+            }
+            from = segment + 1;
+        }
+        self.counting.judged = self.counting.judged.max(end);
+        self.lost += u64::from(lost);
+        lost
+    }
+
+    /// In recovery with nothing lost left to repair and nothing new to send, the window that is
+    /// left goes to what may be lost too: rules 3 and 4 of RFC 6675's `NextSeg`.
+    pub(super) fn send_supposed(&mut self, now: Instant) -> Option<Segment> {
+        let is_free = self.state == State::Recovery && self.stream.next_piece(self.nxt).is_none();
+        if self.rack.is_enabled() || !is_free || self.board.next_waiting().is_some() {
+            return None;
+        }
+        let suspect = self.next_suspect();
+        let segment = suspect.or_else(|| self.next_rescue())?;
+        if !self.may_send_again(now, segment) {
+            return None;
+        }
+        if suspect.is_some() {
+            self.counting.suspected = segment + 1;
+        } else {
+            self.counting.rescued = self.episode.high;
+        }
+        Some(self.send_again(now, segment, false))
+    }
+
+    /// Rule 3: the first hole below the highest segment that arrived that was sent once.
+    fn next_suspect(&mut self) -> Option<u64> {
+        let end = self.board.sacked_end();
+        let mut from = self.counting.suspected.max(self.board.first());
+        while let Some(segment) = self.board.next_unsacked(from, end) {
+            if !self.board.record(segment).marks.sent_again() {
+                return Some(segment);
+            }
+            from = segment + 1;
+            self.counting.suspected = from;
+        }
+        None
+    }
+
+    /// Rule 4: once per recovery, the last segment of all.
+    fn next_rescue(&self) -> Option<u64> {
+        let last = self.board.next() - 1;
+        let is_spent = self.counting.rescued == self.episode.high;
+        let marks = self.board.record(last).marks;
+        (!is_spent && !marks.sacked() && !marks.sent_again()).then_some(last)
+    }
+}

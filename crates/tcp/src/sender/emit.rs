@@ -1,0 +1,197 @@
+//! Segments as they leave, and what is noted of each.
+
+use wakeai_units::Instant;
+
+use super::handshake::OWN_WINDOW;
+use super::stream::Piece;
+use super::timers::TimerKind;
+use super::{Sender, SenderEvent, microseconds, stamp};
+use crate::segment::{Flags, Segment, Timestamp};
+
+impl Sender {
+    /// Whether pacing and the host's queue let a segment go. The queue may hold twice as much for
+    /// `doublings` of 1, and never keeps a connection from having two segments out.
+    pub(super) fn may_send(&mut self, now: Instant, doublings: u32) -> bool {
+        let sock = &*self.algorithm;
+        if sock.sk_pacing_status != 0 && !self.pacing.may_send(now) {
+            return false;
+        }
+        let rate = self.algorithm.sk_pacing_rate;
+        self.board.out() <= 1 || !self.host_queue.is_full(rate, doublings)
+    }
+
+    /// Whether the last packet of a segment that is out has not even left the host: then another
+    /// would be of no use, and Linux sends none.
+    pub(super) fn waits_in_host(&self, segment: u64) -> bool {
+        self.host_queue.holds(self.board.record(segment).packet)
+    }
+
+    /// The next new segment, where the peer's window and our buffer have room for it. A segment
+    /// that is not full waits while anything is out (RFC 9293 section 3.7.4, Nagle), but the last.
+    pub(super) fn sendable_piece(&self) -> Option<Piece> {
+        let piece = self.stream.next_piece(self.nxt)?;
+        let data_end = piece.seq + u64::from(piece.len);
+        let fits = piece.end() <= self.peer_window.end(self.una)
+            && data_end <= self.una + self.stream.buffer();
+        let held_back = self.stream.is_partial(piece) && self.board.out() > 0;
+        (fits && !held_back).then_some(piece)
+    }
+
+    /// Whether something new waits and the peer has room for a part of it.
+    pub(super) fn has_new_data(&self) -> bool {
+        self.stream.next_piece(self.nxt).is_some() && self.peer_window.end(self.una) > self.nxt
+    }
+
+    /// Whether the peer has room for all of the next segment.
+    pub(super) fn window_takes_more(&self) -> bool {
+        let end = self.stream.next_piece(self.nxt).map(Piece::end);
+        end.is_none_or(|end| end <= self.peer_window.end(self.una))
+    }
+
+    /// Nothing is out and nothing may leave: the window is closed.
+    pub(super) fn wait_for_window(&mut self, now: Instant) {
+        if self.board.out() == 0 && !self.timer.is_armed() && !self.window_takes_more() {
+            self.arm_persist(now);
+        }
+    }
+
+    /// Notes whether it is the congestion window that holds the sender back: only then may it grow
+    /// (RFC 7661; the kernel's `tcp_cwnd_validate`).
+    pub(super) fn validate_window(&mut self) {
+        let out = self.board.out();
+        let sock = &mut *self.algorithm;
+        let limited = self.board.in_flight() >= sock.snd_cwnd;
+        let new_round = self.una >= self.usage_round_end;
+        if new_round || limited || sock.is_cwnd_limited == 0 && out > sock.max_packets_out {
+            sock.is_cwnd_limited = u32::from(limited);
+            sock.max_packets_out = out;
+            self.usage_round_end = self.nxt;
+        }
+    }
+
+    /// The first transmission of a segment.
+    pub(super) fn send_piece(&mut self, now: Instant, piece: Piece) -> Segment {
+        self.before_sending(now);
+        let was_idle = self.board.out() == 0;
+        let number = self.board.send(now, self.host_queue.next_packet());
+        self.nxt = piece.end();
+        if piece.fin {
+            self.stream.mark_fin(number);
+        }
+        let segment = self.emit(now, piece);
+        let scheduled = self.schedule_probe(now, false);
+        if !scheduled && (was_idle || self.timer.is(TimerKind::TailLoss)) {
+            self.rearm_timeout(now);
+        }
+        segment
+    }
+
+    /// Another transmission of a segment. `probe`: it is not taken for lost.
+    pub(super) fn send_again(&mut self, now: Instant, number: u64, probe: bool) -> Segment {
+        self.before_sending(now);
+        self.board.resend(number, now, self.host_queue.next_packet(), probe);
+        self.rack.resend(now, number);
+        if !probe {
+            self.episode.count_retransmission(stamp(now));
+        }
+        self.counters.retransmits += 1;
+        let piece = self.stream.piece(number);
+        self.events.push_back(SenderEvent::Retransmit { seq: piece.seq });
+        if self.config.restart_on_retransmission
+            && number == self.board.first()
+            && !self.timer.is(TimerKind::Reordering)
+        {
+            self.timer.set(TimerKind::Retransmission, now + self.timeout);
+        }
+        self.emit(now, piece)
+    }
+
+    fn before_sending(&mut self, now: Instant) {
+        if self.board.in_flight() == 0 {
+            self.algorithm.tcp_mstamp = microseconds(now);
+            self.publish();
+            self.algorithm.after_idle();
+        }
+    }
+
+    fn emit(&mut self, now: Instant, piece: Piece) -> Segment {
+        if self.is_reducing() {
+            self.algorithm.prr_out += 1;
+        }
+        let rate = self.algorithm.sk_pacing_rate;
+        if self.algorithm.sk_pacing_status != 0 {
+            self.pacing.send(now, piece.len, rate, self.counters.segments_sent);
+        }
+        self.counters.segments_sent += 1;
+        let mut segment = self.control(now, piece.seq);
+        segment.len = piece.len;
+        segment.flags.fin = piece.fin;
+        self.host_queue.enter(segment.packet_len());
+        segment
+    }
+
+    /// A segment without data.
+    pub(super) fn control(&self, now: Instant, seq: u64) -> Segment {
+        Segment {
+            seq,
+            ack: self.peer_next,
+            flags: Flags::ACK,
+            window: OWN_WINDOW,
+            timestamp: Some(Timestamp { value: stamp(now), echo: self.echo }),
+            ..Segment::default()
+        }
+    }
+
+    pub(super) fn send_ack(&mut self, now: Instant) -> Segment {
+        self.output.ack = false;
+        let segment = self.control(now, self.nxt);
+        self.host_queue.enter(segment.packet_len());
+        segment
+    }
+
+    /// The segment that was emitted last did not leave: it is the next again. Says whether it was
+    /// one that matters.
+    pub(super) fn take_back(&mut self, now: Instant, segment: &Segment) -> bool {
+        if segment.end() == segment.seq || self.board.out() == 0 {
+            return false;
+        }
+        if self.is_reducing() {
+            self.algorithm.prr_out = self.algorithm.prr_out.saturating_sub(1);
+        }
+        self.pacing.unsend();
+        let last = self.board.next() - 1;
+        if self.stream.piece(last).seq == segment.seq && !self.board.record(last).marks.sent_again()
+        {
+            self.take_back_new(now, segment);
+        } else {
+            self.take_back_again(now, self.stream.segment_from(segment.seq));
+        }
+        true
+    }
+
+    fn take_back_new(&mut self, now: Instant, segment: &Segment) {
+        self.board.unsend();
+        self.nxt = segment.seq;
+        if segment.flags.fin {
+            self.stream.unmark_fin();
+        }
+        self.counters.segments_sent -= 1;
+        if self.output.probe_end == Some(segment.end()) {
+            self.output.probe_end = None;
+        }
+        if self.board.out() == 0 {
+            self.timer.clear();
+            self.arm_persist(now);
+        }
+    }
+
+    fn take_back_again(&mut self, now: Instant, number: u64) {
+        if number < self.board.first() || number >= self.board.next() {
+            return;
+        }
+        self.board.forget_retransmission(number);
+        if number == self.board.first() && self.timer.is(TimerKind::Retransmission) {
+            self.retry_locally(now);
+        }
+    }
+}

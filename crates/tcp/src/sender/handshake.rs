@@ -1,0 +1,120 @@
+//! The opening: SYN, SYN-ACK, and what a lost one costs.
+
+use wakeai_units::Instant;
+
+use super::timers::TimerKind;
+use super::{Phase, Sender, SenderEvent, stamp};
+use crate::config::Profile;
+use crate::segment::{Flags, Segment, SynOptions, Timestamp};
+
+/// Bytes that the timestamps take from the segment that the peer is told to send at most.
+const TIMESTAMP_OPTION: u32 = 12;
+/// What a sender that is sent no data announces, as scale and as window.
+const WINDOW_SCALE: u8 = 7;
+pub(super) const OWN_WINDOW: u64 = 65_535;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Handshake {
+    opened_at: Instant,
+    last_sent_at: Instant,
+}
+
+impl Handshake {
+    pub(super) fn open(&mut self, now: Instant) {
+        self.opened_at = now;
+    }
+}
+
+impl Sender {
+    pub(super) fn send_syn(&mut self, now: Instant) -> Segment {
+        self.output.syn = false;
+        self.nxt = 1;
+        self.handshake.last_sent_at = now;
+        self.counters.syns_sent += 1;
+        self.timer.set(TimerKind::Syn, now + self.timeout);
+        let segment = Segment {
+            flags: Flags::SYN,
+            window: OWN_WINDOW,
+            timestamp: Some(Timestamp { value: stamp(now), echo: 0 }),
+            options: SynOptions {
+                mss: u16::try_from(self.config.mss + TIMESTAMP_OPTION).ok(),
+                window_scale: Some(WINDOW_SCALE),
+                sack_permitted: true,
+            },
+            ..Segment::default()
+        };
+        self.host_queue.enter(segment.packet_len());
+        segment
+    }
+
+    /// The timeouts double (RFC 6298 section 5.5), in Linux after some that do not.
+    pub(super) fn handle_syn_timeout(&mut self) {
+        self.timer.clear();
+        let linear = self.config.syn_linear_timeouts;
+        if self.counters.syn_timeouts >= self.config.syn_retries + linear {
+            self.fail();
+            return;
+        }
+        self.counters.syn_timeouts += 1;
+        if self.counters.syn_timeouts > linear {
+            self.back_off();
+        }
+        self.output.syn = true;
+    }
+
+    pub(super) fn handle_handshake(&mut self, now: Instant, segment: &Segment) {
+        let answers = segment.flags.syn && segment.flags.ack && segment.ack == 1;
+        if !answers || self.counters.syns_sent == 0 {
+            return;
+        }
+        self.phase = Phase::Established;
+        self.timer.clear();
+        self.output.syn = false;
+        self.output.ack = true;
+        self.una = 1;
+        self.nxt = 1;
+        self.peer_next = segment.end();
+        self.peer_window.update(true, segment.window);
+        self.echo = segment.timestamp.map_or(0, |timestamp| timestamp.value);
+        self.sample_handshake(now);
+        self.count_lost_syns();
+        self.counters.handshake = now.saturating_since(self.handshake.opened_at);
+        self.counters.syn_wait =
+            self.handshake.last_sent_at.saturating_since(self.handshake.opened_at);
+        self.publish();
+        self.start_algorithm();
+        self.events.push_back(SenderEvent::Established);
+    }
+
+    /// The kernel starts the algorithm here, where it is known at which position the stream begins,
+    /// and the RTT. A floor waits for the first data that is acknowledged.
+    fn start_algorithm(&mut self) {
+        let floor = std::mem::take(&mut self.algorithm.bound_floor);
+        self.algorithm.on_ack(0, 0, None);
+        self.algorithm.bound_floor = floor;
+    }
+
+    /// The first RTT sample; by the timestamp where it is ambiguous which SYN was answered.
+    fn sample_handshake(&mut self, now: Instant) {
+        let rtt_us = if self.counters.syns_sent == 1 {
+            Some(now.saturating_since(self.handshake.opened_at).as_micros() as u32)
+        } else if self.echoed != 0 {
+            self.echoed_rtt_us(now)
+        } else {
+            None
+        };
+        if let Some(rtt_us) = rtt_us {
+            self.rtt.sample(now, rtt_us, rtt_us, self.una, self.nxt);
+            self.reset_timeout();
+        }
+    }
+
+    /// More than one lost SYN or answer speaks for congestion: Linux begins with one segment then,
+    /// but not where the first SYN was answered after all.
+    fn count_lost_syns(&mut self) {
+        let spurious = self.echoed == stamp(self.handshake.opened_at);
+        if self.config.profile == Profile::Linux && self.counters.syn_timeouts > 1 && !spurious {
+            self.algorithm.snd_cwnd = 1;
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The active end of a connection: it opens, sends a stream, and closes.
+
+mod ack;
+mod alert;
+mod bits;
+mod close;
+mod counting;
+mod emit;
+mod episode;
+mod handshake;
+mod host_queue;
+mod minimum;
+mod pacing;
+mod peer_window;
+mod probe;
+mod rack;
+mod record;
+mod report;
+mod rtt;
+mod sack;
+mod scoreboard;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod transmit;
+mod undo;
+
+use std::collections::VecDeque;
+
+use wakeai_algorithms::{Algorithm, State};
+use wakeai_units::{Duration, Instant};
+
+use crate::config::TcpConfig;
+use crate::segment::{SackBlocks, Segment};
+use counting::Counting;
+use episode::Episode;
+use handshake::Handshake;
+use host_queue::HostQueue;
+use pacing::Pacing;
+use peer_window::PeerWindow;
+use rack::Rack;
+use rtt::RttEstimator;
+use scoreboard::Scoreboard;
+use stream::Stream;
+use timers::Timer;
+use transmit::Output;
+
+pub use report::{SenderCounters, SenderEvent, SenderSample};
+
+/// The sender of one stream to a [`Receiver`](crate::Receiver).
+///
+/// Order of calls: [`Self::open`]; then [`Self::handle_segment`] for each segment that arrives,
+/// [`Self::handle_timeout`] when [`Self::next_timeout`] has come, [`Self::handle_departure`] when
+/// one of its packets has left the host's queue, with `now` never going back. After each of them,
+/// and after [`Self::supply`] and [`Self::close`], [`Self::poll_transmit`] until it gives `None`,
+/// then [`Self::poll_event`] until it gives `None`. A segment for which the host's queue has no
+/// room is handed to [`Self::handle_local_drop`] before the next is polled.
+///
+/// The bookkeeping is the kernel's: the congestion state machine, when the hooks of the algorithm
+/// are called, and what its [`TcpSock`](wakeai_algorithms::TcpSock) holds by then.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    config: TcpConfig,
+    algorithm: Algorithm,
+    phase: Phase,
+    state: State,
+    handshake: Handshake,
+    stream: Stream,
+    board: Scoreboard,
+    /// The first position that is not acknowledged.
+    una: u64,
+    /// The next position to send.
+    nxt: u64,
+    /// The next position that is expected of the peer: its SYN is 0, its FIN 1.
+    peer_next: u64,
+    peer_window: PeerWindow,
+    rtt: RttEstimator,
+    /// The retransmission timeout, backoff included.
+    timeout: Duration,
+    /// Timeouts since something new was acknowledged.
+    timeouts_in_a_row: u32,
+    timer: Timer,
+    rack: Rack,
+    counting: Counting,
+    episode: Episode,
+    pacing: Pacing,
+    host_queue: HostQueue,
+    output: Output,
+    /// The peer's clock, to echo.
+    echo: u32,
+    /// Our clock as the peer echoed it in the segment that is handled; 0: not at all.
+    echoed: u32,
+    /// The selective acknowledgements that came last; all of them are in the scoreboard.
+    told: SackBlocks,
+    /// When this is acknowledged, the next round of window validation begins.
+    usage_round_end: u64,
+    /// Segments delivered, selectively acknowledged ones included.
+    delivered: u64,
+    /// Segments taken for lost, each time.
+    lost: u64,
+    events: VecDeque<SenderEvent>,
+    counters: SenderCounters,
+}
+
+/// The life of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Not opened.
+    Idle,
+    /// A SYN is out.
+    Opening,
+    /// From the handshake to the last acknowledgement.
+    Established,
+    /// Both directions are closed; a repeated FIN is still answered.
+    Closed,
+    /// Given up.
+    Failed,
+}
+
+impl Sender {
+    /// A connection that is not open yet.
+    pub fn new(config: &TcpConfig, algorithm: Algorithm) -> Self {
+        Self {
+            algorithm,
+            phase: Phase::Idle,
+            state: State::Open,
+            handshake: Handshake::default(),
+            stream: Stream::new(config),
+            board: Scoreboard::new(),
+            una: 0,
+            nxt: 0,
+            peer_next: 0,
+            peer_window: PeerWindow::default(),
+            rtt: RttEstimator::new(config),
+            timeout: config.initial_timeout,
+            timeouts_in_a_row: 0,
+            timer: Timer::default(),
+            rack: Rack::new(config),
+            counting: Counting::default(),
+            episode: Episode::default(),
+            pacing: Pacing::default(),
+            host_queue: HostQueue::new(config),
+            output: Output::default(),
+            echo: 0,
+            echoed: 0,
+            told: SackBlocks::NONE,
+            usage_round_end: 0,
+            delivered: 0,
+            lost: 0,
+            events: VecDeque::new(),
+            counters: SenderCounters::default(),
+            config: config.clone(),
+        }
+    }
+
+    /// Begins the handshake.
+    pub fn open(&mut self, now: Instant) {
+        debug_assert_eq!(self.phase, Phase::Idle, "opened once");
+        self.phase = Phase::Opening;
+        self.handshake.open(now);
+        self.output.syn = true;
+    }
+
+    /// How many bytes the stream has in all; `None`: it never ends. May be raised until the last
+    /// segment, where that is not a full one, has left.
+    pub fn supply(&mut self, bytes: Option<u64>) {
+        self.stream.supply(bytes, self.nxt);
+    }
+
+    /// Nothing follows what was supplied; an endless stream ends with what was sent.
+    pub fn close(&mut self) {
+        self.stream.close(self.nxt);
+    }
+
+    /// A segment arrived.
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
+        self.output.blocked = false;
+        self.algorithm.tcp_mstamp = microseconds(now);
+        self.echoed = 0;
+        if segment.flags.rst {
+            self.fail();
+            return;
+        }
+        if let Some(timestamp) = segment.timestamp {
+            self.echoed = timestamp.echo;
+        }
+        match self.phase {
+            Phase::Opening => self.handle_handshake(now, segment),
+            Phase::Established => self.handle_established(now, segment),
+            Phase::Closed => self.output.ack |= segment.end() > segment.seq,
+            Phase::Idle | Phase::Failed => {}
+        }
+    }
+
+    fn handle_established(&mut self, now: Instant, segment: &Segment) {
+        if let Some(timestamp) = segment.timestamp
+            && segment.seq <= self.peer_next
+        {
+            // Later is larger but for the wrap of the clock after 49 days.
+            self.echo = timestamp.value;
+        }
+        if segment.flags.ack {
+            self.handle_ack(now, segment);
+        }
+        self.handle_peer_fin(segment);
+        self.finish_if_closed(now);
+    }
+
+    /// Sets the bounds that the algorithm obeys from the next ACK on; 0: none.
+    pub fn set_bounds(&mut self, floor: u32, ceiling: u32, pacing_bytes_per_s: u64) {
+        self.algorithm.bound_floor = floor;
+        self.algorithm.bound_ceiling = ceiling;
+        self.algorithm.bound_pacing = pacing_bytes_per_s;
+    }
+
+    /// Sets the target of `wakeai_av` in payload bytes per second, from the next ACK on; 0: none.
+    pub fn set_target_rate(&mut self, bytes_per_s: u64) {
+        self.algorithm.target_rate = bytes_per_s;
+    }
+
+    /// Where the bytes stand that the application has handed over (the kernel's `write_seq`).
+    fn written_end(&self) -> u64 {
+        self.stream.data_end().min(self.una.max(1) + self.stream.buffer())
+    }
+
+    /// Puts the scoreboard's counts where the algorithm reads them.
+    fn publish(&mut self) {
+        let sock = &mut *self.algorithm;
+        sock.snd_una = self.una as u32;
+        sock.snd_nxt = self.nxt as u32;
+        sock.packets_out = self.board.out();
+        sock.sacked_out = self.board.sacked_out();
+        sock.lost_out = self.board.lost_out();
+        sock.retrans_out = self.board.retransmitted_out();
+    }
+
+    fn change_state(&mut self, next: State) {
+        self.publish();
+        self.algorithm.set_state(next);
+        if next != self.state {
+            self.events.push_back(SenderEvent::StateChange { from: self.state, to: next });
+            self.counters.count_state(next);
+            self.state = next;
+        }
+    }
+
+    /// Whether the window is being reduced step by step.
+    fn is_reducing(&self) -> bool {
+        matches!(self.state, State::Cwr | State::Recovery)
+    }
+
+    fn fail(&mut self) {
+        if !matches!(self.phase, Phase::Closed | Phase::Failed) {
+            self.phase = Phase::Failed;
+            self.timer.clear();
+            self.output = Output::default();
+            self.events.push_back(SenderEvent::Failed);
+        }
+    }
+}
+
+/// Microseconds since the start of the run, which for the algorithms is never at 0.
+fn microseconds(now: Instant) -> u64 {
+    (now.as_nanos() / 1_000).max(1)
+}
+
+/// The clock of our timestamps, in milliseconds; never 0 (which in an echo means none) but where it
+/// wraps.
+fn stamp(at: Instant) -> u32 {
+    (at.as_nanos() / 1_000_000 + 1) as u32
+}
+
+/// Whether stamp `a` was taken before `b`.
+fn stamped_before(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() < 0
+}
+
+#[cfg(test)]
+impl Sender {
+    /// What must hold between any two calls.
+    fn check(&self) {
+        self.board.check();
+        assert!(self.una <= self.nxt, "{} acknowledged of {}", self.una, self.nxt);
+        let out = self.board.out();
+        assert!(self.board.sacked_out() + self.board.lost_out() <= out, "more than is out");
+        let waits = self.output.syn || self.output.ack || self.output.forced.is_some();
+        let is_open = self.phase == Phase::Established;
+        assert!(!is_open || out == 0 || self.timer.is_armed() || waits, "nothing is waited for");
+        if self.state == State::Open {
+            assert_eq!(self.board.lost_out(), 0, "something is lost and nothing is done");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! RACK: losses found by time (RFC 8985 section 6).
+
+use std::collections::VecDeque;
+
+use wakeai_algorithms::State;
+use wakeai_units::{Duration, Instant};
+
+use super::Sender;
+use super::record::Record;
+use super::scoreboard::Scoreboard;
+use super::timers::{SLACK, TimerKind};
+use crate::config::TcpConfig;
+
+/// Duplicates that stand for a loss while no reordering was seen (RFC 5681's threshold).
+const DUPLICATE_THRESHOLD: u32 = 3;
+/// Reordering further than this is not believed (Linux's `tcp_max_reordering`).
+const MAX_REORDERING: u32 = 300;
+/// Recoveries that a widened reordering window outlives (RFC 8985 section 6.2, step 4).
+const PERSISTENCE: u32 = 16;
+/// The widest reordering window, in quarters of the minimum RTT.
+const MAX_STEPS: u32 = 255;
+
+/// A transmission: when it left, and the segment, which orders those of one instant.
+type Transmission = (Instant, u64);
+
+/// What RFC 8985 keeps per connection.
+///
+/// Segments are judged in the order in which they were sent. First transmissions were sent in the
+/// order of their numbers, so one number says how far they are judged; retransmissions wait in a
+/// queue of their own. Each transmission is judged once, whatever the window's size.
+#[derive(Clone, Debug)]
+pub(super) struct Rack {
+    enabled: bool,
+    /// The latest transmission that was delivered.
+    newest: Transmission,
+    /// Its RTT.
+    rtt: Duration,
+    /// Something was delivered since segments were last judged.
+    pub(super) advanced: bool,
+    /// How far, in segments, the path reorders; never below [`DUPLICATE_THRESHOLD`].
+    pub(super) reordering: u32,
+    pub(super) reordering_seen: bool,
+    /// The reordering window, in quarters of the minimum RTT.
+    steps: u32,
+    /// Recoveries until `steps` is 1 again.
+    pub(super) persistence: u32,
+    /// The window was widened in the round that ends here.
+    widened_until: Option<u64>,
+    /// First transmissions below this are judged.
+    judged: u64,
+    retransmissions: VecDeque<Transmission>,
+}
+
+impl Rack {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Self {
+            enabled: config.has_rack(),
+            newest: (Instant::ZERO, 0),
+            rtt: Duration::ZERO,
+            advanced: false,
+            reordering: DUPLICATE_THRESHOLD,
+            reordering_seen: false,
+            steps: 1,
+            persistence: 0,
+            widened_until: None,
+            judged: 0,
+            retransmissions: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// The RTT of the latest transmission that was delivered.
+    pub(super) fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
+    /// A segment is acknowledged, selectively or not (step 2). A retransmission that is answered
+    /// faster than the path allows is none: the answer is that of the transmission before it.
+    pub(super) fn deliver(&mut self, now: Instant, segment: u64, record: Record, least_us: u32) {
+        let rtt = now.saturating_since(record.sent_at);
+        if record.marks.sent_again() && rtt < Duration::from_micros(u64::from(least_us)) {
+            return;
+        }
+        self.advanced = true;
+        self.rtt = rtt;
+        self.newest = self.newest.max((record.sent_at, segment));
+    }
+
+    /// A segment left again.
+    pub(super) fn resend(&mut self, now: Instant, segment: u64) {
+        if self.enabled {
+            self.retransmissions.push_back((now, segment));
+        }
+    }
+
+    /// Takes what was sent longer ago than `window` before the newest delivered transmission for
+    /// lost (step 5). Gives how many segments, and whether others may be lost soon.
+    fn judge(&mut self, now: Instant, window: Duration, board: &mut Scoreboard) -> (u32, bool) {
+        let (mut lost, mut undecided) = (0, false);
+        self.judged = self.judged.max(board.first());
+        while self.judged < board.next() {
+            let record = board.record(self.judged);
+            let marks = record.marks;
+            if !(marks.sacked() || marks.lost() || marks.sent_again()) {
+                match self.verdict(now, window, (record.sent_at, self.judged)) {
+                    Verdict::Lost => lost += u32::from(board.lose(self.judged)),
+                    Verdict::Undecided => {
+                        undecided = true;
+                        break;
+                    }
+                    Verdict::Later => break,
+                }
+            }
+            self.judged += 1;
+        }
+        while let Some(&(sent_at, segment)) = self.retransmissions.front() {
+            if Self::is_out(board, sent_at, segment) {
+                match self.verdict(now, window, (sent_at, segment)) {
+                    Verdict::Lost => lost += u32::from(board.lose(segment)),
+                    Verdict::Undecided => {
+                        undecided = true;
+                        break;
+                    }
+                    Verdict::Later => break,
+                }
+            }
+            self.retransmissions.pop_front();
+        }
+        (lost, undecided)
+    }
+
+    /// Whether a retransmission is still the last transmission of its segment, and not answered.
+    fn is_out(board: &Scoreboard, sent_at: Instant, segment: u64) -> bool {
+        if segment < board.first() || segment >= board.next() {
+            return false;
+        }
+        let record = board.record(segment);
+        let gone = record.marks.lost() && !record.marks.retransmitted();
+        record.sent_at == sent_at && !record.marks.sacked() && !gone
+    }
+
+    fn verdict(&self, now: Instant, window: Duration, transmission: Transmission) -> Verdict {
+        if transmission >= self.newest {
+            Verdict::Later
+        } else if transmission.0 + self.rtt + window <= now {
+            Verdict::Lost
+        } else {
+            Verdict::Undecided
+        }
+    }
+
+    /// Widens the reordering window once per round in which a D-SACK showed that it was too narrow
+    /// (step 4).
+    pub(super) fn adapt(&mut self, too_narrow: bool, una: u64, nxt: u64) {
+        if self.widened_until.is_some_and(|end| una >= end) {
+            self.widened_until = None;
+        }
+        if too_narrow && self.widened_until.is_none() {
+            self.widened_until = Some(nxt);
+            self.steps = (self.steps + 1).min(MAX_STEPS);
+            self.persistence = PERSISTENCE;
+        } else if self.persistence == 0 {
+            self.steps = 1;
+        }
+    }
+
+    /// A recovery ended for what it was.
+    pub(super) fn count_recovery(&mut self) {
+        self.persistence = self.persistence.saturating_sub(1);
+    }
+
+    /// A recovery was needless.
+    pub(super) fn discount_recovery(&mut self) {
+        self.persistence = (self.persistence + 1).min(PERSISTENCE);
+    }
+
+    /// A timeout although so many segments had arrived behind it: the path reorders less than was
+    /// thought.
+    pub(super) fn doubt_reordering(&mut self, sacked_out: u32) {
+        if sacked_out >= self.reordering {
+            self.reordering = DUPLICATE_THRESHOLD;
+        }
+    }
+
+    /// Segments arrived `distance` behind later ones (step 3).
+    pub(super) fn see_reordering(&mut self, distance: u64) {
+        let distance = u32::try_from(distance).unwrap_or(u32::MAX);
+        self.reordering = self.reordering.max(distance.min(MAX_REORDERING));
+        self.reordering_seen = true;
+    }
+}
+
+enum Verdict {
+    Lost,
+    /// Sent before the newest delivered, but not long enough ago.
+    Undecided,
+    /// Not sent before the newest delivered.
+    Later,
+}
+
+impl Sender {
+    /// How much later than its successors a segment may arrive (step 4): nothing while no
+    /// reordering was seen and three duplicates speak for a loss.
+    fn reordering_window(&self) -> Duration {
+        let rack = &self.rack;
+        let evident = self.state >= State::Recovery || self.board.sacked_out() >= rack.reordering;
+        if !rack.reordering_seen && evident {
+            return Duration::ZERO;
+        }
+        let window_us = (self.rtt.least_us() / 4).saturating_mul(rack.steps);
+        Duration::from_micros(u64::from(window_us.min(self.rtt.smoothed_us())))
+    }
+
+    /// Judges what is out; gives how many segments were newly taken for lost. Arms the reordering
+    /// timer where more may follow (step 5), and says whether it did.
+    pub(super) fn judge_by_time(&mut self, now: Instant) -> (u32, bool) {
+        let window = self.reordering_window();
+        let (lost, undecided) = self.rack.judge(now, window, &mut self.board);
+        self.lost += u64::from(lost);
+        if undecided {
+            let last = self.rack.newest.0 + self.rack.rtt + window;
+            self.timer.set(TimerKind::Reordering, last + SLACK);
+        }
+        (lost, undecided)
+    }
+
+    /// The reordering timer expired.
+    pub(super) fn handle_reordering_timeout(&mut self, now: Instant) {
+        self.timer.clear();
+        if self.judge_by_time(now).0 > 0 {
+            if self.state != State::Recovery {
+                self.enter_recovery();
+            }
+            self.output.retransmission = super::transmit::Retransmission::Lost;
+        }
+        if !self.timer.is(TimerKind::Reordering) {
+            self.rearm_timeout(now);
+        }
+    }
+
+    /// A segment arrived that was overtaken by others: the path reorders.
+    pub(super) fn check_reordering(&mut self, segment: u64) {
+        let end = self.board.sacked_end();
+        if segment < end {
+            self.rack.see_reordering(end - segment);
+        }
+    }
+}

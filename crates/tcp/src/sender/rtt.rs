@@ -1,0 +1,222 @@
+//! The round-trip time and the retransmission timeout.
+
+use wakeai_units::{Duration, Instant};
+
+use super::minimum::WindowedMinimum;
+use crate::config::{Profile, TcpConfig};
+
+/// Granularity of the clock in RFC 6298 section 2.
+const GRANULARITY_US: u32 = 1_000;
+
+/// Smoothed RTT, its variation, and the timeout that follows from them.
+///
+/// Two estimators: RFC 6298's own, whose *timeout* is never below the minimum, and Linux's, whose
+/// *variation* is never below it. So on a path without jitter Linux waits an RTT longer than the
+/// minimum. Linux also takes the largest deviation of a round instead of four times the smoothed
+/// one, follows a falling RTT eight times more slowly, and lets the variation decay once a round.
+#[derive(Clone, Debug)]
+pub(super) struct RttEstimator {
+    linux: bool,
+    minimum_us: u32,
+    maximum: Duration,
+    /// Smoothed RTT, times 8; 0 before the first sample.
+    smoothed_us_by_8: u32,
+    /// Mean deviation, times 4.
+    deviation_us_by_4: u32,
+    /// Linux: the largest `deviation_us_by_4` of this round.
+    round_deviation_us: u32,
+    /// What the timeout adds to the smoothed RTT.
+    variation_us: u32,
+    /// The round ends when this is acknowledged.
+    round_end: u64,
+    latest_us: u32,
+    least: WindowedMinimum,
+}
+
+impl RttEstimator {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Self {
+            linux: config.profile == Profile::Linux,
+            minimum_us: config.min_timeout.as_micros() as u32,
+            maximum: config.max_timeout,
+            smoothed_us_by_8: 0,
+            deviation_us_by_4: 0,
+            round_deviation_us: 0,
+            variation_us: 0,
+            round_end: 0,
+            latest_us: 0,
+            least: WindowedMinimum::default(),
+        }
+    }
+
+    /// Smoothed RTT in microseconds, times 8 as the kernel keeps it; 0 before the first sample.
+    pub(super) fn smoothed_us_by_8(&self) -> u32 {
+        self.smoothed_us_by_8
+    }
+
+    pub(super) fn smoothed_us(&self) -> u32 {
+        self.smoothed_us_by_8 >> 3
+    }
+
+    /// What the timeout adds to the smoothed RTT.
+    pub(super) fn variation_us(&self) -> u32 {
+        self.variation_us
+    }
+
+    /// The last sample; 0 before the first.
+    pub(super) fn latest_us(&self) -> u32 {
+        self.latest_us
+    }
+
+    /// The smallest sample of the last five minutes; 0 before the first.
+    pub(super) fn least_us(&self) -> u32 {
+        self.least.get()
+    }
+
+    /// The timeout without backoff; `None` before the first sample.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        if self.smoothed_us_by_8 == 0 {
+            return None;
+        }
+        let mut timeout_us = u64::from(self.smoothed_us()) + u64::from(self.variation_us);
+        if !self.linux {
+            timeout_us = timeout_us.max(u64::from(self.minimum_us));
+        }
+        Some(Duration::from_micros(timeout_us).min(self.maximum))
+    }
+
+    /// An ACK gave a sample: `oldest_us` of the oldest segment that it acknowledges, which is what
+    /// the timeout must outlast, `newest_us` of the newest. `una` and `nxt` as after the ACK.
+    pub(super) fn sample(
+        &mut self,
+        now: Instant,
+        oldest_us: u32,
+        newest_us: u32,
+        una: u64,
+        nxt: u64,
+    ) {
+        let newest_us = newest_us.max(1);
+        self.latest_us = newest_us;
+        self.least.sample(now, newest_us);
+        if self.smoothed_us_by_8 == 0 {
+            self.begin(oldest_us, nxt);
+        } else if self.linux {
+            self.update_as_linux(oldest_us, una, nxt);
+        } else {
+            self.update_as_rfc6298(oldest_us);
+        }
+    }
+
+    fn begin(&mut self, rtt_us: u32, nxt: u64) {
+        self.smoothed_us_by_8 = (rtt_us * 8).max(1);
+        self.deviation_us_by_4 = rtt_us * 2;
+        self.variation_us = if self.linux {
+            self.deviation_us_by_4.max(self.minimum_us)
+        } else {
+            self.deviation_us_by_4.max(GRANULARITY_US)
+        };
+        self.round_deviation_us = self.variation_us;
+        self.round_end = nxt;
+    }
+
+    /// RFC 6298 section 2.3.
+    fn update_as_rfc6298(&mut self, rtt_us: u32) {
+        let error_us = self.smoothed_us().abs_diff(rtt_us);
+        self.deviation_us_by_4 = self.deviation_us_by_4 - self.deviation_us_by_4 / 4 + error_us;
+        self.smooth(rtt_us);
+        self.variation_us = self.deviation_us_by_4.max(GRANULARITY_US);
+    }
+
+    fn update_as_linux(&mut self, rtt_us: u32, una: u64, nxt: u64) {
+        let smoothed_us = self.smoothed_us();
+        let excess_us =
+            i64::from(smoothed_us.abs_diff(rtt_us)) - i64::from(self.deviation_us_by_4 >> 2);
+        // A sudden fall of the RTT must not make the timeout longer.
+        let gained_us =
+            if rtt_us < smoothed_us && excess_us > 0 { excess_us >> 3 } else { excess_us };
+        let deviation_us = (i64::from(self.deviation_us_by_4) + gained_us).max(0);
+        self.deviation_us_by_4 = u32::try_from(deviation_us).unwrap_or(u32::MAX);
+        self.smooth(rtt_us);
+        self.round_deviation_us = self.round_deviation_us.max(self.deviation_us_by_4);
+        self.variation_us = self.variation_us.max(self.round_deviation_us);
+        if una > self.round_end {
+            let surplus_us = self.variation_us.saturating_sub(self.round_deviation_us);
+            self.variation_us -= surplus_us / 4;
+            self.round_end = nxt;
+            self.round_deviation_us = self.minimum_us;
+        }
+    }
+
+    fn smooth(&mut self, rtt_us: u32) {
+        let smoothed = self.smoothed_us_by_8 - (self.smoothed_us_by_8 >> 3) + rtt_us;
+        self.smoothed_us_by_8 = smoothed.max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimator(profile: Profile) -> RttEstimator {
+        RttEstimator::new(&TcpConfig::new(profile))
+    }
+
+    fn steady(profile: Profile, rtt_us: u32) -> Duration {
+        let mut rtt = estimator(profile);
+        for round in 0..200 {
+            rtt.sample(Instant::from_nanos(round), rtt_us, rtt_us, round + 1, round + 1);
+        }
+        rtt.timeout().unwrap()
+    }
+
+    #[test]
+    fn the_first_sample_gives_three_times_itself() {
+        // RFC 6298 section 2.2: RTO = R + 4 R/2.
+        for profile in [Profile::Linux, Profile::Classic] {
+            let mut rtt = estimator(profile);
+            assert_eq!(rtt.timeout(), None);
+            rtt.sample(Instant::ZERO, 300_000, 300_000, 1, 1);
+            assert_eq!(rtt.timeout(), Some(Duration::from_millis(900)));
+        }
+    }
+
+    #[test]
+    fn the_minimum_bounds_the_timeout_or_in_linux_the_variation() {
+        assert_eq!(steady(Profile::Classic, 50_000), Duration::from_millis(200));
+        let close = |a: Duration, ms| a.as_millis() == ms;
+        assert!(close(steady(Profile::Linux, 50_000), 250));
+        assert!(close(steady(Profile::Linux, 400_000), 600));
+    }
+
+    #[test]
+    fn a_fall_of_the_rtt_lengthens_the_timeout_of_the_rfc_and_not_that_of_linux() {
+        let after_a_fall = |profile| {
+            let mut rtt = estimator(profile);
+            for round in 0..200 {
+                rtt.sample(Instant::ZERO, 1_000_000, 1_000_000, round + 1, round + 1);
+            }
+            let before = rtt.timeout().unwrap();
+            rtt.sample(Instant::ZERO, 100_000, 100_000, 201, 201);
+            (before, rtt.timeout().unwrap())
+        };
+        let (before, after) = after_a_fall(Profile::Classic);
+        assert!(after > before);
+        let (before, after) = after_a_fall(Profile::Linux);
+        assert!(after < before, "{before} {after}");
+    }
+
+    #[test]
+    fn the_minimum_is_forgotten_after_five_minutes() {
+        let mut rtt = estimator(Profile::Linux);
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        rtt.sample(at(0), 5_000, 5_000, 1, 1);
+        for secs in 1..300 {
+            rtt.sample(at(secs), 9_000, 9_000, 1, 1);
+            assert_eq!(rtt.least_us(), 5_000);
+        }
+        for secs in 300..310 {
+            rtt.sample(at(secs), 9_000, 9_000, 1, 1);
+        }
+        assert_eq!(rtt.least_us(), 9_000);
+    }
+}

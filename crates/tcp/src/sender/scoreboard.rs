@@ -1,0 +1,317 @@
+//! What is known of each segment that is out: RFC 6675's scoreboard.
+
+use wakeai_units::Instant;
+
+use super::bits::Bits;
+use super::record::{Marks, Record};
+
+/// Capacity to begin with, in segments.
+const FIRST_CAPACITY: u64 = 64;
+
+/// The segments that are out, numbered from the first of the connection.
+///
+/// A ring of records, with two sets of bits beside it so that what is not selectively acknowledged
+/// yet and what waits for retransmission are found without a walk. It grows by doubling; nothing
+/// else allocates.
+#[derive(Clone, Debug)]
+pub(super) struct Scoreboard {
+    records: Vec<Record>,
+    mask: u64,
+    /// The segment after the last one that was acknowledged.
+    first: u64,
+    /// The next to be sent for the first time.
+    next: u64,
+    sacked: Bits,
+    /// Lost, and no retransmission out.
+    waiting: Bits,
+    /// No segment below this waits.
+    waiting_from: u64,
+    /// How many wait.
+    waiting_count: u32,
+    sacked_out: u32,
+    lost_out: u32,
+    retransmitted_out: u32,
+    /// The segment after the highest that was selectively acknowledged.
+    sacked_end: u64,
+}
+
+impl Scoreboard {
+    pub(super) fn new() -> Self {
+        Self {
+            records: vec![Record::default(); FIRST_CAPACITY as usize],
+            mask: FIRST_CAPACITY - 1,
+            first: 0,
+            next: 0,
+            sacked: Bits::new(FIRST_CAPACITY),
+            waiting: Bits::new(FIRST_CAPACITY),
+            waiting_from: 0,
+            waiting_count: 0,
+            sacked_out: 0,
+            lost_out: 0,
+            retransmitted_out: 0,
+            sacked_end: 0,
+        }
+    }
+
+    /// The oldest segment that is out, or the next to be sent.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The next segment to be sent for the first time.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) fn out(&self) -> u32 {
+        (self.next - self.first) as u32
+    }
+
+    pub(super) fn sacked_out(&self) -> u32 {
+        self.sacked_out
+    }
+
+    pub(super) fn lost_out(&self) -> u32 {
+        self.lost_out
+    }
+
+    pub(super) fn retransmitted_out(&self) -> u32 {
+        self.retransmitted_out
+    }
+
+    /// RFC 6675's pipe: what is believed to be in the network.
+    pub(super) fn in_flight(&self) -> u32 {
+        self.out() + self.retransmitted_out - self.sacked_out - self.lost_out
+    }
+
+    /// The segment after the highest that was selectively acknowledged; [`Self::first`] if none.
+    pub(super) fn sacked_end(&self) -> u64 {
+        self.sacked_end.max(self.first)
+    }
+
+    pub(super) fn record(&self, segment: u64) -> Record {
+        self.records[(segment & self.mask) as usize]
+    }
+
+    fn record_mut(&mut self, segment: u64) -> &mut Record {
+        &mut self.records[(segment & self.mask) as usize]
+    }
+
+    /// The next segment leaves for the first time.
+    pub(super) fn send(&mut self, now: Instant, packet: u32) -> u64 {
+        if self.next - self.first > self.mask {
+            self.grow();
+        }
+        let segment = self.next;
+        *self.record_mut(segment) = Record { sent_at: now, packet, marks: Marks::default() };
+        self.next += 1;
+        segment
+    }
+
+    /// Puts another number in the place of a segment's last packet.
+    pub(super) fn set_packet(&mut self, segment: u64, packet: u32) {
+        self.record_mut(segment).packet = packet;
+    }
+
+    /// The last segment that left for the first time did not.
+    pub(super) fn unsend(&mut self) {
+        let marks = self.record(self.next - 1).marks;
+        debug_assert_eq!(marks, Marks::default(), "nothing can have happened to it");
+        self.next -= 1;
+    }
+
+    /// A segment leaves again. `probe`: whatever becomes of the first copy, this one is not counted
+    /// as in flight (RFC 8985 section 7.3: it is the first copy that is).
+    pub(super) fn resend(&mut self, segment: u64, now: Instant, packet: u32, probe: bool) {
+        let record = self.record_mut(segment);
+        record.sent_at = now;
+        record.packet = packet;
+        record.marks.0 |= Marks::SENT_AGAIN;
+        if !probe && !record.marks.retransmitted() {
+            record.marks.0 |= Marks::RETRANSMITTED;
+            let waited = record.marks.lost();
+            self.retransmitted_out += 1;
+            if waited {
+                self.stop_waiting(segment);
+            }
+        }
+    }
+
+    /// The retransmission of a segment is not out any more. Where the segment is lost, it waits
+    /// again.
+    pub(super) fn forget_retransmission(&mut self, segment: u64) {
+        let record = self.record_mut(segment);
+        if !record.marks.retransmitted() {
+            return;
+        }
+        record.marks.0 &= !Marks::RETRANSMITTED;
+        let lost = record.marks.lost();
+        self.retransmitted_out -= 1;
+        if lost {
+            self.wait(segment);
+        }
+    }
+
+    /// The oldest segment is acknowledged. Gives what it was.
+    pub(super) fn acknowledge(&mut self) -> Record {
+        let segment = self.first;
+        let record = self.record(segment);
+        if record.marks != Marks::default() {
+            self.clear(segment, record.marks);
+        }
+        self.first += 1;
+        record
+    }
+
+    fn clear(&mut self, segment: u64, marks: Marks) {
+        if marks.sacked() {
+            self.sacked_out -= 1;
+            self.sacked.clear(segment);
+        }
+        if marks.lost() {
+            self.lost_out -= 1;
+            if !marks.retransmitted() {
+                self.stop_waiting(segment);
+            }
+        }
+        if marks.retransmitted() {
+            self.retransmitted_out -= 1;
+        }
+    }
+
+    /// The first segment in `from..to` that is not selectively acknowledged.
+    pub(super) fn next_unsacked(&self, from: u64, to: u64) -> Option<u64> {
+        self.sacked.next_clear(from.max(self.first), to.min(self.next))
+    }
+
+    /// A segment is selectively acknowledged for the first time. Gives what it was.
+    pub(super) fn sack(&mut self, segment: u64) -> Record {
+        let record = self.record(segment);
+        if record.marks.lost() {
+            self.lost_out -= 1;
+            if record.marks.retransmitted() {
+                self.retransmitted_out -= 1;
+            } else {
+                self.stop_waiting(segment);
+            }
+            // A retransmission of what is not lost is left counted: it is still on its way.
+            self.record_mut(segment).marks.0 &= !(Marks::LOST | Marks::RETRANSMITTED);
+        }
+        self.record_mut(segment).marks.0 |= Marks::SACKED;
+        self.sacked.set(segment);
+        self.sacked_out += 1;
+        self.sacked_end = self.sacked_end.max(segment + 1);
+        record
+    }
+
+    /// Takes a segment that is not selectively acknowledged for lost, or its retransmission. Gives
+    /// whether that is news.
+    pub(super) fn lose(&mut self, segment: u64) -> bool {
+        let marks = self.record(segment).marks;
+        debug_assert!(!marks.sacked(), "what arrived is not lost");
+        if marks.lost() {
+            self.forget_retransmission(segment);
+            return marks.retransmitted();
+        }
+        self.record_mut(segment).marks.0 |= Marks::LOST;
+        self.lost_out += 1;
+        if !marks.retransmitted() {
+            self.wait(segment);
+        }
+        true
+    }
+
+    /// Takes nothing for lost any more.
+    pub(super) fn unlose_all(&mut self) {
+        if self.lost_out == 0 {
+            return;
+        }
+        for segment in self.first..self.next {
+            let marks = self.record(segment).marks;
+            if marks.lost() {
+                self.record_mut(segment).marks.0 &= !Marks::LOST;
+                self.waiting.clear(segment);
+            }
+        }
+        self.lost_out = 0;
+        self.waiting_count = 0;
+    }
+
+    /// Forgets what was selectively acknowledged: the receiver threw it away (RFC 2018 section 8).
+    pub(super) fn unsack_all(&mut self) {
+        for segment in self.first..self.next {
+            if self.record(segment).marks.sacked() {
+                self.record_mut(segment).marks.0 &= !Marks::SACKED;
+                self.sacked.clear(segment);
+            }
+        }
+        self.sacked_out = 0;
+        self.sacked_end = self.first;
+    }
+
+    /// The oldest segment that is lost without a retransmission out.
+    pub(super) fn next_waiting(&mut self) -> Option<u64> {
+        if self.waiting_count == 0 {
+            return None;
+        }
+        let from = self.waiting_from.max(self.first);
+        let found = self.waiting.next_set(from, self.next);
+        debug_assert!(found.is_some(), "{} wait", self.waiting_count);
+        self.waiting_from = found.unwrap_or(self.next);
+        found
+    }
+
+    fn wait(&mut self, segment: u64) {
+        self.waiting.set(segment);
+        self.waiting_count += 1;
+        self.waiting_from = self.waiting_from.min(segment);
+    }
+
+    fn stop_waiting(&mut self, segment: u64) {
+        self.waiting.clear(segment);
+        self.waiting_count -= 1;
+    }
+
+    fn grow(&mut self) {
+        let capacity = 2 * (self.mask + 1);
+        let mut grown = Self {
+            records: vec![Record::default(); capacity as usize],
+            mask: capacity - 1,
+            sacked: Bits::new(capacity),
+            waiting: Bits::new(capacity),
+            ..*self
+        };
+        for segment in self.first..self.next {
+            let record = self.record(segment);
+            *grown.record_mut(segment) = record;
+            if record.marks.sacked() {
+                grown.sacked.set(segment);
+            } else if record.marks.lost() && !record.marks.retransmitted() {
+                grown.waiting.set(segment);
+            }
+        }
+        *self = grown;
+    }
+
+    /// Counts everything again, for tests.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        let (mut sacked, mut lost, mut retransmitted, mut waiting) = (0, 0, 0, 0);
+        for segment in self.first..self.next {
+            let marks = self.record(segment).marks;
+            assert!(!(marks.sacked() && marks.lost()), "{segment} arrived and is lost");
+            sacked += u32::from(marks.sacked());
+            lost += u32::from(marks.lost());
+            retransmitted += u32::from(marks.retransmitted());
+            let waits = marks.lost() && !marks.retransmitted();
+            waiting += u32::from(waits);
+            assert_eq!(self.sacked.next_set(segment, segment + 1).is_some(), marks.sacked());
+            assert_eq!(self.waiting.next_set(segment, segment + 1).is_some(), waits);
+            assert!(!waits || segment >= self.waiting_from, "{segment} would not be found");
+        }
+        assert_eq!(self.sacked_out, sacked);
+        assert_eq!(self.lost_out, lost);
+        assert_eq!(self.retransmitted_out, retransmitted);
+        assert_eq!(self.waiting_count, waiting);
+    }
+}

@@ -1,0 +1,206 @@
+//! The bytes to send, cut into segments.
+
+use crate::config::TcpConfig;
+
+/// What Linux grants in its send buffer for each segment of the window, in bytes of memory: twice
+/// what a segment takes that lies alone in a block of its own.
+const GRANTED: u64 = 2 * 4_352;
+/// What a segment takes beside its payload where two share a header, as they mostly do.
+const OVERHEAD: u64 = 416;
+
+/// What the application has for us, and where each segment of it begins.
+///
+/// All segments are full but the last one before the FIN, so a segment's number and its position
+/// follow from each other. The FIN rides on the last segment where it is known by then, and is a
+/// segment by itself otherwise.
+#[derive(Clone, Debug)]
+pub(super) struct Stream {
+    mss: u64,
+    /// Where the data ends; `u64::MAX`: nowhere.
+    data_end: u64,
+    closing: bool,
+    /// The segment that the FIN left with.
+    fin: Option<u64>,
+    buffer: u64,
+    buffer_limit: u64,
+}
+
+/// A segment that may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) seq: u64,
+    pub(super) len: u32,
+    pub(super) fin: bool,
+}
+
+impl Piece {
+    pub(super) fn end(self) -> u64 {
+        self.seq + u64::from(self.len) + u64::from(self.fin)
+    }
+}
+
+impl Stream {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        let mss = u64::from(config.mss);
+        let limit = config.send_buffer_limit;
+        let mut stream = Self {
+            mss,
+            data_end: 1,
+            closing: false,
+            fin: None,
+            buffer: if config.autotuned_buffers { 0 } else { limit },
+            buffer_limit: limit,
+        };
+        stream.grow_buffer(config.initial_window);
+        stream
+    }
+
+    pub(super) fn supply(&mut self, bytes: Option<u64>, nxt: u64) {
+        let end = bytes.map_or(u64::MAX, |bytes| bytes + 1);
+        assert!(
+            end >= self.data_end
+                && (nxt < self.data_end || (nxt.max(1) - 1).is_multiple_of(self.mss)),
+            "the stream was cut at {} already and cannot end at {end}",
+            self.data_end
+        );
+        self.data_end = end;
+    }
+
+    pub(super) fn close(&mut self, nxt: u64) {
+        self.closing = true;
+        if self.data_end == u64::MAX {
+            self.data_end = nxt.max(1);
+        }
+    }
+
+    pub(super) fn data_end(&self) -> u64 {
+        self.data_end
+    }
+
+    /// Whether the FIN has left.
+    pub(super) fn fin_sent(&self) -> bool {
+        self.fin.is_some()
+    }
+
+    /// Bytes that may be unacknowledged or unsent.
+    pub(super) fn buffer(&self) -> u64 {
+        self.buffer
+    }
+
+    /// The buffer holds what is unacknowledged, and enough to send meanwhile, a recovery included:
+    /// Linux sizes it by the window, in bytes of memory. It never shrinks.
+    pub(super) fn grow_buffer(&mut self, window_segments: u32) {
+        let wanted = GRANTED * u64::from(window_segments);
+        let payload = wanted.min(self.buffer_limit) * self.mss / (self.mss + OVERHEAD);
+        self.buffer = self.buffer.max(payload);
+    }
+
+    /// The segment that comes next, where there is one.
+    pub(super) fn next_piece(&self, nxt: u64) -> Option<Piece> {
+        let len = self.mss.min(self.data_end.saturating_sub(nxt)) as u32;
+        let fin = self.closing && self.fin.is_none() && nxt + u64::from(len) == self.data_end;
+        (len > 0 || fin).then_some(Piece { seq: nxt, len, fin })
+    }
+
+    /// Whether a piece is smaller than a segment only because the stream has not gone on yet.
+    pub(super) fn is_partial(&self, piece: Piece) -> bool {
+        u64::from(piece.len) < self.mss && !piece.fin
+    }
+
+    /// The FIN leaves for the first time.
+    pub(super) fn mark_fin(&mut self, segment: u64) {
+        self.fin = Some(segment);
+    }
+
+    /// It did not.
+    pub(super) fn unmark_fin(&mut self) {
+        self.fin = None;
+    }
+
+    /// A segment that was sent.
+    pub(super) fn piece(&self, segment: u64) -> Piece {
+        let seq = (1 + segment * self.mss).min(self.data_end);
+        let len = self.mss.min(self.data_end - seq) as u32;
+        Piece { seq, len, fin: self.fin == Some(segment) }
+    }
+
+    /// The first segment that begins at a position or after it.
+    pub(super) fn segment_from(&self, position: u64) -> u64 {
+        match self.fin {
+            Some(fin) if position > self.data_end => fin + 1,
+            _ => position.saturating_sub(1).div_ceil(self.mss),
+        }
+    }
+
+    /// The segment after the last that ends at a position or before it, where it is below `next`.
+    pub(super) fn segment_until(&self, position: u64) -> u64 {
+        if position > self.data_end {
+            return self.fin.map_or(u64::MAX, |fin| fin + 1);
+        }
+        let whole = position.saturating_sub(1) / self.mss;
+        if position < self.data_end {
+            return whole;
+        }
+        // All the data; what it ends with is still out where the FIN rides on it.
+        let last = position.saturating_sub(1).div_ceil(self.mss);
+        if self.fin.is_some_and(|fin| fin < last) { last - 1 } else { last }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Profile;
+
+    fn stream(bytes: u64) -> Stream {
+        let mut stream = Stream::new(&TcpConfig::new(Profile::Linux));
+        stream.supply(Some(bytes), 0);
+        stream
+    }
+
+    #[test]
+    fn the_last_segment_is_what_is_left_and_carries_the_fin() {
+        let mut stream = stream(1448 + 100);
+        stream.close(1);
+        assert_eq!(stream.next_piece(1), Some(Piece { seq: 1, len: 1448, fin: false }));
+        let last = Piece { seq: 1449, len: 100, fin: true };
+        assert_eq!(stream.next_piece(1449), Some(last));
+        stream.mark_fin(1);
+        assert_eq!(stream.piece(1), last);
+        assert_eq!(stream.next_piece(1549), None);
+        // All the bytes without the FIN acknowledge the first segment only.
+        assert_eq!(stream.segment_until(1549), 1);
+        assert_eq!(stream.segment_until(1550), 2);
+    }
+
+    #[test]
+    fn a_fin_that_is_known_too_late_is_a_segment_by_itself() {
+        for bytes in [1448, 100] {
+            let mut stream = stream(bytes);
+            let data = stream.next_piece(1).unwrap();
+            assert_eq!((data.len, data.fin), (bytes as u32, false));
+            assert_eq!(stream.next_piece(data.end()), None);
+            stream.close(data.end());
+            let fin = stream.next_piece(data.end()).unwrap();
+            assert_eq!(fin, Piece { seq: bytes + 1, len: 0, fin: true });
+            stream.mark_fin(1);
+            assert_eq!(stream.piece(1), fin);
+            assert_eq!(stream.piece(0), data);
+            assert_eq!(stream.segment_until(bytes + 1), 1);
+            assert_eq!(stream.segment_until(bytes + 2), 2);
+            assert_eq!(stream.segment_from(bytes + 1), 1);
+        }
+    }
+
+    #[test]
+    fn an_endless_stream_ends_with_what_was_sent() {
+        let mut stream = stream(0);
+        stream.supply(None, 1);
+        assert_eq!(stream.next_piece(1 + 1448 * 7).unwrap().len, 1448);
+        stream.close(1 + 1448 * 7);
+        assert_eq!(
+            stream.next_piece(1 + 1448 * 7),
+            Some(Piece { seq: 1 + 1448 * 7, len: 0, fin: true })
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! The one timer that a connection has, as in Linux, and what its expiry means.
+
+use wakeai_units::{Duration, Instant};
+
+use super::transmit::{Forced, Retransmission};
+use super::{Phase, Sender, SenderEvent, microseconds};
+
+/// What the timer waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimerKind {
+    /// An answer to the SYN.
+    Syn,
+    /// An acknowledgement (RFC 6298).
+    Retransmission,
+    /// ... for so long that the tail may be lost (RFC 8985 section 7).
+    TailLoss,
+    /// Segments that were overtaken (RFC 8985 section 6).
+    Reordering,
+    /// The peer's window to open (RFC 9293 section 3.8.6.1).
+    Persist,
+    /// The peer's FIN.
+    PeerFin,
+}
+
+/// What Linux adds where a timer would cut it too fine: two ticks of a kernel that has 250 a second,
+/// as those of most distributions and phones.
+pub(super) const SLACK: Duration = Duration::from_millis(8);
+/// The least time from now on, where the time is past already.
+const AT_ONCE: Duration = Duration::from_millis(1);
+/// When a timeout's retransmission found no room in the host's queue, as in Linux.
+const LOCAL_RETRY: Duration = Duration::from_millis(500);
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Timer {
+    armed: Option<(TimerKind, Instant)>,
+    /// Probes of a closed window without an answer.
+    pub(super) window_probes: u32,
+    /// How often the time between them was doubled.
+    pub(super) persist_backoff: u32,
+}
+
+impl Timer {
+    pub(super) fn set(&mut self, kind: TimerKind, at: Instant) {
+        self.armed = Some((kind, at));
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.armed = None;
+    }
+
+    pub(super) fn is(&self, kind: TimerKind) -> bool {
+        self.armed.is_some_and(|(armed, _)| armed == kind)
+    }
+
+    pub(super) fn is_armed(&self) -> bool {
+        self.armed.is_some()
+    }
+
+    /// The peer lives.
+    pub(super) fn reset_persistence(&mut self) {
+        self.window_probes = 0;
+    }
+
+    fn due(&self, now: Instant) -> Option<TimerKind> {
+        self.armed.filter(|&(_, at)| at <= now).map(|(kind, _)| kind)
+    }
+}
+
+impl Sender {
+    /// When something happens next if no segment arrives.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let timer = self.timer.armed.map(|(_, at)| at);
+        match (timer, self.pacing.next_timeout()) {
+            (Some(timer), Some(pace)) => Some(timer.min(pace)),
+            (timer, pace) => timer.or(pace),
+        }
+    }
+
+    /// Lets happen what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let Some(kind) = self.timer.due(now) else { return };
+        self.output.blocked = false;
+        self.algorithm.tcp_mstamp = microseconds(now);
+        match kind {
+            TimerKind::Syn => self.handle_syn_timeout(),
+            TimerKind::Retransmission => self.handle_retransmission_timeout(now),
+            TimerKind::TailLoss => self.handle_tail_loss_timeout(now),
+            TimerKind::Reordering => self.handle_reordering_timeout(now),
+            TimerKind::Persist => self.handle_persist_timeout(now),
+            TimerKind::PeerFin => self.close_connection(),
+        }
+    }
+
+    fn handle_retransmission_timeout(&mut self, now: Instant) {
+        self.timer.clear();
+        if self.board.out() == 0 {
+            return;
+        }
+        if self.timeouts_in_a_row >= self.config.retries {
+            self.fail();
+            return;
+        }
+        self.counters.timeouts += 1;
+        self.enter_loss(now);
+        self.timeouts_in_a_row += 1;
+        self.counters.timeouts_in_a_row =
+            self.counters.timeouts_in_a_row.max(self.timeouts_in_a_row);
+        self.events.push_back(SenderEvent::Timeout { in_a_row: self.timeouts_in_a_row });
+        self.output.forced = Some(Forced::Head);
+        self.output.retransmission = Retransmission::Nothing;
+        self.back_off();
+        self.timer.set(TimerKind::Retransmission, now + self.timeout);
+    }
+
+    /// RFC 6298 section 5.5.
+    pub(super) fn back_off(&mut self) {
+        self.timeout = self.timeout.saturating_mul(2).min(self.config.max_timeout);
+    }
+
+    /// The retransmission after a timeout did not leave the host.
+    pub(super) fn retry_locally(&mut self, now: Instant) {
+        self.timer.set(TimerKind::Retransmission, now + LOCAL_RETRY);
+    }
+
+    /// Something was acknowledged: waits for what comes next, for a tail loss where that can be.
+    pub(super) fn set_timer(&mut self, now: Instant) {
+        if !self.schedule_probe(now, true) {
+            self.rearm_timeout(now);
+        }
+    }
+
+    /// Waits for the retransmission timeout, from now on; from when the head left where a shorter
+    /// timer ran meanwhile.
+    pub(super) fn rearm_timeout(&mut self, now: Instant) {
+        if self.board.out() == 0 {
+            if self.phase == Phase::Established {
+                self.timer.clear();
+            }
+            return;
+        }
+        let was_shorter =
+            self.timer.is(TimerKind::TailLoss) || self.timer.is(TimerKind::Reordering);
+        let at = if was_shorter {
+            self.head_times_out_at().max(now + AT_ONCE)
+        } else {
+            now + self.timeout
+        };
+        self.timer.set(TimerKind::Retransmission, at);
+    }
+
+    /// When the segment at the head has been out for the retransmission timeout.
+    pub(super) fn head_times_out_at(&self) -> Instant {
+        self.board.record(self.board.first()).sent_at + self.timeout
+    }
+}

@@ -1,0 +1,86 @@
+//! What the classic sender does and Linux does not.
+
+use wakeai_algorithms::State;
+use wakeai_tcp::{Profile, TcpConfig, by_name};
+use wakeai_units::Instant;
+
+use crate::script::{SenderScript, at_ms};
+
+/// An RTT of 100 ms, and a stream of ten segments that all leave at 100 ms, the last with the FIN.
+fn ten(profile: Profile) -> SenderScript {
+    let config = TcpConfig::new(profile);
+    let cubic = by_name("cubic", &config).expect("it is known");
+    let mut tcp = SenderScript::established(&config, cubic, 100);
+    tcp.supply_all(10).sends(0..10);
+    assert!(tcp.last.flags.fin);
+    tcp
+}
+
+fn numbers(tcp: &mut SenderScript) -> Vec<u64> {
+    let taken = std::iter::from_fn(|| tcp.take());
+    taken.map(|segment| (segment.seq - 1) / crate::script::MSS).collect()
+}
+
+#[test]
+fn the_window_that_is_left_in_recovery_goes_to_what_may_be_lost_too() {
+    // RFC 6675's rule 3: segment 7 has two above it that arrived, which is no loss yet.
+    let mut tcp = ten(Profile::Classic);
+    tcp.at(200).ack_with(0, &[1..4]).sends([0]);
+    assert_eq!(tcp.sender.sample().state, State::Recovery);
+    tcp.ack_with(0, &[8..9, 1..7]);
+    assert_eq!(numbers(&mut tcp)[0], 7);
+}
+
+#[test]
+fn the_last_segment_is_rescued_once_per_recovery() {
+    // Rule 4: nothing arrived above the last, so nothing says that it is lost.
+    let mut tcp = ten(Profile::Classic);
+    tcp.at(200).ack_with(0, &[1..4]).sends([0]);
+    tcp.ack_with(0, &[1..9]);
+    assert_eq!(numbers(&mut tcp), [9]);
+    tcp.at(300).ack(9).sends_nothing();
+    assert_eq!(tcp.sender.counters().retransmits, 2);
+}
+
+/// When the retransmission timer runs out.
+fn due(tcp: &SenderScript) -> Instant {
+    tcp.sender.next_timeout().expect("it runs")
+}
+
+/// Ten segments of an endless stream.
+fn endless(profile: Profile) -> SenderScript {
+    let config = TcpConfig::new(profile);
+    let cubic = by_name("cubic", &config).expect("it is known");
+    let mut tcp = SenderScript::established(&config, cubic, 100);
+    tcp.supply(None).sends(0..10);
+    tcp
+}
+
+#[test]
+fn a_retransmission_leaves_the_timer_as_it_is() {
+    for profile in [Profile::Classic, Profile::Linux] {
+        let mut tcp = endless(profile);
+        tcp.at(200).ack(1);
+        let before = due(&tcp);
+        numbers(&mut tcp);
+        tcp.at(250).ack_with(1, &[2..5]);
+        assert!(numbers(&mut tcp).contains(&1));
+        assert_eq!(due(&tcp) == before, profile == Profile::Classic);
+    }
+}
+
+#[test]
+fn a_second_partial_ack_leaves_the_timer_as_it_is() {
+    for profile in [Profile::Classic, Profile::Linux] {
+        let mut tcp = endless(profile);
+        tcp.at(200).ack_with(0, &[1..2, 3..4, 5..9]);
+        numbers(&mut tcp);
+        tcp.at(250).ack_with(2, &[3..4, 5..9]);
+        numbers(&mut tcp);
+        let first = due(&tcp);
+        assert!(first > at_ms(250 + 199), "{first}");
+        tcp.at(300).ack_with(4, &[5..9]);
+        numbers(&mut tcp);
+        assert_eq!(due(&tcp) == first, profile == Profile::Classic);
+    }
+}

@@ -1,0 +1,209 @@
+//! A script for a receiver.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use wakeai_tcp::{Flags, Receiver, Segment, SynOptions, TcpConfig, Timestamp};
+use wakeai_units::{Duration, Instant};
+
+use super::{MSS, Transcript, at_us, clock_ms, ms, position, positions};
+
+/// Plays the sender of one [`Receiver`].
+pub(crate) struct ReceiverScript {
+    pub(crate) receiver: Receiver,
+    now: Instant,
+    out: VecDeque<(Instant, Segment)>,
+    /// Age of what is echoed: the RTT that the receiver measures.
+    pub(crate) rtt: Duration,
+    with_timestamps: bool,
+    /// The last segment that came out and was expected.
+    pub(crate) last: Segment,
+    transcript: Transcript,
+}
+
+impl ReceiverScript {
+    /// Nothing has come yet, at time zero.
+    pub(crate) fn listening(config: &TcpConfig) -> Self {
+        Self {
+            receiver: Receiver::new(config),
+            now: Instant::ZERO,
+            out: VecDeque::new(),
+            rtt: ms(10),
+            with_timestamps: true,
+            last: Segment::default(),
+            transcript: Transcript::default(),
+        }
+    }
+
+    /// The handshake is done, at 10 ms: that was its RTT.
+    pub(crate) fn established(config: &TcpConfig) -> Self {
+        let mut script = Self::listening(config);
+        script.syn();
+        script.sends(Flags::SYN_ACK, 0);
+        script.at(10).nothing(1, Flags::ACK);
+        script.sends_nothing();
+        script
+    }
+
+    /// Time goes on to `millis` after the epoch.
+    #[track_caller]
+    pub(crate) fn at(&mut self, millis: u64) -> &mut Self {
+        self.at_us(1000 * millis)
+    }
+
+    /// Time goes on to `micros` after the epoch. Whatever leaves before must have been expected.
+    #[track_caller]
+    pub(crate) fn at_us(&mut self, micros: u64) -> &mut Self {
+        self.sends_nothing();
+        let until = at_us(micros);
+        while let Some(due) = self.receiver.next_timeout().filter(|due| *due <= until) {
+            self.now = self.now.max(due);
+            self.receiver.handle_timeout(self.now);
+            self.poll();
+            assert_ne!(self.receiver.next_timeout(), Some(due), "a timer that never goes away");
+            if self.now < until {
+                self.sends_nothing();
+            }
+        }
+        self.now = until;
+        self
+    }
+
+    /// Time goes on, and whatever leaves until then does not matter.
+    pub(crate) fn skip_to(&mut self, millis: u64) -> &mut Self {
+        while let Some(due) = self.receiver.next_timeout().filter(|due| *due < at_us(1000 * millis))
+        {
+            self.out.clear();
+            self.at_us(due.as_nanos().div_ceil(1000));
+        }
+        self.out.clear();
+        self.at(millis)
+    }
+
+    /// A segment without data at `seq`.
+    pub(crate) fn bare(&self, seq: u64, flags: Flags) -> Segment {
+        let echoed = Instant::ZERO + (self.now - Instant::ZERO).saturating_sub(self.rtt);
+        let timestamp = Timestamp { value: clock_ms(self.now), echo: clock_ms(echoed) };
+        let timestamp = self.with_timestamps.then_some(timestamp);
+        Segment { seq, ack: 1, window: 65_535, timestamp, flags, ..Segment::default() }
+    }
+
+    /// The sender's SYN, as Linux sends it.
+    pub(crate) fn syn(&mut self) -> &mut Self {
+        let options = SynOptions { mss: Some(1460), window_scale: Some(11), sack_permitted: true };
+        self.inject(Segment { options, ack: 0, ..self.bare(0, Flags::SYN) })
+    }
+
+    /// A segment arrives.
+    pub(crate) fn inject(&mut self, segment: Segment) -> &mut Self {
+        self.transcript.segment(self.now, '<', &segment);
+        self.receiver.handle_segment(self.now, &segment);
+        self.poll();
+        self
+    }
+
+    /// Full segments arrive, one after another at the same time.
+    pub(crate) fn data(&mut self, segments: Range<u64>) -> &mut Self {
+        for segment in segments {
+            self.bytes(position(segment), MSS);
+        }
+        self
+    }
+
+    /// A segment without data arrives.
+    pub(crate) fn nothing(&mut self, seq: u64, flags: Flags) -> &mut Self {
+        let segment = self.bare(seq, flags);
+        self.inject(segment)
+    }
+
+    /// A segment of `len` bytes arrives.
+    pub(crate) fn bytes(&mut self, seq: u64, len: u64) -> &mut Self {
+        let segment = Segment { len: len as u32, ..self.bare(seq, Flags::ACK) };
+        self.inject(segment)
+    }
+
+    /// A FIN arrives after `segments`.
+    pub(crate) fn fin(&mut self, segments: u64) -> &mut Self {
+        self.nothing(position(segments), Flags::FIN_ACK)
+    }
+
+    /// Takes what the receiver sends now; for after a call to it that the script has no word for.
+    pub(crate) fn poll(&mut self) -> &mut Self {
+        while let Some(segment) = self.receiver.poll_transmit(self.now) {
+            self.transcript.segment(self.now, '>', &segment);
+            self.out.push_back((self.now, segment));
+        }
+        self
+    }
+
+    /// What time it is.
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The next segment that was sent, whatever it is.
+    pub(crate) fn take(&mut self) -> Option<Segment> {
+        let (_, segment) = self.out.pop_front()?;
+        self.last = segment;
+        Some(segment)
+    }
+
+    #[track_caller]
+    fn next(&mut self) -> Segment {
+        if self.out.front().is_some_and(|(at, _)| *at != self.now) {
+            self.transcript.fail(self.now, "it was sent before");
+        }
+        let Some(segment) = self.take() else {
+            self.transcript.fail(self.now, "nothing was sent");
+        };
+        segment
+    }
+
+    /// A segment with these flags leaves, at `seq`.
+    #[track_caller]
+    pub(crate) fn sends(&mut self, flags: Flags, seq: u64) -> &mut Self {
+        let sent = self.next();
+        if (sent.flags, sent.seq) != (flags, seq) {
+            self.transcript.fail(self.now, "something else was sent");
+        }
+        self
+    }
+
+    /// An ACK of everything before `segment` leaves, and says nothing of what is behind it.
+    #[track_caller]
+    pub(crate) fn acks(&mut self, segment: u64) -> &mut Self {
+        self.acks_with(segment, &[])
+    }
+
+    /// ACKs leave, one after another.
+    #[track_caller]
+    pub(crate) fn acks_each(&mut self, segments: impl IntoIterator<Item = u64>) -> &mut Self {
+        for segment in segments {
+            self.acks(segment);
+        }
+        self
+    }
+
+    /// An ACK leaves with these blocks.
+    #[track_caller]
+    pub(crate) fn acks_with(&mut self, segment: u64, blocks: &[Range<u64>]) -> &mut Self {
+        let sent = self.next();
+        let expected: Vec<(u64, u64)> = blocks.iter().map(positions).collect();
+        if sent.flags != Flags::ACK || sent.ack != position(segment) {
+            self.transcript.fail(self.now, &format!("expected an ACK of #{segment}"));
+        }
+        if sent.sack.as_slice() != expected {
+            self.transcript.fail(self.now, &format!("expected blocks {blocks:?}"));
+        }
+        self
+    }
+
+    /// Everything that was sent has been named.
+    #[track_caller]
+    pub(crate) fn sends_nothing(&mut self) -> &mut Self {
+        if !self.out.is_empty() {
+            self.transcript.fail(self.now, &format!("{} segments too many", self.out.len()));
+        }
+        self
+    }
+}

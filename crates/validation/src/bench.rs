@@ -1,0 +1,138 @@
+//! Speed: the same case in ns-3 and in wakeai, one thread each, in one run.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::job::Job;
+
+/// What one program took for one case.
+#[derive(Clone, Copy, Debug)]
+struct Took {
+    simulated_s: f64,
+    cpu_s: f64,
+    peak_kb: u64,
+}
+
+/// Runs both programs on two cases and prints what they took, and the ratios.
+///
+/// # Errors
+///
+/// Where a program cannot be run or fails.
+pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Result<()> {
+    say(&format!(
+        "802.11g, 10 MB up from each station, buffer 300, one thread.\n\
+         40 stations: both stop after {seconds} simulated seconds. 10 stations: to the last byte."
+    ));
+    let cases = [(10, 2_000), (40, seconds)];
+    let ours: Vec<Took> = cases
+        .iter()
+        .map(|(stations, limit)| ours(root, wakeai, *stations, *limit))
+        .collect::<anyhow::Result<_>>()?;
+    for ((stations, limit), ours) in cases.into_iter().zip(ours) {
+        let theirs = theirs(ns3, stations, limit)?;
+        let speed = |took: &Took| took.simulated_s / took.cpu_s;
+        say(&format!(
+            "{stations} stations: wakeai {:.1} s in {:.3} CPU s, {} MB; ns-3 {:.1} s in {:.1} CPU s, \
+             {} MB; {:.0} and {:.2} simulated s per CPU s: {:.0} times",
+            ours.simulated_s,
+            ours.cpu_s,
+            ours.peak_kb / 1_000,
+            theirs.simulated_s,
+            theirs.cpu_s,
+            theirs.peak_kb / 1_000,
+            speed(&ours),
+            speed(&theirs),
+            speed(&ours) / speed(&theirs),
+        ));
+    }
+    crowd(root, seconds)
+}
+
+/// What a transmission costs among 40 stations and among 1000.
+fn crowd(root: &Path, seconds: u32) -> anyhow::Result<()> {
+    let context = Context { root: root.to_owned(), seeds: 1, jobs: 1 };
+    let mut cost = Vec::new();
+    for stations in [40, 1_000] {
+        let job = job(stations, seconds);
+        let before = Usage::of(UsageWho::RUSAGE_SELF)?;
+        let attempts = context.one(&job)?.attempts();
+        let after = Usage::of(UsageWho::RUSAGE_SELF)?;
+        let micros = (after.cpu_s - before.cpu_s) * 1e6 / attempts as f64;
+        say(&format!(
+            "{stations} stations for {seconds} s: {attempts} attempts, {micros:.2} CPU us each, {} MB",
+            after.peak_kb / 1_000
+        ));
+        cost.push(micros);
+    }
+    say(&format!(
+        "1000 stations against 40: {:.2} times the CPU time of an attempt",
+        cost[1] / cost[0]
+    ));
+    Ok(())
+}
+
+/// 10 MB up from each of so many stations, for so many simulated seconds at the most.
+fn job(stations: u32, limit: u32) -> Job {
+    Job::new("validation/scenarios/ns3-transfers.toml")
+        .condition("up")
+        .set("stations.tablet.count", stations)
+        .set("duration", format!("{limit}s"))
+}
+
+fn theirs(program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
+    let output = Command::new(program)
+        .args([format!("--stations={stations}"), format!("--limit={limit}")])
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| program.display().to_string())?;
+    ensure!(output.status.success(), "{}: {}", program.display(), output.status);
+    let row: Value = serde_json::from_slice(&output.stdout)?;
+    let figure = |key: &str| row[key].as_f64().with_context(|| format!("no {key} in its row"));
+    Ok(Took {
+        simulated_s: figure("simulated_s")?,
+        cpu_s: figure("cpu_s")?,
+        peak_kb: figure("peak_kb")? as u64,
+    })
+}
+
+/// Ours all run before ns-3, and the small case first: the peak is that of the largest child so far.
+fn ours(root: &Path, program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
+    let mut command = Command::new(program);
+    command
+        .args(job(stations, limit).command().split(' ').skip(1))
+        .args(["--json", "--jobs", "1"])
+        .current_dir(root)
+        .stderr(Stdio::inherit());
+    let before = Usage::of(UsageWho::RUSAGE_CHILDREN)?;
+    let output = command.output().with_context(|| program.display().to_string())?;
+    ensure!(output.status.success(), "{}: {}", program.display(), output.status);
+    let after = Usage::of(UsageWho::RUSAGE_CHILDREN)?;
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let simulated_s = report["runs"][0]["simulated_s"].as_f64().context("no simulated_s")?;
+    Ok(Took { simulated_s, cpu_s: after.cpu_s - before.cpu_s, peak_kb: after.peak_kb })
+}
+
+/// What this process, or the children that ended so far, took.
+struct Usage {
+    cpu_s: f64,
+    peak_kb: u64,
+}
+
+impl Usage {
+    fn of(who: UsageWho) -> anyhow::Result<Self> {
+        let usage = getrusage(who)?;
+        let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+        Ok(Self { cpu_s: micros as f64 / 1e6, peak_kb: usage.max_rss().unsigned_abs() })
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "what the command is for")]
+fn say(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,177 @@
+//! Running what a section asks for.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use wakeai_medium::Counters;
+use wakeai_scenario::Scenario;
+use wakeai_scenario::result::Run;
+use wakeai_sim::{FlowDetail, SimError, SimOutcome};
+use wakeai_units::Duration;
+use wakeai_world::{Asked, Outcome, Task, World, chosen, session};
+
+use crate::job::Job;
+use crate::transfers::{Transfer, Transfers};
+
+/// The resolution of goodput over time.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Where the project lies, and how much is run.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The project's root.
+    pub root: PathBuf,
+    /// Seeds of each comparison, from 1.
+    pub seeds: u32,
+    /// Runs at once.
+    pub jobs: usize,
+}
+
+/// One run and what its report leaves out.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// The report's part.
+    pub run: Run,
+    /// Completions, timeouts, drops.
+    pub transfers: Transfers,
+    counters: Counters,
+    flows: Vec<FlowDetail>,
+}
+
+impl Context {
+    /// Runs `job` with seed 1.
+    ///
+    /// # Errors
+    ///
+    /// Where the scenario is not accepted or the run fails.
+    pub fn one(&self, job: &Job) -> anyhow::Result<Simulated> {
+        let mut runs = self.with_seeds(job, 1)?;
+        runs.pop().with_context(|| format!("{}: no run", job.command()))
+    }
+
+    /// Runs `job` with each seed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::one`].
+    pub fn all(&self, job: &Job) -> anyhow::Result<Vec<Simulated>> {
+        self.with_seeds(job, self.seeds)
+    }
+
+    fn with_seeds(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Simulated>> {
+        self.run(job, seeds).with_context(|| job.command())
+    }
+
+    fn run(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Simulated>> {
+        let scenario = Scenario::load(&self.root.join(&job.file))?.with_overrides(&job.set)?;
+        let mut conditions = match &job.condition {
+            Some(name) => chosen(&scenario, std::slice::from_ref(name))?,
+            None => chosen(&scenario, &[])?,
+        };
+        conditions.truncate(1);
+        let asked = Asked { scenario: &scenario, conditions, seed: 1, repeat: seeds };
+        let world = Detailed::default();
+        let report = session::report_on(self.jobs, &world, &asked, None)?;
+        let mut details = world.details.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let simulated = report.runs.into_iter().map(|run| {
+            let outcome = details.remove(&run.repeat).context("every run has its details")?;
+            Ok(Simulated::new(run, outcome))
+        });
+        simulated.collect()
+    }
+
+    /// Writes a file beside the page.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written.
+    pub fn write_beside_page(&self, file: &str, content: &str) -> anyhow::Result<()> {
+        let path = self.root.join("docs/reference").join(file);
+        std::fs::write(&path, content).with_context(|| path.display().to_string())
+    }
+}
+
+/// The simulator, keeping what a report leaves out.
+#[derive(Default)]
+struct Detailed {
+    /// By repeat; runs of a station alone are left out.
+    details: Mutex<BTreeMap<u32, (Counters, Vec<FlowDetail>)>>,
+}
+
+impl World for Detailed {
+    const NAME: &'static str = "sim";
+    type Error = SimError;
+
+    fn run(&self, task: Task<'_>) -> Result<Outcome, SimError> {
+        let job = wakeai_sim::Job {
+            condition: task.condition,
+            seed: task.seed,
+            facts: &task.facts,
+            sink: task.sink,
+            progress: STEP,
+        };
+        let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| ())?;
+        let SimOutcome { outcome, counters, flows } = outcome;
+        if let Some((_, repeat)) = task.place {
+            let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
+            details.insert(repeat, (counters, flows));
+        }
+        Ok(outcome)
+    }
+}
+
+impl Simulated {
+    fn new(run: Run, (counters, flows): (Counters, Vec<FlowDetail>)) -> Self {
+        let transfers = run.flows.iter().zip(&flows).map(|(result, detail)| Transfer {
+            completion_s: result.completion_s,
+            open_s: detail.opened.map_or(0.0, Duration::as_secs_f64),
+            syns: detail.syn_timeouts + 1,
+            timeouts: result.timeouts,
+            stall_s: detail.longest_stall.as_secs_f64(),
+        });
+        let transfers = Transfers {
+            flows: transfers.collect(),
+            access_point_drops: counters.access_point.queue_drops,
+        };
+        Self { run, transfers, counters, flows }
+    }
+
+    /// The share of the stations' data frames (RTS, where they are used) that nobody answered.
+    pub fn failed_share(&self, rts: bool) -> f64 {
+        let sum = |figure: fn(&wakeai_medium::ContenderCounters) -> u64| {
+            self.counters.stations.iter().map(figure).sum::<u64>() as f64
+        };
+        if rts {
+            sum(|c| c.rts_failures) / sum(|c| c.rts_attempts)
+        } else {
+            sum(|c| c.failures) / sum(|c| c.attempts)
+        }
+    }
+
+    /// Frames that anybody put on the air and that wanted an answer.
+    pub fn attempts(&self) -> u64 {
+        let all = self.counters.stations.iter().chain([&self.counters.access_point]);
+        all.map(|contender| contender.attempts + contender.rts_attempts).sum()
+    }
+
+    /// The goodput of a flow in each second: (end of the second, Mbit/s).
+    pub fn goodput_over_time(&self, flow: usize) -> Vec<(f64, f64)> {
+        let mut points = vec![(0.0, 0.0)];
+        let (mut before_s, mut before_bytes) = (0.0, 0);
+        for (at, bytes) in &self.flows[flow].progress {
+            let at_s = at.as_secs_f64();
+            // Seconds in which nothing came have no entry of their own.
+            if at_s > before_s + 1.5 * STEP.as_secs_f64() {
+                points.push((before_s + STEP.as_secs_f64(), 0.0));
+                points.push((at_s - STEP.as_secs_f64(), 0.0));
+            }
+            let mbps = (bytes.get() - before_bytes) as f64 * 8.0 / STEP.as_secs_f64() / 1e6;
+            points.push((at_s, mbps));
+            (before_s, before_bytes) = (at_s, bytes.get());
+        }
+        points.push((before_s + STEP.as_secs_f64(), 0.0));
+        points
+    }
+}

@@ -1,0 +1,72 @@
+//! What is run: a scenario with overrides, and the command that runs the same by hand.
+
+use std::fmt::{Display, Write as _};
+
+/// One condition of a scenario with overrides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The scenario's file, from the project's root.
+    pub file: String,
+    /// The condition; the first where none is named.
+    pub condition: Option<String>,
+    /// Overrides, in order.
+    pub set: Vec<(String, String)>,
+}
+
+impl Job {
+    /// The scenario as it is.
+    pub fn new(file: &str) -> Self {
+        Self { file: file.to_owned(), condition: None, set: Vec::new() }
+    }
+
+    /// Its condition `name`.
+    #[must_use]
+    pub fn condition(mut self, name: &str) -> Self {
+        self.condition = Some(name.to_owned());
+        self
+    }
+
+    /// The same with a key changed.
+    #[must_use]
+    pub fn set(mut self, key: &str, value: impl Display) -> Self {
+        self.set.push((key.to_owned(), value.to_string()));
+        self
+    }
+
+    /// The command that runs it once.
+    pub fn command(&self) -> String {
+        self.command_in("sim")
+    }
+
+    /// The command that runs it with seeds 1 to `seeds`.
+    pub fn command_of(&self, seeds: u32) -> String {
+        format!("{} --repeat {seeds}", self.command())
+    }
+
+    /// The command in a world.
+    pub fn command_in(&self, world: &str) -> String {
+        let mut command = format!("wakeai {world} {}", self.file);
+        if let Some(condition) = &self.condition {
+            let _ = write!(command, " --conditions {condition}");
+        }
+        for (key, value) in &self.set {
+            let _ = write!(command, " --set {key}={value}");
+        }
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_runs_the_same_by_hand() {
+        let job = Job::new("scenarios/a.toml").condition("up").set("wired.queue", 5);
+        assert_eq!(
+            job.command(),
+            "wakeai sim scenarios/a.toml --conditions up --set wired.queue=5"
+        );
+        assert!(job.command_of(5).ends_with(" --repeat 5"));
+    }
+}

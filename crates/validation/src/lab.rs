@@ -1,0 +1,152 @@
+//! What the lab gave, kept in `validation/lab.json`: it needs root and a quiet machine, so its runs
+//! are made when asked for and read ever after.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use serde::{Deserialize, Serialize};
+use wakeai_scenario::result::{Report, Run};
+
+use crate::job::Job;
+
+/// Where it is kept, from the project's root.
+pub const FILE: &str = "validation/lab.json";
+
+/// The lab's runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabData {
+    /// The kernel that they were made on.
+    pub kernel: String,
+    /// The reports, by the scenario's file.
+    pub reports: BTreeMap<String, Report>,
+}
+
+impl LabData {
+    /// Reads what is kept; nothing where there is no file yet.
+    ///
+    /// # Errors
+    ///
+    /// Where the file is not what [`LabData::store`] writes.
+    pub fn load(root: &Path) -> anyhow::Result<Self> {
+        let path = root.join(FILE);
+        if !path.exists() {
+            return Ok(Self::default());
+        }
+        let text = std::fs::read_to_string(&path)?;
+        serde_json::from_str(&text).with_context(|| path.display().to_string())
+    }
+
+    /// Keeps them: one report a line.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be written.
+    pub fn store(&self, root: &Path) -> anyhow::Result<()> {
+        let lines: Vec<String> = self
+            .reports
+            .iter()
+            .map(|(file, report)| {
+                format!("{}:{}", serde_json::Value::from(file.as_str()), report.to_json())
+            })
+            .collect();
+        let kernel = serde_json::Value::from(self.kernel.as_str());
+        let text = format!("{{\"kernel\":{kernel},\"reports\":{{\n{}\n}}}}\n", lines.join(",\n"));
+        std::fs::write(root.join(FILE), text)?;
+        Ok(())
+    }
+
+    /// The faithful runs of `job`; none where it was not run.
+    pub fn runs(&self, job: &Job) -> Vec<Run> {
+        let report = self.reports.get(&job.file);
+        let runs = report.into_iter().flat_map(|report| report.runs.iter());
+        let wanted = |run: &&Run| {
+            job.condition.as_ref().is_none_or(|name| *name == run.condition)
+                && run.lateness.is_some_and(|lateness| lateness.faithful)
+        };
+        runs.filter(wanted).cloned().collect()
+    }
+
+    /// On which kernel, in words.
+    pub fn describe(&self) -> String {
+        if self.reports.is_empty() {
+            "none yet: `make validation` as root makes them".to_owned()
+        } else {
+            format!("Linux {}", self.kernel)
+        }
+    }
+
+    /// Runs these conditions of a file with the program and keeps the report. Runs that were late are
+    /// kept too, and left out by [`LabData::runs`].
+    ///
+    /// # Errors
+    ///
+    /// Where the program cannot be run, or gives no report.
+    pub fn run(
+        &mut self,
+        root: &Path,
+        program: &Path,
+        (file, conditions): (&str, &[String]),
+        repeat: u32,
+    ) -> anyhow::Result<()> {
+        let mut command = Command::new(program);
+        command.args(["lab", file, "--json", "--repeat", &repeat.to_string()]);
+        if !conditions.is_empty() {
+            command.args(["--conditions", &conditions.join(",")]);
+        }
+        let output = command
+            .current_dir(root)
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .with_context(|| program.display().to_string())?;
+        ensure!(!output.stdout.is_empty(), "{file}: {}, and no report", output.status);
+        let report = serde_json::from_slice(&output.stdout).with_context(|| file.to_owned())?;
+        self.reports.insert(file.to_owned(), report);
+        self.kernel = kernel()?;
+        Ok(())
+    }
+}
+
+fn kernel() -> anyhow::Result<String> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let parts: Vec<&str> = release.trim().split(['.', '-']).take(2).collect();
+    Ok(parts.join("."))
+}
+
+/// Where `wakeai` lies: beside this program.
+///
+/// # Errors
+///
+/// Where it does not.
+pub fn wakeai() -> anyhow::Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name("wakeai");
+    ensure!(path.exists(), "{} does not exist: `make build` makes it", path.display());
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_reads_back() {
+        let root = std::env::temp_dir().join(format!("wakeai-validation-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("validation")).unwrap();
+        let report = Report {
+            scenario: "a".to_owned(),
+            world: "lab".to_owned(),
+            version: "0".to_owned(),
+            seed: 1,
+            runs: Vec::new(),
+        };
+        let job = Job::new("a.toml");
+        let reports = BTreeMap::from([(job.file.clone(), report)]);
+        let data = LabData { kernel: "6.18".to_owned(), reports };
+        data.store(&root).unwrap();
+        assert_eq!(LabData::load(&root).unwrap(), data);
+        assert!(data.runs(&job).is_empty());
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(LabData::load(&root).unwrap(), LabData::default());
+    }
+}

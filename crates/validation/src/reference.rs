@@ -1,0 +1,179 @@
+//! What ns-3 gave: `validation/ns3/reference.json`.
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use crate::transfers::{Transfer, Transfers};
+
+/// All runs that were kept.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Reference {
+    /// The version of ns-3.
+    pub ns3: String,
+    /// One for each run.
+    pub rows: Vec<Row>,
+}
+
+/// One run of `validation/ns3`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Row {
+    /// What was run.
+    pub command: String,
+    /// `g`, `n` or `ac`.
+    pub standard: String,
+    /// `udp` or `tcp`.
+    pub traffic: String,
+    /// `up` or `down`.
+    pub direction: String,
+    /// Which congestion control ran.
+    pub congestion: Congestion,
+    /// How many stations.
+    pub stations: u32,
+    /// Whether RTS/CTS went ahead.
+    pub rts: bool,
+    /// The access point's queue, packets.
+    pub buffer: u32,
+    /// Per station; zero: endless.
+    pub megabytes: f64,
+    /// The run's seed.
+    pub seed: u32,
+    /// Payload per second, of endless traffic.
+    pub goodput_mbps: Option<f64>,
+    /// Data frames (RTS, where they are used) that stations sent.
+    pub attempted: Option<u64>,
+    /// Of those, the ones without an answer.
+    pub failed: Option<u64>,
+    /// Packets that the access point had no room for.
+    pub access_point_drops: u64,
+    /// One for each station; empty for UDP.
+    #[serde(default)]
+    pub flows: Vec<RowFlow>,
+}
+
+/// Congestion control in ns-3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Congestion {
+    /// Its own CUBIC: without RFC 9438's Reno-friendly region.
+    Cubic,
+    /// The same with that region, as in Linux.
+    RfcCubic,
+    /// Reno as in Linux.
+    Reno,
+}
+
+/// One connection of a run.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RowFlow {
+    /// From its start to its last byte; null where it did not finish.
+    pub completion_s: Option<f64>,
+    /// From its start to the end of the handshake.
+    pub open_s: f64,
+    /// SYNs that the opener sent.
+    pub syns: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// The longest time without new data at the receiver, once open.
+    pub stall_s: f64,
+}
+
+/// Which runs belong together: all but the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Whether stations send.
+    pub up: bool,
+    /// Which congestion control ran.
+    pub congestion: Congestion,
+    /// How many stations.
+    pub stations: u32,
+    /// The access point's queue, packets.
+    pub buffer: u32,
+}
+
+impl Case {
+    /// `up` or `down`.
+    pub const fn direction(&self) -> &'static str {
+        if self.up { "up" } else { "down" }
+    }
+}
+
+impl Reference {
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read or is not what `make ns3-reference` writes.
+    pub fn load(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("{}: `make ns3-reference` makes it", path.display()))?;
+        serde_json::from_str(&text).with_context(|| path.display().to_string())
+    }
+
+    /// The saturated uplinks, with RTS/CTS or without, by the number of stations.
+    pub fn saturated(&self, rts: bool) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.traffic == "udp" && row.rts == rts)
+    }
+
+    /// What one endless connection got, Mbit/s; one for each run.
+    pub fn single(&self, standard: &str, rts: bool, direction: &str) -> Vec<f64> {
+        let wanted = |row: &&Row| {
+            row.traffic == "tcp"
+                && row.megabytes == 0.0
+                && (row.standard.as_str(), row.rts, row.direction.as_str())
+                    == (standard, rts, direction)
+        };
+        self.rows.iter().filter(wanted).filter_map(|row| row.goodput_mbps).collect()
+    }
+
+    /// The sized transfers, in the order of the file.
+    pub fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for row in self.rows.iter().filter(|row| row.sized()) {
+            let case = row.case();
+            if !cases.contains(&case) {
+                cases.push(case);
+            }
+        }
+        cases
+    }
+
+    /// The runs of one case.
+    pub fn of(&self, case: Case) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.sized() && row.case() == case)
+    }
+}
+
+impl Row {
+    fn sized(&self) -> bool {
+        self.traffic == "tcp" && self.megabytes > 0.0
+    }
+
+    fn case(&self) -> Case {
+        Case {
+            up: self.direction == "up",
+            congestion: self.congestion,
+            stations: self.stations,
+            buffer: self.buffer,
+        }
+    }
+
+    /// The sized transfers of the run, as they are compared.
+    pub fn transfers(&self) -> Transfers {
+        let flows = self.flows.iter().map(|flow| Transfer {
+            completion_s: flow.completion_s,
+            open_s: flow.open_s,
+            syns: u64::from(flow.syns),
+            timeouts: flow.timeouts,
+            stall_s: flow.stall_s,
+        });
+        Transfers { flows: flows.collect(), access_point_drops: self.access_point_drops }
+    }
+
+    /// The share of attempts that failed.
+    pub fn failed_share(&self) -> Option<f64> {
+        let attempted = self.attempted.filter(|attempted| *attempted > 0)?;
+        Some(self.failed? as f64 / attempted as f64)
+    }
+}

@@ -1,0 +1,10 @@
+//! The page's sections: each runs what it needs, writes its part, and says what is held.
+
+pub mod cases;
+pub mod dense;
+pub mod lab;
+pub mod lte;
+pub mod saturation;
+pub mod single;
+pub mod split;
+pub mod unequal;

@@ -1,0 +1,86 @@
+//! Means, their 95 % intervals, and deviations.
+
+/// Two-sided 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom.
+const T_QUANTILES: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
+
+/// The mean of some runs and half the width of its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The mean.
+    pub mean: f64,
+    /// The interval is `mean` plus and minus this; infinite for a single run.
+    pub half: f64,
+}
+
+impl std::fmt::Display for Interval {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.2} ± {:.2}", self.mean, self.half)
+    }
+}
+
+impl Interval {
+    /// Of the means of independent runs. `None` without any.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let mean = mean(values)?;
+        let freedom = values.len() - 1;
+        if freedom == 0 {
+            return Some(Self { mean, half: f64::INFINITY });
+        }
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let error = (squares / freedom as f64 / values.len() as f64).sqrt();
+        let quantile = T_QUANTILES.get(freedom - 1).copied().unwrap_or(1.96);
+        Some(Self { mean, half: quantile * error })
+    }
+
+    /// Whether `value` lies in it.
+    pub fn contains(&self, value: f64) -> bool {
+        (value - self.mean).abs() <= self.half
+    }
+}
+
+/// The arithmetic mean; `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// How far `found` is from `reference`, as a share of it.
+pub fn deviation(found: f64, reference: f64) -> f64 {
+    found / reference - 1.0
+}
+
+/// How many times the larger is the smaller; 1 where both are zero, infinite where one is.
+pub fn factor(a: f64, b: f64) -> f64 {
+    let (small, large) = if a < b { (a, b) } else { (b, a) };
+    if large == 0.0 { 1.0 } else { large / small }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_five_runs_is_the_textbooks() {
+        let interval = Interval::of(&[28.0, 29.0, 30.0, 31.0, 32.0]).unwrap();
+        assert!((interval.mean - 30.0).abs() < 1e-12);
+        // s = 1.581, s / sqrt 5 = 0.707, t(4) = 2.776.
+        assert!((interval.half - 1.963).abs() < 0.001);
+        assert!(interval.contains(31.9) && !interval.contains(32.0));
+    }
+
+    #[test]
+    fn one_run_says_nothing_about_its_spread() {
+        assert_eq!(Interval::of(&[1.0]), Some(Interval { mean: 1.0, half: f64::INFINITY }));
+        assert_eq!(Interval::of(&[]), None);
+    }
+
+    #[test]
+    fn factors_are_alike_both_ways() {
+        assert_eq!(factor(10.0, 20.0).to_bits(), factor(20.0, 10.0).to_bits());
+        assert!((factor(0.0, 0.0) - 1.0).abs() < f64::EPSILON);
+        assert!(factor(0.0, 3.0).is_infinite());
+    }
+}

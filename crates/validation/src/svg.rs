@@ -1,0 +1,137 @@
+//! Lines over time, as SVG.
+
+use std::fmt::Write as _;
+
+const WIDTH: f64 = 860.0;
+const HEIGHT: f64 = 360.0;
+const LEFT: f64 = 60.0;
+const RIGHT: f64 = 15.0;
+const TOP: f64 = 35.0;
+const BOTTOM: f64 = 45.0;
+
+/// A picture of lines over one axis of time.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// What it shows.
+    pub title: String,
+    /// The vertical axis, with its unit.
+    pub vertical: String,
+    /// Each line: points (seconds, value), ascending in time.
+    pub lines: Vec<Vec<(f64, f64)>>,
+}
+
+impl Plot {
+    /// The picture. Axes begin at zero and end at a round number.
+    pub fn render(&self) -> String {
+        let all = || self.lines.iter().flatten();
+        let end = round_up(all().map(|point| point.0).fold(0.0, f64::max));
+        let top = round_up(all().map(|point| point.1).fold(0.0, f64::max));
+        let x = |seconds: f64| LEFT + seconds / end * (WIDTH - LEFT - RIGHT);
+        let y = |value: f64| HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM);
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+             font-family=\"sans-serif\" font-size=\"12\">\n\
+             <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
+             <text x=\"{}\" y=\"20\" text-anchor=\"middle\" font-size=\"14\">{}</text>\n",
+            WIDTH / 2.0,
+            escaped(&self.title),
+        );
+        for tick in 0..=5 {
+            let share = f64::from(tick) / 5.0;
+            axis_tick(&mut svg, x(end * share), y(top * share), end * share, top * share);
+        }
+        let (middle, bottom) = (x(end / 2.0), HEIGHT - 8.0);
+        let _ = writeln!(
+            svg,
+            "<text x=\"{middle:.1}\" y=\"{bottom}\" text-anchor=\"middle\">seconds</text>\n\
+             <text transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            y(top / 2.0),
+            escaped(&self.vertical),
+        );
+        for (number, line) in self.lines.iter().enumerate() {
+            polyline(&mut svg, number, self.lines.len(), line.iter().map(|p| (x(p.0), y(p.1))));
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+}
+
+fn axis_tick(svg: &mut String, x: f64, y: f64, seconds: f64, value: f64) {
+    let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+    let _ = writeln!(
+        svg,
+        "<path d=\"M{LEFT} {y:.1}H{right}M{x:.1} {TOP}V{bottom}\" stroke=\"#ddd\"/>\n\
+         <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n\
+         <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+        bottom + 16.0,
+        plain(seconds),
+        LEFT - 6.0,
+        y + 4.0,
+        plain(value),
+    );
+}
+
+fn polyline(
+    svg: &mut String,
+    number: usize,
+    count: usize,
+    points: impl Iterator<Item = (f64, f64)>,
+) {
+    let hue = number * 360 / count.max(1);
+    let _ = write!(svg, "<polyline fill=\"none\" stroke=\"hsl({hue} 65% 45%)\" points=\"");
+    for (x, y) in points {
+        let _ = write!(svg, "{x:.1},{y:.1} ");
+    }
+    svg.push_str("\"/>\n");
+}
+
+/// The next of 1, 2, 3, 4, 5, 6, 8, 10 times a power of ten.
+fn round_up(value: f64) -> f64 {
+    if value <= 0.0 {
+        return 1.0;
+    }
+    let power = 10.0_f64.powf(value.log10().floor());
+    let steps = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    steps.into_iter().map(|step| step * power).find(|end| *end >= value).unwrap_or(value)
+}
+
+fn plain(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plot_has_a_line_for_each_line_and_stays_within_its_frame() {
+        let line = vec![(0.0, 0.0), (7.0, 23.0)];
+        let plot = Plot {
+            title: "a < b".to_owned(),
+            vertical: "Mbit/s".to_owned(),
+            lines: vec![line.clone(), line],
+        };
+        let svg = plot.render();
+        assert_eq!(svg.matches("<polyline").count(), 2);
+        assert!(svg.contains("a &lt; b"));
+        // Zero is the corner of the axes; 7 s of 8, 23 Mbit/s of 30.
+        assert!(svg.contains("60.0,315.0 "), "{svg}");
+        assert!(svg.contains(&format!(
+            "{:.1},{:.1} ",
+            60.0 + 785.0 * 0.875,
+            315.0 - 280.0 * 23.0 / 30.0
+        )));
+    }
+
+    #[test]
+    fn axes_end_at_round_numbers() {
+        let ends = [0.0, 0.7, 23.0, 100.0, 269.0].map(round_up);
+        let expected: [f64; 5] = [1.0, 0.8, 30.0, 100.0, 300.0];
+        assert!(ends.iter().zip(expected).all(|(end, expected)| (end - expected).abs() < 1e-9));
+    }
+}

@@ -1,0 +1,162 @@
+//! What sized transfers of many stations gave, in either simulator, and how two are compared.
+
+use crate::statistics::{Interval, mean};
+
+/// One station's transfer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transfer {
+    /// From its start to its last byte with the receiver; `None` where it did not finish.
+    pub completion_s: Option<f64>,
+    /// From its start to the end of the handshake.
+    pub open_s: f64,
+    /// SYNs that the opener sent.
+    pub syns: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// The longest time without new data at the receiver, once open.
+    pub stall_s: f64,
+}
+
+impl Transfer {
+    /// The completion without what was spent on SYNs that got lost.
+    fn once_open(&self) -> Option<f64> {
+        Some(self.completion_s? - self.syn_wait_s())
+    }
+
+    /// Time spent waiting for lost SYNs and SYN-ACKs: the handshake, where it took more than one.
+    fn syn_wait_s(&self) -> f64 {
+        if self.syns > 1 { self.open_s } else { 0.0 }
+    }
+}
+
+/// One run of many stations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transfers {
+    /// One for each station.
+    pub flows: Vec<Transfer>,
+    /// Packets that the access point had no room for.
+    pub access_point_drops: u64,
+}
+
+impl Transfers {
+    /// Completion times without SYN waits, ascending, of those that finished.
+    pub fn completions(&self) -> Vec<f64> {
+        let mut all: Vec<f64> = self.flows.iter().filter_map(Transfer::once_open).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    }
+
+    /// How many did not finish.
+    pub fn unfinished(&self) -> usize {
+        self.flows.iter().filter(|flow| flow.completion_s.is_none()).count()
+    }
+
+    /// Timeouts of all.
+    pub fn timeouts(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.timeouts).sum()
+    }
+
+    /// The most timeouts of one.
+    pub fn most_timeouts(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.timeouts).max().unwrap_or(0)
+    }
+
+    /// How many had more than one timeout.
+    pub fn with_repeated_timeouts(&self) -> usize {
+        self.flows.iter().filter(|flow| flow.timeouts > 1).count()
+    }
+
+    /// Seconds spent waiting for SYNs, of all.
+    pub fn syn_wait_s(&self) -> f64 {
+        self.flows.iter().map(Transfer::syn_wait_s).sum()
+    }
+
+    /// The longest stall of any.
+    pub fn longest_stall_s(&self) -> f64 {
+        self.flows.iter().map(|flow| flow.stall_s).fold(0.0, f64::max)
+    }
+}
+
+/// The figures of one case over its seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Runs.
+    pub runs: usize,
+    /// The mean completion of a run, over the runs.
+    pub mean: Interval,
+    /// The first completion of a run, over the runs.
+    pub first: f64,
+    /// The last completion of a run, over the runs.
+    pub last: f64,
+    /// Timeouts of a run, over the runs.
+    pub timeouts: f64,
+    /// The most timeouts of one connection in any run.
+    pub most_timeouts: u64,
+    /// Packets that the access point dropped in a run, over the runs.
+    pub drops: f64,
+    /// Seconds spent waiting for SYNs in a run, over the runs.
+    pub syn_wait_s: f64,
+    /// The longest stall of any connection in any run.
+    pub longest_stall_s: f64,
+    /// Connections with more than one timeout in a run, over the runs.
+    pub repeated: f64,
+    /// Connections that did not finish, in all runs.
+    pub unfinished: usize,
+}
+
+impl Summary {
+    /// Of some runs; `None` without any, or where nothing finished.
+    pub fn of(runs: &[Transfers]) -> Option<Self> {
+        let each: Vec<Vec<f64>> = runs.iter().map(Transfers::completions).collect();
+        let over =
+            |figure: &dyn Fn(&Transfers) -> f64| mean(&runs.iter().map(figure).collect::<Vec<_>>());
+        let ends = |at: fn(&Vec<f64>) -> Option<&f64>| {
+            mean(&each.iter().filter_map(|all| at(all).copied()).collect::<Vec<_>>())
+        };
+        Some(Self {
+            runs: runs.len(),
+            mean: Interval::of(&each.iter().filter_map(|all| mean(all)).collect::<Vec<_>>())?,
+            first: ends(|all| all.first())?,
+            last: ends(|all| all.last())?,
+            timeouts: over(&|run| run.timeouts() as f64)?,
+            most_timeouts: runs.iter().map(Transfers::most_timeouts).max()?,
+            drops: over(&|run| run.access_point_drops as f64)?,
+            syn_wait_s: over(&Transfers::syn_wait_s)?,
+            longest_stall_s: runs.iter().map(Transfers::longest_stall_s).fold(0.0, f64::max),
+            repeated: over(&|run| run.with_repeated_timeouts() as f64)?,
+            unfinished: runs.iter().map(Transfers::unfinished).sum(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transfer(completion_s: Option<f64>, open_s: f64, syns: u64, timeouts: u64) -> Transfer {
+        Transfer { completion_s, open_s, syns, timeouts, stall_s: 0.5 }
+    }
+
+    #[test]
+    fn waiting_for_syns_is_counted_apart() {
+        let lost = transfer(Some(33.0), 3.0, 3, 0);
+        let plain = transfer(Some(20.0), 0.002, 1, 2);
+        let run = Transfers { flows: vec![lost, plain], access_point_drops: 7 };
+        assert_eq!(run.completions(), [20.0, 30.0]);
+        assert!((run.syn_wait_s() - 3.0).abs() < 1e-12);
+        assert_eq!((run.timeouts(), run.most_timeouts(), run.with_repeated_timeouts()), (2, 2, 1));
+    }
+
+    #[test]
+    fn a_summary_is_over_runs_and_names_those_that_did_not_finish() {
+        let run = |first: f64, last: Option<f64>| Transfers {
+            flows: vec![transfer(Some(first), 0.0, 1, 1), transfer(last, 0.0, 1, 0)],
+            access_point_drops: 10,
+        };
+        let summary = Summary::of(&[run(10.0, Some(20.0)), run(12.0, None)]).unwrap();
+        assert_eq!((summary.runs, summary.unfinished, summary.most_timeouts), (2, 1, 1));
+        assert!((summary.mean.mean - 13.5).abs() < 1e-12);
+        assert!((summary.first - 11.0).abs() < 1e-12 && (summary.last - 16.0).abs() < 1e-12);
+        assert_eq!(Summary::of(&[]), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! The agents of a condition with a law: where they run, what each is told, which law it follows.
+
+use std::collections::BTreeMap;
+
+use wakeai_control::{ControllerConfig, LawConfig, StationId};
+use wakeai_scenario::result::Max;
+use wakeai_scenario::{Direction, Flow, Law, ResolvedCondition, StationDirection};
+use wakeai_units::{Rate, Segments};
+
+/// The emulated access point's address: locally administered, the letters "WAKEA" in it.
+pub const BSSID: [u8; 6] = [0x02, 0x57, 0x41, 0x4b, 0x45, 0x41];
+
+/// What an agent is told about its station.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StationFacts {
+    /// Its PHY rate.
+    pub link_rate: Option<Rate>,
+    /// What it reaches alone, where somebody measured it.
+    pub max: Option<Rate>,
+}
+
+/// What an agent's law is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentLaw {
+    /// It watches and binds nothing: the law is `fixed`, without bounds for this station.
+    Watch,
+    /// Bounds by hand.
+    Fixed(Segments, Segments),
+    /// One with a mind of its own.
+    Named(Law),
+}
+
+impl AgentLaw {
+    /// The law that the agent of each station follows; `None` where no agent runs.
+    pub fn of_stations(condition: &ResolvedCondition) -> Vec<Option<Self>> {
+        let runs = condition.agents().into_iter().zip(condition.bounds());
+        let law = condition.law();
+        runs.map(|(runs, bounds)| law.filter(|_| runs).map(|law| Self::new(law, bounds))).collect()
+    }
+
+    fn new(law: Law, bounds: Option<(Segments, Segments)>) -> Self {
+        match (law, bounds) {
+            (Law::Fixed, None) => Self::Watch,
+            (Law::Fixed, Some((floor, ceiling))) => Self::Fixed(floor, ceiling),
+            (other, _) => Self::Named(other),
+        }
+    }
+
+    /// Whether the agent bounds its station's connections.
+    pub fn binds(self) -> bool {
+        self != Self::Watch
+    }
+
+    /// What the controller is built with.
+    pub fn config(self) -> LawConfig {
+        match self {
+            Self::Watch => LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX },
+            Self::Fixed(floor, ceiling) => LawConfig::Fixed { floor, ceiling },
+            Self::Named(law) => LawConfig::from_name(law.name()).expect("every law has its name"),
+        }
+    }
+}
+
+/// For every station: whether an agent will bound its connections.
+pub fn bounded(condition: &ResolvedCondition) -> Vec<bool> {
+    let laws = AgentLaw::of_stations(condition).into_iter();
+    laws.map(|law| law.is_some_and(AgentLaw::binds)).collect()
+}
+
+/// The agents' number of the station at `index`.
+pub fn station_number(index: usize) -> u64 {
+    index as u64 + 1
+}
+
+/// What the controller of the station at `index` is told, as an agent's configuration says it.
+pub fn controller_config(
+    condition: &ResolvedCondition,
+    index: usize,
+    facts: StationFacts,
+    group_key: [u8; 32],
+) -> ControllerConfig {
+    let access_point = &condition.scenario.access_point;
+    let mut config = ControllerConfig::new(StationId(station_number(index)), BSSID, group_key);
+    config.access_point_buffer = access_point.buffer;
+    config.max_rate = facts.max;
+    if let Some(wifi) = access_point.wifi() {
+        config.basic_rate = wifi.basic_rate;
+    }
+    config
+}
+
+/// What each station's agent may know of it.
+pub fn facts(
+    condition: &ResolvedCondition,
+    maxima: &BTreeMap<StationDirection, Max>,
+) -> Vec<StationFacts> {
+    let experiment = &*condition.scenario;
+    let expanded = experiment.expand(0);
+    let mut directions = vec![Direction::Up; expanded.stations.len()];
+    // The direction of a station's first flow: what its bounds are for.
+    for flow in expanded.flows.iter().rev() {
+        directions[flow.station()] = Flow::direction(flow);
+    }
+    let stations = expanded.stations.iter().zip(directions).enumerate();
+    stations
+        .map(|(station, (of, direction))| {
+            let max = maxima.get(&StationDirection { station, direction });
+            let max = max.filter(|max| max.mbps > 0.0);
+            StationFacts {
+                link_rate: experiment.stations[of.group].radio.map(|radio| radio.rate),
+                max: max.map(|max| Rate::from_bps((max.mbps * 1e6) as u64)),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,38 @@
+//! What the simulator and the lab share, so that the same scenario means the same in both.
+//!
+//! [`network_config`], [`changes`] and [`generator`] give the medium; [`agent`] says which stations
+//! run an agent and what it is told; [`flows`] which connections carry a flow; [`addresses`] what
+//! the hosts are called on the wire. [`session`] puts the runs of a command in order (solo runs,
+//! conditions, repeats) over anything that is a [`World`], and [`Recorder`] keeps their records.
+
+pub mod addresses;
+pub mod agent;
+mod changes;
+mod conditions;
+pub mod flows;
+mod radio;
+mod recorder;
+pub mod session;
+mod steps;
+
+pub use agent::StationFacts;
+pub use changes::{Change, TimedChange, changes};
+pub use conditions::{UnknownCondition, chosen};
+pub use radio::{RadioError, medium_config, network_config};
+pub use recorder::{Recorder, RunSink};
+pub use session::{Asked, Outcome, Task, World};
+
+use rand_core::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+/// The version in a result.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The medium's random numbers are another stream than the flows' starts, which
+/// [`wakeai_scenario::Experiment::expand`] draws from the seed itself.
+const MEDIUM_STREAM: u64 = 0x6d65_6469_756d;
+
+/// The generator of a run's medium.
+pub fn generator(seed: u64) -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(seed ^ MEDIUM_STREAM)
+}

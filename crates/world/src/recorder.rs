@@ -1,0 +1,243 @@
+//! The records of a command (`--out`), also where several runs are made at once.
+//!
+//! Rows are written by run in the order of the report, so that the files are the same for any
+//! number of jobs. A run whose turn has not come keeps its rows; one that has very many waits.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use wakeai_scenario::records::{
+    AirtimeRow, Captures, EventRow, Manifest, QueueRow, Records, RecordsError, RunCaptures,
+    SampleRow,
+};
+use wakeai_scenario::result::{Report, Run};
+use wakeai_scenario::{Expanded, Scenario};
+
+/// Rows that are handed over together.
+const BATCH: usize = 4_096;
+/// Rows that a run keeps while it is not its turn: some 40 MB.
+const MOST_KEPT: usize = 1 << 19;
+
+/// A row of one of the files.
+#[derive(Clone, Copy, Debug)]
+enum Row {
+    Sample(SampleRow),
+    Event(EventRow),
+    Queue(QueueRow),
+    Airtime(AirtimeRow),
+}
+
+/// The records of a command.
+#[derive(Clone, Debug)]
+pub struct Recorder(Arc<Files>);
+
+#[derive(Debug)]
+struct Files {
+    state: Mutex<State>,
+    changed: Condvar,
+    captures: Option<Captures>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Gone when they are finished.
+    records: Option<Records>,
+    /// The run whose rows are written.
+    turn: usize,
+    /// Whether the rows of that run have a name already.
+    begun: bool,
+    /// A run has failed: nothing will be written any more.
+    abandoned: bool,
+}
+
+impl Recorder {
+    /// Begins the records of a command in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// Where the directory or a file in it cannot be made.
+    pub fn create(
+        directory: &Path,
+        scenario: &Scenario,
+        manifest: Manifest,
+    ) -> Result<Self, RecordsError> {
+        Ok(Self::of(Records::create(directory, scenario, manifest)?, None))
+    }
+
+    /// Begins the records of a command, and captures of the packets.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recorder::create`].
+    pub fn create_with_captures(
+        directory: &Path,
+        scenario: &Scenario,
+        manifest: Manifest,
+    ) -> Result<Self, RecordsError> {
+        let mut records = Records::create(directory, scenario, manifest)?;
+        let captures = records.capture()?;
+        Ok(Self::of(records, Some(captures)))
+    }
+
+    fn of(records: Records, captures: Option<Captures>) -> Self {
+        let records = Some(records);
+        let state = Mutex::new(State { records, turn: 0, begun: false, abandoned: false });
+        Self(Arc::new(Files { state, changed: Condvar::new(), captures }))
+    }
+
+    /// Where the rows of run `ordinal` go, counted from 0 in the order of the report.
+    pub(crate) fn run(
+        &self,
+        ordinal: usize,
+        condition: &str,
+        repeat: u32,
+        expanded: Expanded,
+    ) -> RunSink {
+        let condition = condition.to_owned();
+        let rows = Rows { kept: Vec::new(), failed: None };
+        let named = Named { ordinal, condition, repeat, expanded };
+        RunSink(Arc::new(Sink { files: self.clone(), named, rows: Mutex::new(rows) }))
+    }
+
+    /// A run has failed: nobody waits for its turn any more.
+    pub(crate) fn abandon(&self) {
+        self.state().abandoned = true;
+        self.0.changed.notify_all();
+    }
+
+    /// Puts the files into place.
+    pub(crate) fn finish(self, report: &Report) -> Result<(), RecordsError> {
+        let records = self.state().records.take().expect("finished once");
+        records.finish(report)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state when it is the run's turn, or when there are no turns any more.
+    fn turn(&self, ordinal: usize) -> MutexGuard<'_, State> {
+        let state = self.state();
+        let waits = |state: &mut State| state.turn != ordinal && !state.abandoned;
+        self.0.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn write(&mut self, named: &Named, rows: &mut Vec<Row>) -> Result<(), RecordsError> {
+        let Some(records) = self.records.as_mut().filter(|_| !self.abandoned) else {
+            rows.clear();
+            return Ok(());
+        };
+        if !self.begun {
+            records.begin_run(&named.condition, named.repeat, &named.expanded);
+            self.begun = true;
+        }
+        rows.drain(..).try_for_each(|row| match row {
+            Row::Sample(row) => records.sample(row),
+            Row::Event(row) => records.event(row),
+            Row::Queue(row) => records.queue(row),
+            Row::Airtime(row) => records.airtime(row),
+        })
+    }
+}
+
+/// Where the rows of one run go. A copy is another handle of the same.
+#[derive(Clone, Debug)]
+pub struct RunSink(Arc<Sink>);
+
+#[derive(Debug)]
+struct Sink {
+    files: Recorder,
+    named: Named,
+    rows: Mutex<Rows>,
+}
+
+#[derive(Debug)]
+struct Named {
+    ordinal: usize,
+    condition: String,
+    repeat: u32,
+    expanded: Expanded,
+}
+
+#[derive(Debug)]
+struct Rows {
+    kept: Vec<Row>,
+    /// The first failure to write: told at the end of the run.
+    failed: Option<RecordsError>,
+}
+
+impl RunSink {
+    /// Adds a sample.
+    pub fn sample(&self, row: SampleRow) {
+        self.push(Row::Sample(row));
+    }
+
+    /// Adds an event.
+    pub fn event(&self, row: EventRow) {
+        self.push(Row::Event(row));
+    }
+
+    /// Adds the length of a queue.
+    pub fn queue(&self, row: QueueRow) {
+        self.push(Row::Queue(row));
+    }
+
+    /// Adds some air.
+    pub fn airtime(&self, row: AirtimeRow) {
+        self.push(Row::Airtime(row));
+    }
+
+    /// Begins the captures of this run, where there are any. They are its own files and wait for
+    /// no turn.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be made.
+    pub fn captures(&self) -> Result<Option<RunCaptures>, RecordsError> {
+        let Sink { files, named, .. } = &*self.0;
+        let Some(captures) = &files.0.captures else { return Ok(None) };
+        let stations = named.expanded.stations.iter().map(|station| station.name.as_str());
+        captures.run(&named.condition, named.repeat, stations).map(Some)
+    }
+
+    fn push(&self, row: Row) {
+        let mut rows = self.rows();
+        if rows.failed.is_some() {
+            return;
+        }
+        rows.kept.push(row);
+        if rows.kept.len().is_multiple_of(BATCH) {
+            let Sink { files, named, .. } = &*self.0;
+            let mut state =
+                if rows.kept.len() < MOST_KEPT { files.state() } else { files.turn(named.ordinal) };
+            if state.turn == named.ordinal || state.abandoned {
+                rows.failed = state.write(named, &mut rows.kept).err();
+            }
+        }
+    }
+
+    /// Ends the run with its result, when its turn comes.
+    pub(crate) fn end(self, run: &Run) -> Result<(), RecordsError> {
+        let Sink { files, named, .. } = &*self.0;
+        let mut rows = self.rows();
+        let mut state = files.turn(named.ordinal);
+        let abandoned = state.abandoned;
+        let written = match rows.failed.take() {
+            Some(error) => Err(error),
+            None => state.write(named, &mut rows.kept),
+        };
+        let ended = match state.records.as_mut().filter(|_| !abandoned) {
+            Some(records) if written.is_ok() => records.end_run(run),
+            _ => Ok(()),
+        };
+        (state.turn, state.begun) = (named.ordinal + 1, false);
+        files.0.changed.notify_all();
+        written.and(ended)
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.0.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

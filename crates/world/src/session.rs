@@ -1,0 +1,378 @@
+//! All runs of a scenario: what each station reaches alone, then the conditions.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use wakeai_scenario::figures::RttHistogram;
+use wakeai_scenario::records::{Manifest, RecordsError};
+use wakeai_scenario::result::{
+    Drops, ErrorCounts, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report, Run,
+};
+use wakeai_scenario::{ResolvedCondition, Scenario, Station, StationDirection, given_maxima};
+use wakeai_units::Duration;
+
+use crate::VERSION;
+use crate::agent::{StationFacts, facts};
+use crate::recorder::{Recorder, RunSink};
+use crate::steps::{Step, Steps};
+
+/// Something that runs scenarios.
+pub trait World {
+    /// Its name in a result.
+    const NAME: &'static str;
+    /// Why a run failed.
+    type Error: From<RecordsError>;
+
+    /// Hears which runs are to come, solo runs included.
+    fn planned(&self, runs: &[Planned<'_>]) {
+        let _ = runs;
+    }
+
+    /// Runs `task`.
+    ///
+    /// # Errors
+    ///
+    /// Where it could not be run; then nothing of the session is reported.
+    fn run(&self, task: Task<'_>) -> Result<Outcome, Self::Error>;
+}
+
+/// A run that is to come.
+#[derive(Clone, Copy, Debug)]
+pub struct Planned<'a> {
+    /// What it runs.
+    pub condition: &'a ResolvedCondition,
+}
+
+/// One run.
+#[derive(Debug)]
+pub struct Task<'a> {
+    /// Its place among all runs.
+    pub number: usize,
+    /// What it is called before the user.
+    pub name: String,
+    /// What is run.
+    pub condition: &'a ResolvedCondition,
+    /// Which condition and which repeat; `None`: one station alone.
+    pub place: Option<(usize, u32)>,
+    /// Of this repeat.
+    pub seed: u64,
+    /// What the stations' agents know of them; empty for a station alone.
+    pub facts: Vec<StationFacts>,
+    /// Where samples and events go.
+    pub sink: Option<RunSink>,
+}
+
+/// What one run gave.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The stations.
+    pub stations: Vec<Station>,
+    /// How far it came: the duration, or the last completion.
+    pub end: Duration,
+    /// The flows in the order of the scenario.
+    pub flows: Vec<MeasuredFlow>,
+    /// Round-trip times after the warmup, by group of stations.
+    pub rtt: Vec<RttHistogram>,
+    /// Error events after the warmup.
+    pub errors: ErrorCounts,
+    /// How late packets were released, where the world is on the wall clock.
+    pub lateness: Option<Lateness>,
+    /// Where packets were dropped, where the world knows.
+    pub drops: Option<Drops>,
+}
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The conditions, see [`crate::chosen`].
+    pub conditions: Vec<ResolvedCondition>,
+    /// The seed of the first repeat.
+    pub seed: u64,
+    /// Repeats of each condition.
+    pub repeat: u32,
+}
+
+impl Asked<'_> {
+    /// What reproduces the result.
+    pub fn manifest(&self, world: &str) -> Manifest {
+        Manifest {
+            version: VERSION.to_owned(),
+            world: world.to_owned(),
+            scenario: self.scenario.name.clone(),
+            seed: self.seed,
+            repeat: self.repeat,
+            conditions: self.conditions.iter().map(|one| one.name().to_owned()).collect(),
+        }
+    }
+}
+
+/// Makes all runs, one after another.
+///
+/// # Errors
+///
+/// The first run that fails, or records that cannot be written.
+pub fn report<W: World>(
+    world: &W,
+    asked: &Asked<'_>,
+    recorder: Option<Recorder>,
+) -> Result<Report, W::Error> {
+    let session = Session::new(world, asked, recorder);
+    session.work();
+    session.finish()
+}
+
+/// Makes all runs, up to `jobs` at once; the report is the same for any number of them.
+///
+/// # Errors
+///
+/// As [`report`].
+pub fn report_on<W: World + Sync>(
+    jobs: usize,
+    world: &W,
+    asked: &Asked<'_>,
+    recorder: Option<Recorder>,
+) -> Result<Report, W::Error>
+where
+    W::Error: Send,
+{
+    let session = Session::new(world, asked, recorder);
+    std::thread::scope(|scope| {
+        for _ in 1..jobs {
+            scope.spawn(|| session.work());
+        }
+        session.work();
+    });
+    session.finish()
+}
+
+/// The runs of one command.
+struct Session<'a, W: World> {
+    world: &'a W,
+    asked: &'a Asked<'a>,
+    steps: Steps,
+    recorder: Option<Recorder>,
+    progress: Mutex<Progress<W::Error>>,
+    changed: Condvar,
+}
+
+/// How far they are.
+struct Progress<E> {
+    /// The next step that nobody has taken.
+    next: usize,
+    /// By solo run: Mbit/s.
+    alone: Vec<Option<f64>>,
+    /// By step; only conditions have any.
+    runs: Vec<Option<Run>>,
+    /// The earliest step that failed, and why.
+    failed: Option<(usize, E)>,
+    /// No further step is begun: one has failed, or panicked.
+    stopped: bool,
+}
+
+impl<'a, W: World> Session<'a, W> {
+    fn new(world: &'a W, asked: &'a Asked<'a>, recorder: Option<Recorder>) -> Self {
+        let steps = Steps::new(&asked.conditions, asked.seed, asked.repeat);
+        let planned: Vec<Planned<'_>> = steps
+            .order
+            .iter()
+            .map(|step| match step {
+                Step::Solo(solo) => Planned { condition: &steps.solos[*solo].condition },
+                Step::Condition { condition, .. } => {
+                    Planned { condition: &asked.conditions[*condition] }
+                }
+            })
+            .collect();
+        world.planned(&planned);
+        let progress = Progress {
+            next: 0,
+            alone: vec![None; steps.solos.len()],
+            runs: steps.order.iter().map(|_| None).collect(),
+            failed: None,
+            stopped: false,
+        };
+        let (progress, changed) = (Mutex::new(progress), Condvar::new());
+        Self { world, asked, steps, recorder, progress, changed }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress<W::Error>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one step after another until none is left or one has failed.
+    fn work(&self) {
+        let guard = StopOnPanic(self);
+        while let Some(number) = self.take() {
+            if let Err(error) = self.step(number) {
+                let mut progress = self.progress();
+                if progress.failed.as_ref().is_none_or(|(earliest, _)| number < *earliest) {
+                    progress.failed = Some((number, error));
+                }
+                drop(progress);
+                self.stop();
+            }
+            self.changed.notify_all();
+        }
+        drop(guard);
+    }
+
+    fn stop(&self) {
+        self.progress().stopped = true;
+        self.changed.notify_all();
+        self.recorder.iter().for_each(Recorder::abandon);
+    }
+
+    fn take(&self) -> Option<usize> {
+        let mut progress = self.progress();
+        let number = progress.next;
+        if number == self.steps.order.len() || progress.stopped {
+            return None;
+        }
+        progress.next += 1;
+        Some(number)
+    }
+
+    fn step(&self, number: usize) -> Result<(), W::Error> {
+        match &self.steps.order[number] {
+            Step::Solo(solo) => {
+                let found = self.alone(number, *solo)?;
+                self.progress().alone[*solo] = Some(found);
+            }
+            Step::Condition { condition, repeat, seed, needs } => {
+                let Some(alone) = self.wait_for(needs) else { return Ok(()) };
+                let run = self.condition(number, *condition, *repeat, *seed, &alone)?;
+                self.progress().runs[number] = Some(run);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the solo runs found; `None` where one of all runs has failed. Each was taken by
+    /// somebody before this step was.
+    fn wait_for(&self, needs: &[usize]) -> Option<Vec<f64>> {
+        let mut progress = self.progress();
+        loop {
+            if progress.stopped {
+                return None;
+            }
+            if let Some(found) = needs.iter().map(|solo| progress.alone[*solo]).collect() {
+                return Some(found);
+            }
+            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn alone(&self, number: usize, solo: usize) -> Result<f64, W::Error> {
+        let solo = &self.steps.solos[solo];
+        let task = Task {
+            number,
+            name: "one station alone".to_owned(),
+            condition: &solo.condition,
+            place: None,
+            seed: solo.seed,
+            facts: Vec::new(),
+            sink: None,
+        };
+        let run = self.run(task, 0, &BTreeMap::new())?;
+        Ok(run.flows.iter().map(|flow| flow.goodput_mbps).sum())
+    }
+
+    fn condition(
+        &self,
+        number: usize,
+        index: usize,
+        repeat: u32,
+        seed: u64,
+        alone: &[f64],
+    ) -> Result<Run, W::Error> {
+        let condition = &self.asked.conditions[index];
+        let mut maxima = given_maxima(condition);
+        for (solo, mbps) in self.steps.alone[index].iter().zip(alone) {
+            let max = Max { mbps: *mbps, from: MaxFrom::Solo };
+            maxima.extend(solo.applies_to.iter().map(|to| (*to, max)));
+        }
+        let ordinal = index * self.asked.repeat as usize + repeat as usize;
+        let sink = self.recorder.as_ref().map(|recorder| {
+            recorder.run(ordinal, condition.name(), repeat, condition.scenario.expand(seed))
+        });
+        let task = Task {
+            number,
+            name: format!("{} {}", condition.name(), repeat + 1),
+            condition,
+            place: Some((index, repeat)),
+            seed,
+            facts: facts(condition, &maxima),
+            sink: sink.clone(),
+        };
+        let run = self.run(task, repeat, &maxima)?;
+        if let Some(sink) = sink {
+            sink.end(&run)?;
+        }
+        Ok(run)
+    }
+
+    fn run(
+        &self,
+        task: Task<'_>,
+        repeat: u32,
+        maxima: &BTreeMap<StationDirection, Max>,
+    ) -> Result<Run, W::Error> {
+        let condition = task.condition;
+        let began = Instant::now();
+        let outcome = self.world.run(task)?;
+        let run = Run::new(&Measured {
+            condition: condition.name(),
+            repeat,
+            warmup: condition.scenario.warmup,
+            end: outcome.end,
+            wall_s: began.elapsed().as_secs_f64(),
+            stations: &outcome.stations,
+            flows: &outcome.flows,
+            rtt: &pooled(&outcome.rtt),
+            errors: outcome.errors,
+            maxima,
+            lateness: outcome.lateness,
+            drops: outcome.drops,
+        });
+        Ok(run.with_groups(&condition.scenario, &outcome.rtt))
+    }
+
+    fn finish(self) -> Result<Report, W::Error> {
+        let progress = self.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, error)) = progress.failed {
+            return Err(error);
+        }
+        let report = Report {
+            scenario: self.asked.scenario.name.clone(),
+            world: W::NAME.to_owned(),
+            version: VERSION.to_owned(),
+            seed: self.asked.seed,
+            runs: progress.runs.into_iter().flatten().collect(),
+        };
+        if let Some(recorder) = self.recorder {
+            recorder.finish(&report)?;
+        }
+        Ok(report)
+    }
+}
+
+/// Whoever waits for a thread that panics is let go, so that the panic is heard of.
+struct StopOnPanic<'a, 'b, W: World>(&'a Session<'b, W>);
+
+impl<W: World> Drop for StopOnPanic<'_, '_, W> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+/// All groups' round-trip times together.
+fn pooled(groups: &[RttHistogram]) -> RttHistogram {
+    groups.iter().fold(RttHistogram::new(), |mut all, group| {
+        all.merge(group);
+        all
+    })
+}

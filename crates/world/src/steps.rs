@@ -1,0 +1,116 @@
+//! The runs of a command in order, and what each has to wait for.
+
+use std::collections::BTreeMap;
+
+use wakeai_scenario::{ResolvedCondition, SoloRun, repeat_seed, solo_plan};
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// One station alone: an index into [`Steps::solos`].
+    Solo(usize),
+    /// A condition.
+    Condition {
+        /// Its index.
+        condition: usize,
+        /// From 0.
+        repeat: u32,
+        /// Of this repeat.
+        seed: u64,
+        /// For each of [`Steps::alone`] of the condition: the solo run that finds it.
+        needs: Vec<usize>,
+    },
+}
+
+/// One station alone.
+#[derive(Debug)]
+pub(crate) struct Solo {
+    pub(crate) condition: ResolvedCondition,
+    pub(crate) seed: u64,
+}
+
+/// All runs.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    /// Every solo run stands before the first condition that needs it.
+    pub(crate) order: Vec<Step>,
+    pub(crate) solos: Vec<Solo>,
+    /// By condition: what is to be found, and for whom.
+    pub(crate) alone: Vec<Vec<SoloRun>>,
+}
+
+impl Steps {
+    /// By condition, then by repeat from `seed` on. Solo runs of equal scenario and seed are one.
+    pub(crate) fn new(conditions: &[ResolvedCondition], seed: u64, repeats: u32) -> Self {
+        let alone: Vec<Vec<SoloRun>> = conditions.iter().map(solo_plan).collect();
+        let mut steps = Self { order: Vec::new(), solos: Vec::new(), alone: Vec::new() };
+        let mut known = BTreeMap::<(String, u64), usize>::new();
+        for (condition, runs) in alone.iter().enumerate() {
+            let texts: Vec<String> = runs.iter().map(|run| run.scenario.to_toml()).collect();
+            for repeat in 0..repeats {
+                let seed = repeat_seed(seed, repeat);
+                let mut needs = Vec::new();
+                for (run, text) in runs.iter().zip(&texts) {
+                    let solo = known.entry((text.clone(), seed));
+                    needs.push(*solo.or_insert_with(|| steps.add_solo(run, seed)));
+                }
+                steps.order.push(Step::Condition { condition, repeat, seed, needs });
+            }
+        }
+        steps.alone = alone;
+        steps
+    }
+
+    fn add_solo(&mut self, run: &SoloRun, seed: u64) -> usize {
+        let condition = run.scenario.conditions().swap_remove(0);
+        self.order.push(Step::Solo(self.solos.len()));
+        self.solos.push(Solo { condition, seed });
+        self.solos.len() - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_scenario::Scenario;
+
+    use super::*;
+
+    fn scenario() -> Scenario {
+        let text = "name = \"x\"\nduration = \"5s\"\n[access_point]\nstandard = \"802.11g\"\n\
+                    [[stations]]\nname = \"a\"\n[[stations]]\nname = \"b\"\nmax = \"9Mbit/s\"\n\
+                    [[stations]]\nname = \"c\"\nrate = \"6Mbit/s\"\n\
+                    [[flows]]\nfrom = \"a\"\nto = \"server\"\n[[flows]]\nfrom = \"b\"\nto = \"server\"\n\
+                    [[flows]]\nfrom = \"c\"\nto = \"server\"\n\
+                    [[conditions]]\nname = \"one\"\n\
+                    [[conditions]]\nname = \"two\"\nset = { \"stations.c.rate\" = \"9Mbit/s\" }\n";
+        Scenario::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_solo_run_comes_once_and_before_the_first_condition_that_needs_it() {
+        let steps = Steps::new(&scenario().conditions(), 7, 2);
+        let condition = |condition, repeat, needs: [usize; 2]| Step::Condition {
+            condition,
+            repeat,
+            seed: 7 + u64::from(repeat),
+            needs: needs.to_vec(),
+        };
+        let expected = [
+            Step::Solo(0),
+            Step::Solo(1),
+            condition(0, 0, [0, 1]),
+            Step::Solo(2),
+            Step::Solo(3),
+            condition(0, 1, [2, 3]),
+            Step::Solo(4), // c at its other rate; a is known
+            condition(1, 0, [0, 4]),
+            Step::Solo(5),
+            condition(1, 1, [2, 5]),
+        ];
+        assert_eq!(steps.order, expected);
+        assert_eq!(
+            steps.solos.iter().map(|solo| solo.seed).collect::<Vec<_>>(),
+            [7, 7, 8, 8, 7, 8]
+        );
+    }
+}
