@@ -147,6 +147,7 @@ mod tests {
                 delivery_rate: Rate::ZERO,
                 application_limited: false,
                 pacing_rate: None,
+                k: None,
                 mss: wakeai_units::Bytes::new(1448),
                 interface: 2,
             },

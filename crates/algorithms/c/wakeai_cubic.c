@@ -8,30 +8,7 @@
 //   - bounds_of(sk), the bounds that bind this socket now, and knobs_of(sk).
 
 #include "connection.h"
-
-struct wakeai_cubic {
-	struct wakeai_connection connection;
-	u64 epoch_start_us;  // begin of this congestion avoidance stage; 0: none begun
-	u64 credit;          // growth owed: segments, in units of 1/(1024 cwnd)
-	u64 reno_credit;     // the same for reno_window
-	u32 window_max;      // W_max: the window before the last reduction; 0: no loss yet
-	u32 window_max_undo; // what W_max was before the last reduction
-	u32 window_before;   // cwnd_prior: cwnd when the last reduction began
-	u32 origin;          // the curve's plateau
-	u32 k_q10;           // K, the time from the epoch's start to the plateau, in 1/1024 s
-	u32 c_per_1024;      // this epoch's C
-	u32 rtt_q6;          // the RTT that C goes by (rtt_fair.h), in 1/64 us; 0: none known
-	u32 reno_window;     // W_est: where Reno would be
-	u32 delay_min_us;    // smallest RTT seen; 0: none
-	u32 round_end_seq;   // HyStart's round ends when this is acknowledged
-	u32 round_start_us;
-	u32 round_last_us;   // the last ACK that came close after the one before
-	u32 round_rtt_us;    // smallest RTT of this round
-	u8 round_samples;
-	u8 hystart_found;
-};
-
-FITS_THE_PRIVATE_AREA(struct wakeai_cubic);
+#include "cubic_state.h"
 
 static __always_inline struct wakeai_cubic *cubic_of(struct sock *sk)
 {

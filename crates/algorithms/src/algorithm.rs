@@ -85,6 +85,20 @@ impl Algorithm {
         call!(self.after_idle());
     }
 
+    /// K in microseconds, to 1/1024 s: how long after the begin of a stage of congestion avoidance
+    /// the curve of CUBIC is back at `W_max` (RFC 9438 equation 2); with [`Knobs::rtt_fair`] the K'
+    /// of Kozu et al., equation 3. `None` while no stage runs, and without a curve.
+    pub fn k_us(&self) -> Option<u32> {
+        /// `NO_K` of `c/cubic_state.h`.
+        const NO_K: u32 = u32::MAX;
+        let k_q10 = self.hooks.k_q10?;
+        #[allow(unsafe_code, reason = "the algorithms are C")]
+        // SAFETY: as in `call`; it only reads.
+        let k = unsafe { k_q10(&raw const self.sock) };
+        // K is below 2^21 (cube_root), so this is below 2^31.
+        (k != NO_K).then(|| (u64::from(k) * 15_625 / 16) as u32)
+    }
+
     /// The algorithm leaves the connection.
     pub fn release(mut self) -> TcpSock {
         call!(self.release());

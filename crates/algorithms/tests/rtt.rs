@@ -53,6 +53,28 @@ fn the_way_back_takes_the_cube_root_of_the_rtts_ratio_less() {
 }
 
 #[test]
+fn k_prime_is_k_times_the_cube_root_of_the_rtts_ratio() {
+    let k_us = |rtt_us, knobs| {
+        let mut sender = Sender::new(1000, knobs);
+        sender.tcp.snd_ssthresh = 1000;
+        sender.round(rtt_us);
+        let lost_at = sender.tcp.snd_cwnd;
+        sender.loss_episode(rtt_us);
+        assert_eq!(sender.tcp.k_us(), None);
+        let left = sender.tcp.snd_cwnd;
+        sender.ack(rtt_us);
+        (f64::from(sender.tcp.k_us().unwrap()), f64::from(lost_at - left))
+    };
+    for (rtt_us, factor) in [(25_000, 2.0), (200_000, 1.0), (1_600_000, 0.5)] {
+        let ((k, lost), (k_prime, _)) =
+            (k_us(rtt_us, Knobs::default()), k_us(rtt_us, Knobs::rtt_fair()));
+        // RFC 9438 equation 2, and Kozu et al., equation 3
+        assert!((k / 1e6 / (lost / 0.4).cbrt() - 1.0).abs() < 0.01, "{k} us");
+        assert!((k_prime / k / factor - 1.0).abs() < 0.01, "{k_prime} us of {k} us");
+    }
+}
+
+#[test]
 fn the_curve_starts_at_what_the_loss_left() {
     for rtt_us in [50_000, 1_000_000] {
         let mut sender = Sender::new(1000, Knobs::rtt_fair());

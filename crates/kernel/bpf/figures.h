@@ -3,6 +3,9 @@
 #ifndef WAKEAI_FIGURES_H
 #define WAKEAI_FIGURES_H
 
+#include "shim.h"
+#include "../../algorithms/c/cubic_state.h"
+
 /*
  * The interface that the socket sends through. The cached route may be gone for a moment (it is
  * dropped when routes change); what it last received on stands in.
@@ -55,6 +58,30 @@ static __always_inline void read_socket(struct socket_value *to, struct sock *sk
 	to->zero = 0;
 }
 
+/* As `tcp_congestion_ops` keeps a name: NUL to the end. */
+typedef union {
+	char text[TCP_CA_NAME_MAX];
+	u64 words[TCP_CA_NAME_MAX / 8];
+} algorithm_name;
+
+static __always_inline bool has_name(const struct tcp_congestion_ops *ops, algorithm_name asked)
+{
+	const u64 *words = (const u64 *)ops->name;
+
+	return words[0] == asked.words[0] && words[1] == asked.words[1];
+}
+
+/* K of the two of ours that have a curve; under any other, the private area is not ours to read. */
+static __always_inline u32 k_q10_of(struct inet_connection_sock *icsk)
+{
+	const struct tcp_congestion_ops *ops = icsk->icsk_ca_ops;
+
+	if (!has_name(ops, (algorithm_name){ "wakeai_cubic" }) &&
+	    !has_name(ops, (algorithm_name){ "wakeai_rtt" }))
+		return NO_K;
+	return cubic_k_q10((const struct wakeai_cubic *)icsk->icsk_ca_priv);
+}
+
 static __always_inline void read_figures(struct figures_value *to, struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -78,7 +105,7 @@ static __always_inline void read_figures(struct figures_value *to, struct tcp_so
 	to->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 	to->app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
 	to->zero = 0;
-	to->zero2 = 0;
+	to->k_q10 = k_q10_of(icsk);
 }
 
 #endif

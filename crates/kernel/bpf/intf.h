@@ -52,7 +52,7 @@ struct figures_value {
 	u8 ca_state;
 	u8 app_limited;
 	u16 zero;
-	u32 zero2;
+	u32 k_q10; /* 1/1024 s; ~0: none known */
 };
 
 enum record_kind {

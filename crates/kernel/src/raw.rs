@@ -6,6 +6,8 @@ use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::tcp::{CongestionState, Figures, Socket};
 
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
 /// `TCP_CA_NAME_MAX`
 pub(crate) const NAME_BYTES: usize = 16;
 
@@ -99,7 +101,7 @@ pub(crate) struct FiguresValue {
     ca_state: u8,
     app_limited: u8,
     zero: u16,
-    zero2: u32,
+    k_q10: u32,
 }
 plain!(FiguresValue, 72);
 
@@ -154,6 +156,8 @@ impl FiguresValue {
         };
         let pacing_rate = (self.pacing_rate != u64::MAX && self.pacing_rate != 0)
             .then(|| Rate::from_bps(self.pacing_rate.saturating_mul(8)));
+        let k = (self.k_q10 != u32::MAX)
+            .then(|| Duration::from_nanos(u64::from(self.k_q10) * NANOS_PER_SECOND / 1024));
         Figures {
             cwnd: Segments::new(self.cwnd),
             ssthresh: Segments::new(self.ssthresh),
@@ -170,6 +174,7 @@ impl FiguresValue {
             delivery_rate,
             application_limited: self.app_limited != 0,
             pacing_rate,
+            k,
             mss: Bytes::new(u64::from(self.mss)),
             interface,
         }
@@ -217,12 +222,23 @@ mod tests {
     }
 
     #[test]
+    fn k_is_counted_in_1024ths_of_a_second() {
+        let figures = FiguresValue { k_q10: 1536, ..FiguresValue::default() }.to_figures(0);
+        assert_eq!(figures.k, Some(Duration::from_millis(1500)));
+    }
+
+    #[test]
     fn what_was_never_measured_is_zero_or_none() {
-        let figures =
-            FiguresValue { min_rtt_us: u32::MAX, pacing_rate: u64::MAX, ..FiguresValue::default() }
-                .to_figures(0);
+        let figures = FiguresValue {
+            min_rtt_us: u32::MAX,
+            pacing_rate: u64::MAX,
+            k_q10: u32::MAX,
+            ..FiguresValue::default()
+        }
+        .to_figures(0);
         assert!(figures.min_rtt.is_zero());
         assert_eq!(figures.pacing_rate, None);
         assert_eq!(figures.delivery_rate, Rate::ZERO);
+        assert_eq!(figures.k, None);
     }
 }

@@ -92,6 +92,10 @@ pub struct Figures {
     pub application_limited: bool,
     /// The rate that the socket is paced at or that sizes its bursts; `None`: no limit.
     pub pacing_rate: Option<Rate>,
+    /// K of the running stage of congestion avoidance, to 1/1024 s, under `wakeai_cubic` (RFC 9438
+    /// equation 2) and `wakeai_rtt` (K' of Kozu et al., equation 3); `None` while no stage runs, and
+    /// under any other algorithm.
+    pub k: Option<Duration>,
     /// Current maximum segment size.
     pub mss: Bytes,
     /// Interface that its route leaves through; 0 while it has none cached.

@@ -36,6 +36,7 @@ fn sample_row(flow: usize, connection: u32, at: Duration, sample: &Sample) -> Sa
         send_queue: u32::try_from(figures.send_queue.get()).unwrap_or(u32::MAX),
         delivered: figures.delivered,
         pacing: figures.pacing_rate.map_or(0, Rate::bytes_per_second),
+        k_us: figures.k.map(micros),
     }
 }
 

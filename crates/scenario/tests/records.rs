@@ -73,7 +73,8 @@ fn write(directory: &Path, samples: u32) {
     for number in 0..samples {
         let flow = number % 2;
         let at_ns = u64::from(number) * 1_000_000;
-        let row = SampleRow { at_ns, flow, cwnd: u32::MAX - number, ..SampleRow::default() };
+        let (cwnd, k_us) = (u32::MAX - number, number.checked_sub(50_000));
+        let row = SampleRow { at_ns, flow, cwnd, k_us, ..SampleRow::default() };
         records.sample(row).unwrap();
     }
     let kind = EventKind::Error;

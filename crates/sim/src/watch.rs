@@ -134,6 +134,7 @@ fn sample_row(at: Duration, connection: &Connection, sample: &SenderSample) -> S
         send_queue: u32::try_from(sample.send_queue).unwrap_or(u32::MAX),
         delivered: sample.delivered,
         pacing: sample.pacing_bytes_per_s.unwrap_or(0),
+        k_us: connection.sender.algorithm().k_us(),
     }
 }
 

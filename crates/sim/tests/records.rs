@@ -73,3 +73,32 @@ fn the_air_adds_up_to_the_time_and_presence_is_there_under_a_law_only() {
     assert_eq!(of("default", "all", "presence"), 0);
     assert!(of("airtime", "up", "presence") > 0 && of("airtime", "access_point", "presence") > 0);
 }
+
+#[test]
+fn a_sample_has_cubics_k_once_a_loss_has_begun_a_stage() {
+    let flows = "from = \"tablet1\"\nto = \"server\"\nalgorithm = \"cubic\"\n\
+        [[flows]]\nfrom = \"tablet2\"\nto = \"server\"\nalgorithm = \"reno\"\n";
+    let shallow = "[wired]\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nqueue = 50";
+    let scenario = scenario("802.11g", 2, flows, shallow);
+    let directory = tempfile::tempdir().unwrap();
+    let create = |asked: &wakeai_world::Asked<'_>, world: &str| {
+        Ok(Some(Recorder::create(directory.path(), &scenario, asked.manifest(world))?))
+    };
+    wakeai_sim::run(&SimOptions::default(), &scenario, create, &Silent).unwrap();
+    // Of each flow, how many samples have none, and the largest.
+    let mut without = [0, 0];
+    let mut largest_ms = [None, None];
+    for row in reader(directory.path(), "samples.parquet").get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        let flow = row.get_uint(3).unwrap() as usize;
+        match row.get_double(20) {
+            Ok(k_ms) => largest_ms[flow] = largest_ms[flow].max(Some(k_ms as u64)),
+            Err(_) => without[flow] += 1,
+        }
+    }
+    assert!(without.iter().all(|&samples| samples > 0));
+    assert!(
+        largest_ms[0].is_some_and(|k_ms| k_ms > 0) && largest_ms[1].is_none(),
+        "{largest_ms:?}"
+    );
+}

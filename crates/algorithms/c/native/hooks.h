@@ -29,9 +29,11 @@ struct wakeai_hooks {
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*set_state)(struct sock *sk, u8 next);
 	void (*after_idle)(struct sock *sk);
+	u32 (*k_q10)(const struct sock *sk); // null where there is no curve
 };
 
-#define EXPORT_HOOKS(algorithm)                                \
+// More hooks may follow the algorithm's name.
+#define EXPORT_HOOKS(algorithm, ...)                           \
 	extern const struct wakeai_hooks wakeai_##algorithm;   \
 	const struct wakeai_hooks wakeai_##algorithm = {       \
 		.init = algorithm##_init,                      \
@@ -41,6 +43,7 @@ struct wakeai_hooks {
 		.undo_cwnd = algorithm##_undo_cwnd,            \
 		.set_state = algorithm##_set_state,            \
 		.after_idle = algorithm##_after_idle,          \
+		__VA_ARGS__                                    \
 	}
 
 #endif

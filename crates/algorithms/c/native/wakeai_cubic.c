@@ -5,4 +5,9 @@
 #include "hooks.h"
 #include "../wakeai_cubic.c"
 
-EXPORT_HOOKS(cubic);
+static u32 k_q10(const struct sock *sk)
+{
+	return cubic_k_q10((const struct wakeai_cubic *)sk->priv);
+}
+
+EXPORT_HOOKS(cubic, .k_q10 = k_q10);

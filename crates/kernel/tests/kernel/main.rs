@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics or prints")]
 
+mod algorithms;
 mod bounds;
 mod killed;
 mod monitor;
@@ -9,3 +10,4 @@ mod path;
 mod privileges;
 mod registration;
 mod rig;
+mod watch;

@@ -10,12 +10,7 @@ use wakeai_kernel::{
 
 use crate::path::PathConfig;
 use crate::rig::{Rig, ip, kernel};
-
-/// Watches the sender's namespace, every ACK.
-fn open(rig: &Rig) -> Monitor {
-    let filter = Filter { netns_cookies: vec![rig.interface("wire").0], ..Filter::default() };
-    Monitor::open(&MonitorConfig { every_ack: true, filter, ..MonitorConfig::default() }).unwrap()
-}
+use crate::watch::monitor;
 
 /// Everything that the monitor reports until `span` has passed.
 fn collect(monitor: &mut Monitor, span: Duration) -> (Vec<Sample>, Vec<Event>) {
@@ -39,7 +34,7 @@ fn kinds(events: &[Event]) -> Vec<EventKind> {
 fn samples_show_what_the_connection_does() {
     let Some(_kernel) = kernel() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
-    let mut monitor = open(&rig);
+    let mut monitor = monitor(&rig);
     let flow = rig.flow(77, "cubic");
     let (samples, events) = collect(&mut monitor, Duration::from_secs(1));
     let connection = rig.sender.run(|| snapshot(None)).unwrap().unwrap().remove(0);
@@ -70,7 +65,7 @@ fn samples_show_what_the_connection_does() {
 fn a_loss_is_seen_as_recovery_code_3_and_a_retransmission() {
     let Some(_kernel) = kernel() else { return };
     let rig = Rig::with_path(PathConfig { loss_ppm: 3000, ..PathConfig::CALM });
-    let mut monitor = open(&rig);
+    let mut monitor = monitor(&rig);
     let _flow = rig.flow(77, "cubic");
     let (_, events) = collect(&mut monitor, Duration::from_secs(2));
     let kinds = kinds(&events);
@@ -85,7 +80,7 @@ fn a_loss_is_seen_as_recovery_code_3_and_a_retransmission() {
 fn packets_that_change_places_are_seen_as_code_1() {
     let Some(_kernel) = kernel() else { return };
     let rig = Rig::with_path(PathConfig { swap_every: 50, ..PathConfig::CALM });
-    let mut monitor = open(&rig);
+    let mut monitor = monitor(&rig);
     let _flow = rig.flow(77, "cubic");
     let (_, events) = collect(&mut monitor, Duration::from_secs(1));
     assert!(kinds(&events).contains(&EventKind::Error(ErrorCode::Reordering)));
@@ -98,7 +93,7 @@ fn a_full_queue_on_this_host_is_seen_as_code_2() {
     let full = "qdisc add dev wire root tbf rate 20mbit burst 5kb limit 20kb";
     let tc = || std::process::Command::new("tc").args(full.split(' ')).status().unwrap();
     assert!(rig.sender.run(tc).unwrap().success());
-    let mut monitor = open(&rig);
+    let mut monitor = monitor(&rig);
     let _flow = rig.flow(77, "cubic");
     let (_, events) = collect(&mut monitor, Duration::from_secs(1));
     assert!(kinds(&events).contains(&EventKind::Error(ErrorCode::LocalOverflow)));
@@ -108,7 +103,7 @@ fn a_full_queue_on_this_host_is_seen_as_code_2() {
 fn a_path_that_is_cut_is_seen_as_timeouts_code_4_and_the_end_as_a_close() {
     let Some(_kernel) = kernel() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
-    let mut monitor = open(&rig);
+    let mut monitor = monitor(&rig);
     let flow = rig.flow(77, "cubic");
     collect(&mut monitor, Duration::from_millis(500));
     rig.path.as_ref().unwrap().cut();
@@ -197,7 +192,7 @@ fn a_connection_over_ipv6_is_seen_with_its_addresses() {
     let rig = Rig::with_veth();
     ip(&rig.sender, "-6 address add fd77::1/64 dev wire nodad");
     ip(&rig.receiver, "-6 address add fd77::2/64 dev wire nodad");
-    let mut monitor = open(&rig);
+    let mut monitor = monitor(&rig);
     let listen = || std::net::TcpListener::bind("[fd77::2]:0").unwrap();
     let listener = rig.receiver.run(listen).unwrap();
     let address = listener.local_addr().unwrap();

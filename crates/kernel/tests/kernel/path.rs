@@ -22,6 +22,8 @@ pub(crate) struct PathConfig {
     pub(crate) queue_packets: usize,
     /// Random losses, per million packets.
     pub(crate) loss_ppm: u64,
+    /// The packet of this number is lost; 0: none.
+    pub(crate) lose_nth: u64,
     /// Each so many packets, one changes places with the next; 0: none.
     pub(crate) swap_every: u64,
 }
@@ -33,8 +35,12 @@ impl PathConfig {
         bits_per_second: 40_000_000,
         queue_packets: 100,
         loss_ppm: 0,
+        lose_nth: 0,
         swap_every: 0,
     };
+
+    /// With losses, so that Recovery is entered every second or so.
+    pub(crate) const LOSSY: Self = Self { loss_ppm: 1000, ..Self::CALM };
 }
 
 pub(crate) struct Path {
@@ -106,7 +112,9 @@ impl Lane {
             while self.queued.front().is_some_and(|&left| left <= now) {
                 self.queued.pop_front();
             }
+            self.count += 1;
             if (self.random >> 33) % 1_000_000 < config.loss_ppm
+                || self.count == config.lose_nth
                 || self.queued.len() >= config.queue_packets
             {
                 return;
@@ -117,7 +125,6 @@ impl Lane {
             leaves = self.free_at;
         }
         let due = leaves + config.one_way_delay;
-        self.count += 1;
         if is_forward && config.swap_every != 0 && self.count.is_multiple_of(config.swap_every) {
             self.held = Some(packet.to_vec());
             return;

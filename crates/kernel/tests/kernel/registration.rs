@@ -99,6 +99,35 @@ fn a_second_opener_finds_the_firsts_registration_and_bounds() {
 }
 
 #[test]
+fn all_can_be_loaded_and_removed_again_with_a_second_user_beside() {
+    let Some(_kernel) = kernel() else { return };
+    for _ in 0..2 {
+        let registration = Registration::open();
+        let second = Control::open().unwrap();
+        let listed = struct_ops();
+        assert!(Bounded::ALL.iter().all(|one| listed.matches(one.name).count() == 1), "{listed}");
+        let rig = Rig::with_path(PathConfig::CALM);
+        let flows = Bounded::ALL.map(|bounded| rig.flow(77, bounded.name));
+        // The second user's bounds reach the connections that the first one's load made possible.
+        let (cookie, wire) = rig.interface("wire");
+        let ceiling = SocketBounds { ceiling: 5, ..SocketBounds::NONE };
+        second.set_interface(cookie, wire, ceiling).unwrap();
+        for flow in &flows {
+            second.heartbeat(cookie, wire).unwrap();
+            assert!(flow.goodput(Duration::from_millis(200)) > 0);
+        }
+        let connections = rig.sender.run(|| snapshot(Some(wire))).unwrap().unwrap();
+        assert!(connections.iter().all(|connection| connection.figures.cwnd.get() <= 5));
+        drop(second);
+        assert_eq!(struct_ops(), listed);
+        assert!(Control::unload().unwrap());
+        assert!(!struct_ops().contains("wakeai_"));
+        assert!(!algorithms(&rig).iter().any(|name| name.starts_with("wakeai_")));
+        drop(registration);
+    }
+}
+
+#[test]
 fn unload_leaves_nothing_though_connections_and_a_default_use_it() {
     let Some(_kernel) = kernel() else { return };
     let had_pins = Path::new("/sys/fs/bpf").read_dir().unwrap().count();

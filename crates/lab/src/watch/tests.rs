@@ -64,6 +64,7 @@ fn figures(latest_rtt: Duration) -> Figures {
         delivery_rate: Rate::ZERO,
         application_limited: false,
         pacing_rate: None,
+        k: None,
         mss: Bytes::new(1_448),
         interface: 1,
     }

@@ -35,6 +35,8 @@ pub struct SampleRow {
     pub delivered: u64,
     /// Pacing rate, bytes per second; 0 is none.
     pub pacing: u64,
+    /// CUBIC's K, microseconds, to 1/1024 s; `None` where it is not known or there is none.
+    pub k_us: Option<u32>,
 }
 
 /// What happened to a connection.

@@ -61,7 +61,7 @@ fn station_of_air(of: &Of<AirtimeRow>) -> Option<&str> {
     station_of(&of.run, station)
 }
 
-pub(crate) static SAMPLES: [Column<Of<SampleRow>>; 20] = [
+pub(crate) static SAMPLES: [Column<Of<SampleRow>>; 21] = [
     column("condition", Value::Text(|of| Some(&of.run.condition))),
     column("repeat", Value::U32(|of| of.run.repeat)),
     column("at_ns", Value::U64(|of| of.row.at_ns)),
@@ -82,6 +82,7 @@ pub(crate) static SAMPLES: [Column<Of<SampleRow>>; 20] = [
     column("send_queue", Value::U32(|of| of.row.send_queue)),
     column("delivered", Value::U64(|of| of.row.delivered)),
     column("pacing", Value::U64(|of| of.row.pacing)),
+    column("k_ms", Value::F64(|of| Some(f64::from(of.row.k_us?) / 1e3))),
 ];
 
 pub(crate) static EVENTS: [Column<Of<EventRow>>; 10] = [

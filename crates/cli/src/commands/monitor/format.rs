@@ -54,6 +54,7 @@ struct FiguresLine {
     delivered: u64,
     delivery_rate_mbps: f64,
     pacing_rate_mbps: Option<f64>,
+    k_ms: Option<f64>,
 }
 
 pub(super) fn json(record: &Record, out: &mut Vec<u8>) {
@@ -91,7 +92,7 @@ pub(super) fn text(record: &Record, out: &mut Vec<u8>) {
     let _ = writeln!(
         out,
         "{:.6} {kind}{extra} {}>{} {} cwnd {} ssthresh {threshold} rtt {} latest {} min {} \
-         out {} sacked {} lost {} retrans {} queue {} delivered {} pacing {}",
+         out {} sacked {} lost {} retrans {} queue {} delivered {} pacing {} k {}",
         at.as_secs_f64(),
         socket.local,
         socket.remote,
@@ -107,6 +108,7 @@ pub(super) fn text(record: &Record, out: &mut Vec<u8>) {
         figures.send_queue.get(),
         figures.delivered,
         figures.pacing_rate.map_or("-".to_owned(), |rate| rate.to_string()),
+        figures.k.map_or("-".to_owned(), |k| format!("{:.0}ms", k.as_millis_f64())),
     );
 }
 
@@ -165,6 +167,7 @@ fn figures_line(figures: &Figures) -> FiguresLine {
         delivered: figures.delivered,
         delivery_rate_mbps: figures.delivery_rate.as_mbps_f64(),
         pacing_rate_mbps: figures.pacing_rate.map(Rate::as_mbps_f64),
+        k_ms: figures.k.map(Duration::as_millis_f64),
     }
 }
 
@@ -201,6 +204,7 @@ mod tests {
             delivery_rate: Rate::from_mbps(3),
             application_limited: false,
             pacing_rate: None,
+            k: None,
             mss: Bytes::new(1448),
             interface: 2,
         }
@@ -223,6 +227,7 @@ mod tests {
         assert_eq!(found["rtt_ms"], 1.5);
         assert_eq!(found["min_rtt_ms"], serde_json::Value::Null);
         assert_eq!(found["ssthresh"], serde_json::Value::Null);
+        assert_eq!(found["k_ms"], serde_json::Value::Null);
         assert!(found.get("code").is_none());
     }
 

@@ -1,0 +1,164 @@
+//! What each algorithm does that the others do not.
+
+use std::time::{Duration, Instant};
+
+use wakeai_kernel::{CongestionState, Figures, snapshot};
+
+use crate::path::PathConfig;
+use crate::rig::{Registration, Rig, kernel};
+use crate::watch::{monitor, poll, watch, watch_each};
+
+/// Looks again until it holds; a slow machine takes longer.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let give_up = Instant::now() + Duration::from_mins(1);
+    while !holds() {
+        assert!(Instant::now() < give_up, "not within a minute: {what}");
+    }
+}
+
+#[test]
+fn wakeai_reno_halves_its_window_and_grows_by_a_segment_per_rtt() {
+    let Some(_kernel) = kernel() else { return };
+    let _registration = Registration::open();
+    let rig = Rig::with_path(PathConfig::LOSSY);
+    let _flow = rig.flow(77, "wakeai_reno");
+    let samples = watch(&rig, None, Duration::from_secs(6));
+    let is_reduced = |figures: &Figures| figures.congestion_state == CongestionState::Recovery;
+    // A sample shows what its ACK found. Disorder before Recovery lets the window stand.
+    let mut reductions = 0;
+    for pair in samples.windows(2).filter(|pair| pair[0].cwnd >= pair[0].ssthresh) {
+        let [before, after] = pair else { unreachable!("windows of two") };
+        let (cwnd, ssthresh) = (before.cwnd.get(), after.ssthresh.get());
+        if is_reduced(before) {
+            continue;
+        }
+        if is_reduced(after) {
+            reductions += 1;
+            assert!(ssthresh.abs_diff(cwnd / 2) <= 1, "ssthresh {ssthresh} of {cwnd}");
+        } else if after.congestion_state == CongestionState::Open {
+            assert!(after.cwnd.get() <= cwnd + 1, "{cwnd} to {}", after.cwnd.get());
+        }
+    }
+    assert!(reductions > 0);
+}
+
+/// A stage of congestion avoidance at its first ACK.
+struct Stage {
+    /// The window that the loss found, and what it left, segments.
+    window: (f64, f64),
+    k_s: f64,
+    smoothed_rtt_s: f64,
+}
+
+impl Stage {
+    /// The first after a loss, which is the first stage with a way back to make.
+    fn after_a_loss(samples: &[Figures]) -> Option<Self> {
+        let is_reduced = |figures: &Figures| figures.congestion_state == CongestionState::Recovery;
+        let lost = samples.iter().position(is_reduced)?;
+        let began = samples[lost..].iter().find(|figures| figures.k.is_some())?;
+        let segments = |figures: &Figures| f64::from(figures.cwnd.get());
+        Some(Self {
+            window: (segments(&samples[lost - 1]), segments(began)),
+            k_s: began.k?.as_secs_f64(),
+            smoothed_rtt_s: began.smoothed_rtt.as_secs_f64(),
+        })
+    }
+
+    /// RFC 9438 equation 2, with its C.
+    fn cubics_k_s(&self) -> f64 {
+        let (found, left) = self.window;
+        ((found - left) / 0.4).cbrt()
+    }
+}
+
+#[test]
+fn k_is_cubics_and_k_prime_of_wakeai_rtt_goes_by_the_rtt() {
+    let Some(_kernel) = kernel() else { return };
+    let _registration = Registration::open();
+    for one_way_ms in [10, 100, 200] {
+        for (name, reference_s) in [("wakeai_cubic", None), ("wakeai_rtt", Some(0.2))] {
+            // One loss, and too fast a path for a queue.
+            let rig = Rig::with_path(PathConfig {
+                one_way_delay: Duration::from_millis(one_way_ms),
+                bits_per_second: 1_000_000_000,
+                queue_packets: 10_000,
+                lose_nth: 400,
+                ..PathConfig::CALM
+            });
+            let mut monitor = monitor(&rig);
+            let _flow = rig.flow(77, name);
+            let (mut samples, mut stage) = (Vec::new(), None);
+            eventually("a stage after the loss", || {
+                poll(&mut monitor, &mut samples);
+                let figures: Vec<_> = samples.iter().map(|sample| sample.figures).collect();
+                stage = Stage::after_a_loss(&figures);
+                stage.is_some()
+            });
+            let stage = stage.unwrap();
+            // Kozu et al., equation 3
+            let factor =
+                reference_s.map_or(1.0, |seconds: f64| (seconds / stage.smoothed_rtt_s).cbrt());
+            let ratio = stage.k_s / (stage.cubics_k_s() * factor);
+            assert!((0.85..1.15).contains(&ratio), "{name}, {one_way_ms} ms: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn only_algorithms_of_ours_with_a_curve_have_a_k() {
+    let Some(_kernel) = kernel() else { return };
+    let _registration = Registration::open();
+    let names = ["wakeai_cubic", "wakeai_rtt", "wakeai_reno", "wakeai_av", "wakeai_compound"];
+    let rig = Rig::with_path(PathConfig::LOSSY);
+    let _flows = names.map(|name| rig.flow(77, name));
+    let _kernels = rig.flow(77, "cubic");
+    for (name, samples) in watch_each(&rig, None, Duration::from_secs(3)) {
+        let is_expected = names[..2].contains(&&*name);
+        assert_eq!(samples.iter().any(|figures| figures.k.is_some()), is_expected, "{name}");
+    }
+}
+
+#[test]
+fn wakeai_av_follows_a_target_that_is_set_changed_and_removed_while_it_runs() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    // A loss in a thousand leaves Reno 40 segments per RTT, 0.55 MB/s; the path has 5 MB/s.
+    let one_way_delay = Duration::from_millis(50);
+    let rig = Rig::with_path(PathConfig { one_way_delay, queue_packets: 400, ..PathConfig::LOSSY });
+    let flow = rig.flow(77, "wakeai_av");
+    let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
+    let set = |target| registration.0.set_target(connections[0].socket.cookie, target).unwrap();
+    let goodput = || flow.goodput(Duration::from_secs(2));
+    eventually("Reno without a target", || goodput() < 1_000_000);
+    set(3_000_000);
+    eventually("the target", || goodput() > 2_700_000);
+    set(1_500_000);
+    eventually("the lower target", || (1_350_000..2_200_000).contains(&goodput()));
+    set(0);
+    eventually("Reno again", || goodput() < 1_000_000);
+}
+
+#[test]
+fn wakeai_compounds_delay_window_gives_way_to_a_queue_without_a_loss() {
+    let Some(_kernel) = kernel() else { return };
+    let _registration = Registration::open();
+    for (name, has_delay_window) in [("wakeai_compound", true), ("wakeai_reno", false)] {
+        let rig = Rig::with_path(PathConfig::CALM);
+        let _flow = rig.flow(77, name);
+        let samples = watch(&rig, None, Duration::from_secs(4));
+        let is_open = |figures: &Figures| figures.congestion_state == CongestionState::Open;
+        let gave_way = samples
+            .windows(2)
+            .filter(|pair| pair.iter().all(is_open) && pair[1].cwnd < pair[0].cwnd);
+        let mut times = 0;
+        for pair in gave_way {
+            times += 1;
+            // The path held its 30 segments too many.
+            let latest = pair[1].latest_rtt.as_secs_f64();
+            let waited = latest - pair[1].min_rtt.as_secs_f64();
+            let queued = f64::from(pair[0].cwnd.get()) * waited / latest;
+            assert!(queued > 25.0, "{queued} segments queued: {pair:?}");
+        }
+        assert_eq!(times > 0, has_delay_window, "{name}: {times} times");
+    }
+}
