@@ -1,7 +1,7 @@
 //! The connection to the destination.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -66,6 +66,11 @@ pub(crate) async fn connect(
 async fn addresses(target: &Target) -> Result<Vec<SocketAddr>, Outcome> {
     match &target.host {
         Host::Address(address) => Ok(vec![(address.to_canonical(), target.port).into()]),
+        // RFC 6761 section 6.3: no name server is asked, whatever /etc/hosts holds.
+        Host::Name(_) if target.host.is_localhost() => {
+            let both: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+            Ok(both.map(|address| (address, target.port).into()).to_vec())
+        }
         Host::Name(name) => match lookup_host((name.as_str(), target.port)).await {
             Ok(found) => {
                 Ok(found.map(|found| (found.ip().to_canonical(), found.port()).into()).collect())

@@ -37,6 +37,13 @@ impl Host {
         let whole = !name.is_empty() && name.len() <= NAME_BYTES && name.bytes().all(sound);
         whole.then(|| Self::Name(text.to_owned()))
     }
+
+    /// `localhost`, or a name that ends in it (RFC 6761 section 6.3).
+    pub(crate) fn is_localhost(&self) -> bool {
+        let Self::Name(name) = self else { return false };
+        let last = name.strip_suffix('.').unwrap_or(name).rsplit('.').next();
+        last.is_some_and(|label| label.eq_ignore_ascii_case("localhost"))
+    }
 }
 
 impl fmt::Display for Target {
@@ -45,6 +52,22 @@ impl fmt::Display for Target {
             Host::Address(IpAddr::V6(address)) => write!(f, "[{address}]:{}", self.port),
             Host::Address(address) => write!(f, "{address}:{}", self.port),
             Host::Name(name) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn localhost_and_what_ends_in_it_is_this_host() {
+        let is_local = |name: &[u8]| Host::read(name).expect("a name").is_localhost();
+        for name in [&b"localhost"[..], b"LocalHost.", b"a.localhost"] {
+            assert!(is_local(name), "{}", String::from_utf8_lossy(name));
+        }
+        for name in [&b"localhost.example"[..], b"notlocalhost", b"127.0.0.1"] {
+            assert!(!is_local(name), "{}", String::from_utf8_lossy(name));
         }
     }
 }
