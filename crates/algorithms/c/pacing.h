@@ -32,11 +32,12 @@ static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
 		rate = bounds.pacing;
 	sk->sk_pacing_rate = rate;
 	// Without fq nobody paces unless the stack is told to do it itself; and it must stop with
-	// the bound, because plain CUBIC is not paced.
+	// the bound, because plain CUBIC is not paced. But not before the last departure that was
+	// scheduled: what is sent ahead of it bears its time, and its ACK would tell an RTT of 0.
 	if (bounds.pacing && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		ca->paced_by_us = 1;
-	} else if (!bounds.pacing && ca->paced_by_us) {
+	} else if (!bounds.pacing && ca->paced_by_us && !departure_ahead(sk)) {
 		if (sk->sk_pacing_status == SK_PACING_NEEDED)
 			sk->sk_pacing_status = SK_PACING_NONE;
 		ca->paced_by_us = 0;

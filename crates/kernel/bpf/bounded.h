@@ -62,6 +62,7 @@ const volatile struct wakeai_knobs knobs = {
 	.c_per_1024 = 410,
 	.fast_convergence = 1,
 	.hystart = 1,
+	.tcp_friendliness = 1,
 	.rtt_ref_ms = RTT_REF_MS,
 	.stale_after_ms = 1500,
 };

@@ -141,6 +141,7 @@ struct tcp_sock {
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 write_seq;
+	u64 tcp_wstamp_ns;
 	u64 tcp_mstamp;
 	u32 snd_cwnd;
 	u32 snd_cwnd_clamp;

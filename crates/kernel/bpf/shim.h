@@ -32,6 +32,14 @@ static __always_inline u8 cwnd_limited(struct sock *sk)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
+/* Whether pacing has set the next departure (and its time stamp) to a time to come. */
+static __always_inline u8 departure_ahead(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	return tp->tcp_wstamp_ns / 1000 > tp->tcp_mstamp;
+}
+
 /* RFC 6928's initial window; 0 where the administrator wants no restart after idleness. */
 static __always_inline u32 restart_window(struct sock *sk)
 {

@@ -56,11 +56,11 @@ struct tcp_sock {
 	u32 unused;
 	u64 target_rate;
 	u64 bound_pacing;
-	u32 knobs[6];
+	u32 knobs[8];
 	u64 priv[13];
 };
 
-_Static_assert(sizeof(struct tcp_sock) == 264, "mirrored in src/sock.rs");
+_Static_assert(sizeof(struct tcp_sock) == 272, "mirrored in src/sock.rs");
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
@@ -87,6 +87,13 @@ static __always_inline u8 cwnd_limited(const struct sock *sk)
 static __always_inline u64 target_rate(const struct sock *sk)
 {
 	return sk->target_rate;
+}
+
+// A sender in virtual time stamps a segment when it is sent, never ahead.
+static __always_inline u8 departure_ahead(const struct sock *sk)
+{
+	(void)sk;
+	return 0;
 }
 
 static __always_inline u32 restart_window(const struct sock *sk)

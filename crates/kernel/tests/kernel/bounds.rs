@@ -112,6 +112,27 @@ fn a_pacing_bound_holds_and_ends_with_its_bounds() {
     }
 }
 
+/// A departure is scheduled at most one segment's time ahead, here 72 ms: what left before it once
+/// the bound was lifted bore its time, and was acknowledged as if the path were shorter.
+#[test]
+fn the_end_of_a_pacing_bound_makes_no_rtt_shorter_than_the_path() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PathConfig::CALM);
+    let pacing = SocketBounds { pacing_bytes_per_second: 20_000, ..SocketBounds::NONE };
+    let _flow = rig.flow(77, Control::ALGORITHM);
+    let third = Duration::from_millis(300);
+    for _ in 0..4 {
+        bind(&rig, &registration.0, pacing);
+        watch(&rig, Some(&registration.0), third);
+        bind(&rig, &registration.0, SocketBounds::NONE);
+        let free = watch(&rig, Some(&registration.0), third);
+        for figures in free {
+            assert!(figures.min_rtt.as_millis() >= 20, "{figures:?}");
+        }
+    }
+}
+
 /// How many segments of each algorithm's connection have arrived.
 fn delivered(rig: &Rig) -> BTreeMap<String, u64> {
     let all = rig.sender.run(|| snapshot(None)).unwrap().unwrap();

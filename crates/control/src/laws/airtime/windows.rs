@@ -89,7 +89,9 @@ impl Airtime {
             let doubled = times(Rate::of(window, situation.rtt.current), 5, 2);
             return Some(doubled.max(times(situation.rate, 3, 1)));
         }
-        if ceiling < situation.least_window() && situation.rtt.growth > situation.target {
+        let measured = situation.rate > Rate::ZERO;
+        let too_small = ceiling < situation.least_window();
+        if measured && too_small && situation.rtt.growth > situation.target {
             return Some(times(situation.rate.max(situation.share), 9, 8));
         }
         None
