@@ -124,7 +124,7 @@ static __always_inline u32 curve_advance(struct sock *sk, u32 cwnd, u32 acked)
 	cwnd += ca->credit / step;
 	ca->credit %= step;
 	// RFC 9438 section 4.3: where Reno would be faster, be Reno.
-	if (cwnd < ca->reno_window &&
+	if (knobs_of(sk)->tcp_friendliness && cwnd < ca->reno_window &&
 	    curve_at(ca, microseconds_to_q10(age_us)) < (u64)ca->reno_window << 10)
 		cwnd = ca->reno_window;
 	return cwnd;

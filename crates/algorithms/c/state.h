@@ -29,6 +29,7 @@ struct wakeai_knobs {
 	u32 c_per_1024;       // the curve's C in segments/s^3; RFC 9438: 0.4
 	u32 fast_convergence; // 0 or 1
 	u32 hystart;          // 0 or 1
+	u32 tcp_friendliness; // 0 or 1: the Reno-friendly region, RFC 9438 section 4.3
 	u32 rtt_ref_ms;       // wakeai_rtt's RTT_ref; 0: C is the same at every RTT
 	u32 stale_after_ms;   // bounds bind this long after their agent's last heartbeat
 };

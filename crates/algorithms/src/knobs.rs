@@ -15,6 +15,8 @@ pub struct Knobs {
     pub fast_convergence: bool,
     /// `HyStart`.
     pub hystart: bool,
+    /// The Reno-friendly region (RFC 9438 section 4.3), by the name of Linux's module parameter.
+    pub tcp_friendliness: bool,
     /// The RTT at which `wakeai_rtt` has the curve of CUBIC; 0: C is the same at every RTT.
     pub rtt_ref_ms: u32,
 }
@@ -27,6 +29,7 @@ impl Default for Knobs {
             c_per_1024: 410,
             fast_convergence: true,
             hystart: true,
+            tcp_friendliness: true,
             rtt_ref_ms: 0,
         }
     }
@@ -40,13 +43,15 @@ impl Knobs {
 
     /// `struct wakeai_knobs` of `c/state.h`, values out of range taken to the nearest that is in
     /// it.
-    pub(crate) fn to_raw(self) -> [u32; 6] {
+    pub(crate) fn to_raw(self) -> [u32; 8] {
         [
             self.beta_per_1024.min(1023),
             self.c_per_1024.clamp(1, 1 << 20),
             u32::from(self.fast_convergence),
             u32::from(self.hystart),
+            u32::from(self.tcp_friendliness),
             self.rtt_ref_ms,
+            0,
             0,
         ]
     }

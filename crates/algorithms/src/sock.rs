@@ -84,11 +84,11 @@ pub struct TcpSock {
     pub target_rate: u64,
     /// Bound: the pacing rate is not above this; 0: none.
     pub bound_pacing: u64,
-    pub(crate) knobs: [u32; 6],
+    pub(crate) knobs: [u32; 8],
     pub(crate) private: [u64; 13],
 }
 
-const _: () = assert!(size_of::<TcpSock>() == 264, "mirrors c/native/shim.h");
+const _: () = assert!(size_of::<TcpSock>() == 272, "mirrors c/native/shim.h");
 
 impl TcpSock {
     /// A sender that has sent nothing yet, at a time after 0.
@@ -123,7 +123,7 @@ impl TcpSock {
             unused: 0,
             target_rate: 0,
             bound_pacing: 0,
-            knobs: [0; 6],
+            knobs: [0; 8],
             private: [0; 13],
         }
     }

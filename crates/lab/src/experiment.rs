@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use wakeai_host::{Change, Lease, Role};
 use wakeai_scenario::result::Report;
-use wakeai_scenario::{HostQueue, Scenario, TcpProfile};
+use wakeai_scenario::{FlowKnobs, FlowSpec, HostQueue, Scenario, TcpProfile};
 use wakeai_world::{Asked, Recorder, World as _, session};
 
 use crate::driver::realtime::Realtime;
@@ -88,6 +88,14 @@ fn warn(scenario: &Scenario, progress: &dyn Progress) {
                 group.name
             ));
         }
+    }
+    let turned = |flow: &&FlowSpec| flow.knobs != FlowKnobs::default();
+    for (index, _) in scenario.flows.iter().enumerate().filter(|(_, flow)| turned(flow)) {
+        progress.note(&format!(
+            "flows.{}: beta, rtt_ref and tcp_friendliness are the simulator's; the lab runs the \
+             algorithms as the kernel has them",
+            index + 1
+        ));
     }
     for (index, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| flow.reserve) {
         let _ = flow;

@@ -133,6 +133,8 @@ pub struct FlowKnobs {
     pub beta_ppm: Option<u32>,
     /// The RTT at which `wakeai_rtt` is as fast as CUBIC.
     pub rtt_ref: Option<Duration>,
+    /// Whether CUBIC has its Reno-friendly region (RFC 9438 section 4.3).
+    pub tcp_friendliness: Option<bool>,
 }
 
 /// An entry of `[[flows]]`: one flow from each sender to each receiver.

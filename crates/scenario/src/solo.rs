@@ -137,6 +137,10 @@ fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
     if let Some(rtt_ref) = flow.knobs.rtt_ref {
         endless.insert("rtt_ref", text(rtt_ref.to_string()));
     }
+    if let Some(friendly) = flow.knobs.tcp_friendliness {
+        let friendly = Value::Boolean(friendly);
+        endless.insert("tcp_friendliness", Written::new(scenario.origin(), friendly));
+    }
     table.insert("flows", list(vec![endless]));
 
     let mut condition = Table::default();

@@ -222,6 +222,9 @@ fn knobs(algorithm: &str, turned: FlowKnobs) -> Knobs {
         let left = 1_000_000 - u64::from(taken); // beta is at most 1
         knobs.beta_per_1024 = (left * 1024 / 1_000_000) as u32;
     }
+    if let Some(friendly) = turned.tcp_friendliness {
+        knobs.tcp_friendliness = friendly;
+    }
     if let (Some(rtt_ref), "wakeai_rtt") = (turned.rtt_ref, algorithm) {
         knobs.rtt_ref_ms = rtt_ref.as_millis() as u32; // at most a minute
     }

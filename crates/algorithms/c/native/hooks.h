@@ -19,7 +19,7 @@ static __always_inline const struct wakeai_knobs *knobs_of(const struct sock *sk
 	return (const struct wakeai_knobs *)sk->knobs;
 }
 
-_Static_assert(sizeof(struct wakeai_knobs) <= 6 * sizeof(u32), "knobs has room for them");
+_Static_assert(sizeof(struct wakeai_knobs) <= 8 * sizeof(u32), "knobs has room for them");
 
 struct wakeai_hooks {
 	void (*init)(struct sock *sk);

@@ -161,15 +161,18 @@ fn name(field: &Field<'_>) -> Option<Arc<str>> {
 }
 
 fn knobs(fields: &mut Fields<'_>, kind: FlowKind) -> FlowKnobs {
-    let (beta, rtt_ref) = (fields.get("beta"), fields.get("rtt_ref"));
+    let [beta, rtt_ref, friendliness] =
+        ["beta", "rtt_ref", "tcp_friendliness"].map(|key| fields.get(key));
     if kind == FlowKind::Udp {
-        refuse_for_udp(beta.as_ref());
-        refuse_for_udp(rtt_ref.as_ref());
+        for field in [&beta, &rtt_ref, &friendliness] {
+            refuse_for_udp(field.as_ref());
+        }
         return FlowKnobs::default();
     }
     FlowKnobs {
         beta_ppm: beta.and_then(|field| field.parts_per_million()),
         rtt_ref: rtt_ref.and_then(|field| field.duration(RTT_REF)),
+        tcp_friendliness: friendliness.and_then(|field| field.boolean()),
     }
 }
 

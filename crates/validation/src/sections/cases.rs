@@ -21,7 +21,12 @@ pub fn job(case: Case) -> Job {
         .condition(case.direction())
         .set("stations.tablet.count", case.stations)
         .set("access_point.buffer", case.buffer);
-    if case.congestion == Congestion::Reno { job.set("flows.1.algorithm", "reno") } else { job }
+    match case.congestion {
+        // ns-3 3.37's CUBIC is without the region.
+        Congestion::Cubic => job.set("flows.1.tcp_friendliness", false),
+        Congestion::RfcCubic => job,
+        Congestion::Reno => job.set("flows.1.algorithm", "reno"),
+    }
 }
 
 /// One case in both.
