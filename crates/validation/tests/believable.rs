@@ -67,21 +67,15 @@ fn ten_uploads_are_within_all_bounds_of_ns3() {
 
 #[test]
 fn ten_downloads_are_within_the_bounds_of_ns3() {
-    // Not so beside ns-3's own CUBIC, which is another one (see the page).
-    for congestion in [Congestion::RfcCubic, Congestion::Reno] {
-        for buffer in [300, 100] {
-            let compared = ten(false, congestion, buffer);
-            assert!(compared.mean_holds() && compared.counts_hold(), "{compared:#?}");
-            // The first of ten by Reno comes at 13 to 28 s in ns-3: five seeds do not fix its mean.
-            assert!(congestion == Congestion::Reno || compared.ends_hold(), "{compared:#?}");
-        }
+    for (congestion, buffer) in ALGORITHMS.into_iter().flat_map(|one| [(one, 300), (one, 100)]) {
+        let compared = ten(false, congestion, buffer);
+        assert!(compared.mean_holds(), "{compared:#?}");
+        // The first of ten by Reno comes at 13 to 28 s in ns-3: five seeds do not fix its mean.
+        assert!(congestion == Congestion::Reno || compared.ends_hold(), "{compared:#?}");
+        // After a timeout ns-3's own CUBIC sends bursts that overflow the buffer (see the page).
+        let bursts = congestion == Congestion::Cubic && buffer == 300;
+        assert!(bursts || compared.counts_hold(), "{compared:#?}");
     }
-}
-
-#[test]
-fn ten_downloads_complete_when_those_of_ns3s_own_cubic_do() {
-    let compared = ten(false, Congestion::Cubic, 300);
-    assert!(compared.mean_holds() && compared.ends_hold(), "{compared:#?}");
 }
 
 #[test]

@@ -215,10 +215,10 @@ fn causes(page: &mut Page) {
     page.paragraph("What differs, as found by following single connections through both:");
     for cause in [
         "ns-3 3.37's CUBIC has no Reno-friendly region. At windows of 5 to 50 segments and round-trip \
-         times of 50 to 150 ms that region is what governs a CUBIC like Linux's, and ours: it probes \
-         more often, so the access point's queue overflows more often (downloads, buffer 100), a \
-         few packets at a time. That is what the rows with \"RFC CUBIC\" are for: in them ns-3 runs a CUBIC with the region \
-         (validation/ns3/rfc-cubic.cc), and the same downloads agree; so they do with Reno at both.",
+         times of 50 to 150 ms that region is what governs a CUBIC like Linux's: it probes more often, \
+         so the access point's queue overflows more often. Like is therefore set beside like: beside \
+         ns-3's own CUBIC ours is without the region (`tcp_friendliness = false`), and in the rows \
+         with \"RFC CUBIC\" both have it (validation/ns3/rfc-cubic.cc).",
         "After a retransmission timeout ns-3's CUBIC spends credit that it saved up on plateaus (its \
          count of acknowledged segments is reduced by what an increase costs and never reset), and a \
          cumulative ACK adds all that it covers to the window at once, beyond ssthresh. Its timeouts \
