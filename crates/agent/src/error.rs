@@ -2,11 +2,10 @@
 
 use std::io;
 
-use wakeai_host::LeaseError;
+use wakeai_host::{LeaseError, PrivilegeError};
 
 use crate::interface::InterfaceError;
 use crate::key::KeyError;
-use crate::privileges::PrivilegeError;
 
 /// An agent could not start. While it runs, nothing that can pass is an error: it is logged,
 /// counted and tried again.

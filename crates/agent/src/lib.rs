@@ -24,5 +24,5 @@ mod wifi;
 
 pub use error::AgentError;
 pub use interface::InterfaceError;
-pub use privileges::PrivilegeError;
 pub use run::{run, terminated};
+pub use wakeai_host::PrivilegeError;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use wakeai_proxy::Network;
+use wakeai_proxy::{Network, TargetRate};
 use wakeai_units::{Bytes, Duration};
 
 const EXIT_STATUS: &str = "\
@@ -230,6 +230,8 @@ Examples:
                                                        for the local network, to the Internet
   wakeai proxy --transparent forwarded --algorithm wakeai_cubic --allow-to 203.0.113.0/24
                                                        whatever this machine forwards there
+  wakeai proxy --transparent forwarded --algorithm wakeai_av --rate 5Mbit/s
+                                                       each of them holds 5 Mbit/s
 
 docs/guides/proxy.md says how to set one up.")]
 pub(crate) struct ProxyArguments {
@@ -243,6 +245,10 @@ pub(crate) struct ProxyArguments {
     /// The congestion control of the leg over the air; the host's default unless told
     #[arg(long, value_name = "NAME")]
     pub(crate) algorithm: Option<String>,
+    /// What each connection aims at over the air, with TCP-AV as the algorithm. For the destinations
+    /// in a network alone with NETWORK=RATE; may be repeated, the narrowest network decides
+    #[arg(long, value_name = "[NETWORK=]RATE", value_delimiter = ',')]
+    pub(crate) rate: Vec<TargetRate>,
     /// Which leg goes over the air, seen from the proxy
     #[arg(long, value_name = "WHICH", default_value = "destination")]
     pub(crate) leg: AirLeg,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::namespace::{Namespace, NetnsId};
 use crate::process::ProcessId;
-use crate::routing::{self, RoutingError};
+use crate::routing;
 use crate::sysctl;
 
 /// Removes what the `kernel` crate shares between processes (registrations, pins); says whether
@@ -71,12 +71,9 @@ impl Change {
         match self {
             Self::Namespace { name } => Namespace::remove(name).map_err(io::Error::other),
             Self::Process(process) => process.kill(),
-            Self::Sysctl { netns, name, before, ours } => match netns.open() {
-                Some(namespace) => namespace
-                    .run(|| sysctl::put_back(name, before, ours))
-                    .map_err(io::Error::other)?,
-                None => Ok(false), // it went with its namespace
-            },
+            Self::Sysctl { netns, name, before, ours } => {
+                inside(*netns, || sysctl::put_back(name, before, ours))
+            }
             Self::File { path } => match fs::remove_file(path) {
                 Ok(()) => Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -86,23 +83,24 @@ impl Change {
                 Err(error) => Err(error),
             },
             Self::PacketRules { netns, table } => {
-                inside(*netns, || routing::remove_packet_rules(table))
+                inside(*netns, || routing::remove_packet_rules(table).map_err(io::Error::other))
             }
-            Self::LocalRoute { netns, mark, table } => {
-                inside(*netns, || routing::remove_local_route(*mark, *table))
-            }
+            Self::LocalRoute { netns, mark, table } => inside(*netns, || {
+                routing::remove_local_route(*mark, *table).map_err(io::Error::other)
+            }),
             Self::KernelParts => Ok(false),
         }
     }
 }
 
-/// Undoes something in its namespace, with which it may have gone.
-fn inside(
-    netns: NetnsId,
-    undo: impl FnOnce() -> Result<bool, RoutingError> + Send,
-) -> io::Result<bool> {
+/// Undoes something in its namespace, with which it may have gone. In the calling thread's own it
+/// takes no privilege to enter: a process that has given up the others still undoes its changes.
+fn inside(netns: NetnsId, undo: impl FnOnce() -> io::Result<bool> + Send) -> io::Result<bool> {
+    if NetnsId::current().is_ok_and(|here| here == netns) {
+        return undo();
+    }
     let Some(namespace) = netns.open() else { return Ok(false) };
-    namespace.run(undo).map_err(io::Error::other)?.map_err(io::Error::other)
+    namespace.run(undo).map_err(io::Error::other)?
 }
 
 impl fmt::Display for Change {

@@ -11,6 +11,7 @@
 mod change;
 mod lease;
 mod namespace;
+mod privileges;
 mod process;
 mod registry;
 mod routing;
@@ -20,8 +21,9 @@ mod sysctl;
 pub use change::{Change, KernelUnload};
 pub use lease::{Lease, LeaseError, Role};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
+pub use privileges::{Capability, PrivilegeError, drop_privileges, require_privileges};
 pub use process::ProcessId;
 pub use registry::Holder;
-pub use routing::{RoutingError, add_local_route, add_packet_rules};
+pub use routing::{RoutingError, add_local_route, add_packet_rules, has_ipv6};
 pub use sweep::{Removed, SweepError, holders, sweep};
 pub use sysctl::{SysctlError, SysctlGuard, read_sysctl};

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use crate::change::Change;
 use crate::lease::{Lease, LeaseError};
 use crate::namespace::NetnsId;
+use crate::sysctl::read_sysctl;
 
 /// A rule or a route could not be made or removed.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +73,7 @@ pub fn add_packet_rules(lease: &Lease, table: &str, rules: &str) -> Result<(), R
 }
 
 /// Takes packets that carry `mark` for this machine's own, in the calling thread's network
-/// namespace and both address families, whatever their destination.
+/// namespace and every address family that it has, whatever their destination.
 ///
 /// # Errors
 ///
@@ -82,7 +83,7 @@ pub fn add_local_route(lease: &Lease, mark: u32, table: u32) -> Result<(), Routi
     let netns = current()?;
     lease.record(Change::LocalRoute { netns, mark, table })?;
     let (mark, table) = (mark.to_string(), table.to_string());
-    for family in families() {
+    for family in families().filter(|family| *family == "-4" || has_ipv6()) {
         let route = [family, "route", "add", "local", "default", "dev", "lo", "table", &table];
         run("ip", &route, "")?;
         run("ip", &[family, "rule", "add", "fwmark", &mark, "lookup", &table], "")?;
@@ -106,6 +107,12 @@ pub(crate) fn remove_local_route(mark: u32, table: u32) -> Result<bool, RoutingE
         any |= was_there(run("ip", &route, ""))?;
     }
     Ok(any)
+}
+
+/// Whether the calling thread's network namespace has IPv6, on its loopback at least: a kernel may be
+/// built without, and an administrator may have switched it off.
+pub fn has_ipv6() -> bool {
+    read_sysctl("net.ipv6.conf.lo.disable_ipv6").is_ok_and(|disabled| disabled == "0")
 }
 
 /// The address families of this kernel, as `ip` names them.

@@ -4,7 +4,8 @@
  * it defines
  *   ALGORITHM  it registers as wakeai_ALGORITHM;
  *   SOURCE     the prefix of the shared source's functions, where that is not ALGORITHM;
- *   PLAIN      the name of the kernel's own algorithm that stands in when ours is unloaded.
+ *   PLAIN      the name of the kernel's own algorithm that stands in when ours is unloaded;
+ *   FORGET     a statement that forgets a socket by its `cookie`, where there is more than bounds.
  */
 #ifndef WAKEAI_HOOKS_H
 #define WAKEAI_HOOKS_H
@@ -15,6 +16,9 @@
 #define STRING(a) STRING_(a)
 #ifndef SOURCE
 #define SOURCE ALGORITHM
+#endif
+#ifndef FORGET
+#define FORGET
 #endif
 #define HOOK(name) JOIN(SOURCE, name)
 #define OURS JOIN(wakeai, ALGORITHM)
@@ -48,6 +52,7 @@ void BPF_PROG(release, struct sock *sk)
 
 	HOOK(release)(sk);
 	bpf_map_delete_elem(&socket_bounds, &cookie);
+	FORGET;
 }
 
 SEC("struct_ops")

@@ -22,4 +22,5 @@ static __always_inline u64 target_rate(struct sock *sk)
 
 #define ALGORITHM av
 #define PLAIN "reno"
+#define FORGET bpf_map_delete_elem(&socket_targets, &cookie)
 #include "hooks.h"

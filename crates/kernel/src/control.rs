@@ -114,7 +114,8 @@ impl Control {
     }
 
     /// Sets the target of a socket that runs `wakeai_av`, in payload bytes per second; 0: none. It
-    /// may change at any time, and needs no heartbeat.
+    /// may change at any time, and needs no heartbeat. The kernel forgets it when the socket has
+    /// closed, everything under way sent, or moves to another algorithm.
     ///
     /// # Errors
     ///

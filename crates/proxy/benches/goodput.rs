@@ -102,12 +102,14 @@ impl Proxy {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
             transparent: Transparent::default(),
             algorithm: None,
+            rates: Vec::new(),
             leg: Leg::Destination,
             access: Access::default(),
             connections: 1000,
             memory: "64MB".parse().unwrap(),
             connect_timeout: "10s".parse().unwrap(),
             idle_timeout: "60s".parse().unwrap(),
+            confined: false,
         };
         let thread = std::thread::spawn(move || {
             near.enter().unwrap();

@@ -78,6 +78,11 @@ impl Network {
         self.length == 0
     }
 
+    /// The bits of its prefix.
+    pub(crate) fn length(self) -> u8 {
+        self.length
+    }
+
     /// Whether it is one of IPv4.
     pub fn is_v4(self) -> bool {
         self.address.is_ipv4()

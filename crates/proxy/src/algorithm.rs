@@ -3,26 +3,48 @@
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use wakeai_host::{Change, Lease, Role, read_sysctl};
-use wakeai_kernel::{Bounded, Control};
+use wakeai_kernel::Control;
 
+use crate::config::Config;
 use crate::error::ProxyError;
+use crate::privileges::is_ours;
+use crate::rates::HOLDS_A_RATE;
 
 /// Loads the algorithm where it is one of ours, and makes sure that sockets of this process may
-/// use it. An unprivileged process can only use what is there and allowed.
+/// use it. An unprivileged process can only use what is there and allowed. Returns the handle that
+/// sets target rates, where some are asked for.
 ///
 /// # Errors
 ///
-/// Where the kernel does not have it or does not allow it.
-pub(crate) fn prepare(name: &str, lease: &mut Option<Lease>) -> Result<(), ProxyError> {
-    let ours = Bounded::ALL.iter().any(|bounded| bounded.name == name);
-    if ours && nix::unistd::geteuid().is_root() {
-        let lease = match lease {
-            Some(lease) => lease,
-            None => lease.insert(Lease::take(Role::Command)?),
-        };
-        lease.record(Change::KernelParts)?;
-        Control::open()?;
+/// Where the kernel does not have it or does not allow it, or it holds no target rate.
+pub(crate) fn prepare(
+    config: &Config,
+    lease: &mut Option<Lease>,
+) -> Result<Option<Control>, ProxyError> {
+    let aims = !config.rates.is_empty();
+    if aims && config.algorithm.as_deref() != Some(HOLDS_A_RATE) {
+        return Err(ProxyError::HoldsNoRate { name: config.algorithm.clone() });
     }
+    let Some(name) = &config.algorithm else { return Ok(None) };
+    let control =
+        if is_ours(name) && nix::unistd::geteuid().is_root() { Some(load(lease)?) } else { None };
+    try_out(name)?;
+    match control {
+        None if aims => Err(ProxyError::RateNotAllowed),
+        control => Ok(control.filter(|_| aims)),
+    }
+}
+
+fn load(lease: &mut Option<Lease>) -> Result<Control, ProxyError> {
+    let lease = match lease {
+        Some(lease) => lease,
+        None => lease.insert(Lease::take(Role::Command)?),
+    };
+    lease.record(Change::KernelParts)?;
+    Ok(Control::open()?)
+}
+
+fn try_out(name: &str) -> Result<(), ProxyError> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
         .map_err(ProxyError::system("open a socket"))?;
     let name = name.to_owned();

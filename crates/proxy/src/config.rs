@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use wakeai_units::{Bytes, Duration};
 
 use crate::access::Access;
+use crate::rates::TargetRate;
 
 /// The leg that is carried by the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Config {
     pub transparent: Transparent,
     /// The congestion control of the leg over the air; the host's default where `None`.
     pub algorithm: Option<String>,
+    /// What each connection's leg over the air is to carry, where the algorithm is `wakeai_av`.
+    pub rates: Vec<TargetRate>,
     /// Which leg that is.
     pub leg: Leg,
     /// Who may ask for what.
@@ -54,4 +57,7 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// Without a byte in either direction for so long, a connection is reset.
     pub idle_timeout: Duration,
+    /// Whether to give up every privilege that is not needed any more once it listens. The process
+    /// must have one thread then.
+    pub confined: bool,
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use wakeai_host::{LeaseError, RoutingError};
+use wakeai_host::{LeaseError, PrivilegeError, RoutingError};
 
 /// A proxy could not start. While it runs, what fails is one connection, which is counted.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +36,18 @@ pub enum ProxyError {
         /// What was asked for.
         name: String,
     },
+    /// A target rate for an algorithm that holds none.
+    #[error(
+        "only wakeai_av holds a target rate, and the algorithm is {}: add --algorithm wakeai_av, or \
+         leave --rate out", name.as_deref().unwrap_or("the host's default")
+    )]
+    HoldsNoRate {
+        /// What was asked for.
+        name: Option<String>,
+    },
+    /// Target rates are written where only root may.
+    #[error("a target rate takes root, because it is written into a BPF map: run as root")]
+    RateNotAllowed,
     /// The transparent mode needs a privilege.
     #[error("the transparent mode takes CAP_NET_ADMIN in this network namespace: run as root")]
     NotPrivileged,
@@ -53,6 +65,9 @@ pub enum ProxyError {
     /// The host's records cannot be written.
     #[error(transparent)]
     Lease(#[from] LeaseError),
+    /// Privileges could not be given up.
+    #[error(transparent)]
+    Privilege(#[from] PrivilegeError),
     /// Our algorithms cannot be loaded.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
@@ -74,9 +89,10 @@ impl ProxyError {
     /// Whether a privilege or a kernel feature is missing: the command exits with 77 then.
     pub fn is_missing(&self) -> bool {
         match self {
-            Self::NoAlgorithm { .. } | Self::AlgorithmNotAllowed { .. } | Self::NotPrivileged => {
-                true
-            }
+            Self::NoAlgorithm { .. }
+            | Self::AlgorithmNotAllowed { .. }
+            | Self::RateNotAllowed
+            | Self::NotPrivileged => true,
             Self::Routing(error) => error.is_missing(),
             Self::Kernel(error) => error.is_missing(),
             Self::Listen { source, .. }
@@ -84,7 +100,14 @@ impl ProxyError {
             | Self::Lease(LeaseError::Io(source)) => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }
-            Self::Runs { .. } | Self::Lease(_) => false,
+            Self::HoldsNoRate { .. } | Self::Runs { .. } | Self::Lease(_) | Self::Privilege(_) => {
+                false
+            }
         }
+    }
+
+    /// Whether what was asked makes no sense: the command exits with 2 then.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::HoldsNoRate { .. })
     }
 }

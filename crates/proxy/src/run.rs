@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, LocalSet, spawn_local};
-use wakeai_host::{Lease, Role};
+use wakeai_host::{Lease, Role, drop_privileges};
 use wakeai_kernel::Control;
 
 use crate::algorithm;
@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::counters::Report;
 use crate::error::ProxyError;
 use crate::listen::listen;
+use crate::privileges;
 use crate::session::{Entry, serve};
 use crate::shared::Shared;
 use crate::transparent::{self, Taken};
@@ -70,6 +71,9 @@ pub fn run(
         let mut asked =
             signal(SignalKind::user_defined1()).map_err(ProxyError::system("wait for SIGUSR1"))?;
         let (shared, listeners) = start(config, &mut lease)?;
+        if shared.config.confined {
+            drop_privileges(&privileges::kept(&shared.config))?;
+        }
         let explicit = listeners.iter().filter(|listener| listener.entry == Entry::Explicit);
         tell(Event::Listening(explicit.map(|listener| listener.address).collect()));
         let slots = Arc::new(Semaphore::new(shared.config.connections));
@@ -95,8 +99,16 @@ pub fn run(
     outcome
 }
 
+/// Removes the shared parts, as the last that held them.
 fn unload() -> Result<bool, Box<dyn std::error::Error>> {
-    Control::unload().map_err(Into::into)
+    match Control::unload() {
+        Err(error) if error.is_missing() => {
+            // To unmount a bpffs that nobody else uses takes more than a proxy has kept.
+            tracing::info!(%error, "left to the next command, or to `wakeai sweep`");
+            Ok(true)
+        }
+        other => other.map_err(Into::into),
+    }
 }
 
 struct Listener {
@@ -112,11 +124,9 @@ fn start(
     lease: &mut Option<Lease>,
 ) -> Result<(Rc<Shared>, Vec<Listener>), ProxyError> {
     config.connections = within_files(config.connections, &config);
-    let shared = Rc::new(Shared::new(config));
+    let targets = algorithm::prepare(&config, lease)?;
+    let shared = Rc::new(Shared::new(config, targets));
     let config = &shared.config;
-    if let Some(name) = &config.algorithm {
-        algorithm::prepare(name, lease)?;
-    }
     let mut listeners = Vec::new();
     for &address in &config.listen {
         let failed = |source| ProxyError::Listen { address, source };

@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
 use crate::outgoing::{Source, connect};
+use crate::rates::aim;
 use crate::relay::{End, failed, relay, reset};
 use crate::shared::Shared;
 use crate::target::{Host, Target};
@@ -34,6 +35,7 @@ pub(crate) async fn serve(shared: &Shared, entry: Entry, client: TcpStream, from
     };
     let counters = &shared.counters;
     counters.connected.one();
+    aim(shared, &client, &destination);
     match relay(shared, &client, &destination, early).await {
         End::Finished => counters.finished.one(),
         End::Reset => counters.reset.one(),

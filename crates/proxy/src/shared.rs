@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use wakeai_kernel::Control;
+
 use crate::config::{Config, Leg};
 use crate::counters::Counters;
 use crate::pipes::Pipes;
@@ -16,17 +18,20 @@ pub(crate) struct Shared {
     pub(crate) connect_timeout: Duration,
     pub(crate) idle_timeout: Duration,
     pub(crate) counters: Counters,
+    /// What sets target rates, where some are asked for.
+    pub(crate) targets: Option<Control>,
     pub(crate) pipes: Pipes,
     pub(crate) can_splice: Cell<bool>,
     pub(crate) buffer: RefCell<Box<[u8]>>,
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config, targets: Option<Control>) -> Self {
         Self {
             connect_timeout: config.connect_timeout.into(),
             idle_timeout: config.idle_timeout.into(),
             counters: Counters::default(),
+            targets,
             pipes: Pipes::new(config.memory),
             can_splice: Cell::new(true),
             buffer: RefCell::new(vec![0; BUFFER_BYTES].into_boxed_slice()),

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
-use wakeai_host::{Change, Lease, NetnsId, add_local_route, add_packet_rules, holders};
+use wakeai_host::{Change, Lease, NetnsId, add_local_route, add_packet_rules, has_ipv6, holders};
 
 use crate::access::{Access, Network};
 use crate::config::Transparent;
@@ -58,7 +58,7 @@ pub(crate) fn take_hold(
     {
         if asked {
             listeners.push(open(Ipv4Addr::LOCALHOST.into(), taken)?);
-            if std::path::Path::new("/proc/sys/net/ipv6").exists() {
+            if has_ipv6() {
                 listeners.push(open(Ipv6Addr::LOCALHOST.into(), taken)?);
             }
         }

@@ -31,8 +31,10 @@ pub(crate) fn run(arguments: &ProxyArguments) -> Result<(), Failure> {
             failure.say(); // a proxy goes on when nobody reads its counts
         }
     };
-    wakeai_proxy::run(config, shutdown, tell)
-        .map_err(|error| Failure::missing_if(error.is_missing(), error))
+    wakeai_proxy::run(config, shutdown, tell).map_err(|error| match error {
+        error if error.is_usage() => Failure::usage(error),
+        error => Failure::missing_if(error.is_missing(), error),
+    })
 }
 
 fn config(arguments: &ProxyArguments) -> Result<Config, Failure> {
@@ -50,6 +52,7 @@ fn config(arguments: &ProxyArguments) -> Result<Config, Failure> {
         listen,
         transparent,
         algorithm: arguments.algorithm.clone(),
+        rates: arguments.rate.clone(),
         leg: match arguments.leg {
             AirLeg::Destination => Leg::Destination,
             AirLeg::Client => Leg::Client,
@@ -63,6 +66,7 @@ fn config(arguments: &ProxyArguments) -> Result<Config, Failure> {
         memory: arguments.memory,
         connect_timeout: arguments.connect_timeout,
         idle_timeout: arguments.idle_timeout,
+        confined: true,
     })
 }
 

@@ -1,5 +1,5 @@
-//! `wakeai proxy`: curl and iperf3 through it, transparent in namespaces of its own, many idle
-//! connections, and what is left after `kill -9`.
+//! `wakeai proxy`: curl and iperf3 through it, transparent in namespaces of its own, target rates,
+//! privileges, many idle connections, and what is left after `kill -9`.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use road::{CLIENT, Proxy, Road, SERVER, ip};
-use support::{Machine, nothing_left, stderr, wait_for, wakeai};
+use serde_json::Value;
+use support::{Machine, must, nothing_left, stderr, wait_for, wakeai};
 use wakeai_kernel::{Snapshotter, TcpSnapshot};
 
 /// Answers every connection with what it sees, and with what it is sent.
@@ -181,6 +182,88 @@ fn iperf3_of_this_machine_goes_through_and_its_air_leg_has_the_algorithm() {
     nothing_left();
 }
 
+/// The target of a socket in bytes per second, as the kernel has it.
+fn target_of(cookie: u64) -> Option<u64> {
+    let map = "-j map dump pinned /sys/fs/bpf/wakeai/socket_targets";
+    let entries: Vec<Value> = serde_json::from_str(&must("bpftool", map)).unwrap();
+    let formatted = entries.iter().map(|entry| &entry["formatted"]);
+    let mut own = formatted.filter(|entry| entry["key"] == cookie);
+    own.next().map(|entry| entry["value"].as_u64().unwrap())
+}
+
+#[test]
+fn each_connection_has_the_target_of_its_destination_until_it_has_closed() {
+    let Some(_machine) = Machine::take() else { return };
+    let road = Road::new();
+    serve(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
+    let rates = "--rate=8Mbit/s,10.72.0.0/16=4Mbit/s";
+    let proxy = road.proxy(&["--transparent", "forwarded", "--algorithm", "wakeai_av", rates]);
+    let open: Vec<_> = SERVER
+        .into_iter()
+        .map(|to| {
+            let to = SocketAddr::new(ip(to), 9000);
+            let mut stream = road.inside("client", || TcpStream::connect(to).unwrap());
+            line(&mut stream);
+            let all = road.inside("router", || Snapshotter::open().unwrap().snapshot(None));
+            let leg = all.unwrap().into_iter().find(|found| found.socket.remote == to).unwrap();
+            assert_eq!(leg.algorithm, "wakeai_av");
+            (stream, leg.socket.cookie)
+        })
+        .collect();
+    let targets: Vec<_> = open.iter().map(|(_, cookie)| target_of(*cookie)).collect();
+    assert_eq!(targets, [Some(500_000), Some(1_000_000)]);
+    for (stream, cookie) in open {
+        drop(stream);
+        wait_for("it is forgotten", || target_of(cookie).is_none().then_some(()));
+    }
+    let (status, _) = proxy.end();
+    assert!(status.success());
+    nothing_left();
+}
+
+/// Every thread of the process has these capabilities (bits of `<linux/capability.h>`), and cannot
+/// get others.
+fn keeps_only(pid: u32, bits: &[u32]) {
+    let kept = bits.iter().fold(0_u64, |set, bit| set | 1 << bit);
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let field = |name: &str| {
+            status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
+        };
+        let set = |name| u64::from_str_radix(&field(name), 16).unwrap();
+        for name in ["CapEff:", "CapPrm:", "CapBnd:"] {
+            assert_eq!(set(name), kept, "{name}");
+        }
+        assert_eq!((set("CapInh:"), set("CapAmb:")), (0, 0));
+        assert_eq!(field("NoNewPrivs:"), "1");
+    }
+}
+
+#[test]
+fn a_running_proxy_keeps_no_privilege_that_it_does_not_need() {
+    const BIND_SERVICE: u32 = 10;
+    const ADMIN: u32 = 12;
+    const PERFMON: u32 = 38;
+    const BPF: u32 = 39;
+    let Some(_machine) = Machine::take() else { return };
+    let road = Road::new();
+    let before = road.rules();
+    keeps_only(Proxy::local(&[]).pid(), &[]);
+    keeps_only(Proxy::local(&["--algorithm", "cubic"]).pid(), &[ADMIN]);
+    let both = ["--transparent", "forwarded,own", "--algorithm", "wakeai_cubic"];
+    for (arguments, kept) in [
+        (&both[..2], &[ADMIN, BIND_SERVICE] as &[u32]),
+        (&both[..], &[ADMIN, BIND_SERVICE, PERFMON, BPF]),
+    ] {
+        let proxy = road.proxy(arguments);
+        keeps_only(proxy.pid(), kept);
+        let (status, _) = proxy.end();
+        assert!(status.success());
+        assert_eq!(road.rules(), before, "with what it has kept it puts everything back");
+    }
+    nothing_left();
+}
+
 #[test]
 fn after_kill_9_any_command_removes_every_rule_and_route() {
     let Some(_machine) = Machine::take() else { return };
@@ -241,6 +324,9 @@ fn bad_usage_and_missing_privileges_are_told_apart() {
         &["--listen", "nowhere"],
         &["--memory", "64"],
         &["--transparent", "everything"],
+        &["--algorithm", "wakeai_av", "--rate", "fast"],
+        &["--rate", "5Mbit/s"],
+        &["--rate", "5Mbit/s", "--algorithm", "cubic"],
     ] {
         let found = wakeai(&[&["proxy"], arguments].concat());
         assert_eq!(found.status.code(), Some(2), "{arguments:?}: {}", stderr(&found));
@@ -253,7 +339,11 @@ fn bad_usage_and_missing_privileges_are_told_apart() {
     let program = directory.path().join("wakeai");
     std::fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    for arguments in [&["--transparent", "own"] as &[&str], &["--algorithm", "nonesuch"]] {
+    for arguments in [
+        &["--transparent", "own"] as &[&str],
+        &["--algorithm", "nonesuch"],
+        &["--algorithm", "wakeai_av", "--rate", "5Mbit/s"],
+    ] {
         let mut command = Command::new(&program);
         command.args(["proxy", "--listen", "127.0.0.1:0"]).args(arguments).uid(65534).gid(65534);
         let found = command.output().unwrap();

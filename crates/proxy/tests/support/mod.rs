@@ -19,12 +19,14 @@ pub(crate) fn config() -> Config {
         listen: vec!["127.0.0.1:0".parse().unwrap()],
         transparent: Transparent::default(),
         algorithm: None,
+        rates: Vec::new(),
         leg: Leg::Destination,
         access: Access::default(),
         connections: 100,
         memory: "1MB".parse().unwrap(),
         connect_timeout: "20s".parse().unwrap(),
         idle_timeout: "60s".parse().unwrap(),
+        confined: false,
     }
 }
 

@@ -1,0 +1,92 @@
+//! What a process may do: checked when it starts, and given up but for a few capabilities.
+//!
+//! The uid stays 0, without `CAP_DAC_OVERRIDE`: root owns the leases and sockets, so they can still
+//! be removed, and `/proc/sys/net` asks for `CAP_NET_ADMIN` in the namespace alone. Whatever needs
+//! more (entering other namespaces, mounting bpffs, looking for programs by id) happens before, or
+//! is left to the next command's sweep.
+
+use caps::{CapSet, CapsHashSet};
+
+pub use caps::Capability;
+
+/// The privileges could not be checked or given up.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivilegeError {
+    /// The program cannot work with what it has.
+    #[error(
+        "{program} needs {needed}, and this process lacks {missing}; start it as root, or as a \
+         service of systemd with these capabilities"
+    )]
+    Missing {
+        /// Who needs them.
+        program: &'static str,
+        /// All that it needs.
+        needed: String,
+        /// The capabilities that are not there.
+        missing: String,
+    },
+    /// Other threads would keep their privileges.
+    #[error("cannot give up privileges: found {threads} threads, expected 1")]
+    Threads {
+        /// How many there are.
+        threads: usize,
+    },
+    /// The kernel refused.
+    #[error("cannot give up privileges: {0}")]
+    Kernel(String),
+}
+
+fn names(capabilities: &[Capability]) -> String {
+    let names: Vec<_> = capabilities.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}
+
+fn refused(error: impl std::fmt::Display) -> PrivilegeError {
+    PrivilegeError::Kernel(error.to_string())
+}
+
+/// Whether this process has `needed`.
+///
+/// # Errors
+///
+/// [`PrivilegeError::Missing`] with the names; `program` is how it calls itself ("the agent").
+pub fn require_privileges(
+    program: &'static str,
+    needed: &[Capability],
+) -> Result<(), PrivilegeError> {
+    let effective = caps::read(None, CapSet::Effective).map_err(refused)?;
+    let missing: Vec<_> =
+        needed.iter().copied().filter(|wanted| !effective.contains(wanted)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(PrivilegeError::Missing { program, needed: names(needed), missing: names(&missing) })
+}
+
+/// Gives up everything but `kept`, for good: in the bounding set too where that is allowed, and
+/// with `no_new_privs`, so that nothing that is executed gets it back. Of `kept` nothing is gained
+/// that was not there. Called while there is one thread; threads started later inherit.
+///
+/// # Errors
+///
+/// Where there are more threads or the kernel refuses.
+pub fn drop_privileges(kept: &[Capability]) -> Result<(), PrivilegeError> {
+    let threads = std::fs::read_dir("/proc/self/task").map_err(refused)?.count();
+    if threads != 1 {
+        return Err(PrivilegeError::Threads { threads });
+    }
+    let kept: CapsHashSet = kept.iter().copied().collect();
+    if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).map_err(refused)? {
+        for capability in caps::runtime::thread_all_supported().difference(&kept) {
+            caps::drop(None, CapSet::Bounding, *capability).map_err(refused)?;
+        }
+    }
+    // Effective first: it must never exceed permitted (capset(2)). The ambient set shrinks with
+    // the inheritable one; what a service was given there, its children keep (nft at the end).
+    for set in [CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
+        let held = caps::read(None, set).map_err(refused)?;
+        let left: CapsHashSet = held.intersection(&kept).copied().collect();
+        caps::set(None, set, &left).map_err(refused)?;
+    }
+    nix::sys::prctl::set_no_new_privs().map_err(refused)
+}

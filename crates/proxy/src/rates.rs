@@ -1,0 +1,101 @@
+//! The target rates of `wakeai_av`, by destination.
+
+use std::io;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use socket2::SockRef;
+use tokio::net::TcpStream;
+use wakeai_kernel::Control;
+use wakeai_units::Rate;
+
+use crate::access::Network;
+use crate::shared::Shared;
+
+/// The algorithm that holds a target rate.
+pub(crate) const HOLDS_A_RATE: &str = "wakeai_av";
+
+/// What each connection to a network is to carry; to everywhere, where no network is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetRate {
+    to: Option<Network>,
+    rate: Rate,
+}
+
+/// A text that is no target rate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("found {found:?}, expected RATE or NETWORK=RATE, such as \"5Mbit/s\": {reason}")]
+pub struct TargetRateError {
+    found: String,
+    reason: String,
+}
+
+impl FromStr for TargetRate {
+    type Err = TargetRateError;
+
+    fn from_str(text: &str) -> Result<Self, TargetRateError> {
+        let wrong = |reason: String| TargetRateError { found: text.to_owned(), reason };
+        let (to, rate) = match text.split_once('=') {
+            Some((to, rate)) => {
+                (Some(to.parse::<Network>().map_err(|error| wrong(error.to_string()))?), rate)
+            }
+            None => (None, text),
+        };
+        let rate: Rate = rate.parse().map_err(|error| wrong(format!("{error}")))?;
+        if rate.bytes_per_second() == 0 {
+            return Err(wrong("no rate at all is no target".to_owned()));
+        }
+        Ok(Self { to, rate })
+    }
+}
+
+/// The target of connections to `destination`: that of the narrowest network that it lies in.
+fn target(rates: &[TargetRate], destination: IpAddr) -> Option<Rate> {
+    let fits = |target: &&TargetRate| target.to.is_none_or(|to| to.contains(destination));
+    let narrowness = |target: &&TargetRate| target.to.map(Network::length);
+    rates.iter().filter(fits).max_by_key(narrowness).map(|target| target.rate)
+}
+
+/// Sets the target of a connection's leg over the air. The kernel forgets it with the socket.
+pub(crate) fn aim(shared: &Shared, client: &TcpStream, destination: &TcpStream) {
+    let (Some(control), Ok(to)) = (&shared.targets, destination.peer_addr()) else { return };
+    let Some(rate) = target(&shared.config.rates, to.ip()) else { return };
+    let legs = [(shared.destination_algorithm(), destination), (shared.client_algorithm(), client)];
+    for (_, leg) in legs.into_iter().filter(|(algorithm, _)| algorithm.is_some()) {
+        if let Err(error) = set(control, leg, rate) {
+            tracing::warn!(%to, %error, "this connection has no target rate");
+        }
+    }
+}
+
+fn set(control: &Control, leg: &TcpStream, rate: Rate) -> io::Result<()> {
+    let cookie = SockRef::from(leg).cookie()?;
+    control.set_target(cookie, rate.bytes_per_second()).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrowest_network_of_a_destination_decides() {
+        let rates: Vec<TargetRate> = ["10.0.0.0/8=2Mbit/s", "5Mbit/s", "10.1.0.0/16=1Mbit/s"]
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect();
+        let of = |address: &str| target(&rates, address.parse().unwrap());
+        assert_eq!(of("10.1.2.3"), Some(Rate::from_mbps(1)));
+        assert_eq!(of("::ffff:10.1.2.3"), Some(Rate::from_mbps(1)));
+        assert_eq!(of("10.2.2.3"), Some(Rate::from_mbps(2)));
+        assert_eq!(of("fd00::1"), Some(Rate::from_mbps(5)));
+        assert_eq!(target(&rates[..1], "192.0.2.1".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_what_was_found_and_why() {
+        for text in ["", "5", "=5Mbit/s", "10.0.0.1/8=5Mbit/s", "10.0.0.0/8=", "0Mbit/s"] {
+            let error = text.parse::<TargetRate>().unwrap_err().to_string();
+            assert!(error.contains(&format!("found {text:?}")), "{error}");
+        }
+    }
+}
