@@ -34,6 +34,33 @@ law = "fixed"
 bounds = [{ stations = "tablet", floor = 1, ceiling = 8 }]
 "#;
 
+/// A sender behind a proxy, which carries it over the air with a target, beside a plain one.
+const PROXIED: &str = r#"
+name = "two"
+duration = "11s"
+warmup = "2s"
+[access_point]
+standard = "802.11g"
+[wired]
+delay = "10ms"
+[[stations]]
+name = "player"
+proxy = true
+max = "20Mbit/s"
+[[stations]]
+name = "tablet"
+max = "20Mbit/s"
+[[flows]]
+from = "player"
+to = "server"
+algorithm = "wakeai_av"
+rate = "4Mbit/s"
+[[flows]]
+from = "tablet"
+to = "server"
+algorithm = "wakeai_reno"
+"#;
+
 /// How late the emulated radio may be is another test's matter.
 const ANY_LATENESS: [&str; 4] = ["--lateness-p99", "10s", "--lateness-max", "60s"];
 
@@ -43,8 +70,8 @@ fn file(directory: &Path, scenario: &str) -> String {
     path.display().to_string()
 }
 
-/// A lab that runs beside the test, once its agents run.
-fn start(path: &str) -> Child {
+/// A lab that runs beside the test, once so many agents and proxies of it run.
+fn start(path: &str, helpers: usize) -> Child {
     let lab = Command::new(env!("CARGO_BIN_EXE_wakeai"))
         .args(["lab", path, "--json"])
         .args(ANY_LATENESS)
@@ -53,6 +80,14 @@ fn start(path: &str) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    // Of the lab itself, and of each that it has started.
+    wait_for("agents and proxies run", || (own_processes() == 1 + helpers).then_some(()));
+    lab
+}
+
+/// The same, once its agents listen.
+fn start_with_agents(path: &str) -> Child {
+    let lab = start(path, 2);
     wait_for("the agents run", || {
         let sockets = leftovers().iter().filter(|left| left.contains(".sock")).count();
         (sockets == 2).then_some(())
@@ -94,7 +129,7 @@ fn kill_9_of_the_lab_leaves_nothing_after_one_more_command() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
     let before = host_state();
-    let mut lab = start(&file(directory.path(), SCENARIO));
+    let mut lab = start_with_agents(&file(directory.path(), SCENARIO));
     // Somewhere between the start of the traffic and its end.
     std::thread::sleep(std::time::Duration::from_secs(3));
     assert_eq!(lab.try_wait().unwrap(), None, "it runs still");
@@ -110,12 +145,70 @@ fn kill_9_of_the_lab_leaves_nothing_after_one_more_command() {
 }
 
 #[test]
+fn a_sender_behind_a_proxy_is_carried_with_its_target_and_nothing_is_left() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let before = host_state();
+    let path = file(directory.path(), PROXIED);
+    let out = directory.path().join("out").display().to_string();
+    let arguments = [&["lab", &path, "--json", "--out", &out] as &[&str], &ANY_LATENESS].concat();
+    let found = wakeai(&arguments);
+    assert!(found.status.success(), "{}", stderr(&found));
+    let report: Value = serde_json::from_str(&stdout(&found)).unwrap();
+    let flows = report["runs"][0]["flows"].as_array().unwrap();
+    assert_eq!(flows[0]["algorithm"], "wakeai_av");
+    assert!(flows[0]["avr"].is_number() && flows[1]["avr"].is_null(), "{flows:?}");
+    let received = flows[0]["bytes"].as_u64().unwrap();
+    assert!(received > 1_000_000, "{received} bytes");
+    // All of it went through the proxy, which counts at its end.
+    let counts = fs::read_dir(format!("{out}/agents/default-0")).unwrap().flatten();
+    let counts = counts.map(|entry| entry.path()).find(|path| path.ends_with("player.proxy.json"));
+    let counts = fs::read_to_string(counts.unwrap()).unwrap();
+    let last: Value = serde_json::from_str(counts.lines().last().unwrap()).unwrap();
+    assert_eq!(last["connected"], 1);
+    assert!(last["bytes_up"].as_u64().unwrap() >= received, "{last}");
+    nothing_left();
+    assert_eq!(host_state(), before);
+    assert_eq!(own_processes(), 0);
+}
+
+#[test]
+fn kill_9_of_a_lab_with_a_proxy_leaves_nothing_after_one_more_command() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let before = host_state();
+    let mut lab = start(&file(directory.path(), PROXIED), 1);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(lab.try_wait().unwrap(), None, "it runs still");
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    wait_for("its processes are gone", || (own_processes() == 0).then_some(()));
+    let any = wakeai(&["completion", "bash"]);
+    assert!(stderr(&any).contains("removed network namespace"), "{}", stderr(&any));
+    nothing_left();
+    assert_eq!(host_state(), before);
+    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second finds nothing");
+}
+
+#[test]
+fn an_algorithm_that_the_kernel_does_not_have_is_named_with_77() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let nonesuch = PROXIED.replace("wakeai_reno", "nonesuch");
+    let found = wakeai(&["lab", &file(directory.path(), &nonesuch), "--json"]);
+    assert_eq!(found.status.code(), Some(77), "{}", stderr(&found));
+    let said = stderr(&found);
+    assert!(said.contains("the congestion control nonesuch is missing: "), "{said}");
+    nothing_left();
+}
+
+#[test]
 fn agents_hear_each_other_over_the_emulated_air() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
     let law = SCENARIO.find("law = ").unwrap();
     let airtime = format!("{}law = \"airtime\"\n", &SCENARIO[..law]);
-    let mut lab = start(&file(directory.path(), &airtime));
+    let mut lab = start_with_agents(&file(directory.path(), &airtime));
     let senders = || {
         let found = wakeai(&["status", "--json"]);
         let text = stdout(&found);

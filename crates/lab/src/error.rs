@@ -70,10 +70,10 @@ pub enum LabError {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// A child process (iperf3 or an agent) failed.
+    /// A child process (iperf3, an agent or a proxy) failed.
     #[error("{program} of {station} failed: {reason}{}", tail(log))]
     Child {
-        /// `iperf3` or `agent`.
+        /// What it is.
         program: &'static str,
         /// Its station.
         station: String,
@@ -82,6 +82,9 @@ pub enum LabError {
         /// The last lines that it wrote.
         log: String,
     },
+    /// Algorithms of ours could not be loaded.
+    #[error(transparent)]
+    Algorithms(#[from] wakeai_kernel::Error),
     /// The monitor failed.
     #[error("the monitor of the lab failed: {0}")]
     Monitor(String),
@@ -103,6 +106,7 @@ impl LabError {
         match self {
             Self::Missing { .. } => 77,
             Self::Namespace(error) if error.is_permission() => 77,
+            Self::Algorithms(error) if error.is_missing() => 77,
             Self::Unsupported { .. } | Self::Medium(_) | Self::Condition(_) => 2,
             _ => 1,
         }

@@ -8,6 +8,7 @@ use wakeai_scenario::result::Report;
 use wakeai_scenario::{FlowKnobs, FlowSpec, HostQueue, Scenario, TcpProfile};
 use wakeai_world::{Asked, Recorder, World as _, session};
 
+use crate::algorithms;
 use crate::driver::realtime::Realtime;
 use crate::error::LabError;
 use crate::host::Steering;
@@ -44,8 +45,10 @@ pub fn run(
     realtime.lacks.iter().for_each(|lack| progress.note(lack));
     let steering = Steering::plan();
     let _away = steering.and_then(|steering| steering.leave_driver_alone().ok());
-    let result = match scratch(&lease) {
-        Ok(scratch) => {
+    let prepared = algorithms::prepare(&asked.conditions, &lease)
+        .and_then(|targets| Ok((targets, scratch(&lease)?)));
+    let result = match prepared {
+        Ok((targets, scratch)) => {
             let bench = Bench {
                 lease: &lease,
                 interrupt: &interrupt,
@@ -53,6 +56,7 @@ pub fn run(
                 wakeai: &options.wakeai,
                 realtime: realtime.guarded(),
                 steering,
+                targets,
             };
             report(options, &asked, Lab::new(options, bench, scratch))
         }

@@ -3,10 +3,11 @@
 //! congestion control, real agents.
 //!
 //! [`run`] is all that a caller needs. It wants root, iperf3 and, where a condition has a law, the
-//! `wakeai` program for the agents. `docs/concepts/lab.md` says how it works and what it can and
+//! `wakeai` program for the agents, as it wants it for proxies. `docs/concepts/lab.md` says how it works and what it can and
 //! cannot tell.
 
 mod agents;
+mod algorithms;
 mod clock;
 mod driver;
 mod error;
@@ -17,6 +18,7 @@ mod options;
 mod packet;
 mod preflight;
 mod progress;
+mod proxies;
 mod radio;
 mod records;
 mod run;

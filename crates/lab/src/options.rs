@@ -19,7 +19,7 @@ pub struct LabOptions {
     pub lateness_p99: Duration,
     /// A run with a single release later than this is not faithful.
     pub lateness_max: Duration,
-    /// The `wakeai` program, for the agents.
+    /// The `wakeai` program, for the agents and proxies.
     pub wakeai: PathBuf,
 }
 

@@ -201,6 +201,35 @@ fn an_agent_that_cannot_start_fails_the_run_and_leaves_nothing() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+#[test]
+fn a_proxy_that_cannot_start_fails_the_run_and_leaves_nothing() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let scenario = Scenario::parse(
+        r#"
+        name = "no-proxy"
+        duration = "2s"
+        [access_point]
+        standard = "802.11g"
+        [[stations]]
+        name = "player"
+        proxy = true
+        max = "30Mbit/s"
+        [[flows]]
+        from = "player"
+        to = "server"
+        "#,
+    )
+    .unwrap();
+    let options = LabOptions { wakeai: "/bin/false".into(), ..options() };
+    let error = wakeai_lab::run(&options, &scenario, &Silent).unwrap_err();
+    assert!(matches!(&error, LabError::Child { program: "the proxy", .. }), "{error}");
+    let left = left_of(std::process::id());
+    assert!(left.is_empty(), "{left:?}");
+}
+
 /// Not a test of its own: what the test below starts, and kills.
 #[test]
 #[ignore = "started by the test of kill -9"]

@@ -62,6 +62,9 @@ pub struct StationGroup {
     pub max: Option<Rate>,
     /// The TCP at both ends of its flows.
     pub tcp: TcpProfile,
+    /// Whether its senders stand behind a proxy on it (004 figure 16), which carries their flows over
+    /// the air.
+    pub proxy: bool,
 }
 
 impl StationGroup {

@@ -48,7 +48,7 @@ fn what_is_left_out_has_the_defaults_of_the_reference() {
     let group = &scenario.stations[0];
     assert_eq!((group.count, group.queue, group.frame_error_ppm), (1, 1_000, 0));
     assert_eq!((group.host_queue, group.tcp), (HostQueue::Fifo, TcpProfile::Linux));
-    assert_eq!((group.wired_delay, group.max), (Duration::ZERO, None));
+    assert_eq!((group.wired_delay, group.max, group.proxy), (Duration::ZERO, None, false));
     let flow = &scenario.flows[0];
     assert_eq!((flow.size, flow.start, flow.jitter), (None, Duration::ZERO, Duration::ZERO));
     assert_eq!((flow.algorithm.as_deref(), flow.chunks), (Some("cubic"), 1));

@@ -174,6 +174,40 @@ fn a_law_has_what_it_needs_and_nothing_else() {
 }
 
 #[test]
+fn a_station_with_a_proxy_sends_tcp_to_the_server_with_one_algorithm_and_rate() {
+    let proxied = |keys: &str| format!("count = 12\nproxy = true\n{keys}");
+    insta::assert_snapshot!(golden(&[
+        (COUNT, "proxy = 1"),
+        (COUNT, &proxied("tcp = \"classic\"")),
+    ]));
+    let with_proxy = with(COUNT, &proxied(""));
+    assert_eq!(refusal(&with_proxy), "ACCEPTED");
+    let second = |keys: &str| format!("to = \"server\"\n[[flows]]\n{keys}");
+    let mut text = String::new();
+    for flow in [
+        "to = \"phone\"".to_owned(),
+        "to = \"server\"\nkind = \"udp\"".to_owned(),
+        second("from = \"phone\"\nto = \"tablet\""),
+        second("from = \"server\"\nto = \"tablet3\""),
+        second("from = \"tablet3\"\nto = \"server\"\nalgorithm = \"reno\""),
+        second("from = \"tablet3\"\nto = \"server\"\nrate = \"1Mbit/s\""),
+    ] {
+        writeln!(text, "{flow:?}").unwrap();
+        for line in refusal(&with_proxy.replace(TO, &flow)).lines().skip(1) {
+            writeln!(text, "{line}").unwrap();
+        }
+    }
+    insta::assert_snapshot!("flows_of_a_station_with_a_proxy", text);
+    for flow in [
+        second("from = \"tablet3\"\nto = \"server\"\nsize = \"1MB\"\nstart = \"3s\""),
+        second("from = \"phone\"\nto = \"server\"\nalgorithm = \"reno\""),
+        second("from = \"server\"\nto = \"phone\"\nkind = \"udp\""),
+    ] {
+        assert_eq!(refusal(&with_proxy.replace(TO, &flow)), "ACCEPTED", "{flow}");
+    }
+}
+
+#[test]
 fn an_event_changes_something_while_the_run_lasts() {
     insta::assert_snapshot!(golden(&[
         (CONDITION, "name = \"a\"\n[[events]]\nat = \"6s\"\nstation = \"tablet2\""),

@@ -36,8 +36,18 @@ pub(crate) struct Port {
     pub(crate) node: Node,
     /// Its address.
     pub(crate) address: Ipv4Addr,
+    /// That of the sender behind it, whose packets it carries too.
+    pub(crate) behind: Option<Ipv4Addr>,
     /// Its device.
     pub(crate) tun: Tun,
+}
+
+impl Port {
+    /// The addresses that are reached there.
+    fn addresses(&self) -> impl Iterator<Item = (Ipv4Addr, Node)> + use<> {
+        let node = self.node;
+        std::iter::once(self.address).chain(self.behind).map(move |address| (address, node))
+    }
 }
 
 /// What the driver saw.

@@ -42,13 +42,13 @@ impl Lab {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let lease = Lease::take(Role::Lab).unwrap();
         let (server, tun) = Host::server(&lease, Steering::plan()).unwrap();
-        let mut ports = vec![server.port(tun)];
+        let mut ports = vec![server.port(tun, None)];
         let mut hosts = vec![server];
         for id in 0..stations {
             let (host, tun) =
                 Host::station(&lease, &format!("s{id}"), StationId(id), 100, Steering::plan())
                     .unwrap();
-            ports.push(host.port(tun));
+            ports.push(host.port(tun, None));
             hosts.push(host);
         }
         let config = MediumConfig::new(Standard::G, stations as usize);

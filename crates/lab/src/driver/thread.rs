@@ -99,7 +99,7 @@ impl Loop {
         Ok(Self {
             medium,
             readable: vec![true; ports.len()],
-            by_address: ports.iter().map(|port| (port.address, port.node)).collect(),
+            by_address: ports.iter().flat_map(Port::addresses).collect(),
             by_node: ports.iter().enumerate().map(|(i, port)| (port.node, i)).collect(),
             ports,
             broadcast,

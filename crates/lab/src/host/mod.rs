@@ -1,4 +1,5 @@
-//! The hosts: a network namespace each, with one TUN device as its network card.
+//! The hosts: a network namespace each, with one TUN device as its network card; or behind a
+//! station, on a cable to it.
 
 mod address;
 mod child;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use wakeai_host::{Change, Lease, Namespace, NetnsId};
 use wakeai_medium::{Node, StationId};
 
+use address::{CABLE_ADDRESS, CABLE_PREFIX_BITS, sender_address};
 pub(crate) use address::{SERVER_ADDRESS, STATION_BROADCAST, STATION_PREFIX_BITS, station_address};
 pub(crate) use child::{Child, dying_with_us};
 pub(crate) use steering::Steering;
@@ -26,8 +28,10 @@ use tun::Tun;
 
 /// The card of every station; agents are told this name.
 pub(crate) const STATION_INTERFACE: &str = "wlan0";
-/// The server's card.
-const SERVER_INTERFACE: &str = "eth0";
+/// The card of the server, and of a sender behind a station.
+const WIRED_INTERFACE: &str = "eth0";
+/// The station's end of the cable to a sender behind it.
+const CABLE_INTERFACE: &str = "lan0";
 /// IP packets of the emulated network.
 pub(crate) const MTU_BYTES: u32 = 1500;
 /// The server's host queue has no limit of its own (DESIGN §10): the driver empties it at once
@@ -41,7 +45,7 @@ pub(crate) struct Host {
     pub(crate) name: String,
     /// Who it is on the medium.
     pub(crate) node: Node,
-    /// Its only address.
+    /// Its address on the air, the wire, or the cable.
     pub(crate) address: Ipv4Addr,
     /// Whether its connections use `cubic` unless they ask for something else.
     pub(crate) cubic_by_default: bool,
@@ -88,7 +92,7 @@ impl Host {
             gso_max_segments: None,
         };
         Self::make(lease, "server", Node::Server, SERVER_ADDRESS, steering, move || {
-            let tun = Tun::create(SERVER_INTERFACE)?;
+            let tun = Tun::create(WIRED_INTERFACE)?;
             let mut netlink = Netlink::open()?;
             netlink.set_up(tun.index(), &settings)?;
             netlink.no_queueing_discipline(tun.index())?;
@@ -98,34 +102,64 @@ impl Host {
         })
     }
 
-    fn make(
+    /// Makes a sender behind this station (004 figure 16): a host with a cable to it and no other
+    /// way, for which the station forwards.
+    pub(crate) fn sender_behind(&self, lease: &Lease) -> Result<Self, LabError> {
+        let Node::Station(id) = self.node else { unreachable!("nobody is behind the server") };
+        let address = sender_address(id);
+        // No station's name has a dot in it.
+        let name = format!("{}.sender", self.name);
+        let (host, ()) = Self::make(lease, &name, self.node, address, None, || Ok(()))?;
+        let failed = || LabError::system::<io::Error>(format!("lay a cable to {name}"));
+        let other = host.namespace_file().map_err(failed())?;
+        let lay = || {
+            let mut netlink = Netlink::open()?;
+            netlink.add_cable(CABLE_INTERFACE, WIRED_INTERFACE, &other)?;
+            let index = nix::net::if_::if_nametoindex(CABLE_INTERFACE)?;
+            netlink.add_address(index, CABLE_ADDRESS, CABLE_PREFIX_BITS, None)?;
+            netlink.up(index)?;
+            sysctl::forward()
+        };
+        self.namespace.run(lay)?.map_err(failed())?;
+        let connect = || {
+            let mut netlink = Netlink::open()?;
+            let index = nix::net::if_::if_nametoindex(WIRED_INTERFACE)?;
+            netlink.add_address(index, address, CABLE_PREFIX_BITS, None)?;
+            netlink.up(index)?;
+            netlink.add_default_route_via(CABLE_ADDRESS)
+        };
+        host.namespace.run(connect)?.map_err(failed())?;
+        Ok(host)
+    }
+
+    fn make<T: Send>(
         lease: &Lease,
         name: &str,
         node: Node,
         address: Ipv4Addr,
         steering: Option<Steering>,
-        build: impl FnOnce() -> io::Result<Tun> + Send,
-    ) -> Result<(Self, Tun), LabError> {
+        build: impl FnOnce() -> io::Result<T> + Send,
+    ) -> Result<(Self, T), LabError> {
         let namespace_name = format!("wakeai-{}-{name}", std::process::id());
         let registered = Change::Namespace { name: namespace_name.clone() };
         lease.record(registered.clone())?;
         let namespace = Namespace::create(&namespace_name)?;
-        let (cubic_by_default, tun) = namespace
+        let (cubic_by_default, built) = namespace
             .run(|| {
                 let cubic_by_default = sysctl::apply()?;
                 let loopback = nix::net::if_::if_nametoindex("lo")?;
                 Netlink::open()?.up(loopback)?;
-                let tun = build()?;
-                let card = if node == Node::Server { SERVER_INTERFACE } else { STATION_INTERFACE };
+                let built = build()?;
+                let card = if node == Node::Server { WIRED_INTERFACE } else { STATION_INTERFACE };
                 if let Some(Err(error)) = steering.map(|steering| steering.apply(card)) {
                     // Only the lateness suffers, and that is recorded.
                     tracing::warn!(%error, card, "received packets are not steered");
                 }
-                Ok((cubic_by_default, tun))
+                Ok((cubic_by_default, built))
             })?
             .map_err(LabError::system::<io::Error>(format!("build the network of {name}")))?;
         let name = name.to_owned();
-        Ok((Self { name, node, address, cubic_by_default, namespace, registered }, tun))
+        Ok((Self { name, node, address, cubic_by_default, namespace, registered }, built))
     }
 
     /// The namespace's identity: what agents and the monitor know it by.
@@ -143,9 +177,14 @@ impl Host {
         File::open(PathBuf::from("/run/netns").join(self.namespace.name()))
     }
 
-    /// This host as an end of the medium.
-    pub(crate) fn port(&self, tun: Tun) -> Port {
-        Port { node: self.node, address: self.address, tun }
+    /// This host as an end of the medium, for itself and for the sender behind it.
+    pub(crate) fn port(&self, tun: Tun, behind: Option<&Self>) -> Port {
+        Port {
+            node: self.node,
+            address: self.address,
+            behind: behind.map(|host| host.address),
+            tun,
+        }
     }
 
     /// Removes the namespace; processes in it must be gone.

@@ -4,11 +4,14 @@
 //! The messages are those of `rtnetlink`; its asynchronous client is not needed for a dozen
 //! requests and cannot name a qdisc's kind.
 
+use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
 
 use rtnetlink::packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
@@ -16,7 +19,7 @@ use rtnetlink::packet_route::link::LinkAttribute;
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use rtnetlink::packet_route::{AddressFamily, route::RouteScope};
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
-use rtnetlink::{LinkUnspec, RouteMessageBuilder};
+use rtnetlink::{LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 /// A netlink socket of one network namespace.
 pub(crate) struct Netlink {
@@ -60,6 +63,14 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(link), 0)
     }
 
+    /// Lays a cable (veth) from the link `here`, in this namespace, to the link `there` in another.
+    pub(crate) fn add_cable(&mut self, here: &str, there: &str, other: &File) -> io::Result<()> {
+        let pair = LinkVeth::new(here, there).build();
+        self.request(RouteNetlinkMessage::NewLink(pair), NLM_F_CREATE | NLM_F_EXCL)?;
+        let moved = LinkUnspec::new_with_name(there).setns_by_fd(other.as_raw_fd()).build();
+        self.request(RouteNetlinkMessage::SetLink(moved), 0)
+    }
+
     /// Takes the qdisc away: what the device refuses, the sender hears of at once.
     pub(crate) fn no_queueing_discipline(&mut self, index: u32) -> io::Result<()> {
         let mut message = TcMessage::with_index(index.try_into().unwrap_or(i32::MAX));
@@ -92,6 +103,12 @@ impl Netlink {
             .output_interface(index)
             .scope(RouteScope::Link)
             .build();
+        self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// Sends everything that has no closer route to the host `gateway`.
+    pub(crate) fn add_default_route_via(&mut self, gateway: Ipv4Addr) -> io::Result<()> {
+        let route = RouteMessageBuilder::<Ipv4Addr>::new().gateway(gateway).build();
         self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)
     }
 

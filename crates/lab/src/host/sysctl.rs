@@ -40,6 +40,11 @@ pub(super) fn apply() -> io::Result<bool> {
     write(DEFAULT_ALGORITHM, "reno").map(|()| false)
 }
 
+/// Lets the calling thread's namespace forward packets.
+pub(super) fn forward() -> io::Result<()> {
+    write("net/ipv4/ip_forward", "1")
+}
+
 fn write(name: &str, value: &str) -> io::Result<()> {
     fs::write(Path::new("/proc/sys").join(name), value)
         .map_err(|error| io::Error::new(error.kind(), format!("sysctl {name} = {value}: {error}")))

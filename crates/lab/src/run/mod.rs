@@ -5,8 +5,10 @@ mod network;
 mod traffic;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use wakeai_host::Lease;
+use wakeai_kernel::Control;
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::result::{ErrorCounts, MeasuredFlow};
 use wakeai_scenario::{Expanded, ResolvedCondition};
@@ -20,6 +22,7 @@ use crate::error::LabError;
 use crate::host::Steering;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
+use crate::proxies::Proxies;
 use crate::records::monitor_sink;
 use crate::traffic::{self as flows, SenderFacts};
 use crate::watch::{Span, Watch};
@@ -37,6 +40,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) realtime: bool,
     /// Who works where, if the machine has processors enough.
     pub(crate) steering: Option<Steering>,
+    /// What gives connections their target rates, where an algorithm of ours is asked for.
+    pub(crate) targets: Option<Arc<Control>>,
 }
 
 /// What one run gave.
@@ -66,7 +71,7 @@ pub(crate) fn run(
     let experiment = &*task.condition.scenario;
     let expanded = experiment.expand(task.seed);
     let rng = wakeai_world::generator(task.seed);
-    // Dropped in reverse order on an error: traffic, agents, monitor, then the network.
+    // Dropped in reverse order on an error: traffic, proxies, agents, monitor, then the network.
     let network = Network::build(bench, experiment, &expanded, rng)?;
     let plans = flows::plan(experiment, &expanded, &senders(task.condition, &network))?;
     let watch = Watch::start(&network.hosts, &plans, task.sink.clone().map(monitor_sink))?;
@@ -79,7 +84,8 @@ pub(crate) fn run(
         bench.lease,
         bench.interrupt,
     )?;
-    let mut traffic = Traffic::prepare(bench, experiment, &expanded, &plans, &network.hosts)?;
+    let mut proxies = Proxies::start(bench, &plans, &network.hosts, directory)?;
+    let mut traffic = Traffic::prepare(bench, experiment, &expanded, &plans, &network)?;
 
     let origin = clock::now() + traffic.lead();
     let span = Span { origin, warmup: experiment.warmup, end: experiment.duration };
@@ -89,13 +95,15 @@ pub(crate) fn run(
         network.schedule(change);
     }
     traffic.start(origin)?;
-    let ended = wait(bench, &network, &mut agents, &mut traffic, span)?;
+    let mut look = || agents.check().and_then(|()| proxies.check());
+    let ended = wait(bench, &network, &mut look, &mut traffic, span)?;
     network.measure(None);
     let received = traffic.stop(span.warmup, ended)?;
     // All flows sized and done: the run ended with the last byte, not when that was noticed.
     let last: Option<Vec<Duration>> = received.iter().map(|flow| flow.completed).collect();
     let ended = last.and_then(|all| all.into_iter().max()).unwrap_or(ended);
     let watched = watch.stop()?;
+    proxies.stop(bench.lease)?;
     agents.stop(bench.lease)?;
     let driver = network.remove(bench.lease)?;
 
@@ -115,18 +123,22 @@ pub(crate) fn run(
 /// Server first, then the stations.
 fn senders(condition: &ResolvedCondition, network: &Network) -> Vec<SenderFacts> {
     let bounded = std::iter::once(false).chain(agent::bounded(condition));
-    let hosts = network.hosts.iter().zip(bounded);
+    let hosts = network.hosts.iter().zip(bounded).enumerate();
     hosts
-        .map(|(host, bounded)| SenderFacts { cubic_by_default: host.cubic_by_default, bounded })
+        .map(|(index, (host, bounded))| SenderFacts {
+            cubic_by_default: host.cubic_by_default,
+            bounded,
+            behind: network.behind(index).map(|sender| sender.address),
+        })
         .collect()
 }
 
-/// Waits for the end of the run: its duration, or until all flows have a size and are done.
-/// Returns how far the run came.
+/// Waits for the end of the run: its duration, or until all flows have a size and are done. `look`
+/// fails where agents or proxies have. Returns how far the run came.
 fn wait(
     bench: &Bench<'_>,
     network: &Network,
-    agents: &mut Agents,
+    look: &mut dyn FnMut() -> Result<(), LabError>,
     traffic: &mut Traffic<'_>,
     span: Span,
 ) -> Result<Duration, LabError> {
@@ -143,7 +155,7 @@ fn wait(
         if !network.is_running() {
             return Ok(now.saturating_since(span.origin)); // `remove` returns the error
         }
-        agents.check()?;
+        look()?;
         traffic.check()?;
         let left = (span.origin + span.end).saturating_since(now);
         clock::sleep(left.min(LOOK));

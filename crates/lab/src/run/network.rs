@@ -1,5 +1,7 @@
 //! The hosts of a run and the medium between them.
 
+use std::collections::BTreeMap;
+
 use rand_pcg::Pcg64Mcg;
 use wakeai_host::Lease;
 use wakeai_medium::StationId;
@@ -12,6 +14,7 @@ use crate::driver::{Driver, DriverReport};
 use crate::error::LabError;
 use crate::host::{Host, STATION_BROADCAST};
 use crate::radio::{medium_config, split_queue};
+use crate::traffic::FlowPlan;
 
 /// More stations than one thread can serve in time.
 const MAX_STATIONS: usize = 500;
@@ -21,6 +24,8 @@ pub(super) struct Network {
     driver: Option<Driver>,
     /// The server, then the stations in their order.
     pub(super) hosts: Vec<Host>,
+    /// The senders behind stations with a proxy, by the station's index among the hosts.
+    behind: BTreeMap<usize, Host>,
 }
 
 impl Network {
@@ -38,10 +43,10 @@ impl Network {
             });
         }
         let config = medium_config(experiment)?;
-        let mut network = Self { driver: None, hosts: Vec::new() };
+        let mut network = Self { driver: None, hosts: Vec::new(), behind: BTreeMap::new() };
         let mut ports = Vec::new();
         let (server, tun) = Host::server(bench.lease, bench.steering)?;
-        ports.push(server.port(tun));
+        ports.push(server.port(tun, None));
         network.hosts.push(server);
         for (index, station) in expanded.stations.iter().enumerate() {
             bench.interrupt.check()?;
@@ -50,7 +55,9 @@ impl Network {
             let queue = split_queue(group.queue, aggregates).host;
             let id = StationId(index as u32);
             let (host, tun) = Host::station(bench.lease, &station.name, id, queue, bench.steering)?;
-            ports.push(host.port(tun));
+            let sender = group.proxy.then(|| host.sender_behind(bench.lease)).transpose()?;
+            ports.push(host.port(tun, sender.as_ref()));
+            network.behind.extend(sender.map(|sender| (network.hosts.len(), sender)));
             network.hosts.push(host);
         }
         network.driver = Some(Driver::start(
@@ -67,6 +74,16 @@ impl Network {
     /// The stations in their order.
     pub(super) fn stations(&self) -> &[Host] {
         &self.hosts[1..]
+    }
+
+    /// Whose sockets send the flow: the station's, or those of the sender behind it.
+    pub(super) fn sender(&self, plan: &FlowPlan) -> &Host {
+        self.behind.get(&plan.sender).unwrap_or(&self.hosts[plan.sender])
+    }
+
+    /// The sender behind the host of this index.
+    pub(super) fn behind(&self, host: usize) -> Option<&Host> {
+        self.behind.get(&host)
     }
 
     /// Makes something change in mid-run.
@@ -93,7 +110,8 @@ impl Network {
     pub(super) fn remove(mut self, lease: &Lease) -> Result<DriverReport, LabError> {
         let driver = self.driver.take().expect("only `remove` takes it");
         let report = driver.stop()?;
-        for host in std::mem::take(&mut self.hosts) {
+        let behind = std::mem::take(&mut self.behind).into_values();
+        for host in behind.chain(std::mem::take(&mut self.hosts)) {
             host.remove(lease)?;
         }
         Ok(report)
@@ -104,7 +122,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.driver = None;
         // The lease goes on naming what cannot be removed here.
-        for host in &self.hosts {
+        for host in self.behind.values().chain(&self.hosts) {
             let _ = wakeai_host::Namespace::remove(host.namespace().name());
         }
     }

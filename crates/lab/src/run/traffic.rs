@@ -4,9 +4,10 @@ use wakeai_scenario::{Expanded, Experiment, Node};
 use wakeai_units::{Duration, Instant};
 
 use super::Bench;
+use super::network::Network;
 use crate::clock;
 use crate::error::LabError;
-use crate::host::{Child, Host};
+use crate::host::Child;
 use crate::traffic::iperf::{self, Receiver};
 use crate::traffic::transfer::Transfer;
 use crate::traffic::{FlowPlan, Kind, Received};
@@ -22,7 +23,7 @@ const TAIL: Duration = Duration::from_millis(20);
 pub(super) struct Traffic<'a> {
     bench: &'a Bench<'a>,
     plans: &'a [FlowPlan],
-    hosts: &'a [Host],
+    network: &'a Network,
     duration: Duration,
     origin: Instant,
     /// Launches that are still to come, the latest first: when (before `start` is known, from
@@ -40,12 +41,12 @@ impl<'a> Traffic<'a> {
         experiment: &Experiment,
         expanded: &Expanded,
         plans: &'a [FlowPlan],
-        hosts: &'a [Host],
+        network: &'a Network,
     ) -> Result<Self, LabError> {
         let mut traffic = Self {
             bench,
             plans,
-            hosts,
+            network,
             duration: experiment.duration,
             origin: Instant::ZERO,
             launches: Vec::new(),
@@ -55,7 +56,7 @@ impl<'a> Traffic<'a> {
         };
         let mut ports = Vec::new();
         for plan in plans.iter().filter(|plan| !matches!(plan.kind, Kind::Own(_))) {
-            let sender = iperf::spawn_sender(plan, &hosts[plan.sender], bench.lease)?;
+            let sender = iperf::spawn_sender(plan, network.sender(plan), bench.lease)?;
             ports.push(plan.port);
             traffic.senders.push(sender);
             let rtt = round_trip(experiment, expanded, plan.index);
@@ -93,8 +94,9 @@ impl<'a> Traffic<'a> {
     pub(super) fn start(&mut self, origin: Instant) -> Result<(), LabError> {
         self.origin = origin;
         for plan in self.plans.iter().filter(|plan| matches!(plan.kind, Kind::Own(_))) {
-            let (from, to) = (&self.hosts[plan.sender], &self.hosts[plan.receiver]);
-            let transfer = Transfer::start(plan, origin + plan.start, from, to)?;
+            let (from, to) = (self.network.sender(plan), &self.network.hosts[plan.receiver]);
+            let targets = self.bench.targets.clone();
+            let transfer = Transfer::start(plan, origin + plan.start, from, to, targets)?;
             self.transfers.push((plan.index, transfer));
         }
         while let Some((at, _)) = self.launches.last().copied()
@@ -157,7 +159,7 @@ impl<'a> Traffic<'a> {
         {
             self.launches.pop();
             let plan = &self.plans[index];
-            let host = &self.hosts[plan.receiver];
+            let host = &self.network.hosts[plan.receiver];
             let receiver = Receiver::spawn(plan, self.duration, host, self.bench.lease)?;
             self.receivers.push((index, receiver));
         }

@@ -17,6 +17,8 @@ const FIRST_PORT: u16 = 5201;
 const FIRST_DATA_PORT: u16 = 20_001;
 /// iperf3 clients that are all connected before the first of them fills the air.
 const MAX_IPERF: usize = 16;
+/// The algorithm that holds a target rate.
+const HOLDS_A_RATE: &str = "wakeai_av";
 /// More than any run carries.
 const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// Ports between the two.
@@ -32,7 +34,8 @@ pub(crate) enum Kind {
     /// TCP connections of our own, one after another, that carry so many bytes each: all flows
     /// with a size, those that start when the air may be loaded already, and all where there are
     /// many, because iperf3 opens the data connection three round trips after its start, whatever
-    /// these take by then.
+    /// these take by then; and those with a target or a proxy, because iperf3 has the receiver open
+    /// the connection, and shows nobody its socket.
     Own(Vec<Bytes>),
 }
 
@@ -61,8 +64,12 @@ pub(crate) struct FlowPlan {
     pub(crate) kind: Kind,
     /// The congestion control that its sender runs; `None` for UDP.
     pub(crate) algorithm: Option<String>,
-    /// What has to be asked for to get it; `None`: it is the default.
+    /// What the sending application has to ask for to get it; `None`: it is the default.
     pub(crate) requested: Option<String>,
+    /// What its connections aim at, where that algorithm holds a target rate.
+    pub(crate) target: Option<Rate>,
+    /// Whether a proxy on the station carries it over the air.
+    pub(crate) proxied: bool,
 }
 
 /// What a sender gets without asking, by host (0 is the server).
@@ -73,6 +80,8 @@ pub(crate) struct SenderFacts {
     /// Whether an agent bounds its connections: it makes its own algorithm the default, where
     /// that was cubic.
     pub(crate) bounded: bool,
+    /// The address of the sender behind it, where it is one with a proxy.
+    pub(crate) behind: Option<Ipv4Addr>,
 }
 
 /// The flows of a run.
@@ -98,8 +107,17 @@ fn plan_flow(
     index: usize,
     flow: &Flow,
 ) -> Result<FlowPlan, LabError> {
+    let sender = senders[host_index(flow.from)];
+    let (algorithm, asked) = algorithm(flow, sender);
+    let target = flow.rate.filter(|_| algorithm.as_deref() == Some(HOLDS_A_RATE));
+    let proxied = sender.behind.is_some();
     let kind = match (flow.kind, flow.size) {
-        (FlowKind::Tcp, None) if flow.start.is_zero() && expanded.flows.len() <= MAX_IPERF => {
+        (FlowKind::Tcp, None)
+            if flow.start.is_zero()
+                && expanded.flows.len() <= MAX_IPERF
+                && !proxied
+                && target.is_none() =>
+        {
             Kind::Tcp
         }
         (FlowKind::Tcp, None) => Kind::Own(vec![ENDLESS]),
@@ -119,21 +137,22 @@ fn plan_flow(
             });
         }
     };
-    let (algorithm, requested) = algorithm(flow, senders[host_index(flow.from)]);
     let offset = u16::try_from(index).expect("MAX_FLOWS was checked");
     Ok(FlowPlan {
         index,
         group: expanded.stations[flow.station()].group,
         sender: host_index(flow.from),
         receiver: host_index(flow.to),
-        from: address(flow.from),
+        from: sender.behind.unwrap_or_else(|| address(flow.from)),
         to: address(flow.to),
         port: FIRST_PORT + offset,
         data_port: FIRST_DATA_PORT + offset,
         start: flow.start,
         kind,
         algorithm,
-        requested,
+        requested: if proxied { unchanged(sender) } else { asked },
+        target,
+        proxied,
     })
 }
 
@@ -145,6 +164,11 @@ fn algorithm(flow: &Flow, sender: SenderFacts) -> (Option<String>, Option<String
     let runs = bounded.map_or(asked, |bounded| bounded.name);
     let by_default = asked == "cubic" && sender.cubic_by_default;
     (Some(runs.to_owned()), (!by_default).then(|| runs.to_owned()))
+}
+
+/// What a sender behind a proxy asks for, to be a plain one.
+fn unchanged(sender: SenderFacts) -> Option<String> {
+    (!sender.cubic_by_default).then(|| "cubic".to_owned())
 }
 
 /// The index among the lab's hosts.

@@ -18,7 +18,9 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
-use wakeai_units::{Bytes, Duration, Instant};
+use socket2::SockRef;
+use wakeai_kernel::Control;
+use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use super::{FlowPlan, Kind, Received};
 use crate::clock;
@@ -60,6 +62,7 @@ impl Transfer {
         start: Instant,
         from: &Host,
         to: &Host,
+        targets: Option<Arc<Control>>,
     ) -> Result<Self, LabError> {
         let Kind::Own(chunks) = plan.kind.clone() else { unreachable!("the others are iperf3's") };
         let stop = Arc::new(AtomicBool::new(false));
@@ -76,13 +79,18 @@ impl Transfer {
         let receiver = small_thread().spawn(receive).map_err(failed("start a thread"))?;
         // A socket belongs to the namespace of the thread that makes it.
         let namespace = from.namespace_file().map_err(failed("open the namespace"))?;
-        let algorithm = plan.requested.clone();
+        let way = Way {
+            to: address,
+            algorithm: plan.requested.clone(),
+            // Behind a proxy, that aims.
+            target: targets.zip(plan.target.filter(|_| !plan.proxied)),
+        };
         let stopped = Arc::clone(&stop);
         let send_all = move || {
             nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET)?;
             clock::sleep_until(start);
             for chunk in chunks {
-                send(address, algorithm.as_deref(), chunk, &stopped)?;
+                send(&way, chunk, &stopped)?;
             }
             Ok(())
         };
@@ -210,20 +218,33 @@ fn receive_all(
     Ok(())
 }
 
-/// Carries one chunk over a connection of its own, and waits until the receiver has all of it.
-fn send(
+/// How each connection of a flow is made.
+struct Way {
     to: SocketAddrV4,
-    algorithm: Option<&str>,
-    chunk: Bytes,
-    stop: &AtomicBool,
-) -> io::Result<()> {
-    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
-    if let Some(algorithm) = algorithm {
-        setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(algorithm))?;
+    algorithm: Option<String>,
+    /// What it aims at, and what tells it so.
+    target: Option<(Arc<Control>, Rate)>,
+}
+
+impl Way {
+    fn socket(&self) -> io::Result<OwnedFd> {
+        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        if let Some(algorithm) = &self.algorithm {
+            setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(algorithm))?;
+        }
+        if let Some((control, rate)) = &self.target {
+            let cookie = SockRef::from(&socket).cookie()?;
+            control.set_target(cookie, rate.bytes_per_second()).map_err(io::Error::other)?;
+        }
+        setsockopt(&socket, sockopt::SendTimeout, &patience())?;
+        setsockopt(&socket, sockopt::ReceiveTimeout, &patience())?;
+        Ok(socket)
     }
-    setsockopt(&socket, sockopt::SendTimeout, &patience())?;
-    setsockopt(&socket, sockopt::ReceiveTimeout, &patience())?;
-    let Some(mut stream) = open(socket, to, stop)? else { return Ok(()) };
+}
+
+/// Carries one chunk over a connection of its own, and waits until the receiver has all of it.
+fn send(way: &Way, chunk: Bytes, stop: &AtomicBool) -> io::Result<()> {
+    let Some(mut stream) = open(way.socket()?, way.to, stop)? else { return Ok(()) };
     let block = vec![0; BLOCK_BYTES];
     let mut left = chunk.get();
     while left > 0 {

@@ -22,6 +22,8 @@ fn plan(index: usize, kind: Kind) -> FlowPlan {
         kind,
         algorithm: None,
         requested: None,
+        target: None,
+        proxied: false,
     }
 }
 

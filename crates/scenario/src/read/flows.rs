@@ -6,6 +6,7 @@ use wakeai_units::{Bytes, Duration};
 
 use super::fields::{Field, Fields};
 use super::names::{Names, overlap};
+use super::proxied::{self, Written};
 use super::{FASTEST, LONGEST_RUN, SLOWEST, Span};
 use crate::experiment::{Endpoint, FlowKind, FlowKnobs, FlowSpec, Selector, StationGroup};
 use crate::tree::Value;
@@ -37,8 +38,13 @@ pub(super) fn read(
     if tables.is_empty() {
         field.refuse_as("no flow that can be read", "at least one [[flows]]");
     }
-    let flows: Vec<FlowSpec> =
-        tables.into_iter().filter_map(|table| flow(table, names, span)).collect();
+    let written = tables.into_iter().filter_map(|table| {
+        let (origin, path) = (table.origin, table.path.clone());
+        Some(Written { flow: flow(table, names, span)?, origin, path })
+    });
+    let written: Vec<Written> = written.collect();
+    proxied::check(&written, groups, problems);
+    let flows: Vec<FlowSpec> = written.into_iter().map(|written| written.flow).collect();
     let count = |endpoint| match endpoint {
         Endpoint::Server | Endpoint::Stations(Selector { number: Some(_), .. }) => 1,
         Endpoint::Stations(Selector { group, number: None }) => u64::from(groups[group].count),

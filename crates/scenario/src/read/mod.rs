@@ -6,6 +6,7 @@ pub(crate) mod fields;
 mod flows;
 pub(crate) mod names;
 pub(crate) mod problems;
+mod proxied;
 mod radio;
 mod stations;
 

@@ -74,6 +74,13 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
     let max = fields.get("max").and_then(|field| field.rate(SLOWEST..=FASTEST));
     let profiles = [("linux", TcpProfile::Linux), ("classic", TcpProfile::Classic)];
     let tcp = fields.get("tcp").and_then(|field| field.choice(&profiles));
+    let proxy = fields.get("proxy").and_then(|field| {
+        let proxy = field.boolean()?;
+        if proxy && tcp == Some(TcpProfile::Classic) {
+            field.refuse("false with `tcp = \"classic\"`, which is the simulator's own TCP");
+        }
+        Some(proxy)
+    });
     fields.finish();
     Some(StationGroup {
         name: name?,
@@ -85,6 +92,7 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         wired_delay: wired_delay.unwrap_or(Duration::ZERO),
         max,
         tcp: tcp.unwrap_or(TcpProfile::Linux),
+        proxy: proxy.unwrap_or(false),
     })
 }
 
