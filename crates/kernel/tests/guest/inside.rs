@@ -1,13 +1,13 @@
 //! What is checked inside the guest. There is nothing but a loopback interface.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
 
 use wakeai_kernel::features::{self, CongControl};
 use wakeai_kernel::{
-    Control, EventKind, Monitor, MonitorConfig, Record, SocketBounds, move_connections,
-    netns_cookie, snapshot,
+    Bounded, Control, EventKind, Monitor, MonitorConfig, Record, SocketBounds, TcpSnapshot,
+    move_connections, netns_cookie, snapshot,
 };
 
 /// The loopback interface's index in any namespace.
@@ -15,19 +15,20 @@ const LOOPBACK: u32 = 1;
 
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 
+/// Segments; far below what loopback would come to.
+const CEILING: u32 = 4;
+
 pub(crate) fn run() {
     let found = features::detect();
-    println!("guest: Linux {}", found.kernel_release);
+    println!("guest: Linux {} on {}", found.kernel_release, std::env::consts::ARCH);
     assert_eq!(found.cong_control, Some(CongControl::Short));
     assert!(!found.struct_ops_link);
     assert!(found.can_bound() && found.can_monitor(), "{found:?}");
-    let control = Control::open().unwrap();
-    let mut monitor =
-        Monitor::open(&MonitorConfig { every_ack: true, ..MonitorConfig::default() }).unwrap();
-    let control = registration_is_shared_and_found_again(control);
-    let (mut sender, mut receiver) = connection();
-    moved_connection_obeys_a_ceiling(&control, &mut monitor, &mut sender, &mut receiver);
-    drop((sender, receiver));
+    let control = registration_is_shared_and_found_again(Control::open().unwrap());
+    for bounded in Bounded::ALL {
+        a_connection_moves_obeys_a_ceiling_and_ends(&control, bounded);
+        println!("guest: {} carried a connection", bounded.name);
+    }
     nothing_is_left();
     println!("guest: all checks made");
 }
@@ -39,8 +40,34 @@ fn registration_is_shared_and_found_again(first: Control) -> Control {
     let second = Control::open().unwrap();
     drop(second);
     std::fs::remove_dir_all("/sys/fs/bpf/wakeai").unwrap();
-    assert!(wakeai_host::read_sysctl(AVAILABLE).unwrap().contains(Control::ALGORITHM));
+    let names = wakeai_host::read_sysctl(AVAILABLE).unwrap();
+    assert!(Bounded::ALL.iter().all(|one| names.split(' ').any(|name| name == one.name)));
     Control::open().unwrap()
+}
+
+fn a_connection_moves_obeys_a_ceiling_and_ends(control: &Control, bounded: Bounded) {
+    let cookie = netns_cookie().unwrap();
+    let ceiling = SocketBounds { ceiling: CEILING, ..SocketBounds::NONE };
+    control.set_interface(cookie, LOOPBACK, ceiling).unwrap();
+    control.heartbeat(cookie, LOOPBACK).unwrap();
+    let mut monitor =
+        Monitor::open(&MonitorConfig { every_ack: true, ..MonitorConfig::default() }).unwrap();
+    let (mut sender, mut receiver) = connection();
+    let moved = move_connections(&["cubic"], bounded.name, Some(LOOPBACK)).unwrap();
+    assert!(moved.moved >= 2 && moved.failed == 0, "{moved:?}");
+    let port = sender.local_addr().unwrap().port();
+    // Bytes per second, for the one that goes by it.
+    control.set_target(own(port).socket.cookie, 10_000_000).unwrap();
+    let mut buffer = vec![0; 16384];
+    for _ in 0..400 {
+        control.heartbeat(cookie, LOOPBACK).unwrap();
+        sender.write_all(&buffer).unwrap();
+        receiver.read_exact(&mut buffer).unwrap();
+    }
+    assert_eq!(own(port).algorithm, bounded.name);
+    sender.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(receiver.read(&mut buffer).unwrap(), 0, "the end comes after the last byte");
+    obeyed(&mut monitor, port);
 }
 
 fn connection() -> (TcpStream, TcpStream) {
@@ -49,20 +76,13 @@ fn connection() -> (TcpStream, TcpStream) {
     (sender, listener.accept().unwrap().0)
 }
 
-fn moved_connection_obeys_a_ceiling(
-    control: &Control,
-    monitor: &mut Monitor,
-    sender: &mut TcpStream,
-    receiver: &mut TcpStream,
-) {
-    let cookie = netns_cookie().unwrap();
-    let port = sender.local_addr().unwrap().port();
-    let bounds = SocketBounds { ceiling: 4, ..SocketBounds::NONE };
-    control.set_interface(cookie, LOOPBACK, bounds).unwrap();
-    control.heartbeat(cookie, LOOPBACK).unwrap();
-    let moved = move_connections(&["cubic"], Control::ALGORITHM, Some(LOOPBACK)).unwrap();
-    assert!(moved.moved >= 2 && moved.failed == 0, "{moved:?}");
-    transfer(control, cookie, sender, receiver);
+/// The connection from this port.
+fn own(port: u16) -> TcpSnapshot {
+    let connections = snapshot(Some(LOOPBACK)).unwrap();
+    connections.into_iter().find(|one| one.socket.local.port() == port).unwrap()
+}
+
+fn obeyed(monitor: &mut Monitor, port: u16) {
     let mut windows = Vec::new();
     let mut opened = 0;
     let mut keep = |record| match record {
@@ -76,24 +96,13 @@ fn moved_connection_obeys_a_ceiling(
     assert_eq!(monitor.lost(), 0);
     assert_eq!(opened, 2);
     assert!(windows.len() > 10, "{} samples", windows.len());
-    assert!(windows[1..].iter().all(|&cwnd| cwnd <= 4), "{windows:?}");
-    assert!(snapshot(Some(LOOPBACK)).unwrap().iter().all(|c| c.algorithm == Control::ALGORITHM));
-}
-
-fn transfer(control: &Control, cookie: u64, sender: &mut TcpStream, receiver: &mut TcpStream) {
-    let mut buffer = vec![0; 16384];
-    let until = Instant::now() + Duration::from_secs(1);
-    while Instant::now() < until {
-        control.heartbeat(cookie, LOOPBACK).unwrap();
-        sender.write_all(&buffer).unwrap();
-        receiver.read_exact(&mut buffer).unwrap();
-    }
+    assert!(windows[1..].iter().all(|&cwnd| cwnd <= CEILING), "{windows:?}");
 }
 
 fn nothing_is_left() {
     assert!(Control::unload().unwrap());
     assert!(!Control::unload().unwrap());
-    assert!(!wakeai_host::read_sysctl(AVAILABLE).unwrap().contains(Control::ALGORITHM));
+    assert!(!wakeai_host::read_sysctl(AVAILABLE).unwrap().contains("wakeai_"));
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     assert!(!mounts.contains("/sys/fs/bpf"), "{mounts}");
 }
