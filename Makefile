@@ -38,7 +38,8 @@ ns3-reference: ns3 ## the figures of ns-3 that are missing in validation/ns3/ref
 	validation/ns3/reference
 
 bench-ns3: build ns3 ## simulated seconds per CPU second, beside ns-3
-	cargo run --release --locked --quiet -p wakeai-validation -- bench
+	cargo build --release --locked --quiet -p wakeai-validation
+	target/release/wakeai-validation bench
 
 lint: ## formatting and lints, as CI checks them
 	cargo fmt --all --check

@@ -25,6 +25,11 @@ struct Took {
 ///
 /// Where a program cannot be run or fails.
 pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Result<()> {
+    // `cargo run` becomes this process, and the compilers that it had run stay its children.
+    ensure!(
+        Usage::of(UsageWho::RUSAGE_CHILDREN)?.peak_kb == 0,
+        "other children would count: build it, then start target/release/wakeai-validation itself"
+    );
     say(&format!(
         "802.11g, 10 MB up from each station, buffer 300, one thread.\n\
          40 stations: both stop after {seconds} simulated seconds. 10 stations: to the last byte."
