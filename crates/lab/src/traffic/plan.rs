@@ -34,8 +34,8 @@ pub(crate) enum Kind {
     /// TCP connections of our own, one after another, that carry so many bytes each: all flows
     /// with a size, those that start when the air may be loaded already, and all where there are
     /// many, because iperf3 opens the data connection three round trips after its start, whatever
-    /// these take by then; and those with a target or a proxy, because iperf3 has the receiver open
-    /// the connection, and shows nobody its socket.
+    /// these take by then; and all where one has a target or a proxy, because iperf3 has the receiver
+    /// open the connection, and shows nobody its socket.
     Own(Vec<Bytes>),
 }
 
@@ -96,30 +96,28 @@ pub(crate) fn plan(
             remedy: format!("the lab has ports for {MAX_FLOWS}"),
         });
     }
+    let by_iperf = expanded.flows.len() <= MAX_IPERF
+        && expanded.flows.iter().all(|flow| is_iperfs(flow, senders[host_index(flow.from)]));
     let flows = expanded.flows.iter().enumerate();
-    flows.map(|(index, flow)| plan_flow(experiment, expanded, senders, index, flow)).collect()
+    flows
+        .map(|(index, flow)| plan_flow(experiment, expanded, senders, by_iperf, index, flow))
+        .collect()
 }
 
 fn plan_flow(
     experiment: &Experiment,
     expanded: &Expanded,
     senders: &[SenderFacts],
+    by_iperf: bool,
     index: usize,
     flow: &Flow,
 ) -> Result<FlowPlan, LabError> {
     let sender = senders[host_index(flow.from)];
     let (algorithm, asked) = algorithm(flow, sender);
-    let target = flow.rate.filter(|_| algorithm.as_deref() == Some(HOLDS_A_RATE));
+    let target = target(flow);
     let proxied = sender.behind.is_some();
     let kind = match (flow.kind, flow.size) {
-        (FlowKind::Tcp, None)
-            if flow.start.is_zero()
-                && expanded.flows.len() <= MAX_IPERF
-                && !proxied
-                && target.is_none() =>
-        {
-            Kind::Tcp
-        }
+        (FlowKind::Tcp, None) if by_iperf && flow.start.is_zero() => Kind::Tcp,
         (FlowKind::Tcp, None) => Kind::Own(vec![ENDLESS]),
         (FlowKind::Tcp, Some(size)) => {
             let chunks = (0..flow.chunks.max(1)).map(|number| chunk(size, flow.chunks, number));
@@ -154,6 +152,17 @@ fn plan_flow(
         target,
         proxied,
     })
+}
+
+/// What the flow's connections aim at.
+fn target(flow: &Flow) -> Option<Rate> {
+    flow.rate.filter(|_| flow.algorithm.as_deref() == Some(HOLDS_A_RATE))
+}
+
+/// Whether nothing about the flow keeps iperf3 from carrying it. One that it cannot carry decides for
+/// all that compete with it, which are to start alike.
+fn is_iperfs(flow: &Flow, sender: SenderFacts) -> bool {
+    sender.behind.is_none() && target(flow).is_none()
 }
 
 /// The algorithm that the flow's sender runs, and what it has to ask for.
