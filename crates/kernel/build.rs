@@ -6,7 +6,7 @@ use std::process::Command;
 
 use libbpf_cargo::SkeletonBuilder;
 
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     "wakeai_cubic",
     "wakeai_reno",
     "wakeai_rtt",
@@ -15,6 +15,7 @@ const PROGRAMS: [&str; 8] = [
     "connections",
     "snapshot",
     "monitor",
+    "assign",
 ];
 
 fn main() {

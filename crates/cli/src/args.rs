@@ -1,5 +1,7 @@
 //! What can be typed.
 
+mod use_algorithm;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -7,6 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use wakeai_proxy::{Network, TargetRate};
 use wakeai_units::{Bytes, Duration};
+
+pub(crate) use use_algorithm::{To, UseArguments, Which};
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -35,6 +39,7 @@ pub(crate) enum Command {
     Status(StatusArguments),
     Monitor(MonitorArguments),
     Proxy(ProxyArguments),
+    Use(UseArguments),
     Doctor(DoctorArguments),
     Completion(CompletionArguments),
     /// Remove what a dead command left behind, as every command does first, and nothing else

@@ -34,12 +34,18 @@ impl Failure {
     /// Says why, on standard error, with every cause.
     #[allow(clippy::print_stderr, reason = "this is the one place that tells the user")]
     pub(crate) fn say(&self) {
-        eprintln!("wakeai: {:#}", self.error);
+        eprintln!("wakeai: {self}");
     }
 
     /// The exit status.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.error)
     }
 }
 

@@ -40,6 +40,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Monitor(arguments) => commands::monitor::run(&arguments),
         Command::Proxy(arguments) => commands::proxy::run(&arguments),
+        Command::Use(arguments) => commands::use_algorithm::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completion(arguments) => commands::completion::run(&arguments),
         Command::Sweep => Ok(()), // done already

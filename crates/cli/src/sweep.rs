@@ -1,7 +1,6 @@
 //! Before every command: what a dead one left behind is removed.
 
 use nix::unistd::geteuid;
-use wakeai_kernel::Control;
 
 use crate::failure::note;
 
@@ -10,7 +9,7 @@ pub(crate) fn before_anything_else() {
     if !geteuid().is_root() {
         return;
     }
-    let (removed, errors) = wakeai_host::sweep(&|| Control::unload().map_err(Into::into));
+    let (removed, errors) = wakeai_host::sweep(&wakeai_kernel::Undo);
     for removed in removed {
         note(format_args!("removed {removed}"));
     }

@@ -12,8 +12,8 @@ use std::process::{Command, Output};
 
 use support::{Machine, stderr, stdout, wakeai};
 
-const COMMANDS: [&str; 9] =
-    ["sim", "lab", "agent", "status", "monitor", "proxy", "doctor", "completion", "sweep"];
+const COMMANDS: [&str; 10] =
+    ["sim", "lab", "agent", "status", "monitor", "proxy", "use", "doctor", "completion", "sweep"];
 
 #[test]
 fn help_names_every_command_and_every_exit_status() {
@@ -45,7 +45,15 @@ fn the_reference_page_names_every_option() {
 
 #[test]
 fn bad_usage_exits_with_2() {
-    let cases: [&[&str]; 11] = [
+    let cases: [&[&str]; 19] = [
+        &["use"],
+        &["use", "bbr", "--list"],
+        &["use", "bbr", "--connections", "--unit", "x.service"],
+        &["use", "bbr", "--to", "192.0.2.0/24"],
+        &["use", "bbr", "--route", "192.0.2.1/24"],
+        &["use", "wakeai_av", "--rate", "0bit/s"],
+        &["use", "--set", "1"],
+        &["use", "--undo", "some"],
         &[],
         &["fly"],
         &["sim"],
@@ -190,6 +198,7 @@ fn without_privileges_every_command_that_needs_them_exits_with_77_and_names_them
     for arguments in [
         &["monitor", "--duration", "1s"] as &[&str],
         &["agent", "--config", config.to_str().unwrap()],
+        &["use", "bbr"],
         &["doctor"],
     ] {
         let found = run(arguments);

@@ -7,14 +7,34 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::assigned::{Assigned, AssignedWay};
 use crate::namespace::{Namespace, NetnsId};
 use crate::process::ProcessId;
+use crate::route::{self, RouteKey};
 use crate::routing;
 use crate::sysctl;
 
 /// Removes what the `kernel` crate shares between processes (registrations, pins); says whether
 /// there was anything. Called only when no live process holds [`Change::KernelParts`].
 pub type KernelUnload<'a> = &'a dyn Fn() -> Result<bool, Box<dyn std::error::Error>>;
+
+/// What only the `kernel` crate can undo, which this one does not know. Both say whether there was
+/// anything.
+pub trait KernelUndo {
+    /// See [`KernelUnload`].
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    fn unload(&self) -> Result<bool, Box<dyn std::error::Error>>;
+
+    /// Puts connections back on the algorithm that they had before.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    fn give_back(&self, assigned: &Assigned) -> Result<bool, Box<dyn std::error::Error>>;
+}
 
 /// One thing that a process changed on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +58,19 @@ pub enum Change {
         /// The value that was written: another one means that somebody chose since.
         ours: String,
     },
+    /// The congestion control of a route.
+    Route {
+        /// The namespace.
+        netns: NetnsId,
+        /// The route.
+        route: RouteKey,
+        /// What is put back; `None`: none.
+        before: Option<String>,
+        /// What was written: another one means that somebody chose since.
+        ours: String,
+    },
+    /// Connections that were put on another algorithm.
+    Connections(Assigned),
     /// A file or socket, or a directory with all that is in it.
     File {
         /// Its absolute path.
@@ -64,9 +97,36 @@ pub enum Change {
     KernelParts,
 }
 
+/// The order in which changes are undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// What gives connections an algorithm: while it is there, new ones come to it.
+    Defaults,
+    /// Connections over a route, which would be taken for some of their whole namespace.
+    RouteConnections,
+    /// The other connections. They may use one of the kernel's parts, which go next.
+    Connections,
+    /// All else. A connection in a namespace without a name can no longer be moved off the
+    /// algorithm that it uses, and would keep it loaded.
+    Rest,
+}
+
 impl Change {
+    /// When it is undone, among the changes of several dead processes: the smallest first.
+    pub(crate) fn stage(&self) -> Stage {
+        match self {
+            Self::Sysctl { .. } | Self::Route { .. } => Stage::Defaults,
+            Self::Connections(Assigned {
+                way: AssignedWay::Default { destination: Some(_), .. },
+                ..
+            }) => Stage::RouteConnections,
+            Self::Connections(_) => Stage::Connections,
+            _ => Stage::Rest,
+        }
+    }
+
     /// Undoes the change; says whether there was anything left to undo. The kernel's parts are
-    /// not undone here, because others may use them.
+    /// not undone here, because others may use them, and connections only by [`KernelUndo`].
     pub(crate) fn undo(&self) -> io::Result<bool> {
         match self {
             Self::Namespace { name } => Namespace::remove(name).map_err(io::Error::other),
@@ -74,6 +134,10 @@ impl Change {
             Self::Sysctl { netns, name, before, ours } => {
                 inside(*netns, || sysctl::put_back(name, before, ours))
             }
+            Self::Route { netns, route, before, ours } => {
+                inside(*netns, || route::put_back(route, before.as_deref(), ours))
+            }
+            Self::Connections(_) => Err(io::Error::other("not by this process")),
             Self::File { path } => match fs::remove_file(path) {
                 Ok(()) => Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -109,6 +173,13 @@ impl fmt::Display for Change {
             Self::Namespace { name } => write!(f, "network namespace {name}"),
             Self::Process(process) => write!(f, "process {process}"),
             Self::Sysctl { name, before, .. } => write!(f, "sysctl {name} (back to {before})"),
+            Self::Route { route, before, .. } => {
+                let before = before.as_deref().unwrap_or("none of its own");
+                write!(f, "congestion control of the route to {route} (back to {before})")
+            }
+            Self::Connections(Assigned { algorithm, .. }) => {
+                write!(f, "connections that were put on {algorithm}")
+            }
             Self::File { path } => write!(f, "file {}", path.display()),
             Self::PacketRules { table, .. } => write!(f, "table inet {table} of nftables"),
             Self::LocalRoute { mark, .. } => write!(f, "route for packets with mark {mark:#x}"),

@@ -24,6 +24,11 @@ pub enum Role {
     },
     /// A lab run.
     Lab,
+    /// One that puts an algorithm to work.
+    Use {
+        /// What it rules, in words, where nothing else may rule it at the same time.
+        exclusive: Option<String>,
+    },
     /// Any other command.
     Command,
 }
@@ -41,6 +46,14 @@ pub enum LeaseError {
         pid: ProcessId,
         /// The other agent's interface.
         interface: String,
+    },
+    /// Another process rules the same.
+    #[error("{what} is ruled already (pid {pid}): `wakeai use --undo {pid}` ends that")]
+    UseRuns {
+        /// The other process.
+        pid: ProcessId,
+        /// What it rules.
+        what: String,
     },
     /// The lease file could not be read or written.
     #[error("cannot keep the record of changes in /run/wakeai/leases: {0}")]
@@ -62,8 +75,9 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// [`LeaseError::AgentRuns`] where `role` is an agent's and its namespace has one; I/O errors
-    /// where `/run/wakeai` cannot be written (a missing privilege).
+    /// [`LeaseError::AgentRuns`] where `role` is an agent's and its namespace has one,
+    /// [`LeaseError::UseRuns`] where it rules what another process does; I/O errors where
+    /// `/run/wakeai` cannot be written (a missing privilege).
     pub fn take(role: Role) -> Result<Self, LeaseError> {
         Self::take_in(Registry::system(), role)
     }
@@ -74,16 +88,11 @@ impl Lease {
         let process = ProcessId::current()?;
         let holder = Holder { process, sequence, role, changes: Vec::new() };
         let _lock = registry.lock()?;
-        if let Role::Agent { netns: wanted, .. } = &holder.role {
-            for other in registry.holders()? {
-                match other.role {
-                    Role::Agent { netns, interface }
-                        if netns == *wanted && other.process.is_alive() =>
-                    {
-                        return Err(LeaseError::AgentRuns { pid: other.process, interface });
-                    }
-                    _ => {}
-                }
+        for other in registry.holders()? {
+            if let Some(refusal) = refusal(&holder.role, &other)
+                && other.process.is_alive()
+            {
+                return Err(refusal);
             }
         }
         registry.write(&holder)?;
@@ -140,6 +149,24 @@ impl Lease {
         self.registry.write(&edited)?;
         *holder = edited;
         Ok(())
+    }
+}
+
+/// Why `role` cannot be had beside `other`, if it cannot.
+fn refusal(role: &Role, other: &Holder) -> Option<LeaseError> {
+    let pid = other.process;
+    match (role, &other.role) {
+        (Role::Agent { netns: wanted, .. }, Role::Agent { netns, interface })
+            if netns == wanted =>
+        {
+            Some(LeaseError::AgentRuns { pid, interface: interface.clone() })
+        }
+        (Role::Use { exclusive: Some(wanted) }, Role::Use { exclusive: Some(what) })
+            if what == wanted =>
+        {
+            Some(LeaseError::UseRuns { pid, what: what.clone() })
+        }
+        _ => None,
     }
 }
 

@@ -8,22 +8,29 @@
 //! Order of calls: [`sweep`] first, [`Lease::take`], then for each change [`Lease::record`], the
 //! change itself, and where it is undone early [`Lease::forget`]; [`Lease::release`] at the end.
 
+mod assigned;
+mod cgroup;
 mod change;
 mod lease;
 mod namespace;
+mod netlink;
 mod privileges;
 mod process;
 mod registry;
+mod route;
 mod routing;
 mod sweep;
 mod sysctl;
 
-pub use change::{Change, KernelUnload};
+pub use assigned::{Assigned, AssignedWay};
+pub use cgroup::{Cgroup, CgroupError};
+pub use change::{Change, KernelUndo, KernelUnload};
 pub use lease::{Lease, LeaseError, Role};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
 pub use privileges::{Capability, PrivilegeError, drop_privileges, require_privileges};
 pub use process::ProcessId;
 pub use registry::Holder;
+pub use route::{Route, RouteError, RouteGuard, RouteKey};
 pub use routing::{RoutingError, add_local_route, add_packet_rules, has_ipv6};
 pub use sweep::{Removed, SweepError, holders, sweep};
 pub use sysctl::{SysctlError, SysctlGuard, read_sysctl};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::change::{Change, KernelUnload};
+use crate::change::{Change, KernelUndo, Stage};
 use crate::lease::kernel_parts_held;
 use crate::process::ProcessId;
 use crate::registry::{Holder, Registry};
@@ -62,82 +62,115 @@ pub fn holders() -> Result<Vec<Holder>, SweepError> {
 /// # Errors
 ///
 /// Returned beside what was undone: one failure does not keep the others.
-pub fn sweep(unload: KernelUnload<'_>) -> (Vec<Removed>, Vec<SweepError>) {
-    sweep_in(&Registry::system(), unload)
+pub fn sweep(kernel: &dyn KernelUndo) -> (Vec<Removed>, Vec<SweepError>) {
+    sweep_in(&Registry::system(), kernel)
 }
 
 pub(crate) fn sweep_in(
     registry: &Registry,
-    unload: KernelUnload<'_>,
+    kernel: &dyn KernelUndo,
 ) -> (Vec<Removed>, Vec<SweepError>) {
-    let (mut removed, mut errors) = (Vec::new(), Vec::new());
-    if let Err(error) = sweep_into(registry, unload, &mut removed, &mut errors) {
-        errors.push(error.into());
+    let mut sweep = Sweep { kernel, removed: Vec::new(), errors: Vec::new() };
+    if let Err(error) = sweep.run(registry) {
+        sweep.errors.push(error.into());
     }
-    (removed, errors)
+    (sweep.removed, sweep.errors)
 }
 
-fn sweep_into(
-    registry: &Registry,
-    unload: KernelUnload<'_>,
-    removed: &mut Vec<Removed>,
-    errors: &mut Vec<SweepError>,
-) -> io::Result<()> {
-    let _lock = registry.lock()?;
-    // Before the namespaces go: a connection in one without a name can no longer be moved off the
-    // algorithm that it uses, and would keep it loaded.
-    let unloaded = unload_unless_held(registry, unload, removed, errors);
-    let dead = registry.holders()?.into_iter().filter(|holder| !holder.process.is_alive());
-    for holder in dead {
-        let failures = errors.len();
-        for change in holder.changes.iter().rev() {
-            match change.undo() {
-                Ok(true) => {
-                    removed.push(Removed { process: Some(holder.process), change: change.clone() });
-                }
-                Ok(false) => {}
-                Err(error) => errors
-                    .push(SweepError::Undo { change: change.clone(), reason: error.to_string() }),
+struct Sweep<'a> {
+    kernel: &'a dyn KernelUndo,
+    removed: Vec<Removed>,
+    errors: Vec<SweepError>,
+}
+
+impl Sweep<'_> {
+    fn run(&mut self, registry: &Registry) -> io::Result<()> {
+        let _lock = registry.lock()?;
+        let dead = registry.holders()?.into_iter().filter(|holder| !holder.process.is_alive());
+        let mut dead: Vec<_> = dead.map(|holder| (holder, true)).collect();
+        for stage in [Stage::Defaults, Stage::RouteConnections, Stage::Connections] {
+            for (holder, is_undone) in &mut dead {
+                *is_undone &= self.undo(holder, stage);
             }
         }
-        if errors.len() == failures {
-            registry.remove(&holder)?;
+        let unloaded = self.unload_unless_held(registry);
+        for (holder, mut is_undone) in dead {
+            is_undone &= self.undo(&holder, Stage::Rest);
+            if is_undone {
+                registry.remove(&holder)?;
+            }
         }
+        if !unloaded {
+            // Their last holder may have been one of the processes that were killed just now.
+            self.unload_unless_held(registry);
+        }
+        Ok(())
     }
-    if !unloaded {
-        // Their last holder may have been one of the processes that were killed just now.
-        unload_unless_held(registry, unload, removed, errors);
-    }
-    Ok(())
-}
 
-/// Says whether no live process holds the kernel's parts, so that they were unloaded.
-fn unload_unless_held(
-    registry: &Registry,
-    unload: KernelUnload<'_>,
-    removed: &mut Vec<Removed>,
-    errors: &mut Vec<SweepError>,
-) -> bool {
-    if kernel_parts_held(registry) {
-        return false;
-    }
-    match unload() {
-        Ok(true) => removed.push(Removed { process: None, change: Change::KernelParts }),
-        Ok(false) => {}
-        Err(error) => {
-            let reason = error.to_string();
-            errors.push(SweepError::Undo { change: Change::KernelParts, reason });
+    /// Undoes a dead process's changes of this stage, the newest first; says whether all could be
+    /// undone.
+    fn undo(&mut self, holder: &Holder, stage: Stage) -> bool {
+        let failures = self.errors.len();
+        for change in holder.changes.iter().rev().filter(|change| change.stage() == stage) {
+            let undone = match change {
+                Change::Connections(assigned) => self.kernel.give_back(assigned),
+                other => other.undo().map_err(Into::into),
+            };
+            match undone {
+                Ok(true) => {
+                    let change = change.clone();
+                    self.removed.push(Removed { process: Some(holder.process), change });
+                }
+                Ok(false) => {}
+                Err(error) => self.fail(change, &*error),
+            }
         }
+        self.errors.len() == failures
     }
-    true
+
+    /// Says whether no live process holds the kernel's parts, so that they were unloaded.
+    fn unload_unless_held(&mut self, registry: &Registry) -> bool {
+        if kernel_parts_held(registry) {
+            return false;
+        }
+        match self.kernel.unload() {
+            Ok(true) => {
+                self.removed.push(Removed { process: None, change: Change::KernelParts });
+            }
+            Ok(false) => {}
+            Err(error) => self.fail(&Change::KernelParts, &*error),
+        }
+        true
+    }
+
+    fn fail(&mut self, change: &Change, error: &dyn std::error::Error) {
+        self.errors.push(SweepError::Undo { change: change.clone(), reason: error.to_string() });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assigned::{Assigned, AssignedWay};
     use crate::lease::{Lease, LeaseError, Role};
     use crate::namespace::NetnsId;
     use std::cell::Cell;
+
+    /// A kernel whose parts are unloaded by the function.
+    struct Kernel<F>(F);
+
+    impl<F: Fn() -> bool> KernelUndo for Kernel<F> {
+        fn unload(&self) -> Result<bool, Box<dyn std::error::Error>> {
+            Ok(self.0())
+        }
+
+        fn give_back(&self, assigned: &Assigned) -> Result<bool, Box<dyn std::error::Error>> {
+            if assigned.algorithm == "stuck" { Err("stuck".into()) } else { Ok(true) }
+        }
+    }
+
+    /// One without any.
+    const EMPTY: Kernel<fn() -> bool> = Kernel(|| false);
 
     fn dead() -> ProcessId {
         let me = ProcessId::current().unwrap();
@@ -165,11 +198,11 @@ mod tests {
             })
             .unwrap();
 
-        let (removed, errors) = sweep_in(&registry, &|| Ok(false));
+        let (removed, errors) = sweep_in(&registry, &EMPTY);
         assert!(errors.is_empty(), "{errors:?}");
         assert_eq!(removed, [Removed { process: Some(dead()), change }]);
         assert!(!left.exists());
-        assert!(sweep_in(&registry, &|| Ok(false)).0.is_empty());
+        assert!(sweep_in(&registry, &EMPTY).0.is_empty());
     }
 
     #[test]
@@ -181,10 +214,56 @@ mod tests {
         let changes = vec![Change::File { path: namespace.clone() }, Change::KernelParts];
         let _ = registry.lock().unwrap();
         registry.write(&Holder { process: dead(), sequence: 0, role: Role::Lab, changes }).unwrap();
-        let (removed, errors) = sweep_in(&registry, &|| Ok(namespace.exists()));
+        let (removed, errors) = sweep_in(&registry, &Kernel(|| namespace.exists()));
         assert!(errors.is_empty(), "{errors:?}");
         assert_eq!(removed.len(), 2, "{removed:?}");
         assert_eq!(removed[0].change, Change::KernelParts);
+    }
+
+    fn connections(algorithm: &str) -> Change {
+        let way = AssignedWay::Moved { owner: 7 };
+        Change::Connections(Assigned { netns: None, algorithm: algorithm.to_owned(), way })
+    }
+
+    #[test]
+    fn connections_are_given_back_before_the_kernels_parts_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(&dir.path().join("leases"));
+        let changes = vec![Change::KernelParts, connections("wakeai_rtt")];
+        let role = Role::Use { exclusive: None };
+        let _ = registry.lock().unwrap();
+        registry.write(&Holder { process: dead(), sequence: 0, role, changes }).unwrap();
+        let (removed, errors) = sweep_in(&registry, &Kernel(|| true));
+        assert!(errors.is_empty(), "{errors:?}");
+        let removed: Vec<_> = removed.into_iter().map(|removed| removed.change).collect();
+        assert_eq!(removed, [connections("wakeai_rtt"), Change::KernelParts]);
+        assert!(registry.holders().unwrap().is_empty());
+    }
+
+    #[test]
+    fn connections_that_cannot_be_given_back_are_kept_for_the_next_try() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(&dir.path().join("leases"));
+        let role = Role::Use { exclusive: None };
+        let changes = vec![connections("stuck")];
+        let _ = registry.lock().unwrap();
+        registry.write(&Holder { process: dead(), sequence: 0, role, changes }).unwrap();
+        assert_eq!(sweep_in(&registry, &EMPTY).1.len(), 1);
+        assert_eq!(registry.holders().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_one_process_rules_no_other_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(dir.path());
+        let ruling = |what: Option<&str>| Role::Use { exclusive: what.map(str::to_owned) };
+        let take = |what| Lease::take_in(registry.clone(), ruling(what));
+        let first = take(Some("the route to 192.0.2.0/24")).unwrap();
+        let second = take(Some("the route to 192.0.2.0/24")).unwrap_err();
+        assert!(second.to_string().contains("--undo"), "{second}");
+        let (_, _, _) = (take(Some("another")).unwrap(), take(None).unwrap(), take(None).unwrap());
+        first.release(&|| Ok(false));
+        assert!(take(Some("the route to 192.0.2.0/24")).is_ok());
     }
 
     #[test]
@@ -197,7 +276,7 @@ mod tests {
         lease.record(Change::File { path: file.clone() }).unwrap();
         lease.record(Change::KernelParts).unwrap();
 
-        let (removed, errors) = sweep_in(&registry, &|| panic!("the parts are held"));
+        let (removed, errors) = sweep_in(&registry, &Kernel(|| panic!("the parts are held")));
         assert!(removed.is_empty() && errors.is_empty());
         assert!(file.exists());
 
@@ -229,7 +308,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(dir.path());
         std::fs::write(dir.path().join("1-1.json"), "{").unwrap();
-        let (removed, errors) = sweep_in(&registry, &|| Ok(false));
+        let (removed, errors) = sweep_in(&registry, &EMPTY);
         assert!(removed.is_empty() && errors.is_empty());
         assert!(dir.path().join("1-1.unreadable").exists());
     }
@@ -246,7 +325,7 @@ mod tests {
         registry
             .write(&Holder { process: dead(), sequence: 0, role: Role::Lab, changes: vec![change] })
             .unwrap();
-        assert_eq!(sweep_in(&registry, &|| Ok(false)).1.len(), 1);
-        assert_eq!(sweep_in(&registry, &|| Ok(false)).1.len(), 1);
+        assert_eq!(sweep_in(&registry, &EMPTY).1.len(), 1);
+        assert_eq!(sweep_in(&registry, &EMPTY).1.len(), 1);
     }
 }

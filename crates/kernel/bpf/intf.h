@@ -101,6 +101,32 @@ struct move_request {
 	u32 zero;
 };
 
+/* What assign.bpf.c is asked for. A zero condition is none. */
+struct assignment {
+	u64 netns_cookie;
+	u64 cookie;
+	u64 rate;       /* target of wakeai_av, payload bytes per second; 0: none */
+	u32 to[4];      /* remote network, as in socket_value */
+	u32 to_mask[4]; /* its bits that count */
+	u32 owner;      /* who moves them */
+	u16 to_port;
+	u8 by_default; /* those that have the algorithm by default, not those of the owner */
+	u8 listeners;
+	char algorithm[TCP_CA_NAME_MAX];
+	char otherwise[TCP_CA_NAME_MAX]; /* where those go that cannot go back */
+};
+
+struct assign_outcome {
+	u32 done;
+	u32 failed;
+};
+
+/* Value of the map `moved_sockets`. */
+struct moved_value {
+	u32 owner;
+	char before[TCP_CA_NAME_MAX];
+};
+
 /* What the monitor watches. A zero condition is none. */
 struct watch_config {
 	u64 sample_interval_ns; /* 0: every ACK */
@@ -121,6 +147,9 @@ _Static_assert(sizeof(struct figures_value) == 72, "mirrored in raw.rs");
 _Static_assert(sizeof(struct record_value) == 152, "mirrored in raw.rs");
 _Static_assert(sizeof(struct snapshot_value) == 152, "mirrored in raw.rs");
 _Static_assert(sizeof(struct move_request) == 168, "mirrored in raw.rs");
+_Static_assert(sizeof(struct assignment) == 96, "mirrored in raw.rs");
+_Static_assert(sizeof(struct assign_outcome) == 8, "mirrored in raw.rs");
+_Static_assert(sizeof(struct moved_value) == 20, "compared in assign.rs");
 _Static_assert(sizeof(struct watch_config) == 32, "mirrored in raw.rs");
 
 #endif

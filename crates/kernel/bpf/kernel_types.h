@@ -56,6 +56,7 @@ enum {
 enum { TCP_ESTABLISHED = 1, TCP_FIN_WAIT1 = 4, TCP_CLOSE = 7, TCP_CLOSE_WAIT = 8, TCP_LAST_ACK = 9, TCP_LISTEN = 10, TCP_CLOSING = 11 };
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum tcp_ca_event { CA_EVENT_TX_START };
+enum { BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4, BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -121,6 +122,7 @@ struct sock {
 struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	__u8 icsk_ca_state : 5;
+	__u8 icsk_ca_setsockopt : 1;
 	u64 icsk_ca_priv[13];
 };
 
@@ -185,6 +187,15 @@ struct tcp_congestion_ops {
 	void (*release)(struct sock *sk);
 	char name[TCP_CA_NAME_MAX];
 	u32 flags;
+};
+
+struct bpf_sock;
+
+struct bpf_sock_ops {
+	u32 op;
+	union {
+		struct bpf_sock *sk;
+	};
 };
 
 struct sk_buff;

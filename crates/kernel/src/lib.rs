@@ -6,6 +6,9 @@
 //!   than [`STALE_AFTER`]; whoever is last calls [`Control::unload`].
 //! - [`move_connections`] puts established connections on another algorithm, [`Snapshotter`] reads
 //!   them; both see the network namespace of the calling thread only.
+//! - [`Assigner`] puts an algorithm to work for the connections of an [`Assignment`], and gives them
+//!   back what they had: [`Assigner::open`], [`Assigner::take_existing`], [`Assigner::aim`] when the
+//!   target changes, [`Assigner::give_back`]. [`Undo`] does that for a process that died.
 //! - [`Monitor`] streams samples and events of all namespaces: [`Monitor::open`], then
 //!   [`Monitor::poll`] in a loop.
 //! - [`features::detect`] says what this kernel lacks, what follows from it, and what to do.
@@ -13,6 +16,7 @@
 //! Errors for which [`Error::is_missing`] holds mean a missing privilege or kernel feature: a
 //! command exits with 77.
 
+mod assign;
 mod bounded;
 mod connections;
 mod control;
@@ -27,7 +31,9 @@ mod registration;
 mod skeleton;
 mod snapshot;
 mod tcp;
+mod undo;
 
+pub use assign::{Assigner, Assignment, Covered, Destination};
 pub use bounded::Bounded;
 pub use connections::{MoveReport, clamp_connections, move_connections};
 pub use control::{Control, STALE_AFTER, SocketBounds};
@@ -36,3 +42,4 @@ pub use monitor::{ErrorCode, Event, EventKind, Filter, Monitor, MonitorConfig, R
 pub use netns::netns_cookie;
 pub use snapshot::{Snapshotter, TcpSnapshot, snapshot};
 pub use tcp::{CongestionState, Figures, Socket};
+pub use undo::Undo;

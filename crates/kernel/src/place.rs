@@ -78,15 +78,25 @@ pub(crate) fn prepare() -> io::Result<()> {
     }
 }
 
+/// Removes every pin but the one named `kept`; says whether there was anything.
+pub(crate) fn clear_but(kept: &str) -> io::Result<bool> {
+    let mut found = false;
+    for entry in fs::read_dir(pins()).into_iter().flatten() {
+        let entry = entry?;
+        if entry.file_name() != kept {
+            fs::remove_file(entry.path())?;
+            found = true;
+        }
+    }
+    Ok(found)
+}
+
 /// Removes every pin and, if we mounted it and nobody else uses it, the bpffs. Says whether there
 /// was anything.
 pub(crate) fn clear() -> io::Result<bool> {
     let mut found = false;
     if has_bpffs() {
-        for entry in fs::read_dir(pins()).into_iter().flatten() {
-            fs::remove_file(entry?.path())?;
-            found = true;
-        }
+        found |= clear_but("")?;
         match fs::remove_dir(pins()) {
             Ok(()) => found = true,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

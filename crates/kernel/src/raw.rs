@@ -125,6 +125,31 @@ pub(crate) struct SnapshotValue {
 }
 plain!(SnapshotValue, 152);
 
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AssignmentValue {
+    pub(crate) netns_cookie: u64,
+    pub(crate) cookie: u64,
+    pub(crate) rate: u64,
+    pub(crate) to: [u8; 16],
+    pub(crate) to_mask: [u8; 16],
+    pub(crate) owner: u32,
+    pub(crate) to_port: u16,
+    pub(crate) by_default: u8,
+    pub(crate) listeners: u8,
+    pub(crate) algorithm: [i8; NAME_BYTES],
+    pub(crate) otherwise: [i8; NAME_BYTES],
+}
+plain!(AssignmentValue, 96);
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AssignOutcomeValue {
+    pub(crate) done: u32,
+    pub(crate) failed: u32,
+}
+plain!(AssignOutcomeValue, 8);
+
 impl SocketValue {
     pub(crate) fn ifindex(&self) -> u32 {
         self.ifindex

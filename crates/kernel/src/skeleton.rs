@@ -30,3 +30,4 @@ skeleton!(wakeai_compound);
 skeleton!(connections);
 skeleton!(snapshot);
 skeleton!(monitor);
+skeleton!(assign);

@@ -297,7 +297,7 @@ fn after_kill_9_the_next_sweep_removes_everything() {
     lab.kill().unwrap();
     lab.wait().unwrap();
     // Another command on this machine may have swept already: what counts is what is left.
-    let (_, failed) = wakeai_host::sweep(&|| Ok(wakeai_kernel::Control::unload()?));
+    let (_, failed) = wakeai_host::sweep(&wakeai_kernel::Undo);
     assert!(failed.is_empty(), "{failed:?}");
     let left = left_of(lab.id());
     assert!(left.is_empty(), "{left:?}");

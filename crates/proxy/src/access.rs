@@ -78,8 +78,13 @@ impl Network {
         self.length == 0
     }
 
-    /// The bits of its prefix.
-    pub(crate) fn length(self) -> u8 {
+    /// Its address.
+    pub fn address(self) -> IpAddr {
+        self.address
+    }
+
+    /// The length of its prefix in bits.
+    pub fn length(self) -> u8 {
         self.length
     }
 

@@ -9,3 +9,4 @@ pub(crate) mod monitor;
 pub(crate) mod proxy;
 pub(crate) mod sim;
 pub(crate) mod status;
+pub(crate) mod use_algorithm;

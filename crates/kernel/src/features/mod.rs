@@ -92,6 +92,9 @@ pub(crate) const BOUND: &[&str] =
 /// What reading and moving connections need.
 pub(crate) const ITERATE: &[&str] = &["BTF", "capabilities", "lockdown", "iter/tcp"];
 
+/// What ruling the connections of a control group needs.
+pub(crate) const CGROUP: &[&str] = &["BTF", "capabilities", "lockdown", "iter/tcp", "sockops"];
+
 /// Looks at the running kernel and at this process's privileges; loads and changes nothing.
 pub fn detect() -> Features {
     let types = Types::of_kernel();
@@ -109,6 +112,7 @@ pub fn detect() -> Features {
         pacing(&release),
         traces(&has),
         iterator(has("bpf_iter__tcp")),
+        sockops(has("bpf_cgroup_link")),
         bpffs(),
     ];
     Features { kernel_release: release, features, cong_control, struct_ops_link }
@@ -197,6 +201,13 @@ fn iterator(is_there: bool) -> Feature {
     let consequence = "existing connections are neither seen nor moved";
     let remedy = "use Linux 5.16 or later with CONFIG_BPF_SYSCALL=y and CONFIG_PROC_FS=y";
     feature("iter/tcp", is_there, found, (consequence, remedy))
+}
+
+fn sockops(is_there: bool) -> Feature {
+    let found = yes_no(is_there, "can be attached to a cgroup v2", "BPF for cgroups (sockops)");
+    let consequence = "no algorithm can be put to work for a cgroup";
+    let remedy = "use Linux 5.7 or later with CONFIG_CGROUP_BPF=y";
+    feature("sockops", is_there, found, (consequence, remedy))
 }
 
 fn bpffs() -> Feature {

@@ -23,7 +23,10 @@ use crate::raw::{BoundsValue, InterfaceKey};
 const SOCKETS: &str = "socket_bounds";
 const INTERFACES: &str = "interface_bounds";
 const HEARTBEATS: &str = "heartbeats";
-const TARGETS: &str = "socket_targets";
+pub(crate) const TARGETS: &str = "socket_targets";
+/// The pin of the map of moved connections, see `assign`. It is theirs who hold the kernel's
+/// parts, also while no algorithm is registered.
+pub(crate) const MOVED: &str = "moved_sockets";
 /// The pin of the map that tells connections to leave, and its name in the kernel.
 const RETIRED: &str = "wakeai_retired";
 
@@ -43,9 +46,9 @@ pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
         if let Some(missing) = features::detect().why_not(LOAD, BOUND) {
             return Err(missing);
         }
-        remove()?;
+        remove_but_moved()?;
         place::prepare().map_err(|error| Error::from_io(LOAD, error))?;
-        load::register().inspect_err(|_| drop(remove()))?;
+        load::register().inspect_err(|_| drop(remove_but_moved()))?;
         pinned_maps()
     })
 }
@@ -54,8 +57,17 @@ pub(crate) fn unload() -> Result<bool, Error> {
     quiet();
     place::in_machine_mounts(|| {
         let _lock = place::lock().map_err(|error| Error::from_io(UNLOAD, error))?;
-        remove()
+        let found = remove()?;
+        Ok(found | place::clear().map_err(|error| Error::from_io(UNLOAD, error))?)
     })
+}
+
+/// Removes every registration and its pins, and all else that nobody needs.
+fn remove_but_moved() -> Result<(), Error> {
+    remove()?;
+    let is_needed = place::pin(MOVED).exists();
+    let cleared = if is_needed { place::clear_but(MOVED) } else { place::clear() };
+    cleared.map(drop).map_err(|error| Error::from_io(UNLOAD, error))
 }
 
 fn pinned_maps() -> Result<[MapHandle; 4], Error> {
@@ -93,7 +105,7 @@ fn is_complete() -> bool {
     pinned_algorithms().count() == Bounded::ALL.len()
 }
 
-/// Removes everything that is there. The order matters: a namespace whose default is ours goes on
+/// Removes every registration, and leaves the other pins. The order matters: a namespace whose default is ours goes on
 /// giving the algorithm to new connections after its registration is gone, and a connection keeps
 /// it alive, so both are moved off it first.
 fn remove() -> Result<bool, Error> {
@@ -107,7 +119,6 @@ fn remove() -> Result<bool, Error> {
         // What somebody else has removed before is waited for no longer than it takes to notice.
         found |= wait_until_gone(if is_pinned { 5000 } else { 1500 });
     }
-    found |= place::clear().map_err(|error| Error::from_io(UNLOAD, error))?;
     Ok(found)
 }
 

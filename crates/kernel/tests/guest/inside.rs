@@ -1,13 +1,16 @@
 //! What is checked inside the guest. There is nothing but a loopback interface.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
+use nix::mount::{MsFlags, mount};
 use wakeai_kernel::features::{self, CongControl};
 use wakeai_kernel::{
-    Bounded, Control, EventKind, Monitor, MonitorConfig, Record, SocketBounds, TcpSnapshot,
-    move_connections, netns_cookie, snapshot,
+    Assigner, Assignment, Bounded, Control, Covered, EventKind, Monitor, MonitorConfig, Record,
+    SocketBounds, TcpSnapshot, move_connections, netns_cookie, snapshot,
 };
 
 /// The loopback interface's index in any namespace.
@@ -29,6 +32,7 @@ pub(crate) fn run() {
         a_connection_moves_obeys_a_ceiling_and_ends(&control, bounded);
         println!("guest: {} carried a connection", bounded.name);
     }
+    connections_are_ruled_and_given_back();
     nothing_is_left();
     println!("guest: all checks made");
 }
@@ -97,6 +101,63 @@ fn obeyed(monitor: &mut Monitor, port: u16) {
     assert_eq!(opened, 2);
     assert!(windows.len() > 10, "{} samples", windows.len());
     assert!(windows[1..].iter().all(|&cwnd| cwnd <= CEILING), "{windows:?}");
+}
+
+/// Those that exist, new ones of a cgroup, and those that have the algorithm by default.
+fn connections_are_ruled_and_given_back() {
+    let before = wakeai_host::read_sysctl(DEFAULT).unwrap();
+    let ruled_by = |name: &str| {
+        let all = snapshot(Some(LOOPBACK)).unwrap();
+        all.iter().filter(|connection| connection.algorithm == name).count()
+    };
+    let assignment = |algorithm, covered| {
+        let (bytes_per_second, owner) = (1_000_000, std::process::id());
+        Assignment { algorithm, covered, bytes_per_second, destination: None, owner }
+    };
+
+    let ends = connection();
+    let mut existing = Assigner::open(&assignment("wakeai_reno", Covered::Existing)).unwrap();
+    existing.take_existing(&[]).unwrap();
+    assert_eq!(ruled_by("wakeai_reno"), 2);
+    assert_eq!(existing.give_back().unwrap().failed, 0);
+    assert_eq!(ruled_by(&before), 2);
+    drop(ends);
+
+    let group = own_cgroup();
+    let covered = Covered::Cgroup(group.as_fd());
+    let mut cgroup = Assigner::open(&assignment("wakeai_rtt", covered)).unwrap();
+    let ends = connection();
+    assert_eq!(ruled_by("wakeai_rtt"), 2);
+    cgroup.stop();
+    assert_eq!(cgroup.give_back().unwrap().failed, 0);
+    assert_eq!(ruled_by(&before), 2);
+    drop(ends);
+
+    let covered = Covered::Defaults { before: None };
+    let mut defaults = Assigner::open(&assignment("wakeai_av", covered)).unwrap();
+    set_default("wakeai_av");
+    let ends = connection();
+    assert_eq!(defaults.count().unwrap(), 2);
+    set_default(&before);
+    assert_eq!(defaults.give_back().unwrap().failed, 0);
+    assert_eq!(ruled_by(&before), 2);
+    drop(ends);
+}
+
+const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+
+fn set_default(algorithm: &str) {
+    std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", algorithm).unwrap();
+}
+
+/// A control group that this process is in.
+fn own_cgroup() -> File {
+    let (root, none) = ("/sys/fs/cgroup", None::<&str>);
+    mount(Some("cgroup2"), root, Some("cgroup2"), MsFlags::empty(), none).unwrap();
+    let group = format!("{root}/ruled");
+    std::fs::create_dir(&group).unwrap();
+    std::fs::write(format!("{group}/cgroup.procs"), std::process::id().to_string()).unwrap();
+    File::open(group).unwrap()
 }
 
 fn nothing_is_left() {

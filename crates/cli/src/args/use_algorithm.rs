@@ -1,0 +1,180 @@
+//! What can be typed behind `wakeai use`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{ArgGroup, Args};
+use wakeai_proxy::Network;
+use wakeai_units::{Duration, Rate};
+
+/// Put a congestion control to work for what you name, until Ctrl-C
+///
+/// Without a route, a cgroup, a unit or connections it rules what is opened in the network namespace
+/// from now on, unless a program asks for another algorithm. At the end everything is as before, and
+/// connections that are still there are back on what they had. Needs root.
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("what").args(["algorithm", "list", "undo", "set"]).required(true)),
+    group(ArgGroup::new("scope")
+        .args(["route", "cgroup", "unit", "connections", "connection"])),
+    group(ArgGroup::new("movable").args(["cgroup", "unit", "connections"])),
+    after_help = "\
+Examples:
+  wakeai use wakeai_rtt                             new connections of this network namespace
+  wakeai use bbr --route 192.0.2.0/24 --for 10min   new connections over a route, ten minutes long
+  wakeai use wakeai_rtt --unit backup.service       new connections of a service
+  wakeai use wakeai_av --rate 5Mbit/s --connections --to 192.0.2.0/24:443
+                                                    those that exist, to there
+  wakeai use --list                                 what is in force on this machine
+  wakeai use --set 4711 --rate 8Mbit/s              another target for the one with ID 4711
+  wakeai use --undo all                             end all
+
+docs/guides/algorithms.md says what to choose."
+)]
+pub(crate) struct UseArguments {
+    /// One of the kernel's algorithms, or of ours: `wakeai_cubic`, `wakeai_reno`, `wakeai_rtt`,
+    /// `wakeai_av`, `wakeai_compound`
+    pub(crate) algorithm: Option<String>,
+    /// In this network namespace: a name of `ip netns`, or an inode [default: the current one]
+    #[arg(long, value_name = "NAME|INODE", requires = "algorithm",
+          conflicts_with_all = ["cgroup", "unit"])]
+    pub(crate) namespace: Option<String>,
+    /// New connections over the route to exactly this network; `default` is that of IPv4, `::/0`
+    /// that of IPv6
+    #[arg(long, value_name = "NETWORK", requires = "algorithm", value_parser = route)]
+    pub(crate) route: Option<Network>,
+    /// The interface of the route, where there are several to the same network
+    #[arg(long, value_name = "INTERFACE", requires = "route")]
+    pub(crate) dev: Option<String>,
+    /// New connections of the processes in this cgroup v2 and in those below it
+    #[arg(long, value_name = "PATH", requires = "algorithm")]
+    pub(crate) cgroup: Option<PathBuf>,
+    /// New connections of this systemd unit
+    #[arg(long, value_name = "NAME", requires = "algorithm")]
+    pub(crate) unit: Option<String>,
+    /// The connections that exist
+    #[arg(long, requires = "algorithm")]
+    pub(crate) connections: bool,
+    /// The connection with this cookie, as `wakeai monitor` and `ss -e` show it; may be repeated
+    #[arg(long, value_name = "COOKIE", requires = "algorithm")]
+    pub(crate) connection: Vec<u64>,
+    /// Of a cgroup's or the existing connections only those to there; around an IPv6 network with a
+    /// port go brackets
+    #[arg(long, value_name = "NETWORK[:PORT]", requires = "movable")]
+    pub(crate) to: Option<To>,
+    /// The rate that each connection aims at; for `wakeai_av` only
+    #[arg(long, value_name = "RATE", value_parser = some_rate)]
+    pub(crate) rate: Option<Rate>,
+    /// End after this time, such as 10min
+    #[arg(long = "for", value_name = "TIME", requires = "algorithm")]
+    pub(crate) duration: Option<Duration>,
+    /// Show what is in force on this machine
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// End the one with this ID, or all, and wait until everything is as before
+    #[arg(long, value_name = "ID|all")]
+    pub(crate) undo: Option<Which>,
+    /// Change the rate of the one with this ID
+    #[arg(long, value_name = "ID", requires = "rate")]
+    pub(crate) set: Option<u32>,
+    /// One JSON object for each that is in force
+    #[arg(long, conflicts_with_all = ["undo", "set"])]
+    pub(crate) json: bool,
+}
+
+/// Which of those that are in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All.
+    All,
+    /// One.
+    One(u32),
+}
+
+impl FromStr for Which {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        text.parse().map(Self::One).map_err(|_| "expected an ID of --list, or all".to_owned())
+    }
+}
+
+/// Where connections lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct To {
+    /// The network.
+    pub(crate) network: Network,
+    /// The port; `None`: any.
+    pub(crate) port: Option<u16>,
+}
+
+impl FromStr for To {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (network, port) = match text.strip_prefix('[') {
+            Some(text) => {
+                let (network, rest) = text.split_once(']').ok_or("expected [NETWORK]:PORT")?;
+                (network, Some(rest.strip_prefix(':').ok_or("expected [NETWORK]:PORT")?))
+            }
+            None if text.contains('.') => match text.split_once(':') {
+                Some((network, port)) => (network, Some(port)),
+                None => (text, None),
+            },
+            None => (text, None),
+        };
+        let network = network.parse().map_err(|error| format!("{error}"))?;
+        let port = port.map(|port| match port.parse() {
+            Ok(0) | Err(_) => Err(format!("found port {port:?}, allowed are 1 to 65535")),
+            Ok(port) => Ok(port),
+        });
+        Ok(Self { network, port: port.transpose()? })
+    }
+}
+
+impl std::fmt::Display for To {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.port {
+            None => self.network.fmt(f),
+            Some(port) if self.network.is_v4() => write!(f, "{}:{port}", self.network),
+            Some(port) => write!(f, "[{}]:{port}", self.network),
+        }
+    }
+}
+
+fn route(text: &str) -> Result<Network, String> {
+    let text = if text == "default" { "0.0.0.0/0" } else { text };
+    text.parse().map_err(|error| format!("{error}"))
+}
+
+fn some_rate(text: &str) -> Result<Rate, String> {
+    let rate: Rate = text.parse().map_err(|error| format!("{error}"))?;
+    if rate.bytes_per_second() == 0 {
+        return Err(format!("found {rate}, expected a byte per second or more"));
+    }
+    Ok(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_has_a_network_and_perhaps_a_port() {
+        for text in ["192.0.2.0/24", "192.0.2.0/24:443", "2001:db8::/32", "[2001:db8::/32]:443"] {
+            assert_eq!(text.parse::<To>().unwrap().to_string(), text);
+        }
+        assert_eq!("192.0.2.1:5".parse::<To>().unwrap().to_string(), "192.0.2.1/32:5");
+        assert_eq!("::1".parse::<To>().unwrap().port, None);
+    }
+
+    #[test]
+    fn what_is_no_destination_is_refused() {
+        for text in ["", "wlan0", "192.0.2.1/24", "192.0.2.1:0", "192.0.2.1:x", "[::1]", "[::1"] {
+            assert!(text.parse::<To>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! New connections of the processes in a control group.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use wakeai_kernel::TcpSnapshot;
+
+use crate::rig::{SERVER, Use, find, hosts, is_as_before, state};
+use crate::support::bss::Bss;
+use crate::support::{Machine, must, stderr, wait_for, wakeai};
+
+/// A control group of our own, removed when dropped.
+pub(crate) struct Group(pub(crate) PathBuf);
+
+impl Group {
+    pub(crate) fn new() -> Self {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let root = mounts.find(|mount| mount[2] == "cgroup2").expect("these tests need cgroup v2");
+        let path = PathBuf::from(root[1]).join(format!("wkt-use-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It is busy for a moment after its last process has ended.
+        for _ in 0..100 {
+            let _ = fs::remove_dir(self.0.join("below"));
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        println!("{} stays", self.path());
+    }
+}
+
+/// A process on host `a`, with one connection to the server; killed when dropped.
+pub(crate) struct Client {
+    child: Child,
+    far: TcpStream,
+}
+
+impl Client {
+    pub(crate) fn start(bss: &Bss, group: &str) -> Self {
+        let listener = |address| move || TcpListener::bind(address).unwrap();
+        let address = SocketAddr::from((SERVER, 0));
+        let listener = bss.namespace("server").run(listener(address)).unwrap();
+        let port = listener.local_addr().unwrap().port().to_string();
+        let script = "echo $$ > $0/cgroup.procs && exec 3<>/dev/tcp/10.77.0.2/$1 && read -u 3";
+        let child = Command::new("nsenter")
+            .arg(format!("--net=/run/netns/{}", bss.name("a")))
+            .args(["bash", "-c", script, group, &port])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (far, _) = listener.accept().unwrap();
+        Self { child, far }
+    }
+
+    pub(crate) fn algorithm(&self, bss: &Bss) -> String {
+        self.look(bss).algorithm
+    }
+
+    /// The kernel's number for its connection.
+    pub(crate) fn cookie(&self, bss: &Bss) -> u64 {
+        self.look(bss).socket.cookie
+    }
+
+    fn look(&self, bss: &Bss) -> TcpSnapshot {
+        let (far, near) = (self.far.local_addr().unwrap(), self.far.peer_addr().unwrap());
+        wait_for("the connection is seen", || find(bss, "a", near, far))
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn new_connections_of_a_cgroup_and_no_others_get_the_algorithm() {
+    let Some(_machine) = Machine::take() else { return };
+    let (bss, group) = (hosts(), Group::new());
+    let below = group.0.join("below");
+    fs::create_dir(&below).unwrap();
+    let root = group.0.parent().unwrap().to_str().unwrap().to_owned();
+    let before = state(&bss);
+    let earlier = Client::start(&bss, group.path());
+    let mut ruling = Use::run(&format!("wakeai_cubic --cgroup {}", group.path()), &[]);
+    let inside = Client::start(&bss, group.path());
+    let deeper = Client::start(&bss, below.to_str().unwrap());
+    let outside = Client::start(&bss, &root);
+    wait_for("both are ruled", || {
+        let ruled = [&inside, &deeper].map(|client| client.algorithm(&bss));
+        (ruled == ["wakeai_cubic"; 2]).then_some(())
+    });
+    assert_eq!([&outside, &earlier].map(|client| client.algorithm(&bss)), ["reno"; 2]);
+
+    ruling.ends_well();
+    assert_eq!([&inside, &deeper].map(|client| client.algorithm(&bss)), ["reno"; 2]);
+    assert_eq!(Client::start(&bss, group.path()).algorithm(&bss), "reno");
+    drop((earlier, inside, deeper, outside));
+    is_as_before(&bss, &before);
+}
+
+#[test]
+fn connections_that_a_cgroup_accepts_get_it_too() {
+    let Some(_machine) = Machine::take() else { return };
+    let (bss, group) = (hosts(), Group::new());
+    let place = group.path().strip_prefix(group.0.parent().unwrap().to_str().unwrap()).unwrap();
+    let script = "echo $$ > $0/cgroup.procs && exec iperf3 --server --port 5299";
+    let mut server = Command::new("nsenter")
+        .arg(format!("--net=/run/netns/{}", bss.name("server")))
+        .args(["bash", "-c", script, group.path()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // By its place in the hierarchy, and with a destination.
+    let mut ruling = Use::run(&format!("wakeai_rtt --cgroup {place} --to 10.77.0.1"), &[]);
+    let connect = || TcpStream::connect("10.77.0.2:5299").ok();
+    let far_end = |near: &TcpStream| {
+        let (near, far) = (near.local_addr().unwrap(), near.peer_addr().unwrap());
+        wait_for("the server's end is seen", || find(&bss, "server", far, near)).algorithm
+    };
+    let near = wait_for("the server listens", || bss.namespace("a").run(connect).unwrap());
+    wait_for("it is ruled", || (far_end(&near) == "wakeai_rtt").then_some(()));
+    ruling.ends_well();
+    let mut elsewhere = Use::run(&format!("wakeai_rtt --cgroup {place} --to 10.77.0.9"), &[]);
+    let second = wait_for("it listens still", || bss.namespace("a").run(connect).unwrap());
+    assert_eq!(far_end(&second), "reno", "one that leads elsewhere is not meant");
+    elsewhere.ends_well();
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn what_is_no_cgroup_and_what_is_the_whole_machine_are_refused() {
+    let Some(_machine) = Machine::take() else { return };
+    let group = Group::new();
+    let root = group.0.parent().unwrap().to_str().unwrap();
+    for (path, expected) in [
+        (root, "is the root"),
+        ("/", "is the root"),
+        ("/tmp", "expected a directory below"),
+        ("/wkt-nowhere", "expected a directory below"),
+    ] {
+        let found = wakeai(&["use", "bbr", "--cgroup", path]);
+        assert_eq!(found.status.code(), Some(2), "{path}");
+        assert!(stderr(&found).contains(expected), "{path}: {}", stderr(&found));
+    }
+    assert!(must("bpftool", "cgroup tree").lines().all(|line| !line.contains("take_in_cgroup")));
+}
+
+#[test]
+fn without_cgroup_v2_the_host_is_told_so() {
+    let Some(_machine) = Machine::take() else { return };
+    let script = "umount --all --types cgroup2 && exec \"$0\" use bbr --cgroup /any";
+    let found = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_wakeai")])
+        .output()
+        .unwrap();
+    assert_eq!(found.status.code(), Some(77), "{}", stderr(&found));
+    assert!(stderr(&found).contains("no cgroup v2"), "{}", stderr(&found));
+}

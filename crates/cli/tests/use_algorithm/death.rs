@@ -1,0 +1,59 @@
+//! `kill -9`, and what the next command finds.
+
+use nix::sys::signal::Signal;
+
+use crate::cgroups::{Client, Group};
+use crate::rig::{BEHIND, SERVER, Talk, Use, hosts, is_as_before, state};
+use crate::support::{Machine, stderr, wakeai};
+
+#[test]
+fn after_kill_9_the_next_command_puts_everything_back() {
+    let Some(_machine) = Machine::take() else { return };
+    let (bss, group) = (hosts(), Group::new());
+    bss.ip("a", "route change 192.0.2.0/24 via 10.77.0.2 mtu 1400 initcwnd 12 congctl cubic");
+    let before = state(&bss);
+    for algorithm in ["bbr", "wakeai_rtt"] {
+        let existing = [Talk::open(&bss, SERVER), Talk::asking(&bss, SERVER, Some("cubic"))];
+        let mut moving = Use::start(&bss, &format!("{algorithm} --connections"));
+        let mut over = Use::start(&bss, &format!("{algorithm} --route 192.0.2.0/24"));
+        let mut everything = Use::start(&bss, algorithm);
+        let mut service = Use::run(&format!("{algorithm} --cgroup {}", group.path()), &[]);
+        let (new, behind) = (Talk::open(&bss, SERVER), Talk::open(&bss, BEHIND));
+        let client = Client::start(&bss, group.path());
+        let talks = [&existing[0], &existing[1], &new, &behind];
+        assert_eq!(talks.map(Talk::algorithm), [algorithm; 4]);
+
+        for dying in [&mut moving, &mut over, &mut everything, &mut service] {
+            dying.end(Signal::SIGKILL);
+        }
+        assert_eq!(talks.map(Talk::algorithm), [algorithm; 4], "nobody put anything back");
+        let any = wakeai(&["sweep"]);
+        assert!(any.status.success());
+        let said = stderr(&any);
+        for word in ["sysctl", "route to 192.0.2.0/24", "connections that were put on"] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        assert!(!said.contains("warning"), "{said}");
+        // The last would have had that of its route.
+        assert_eq!(talks.map(Talk::algorithm), ["reno", "cubic", "reno", "cubic"]);
+        assert_eq!(client.algorithm(&bss), "reno");
+        drop((client, existing, new, behind));
+        is_as_before(&bss, &before);
+        assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second finds nothing");
+    }
+}
+
+#[test]
+fn what_a_dead_one_left_does_not_touch_a_living_one() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = hosts();
+    let (its, others) = (Talk::open(&bss, SERVER), Talk::open(&bss, BEHIND));
+    let mut dying = Use::start(&bss, &format!("wakeai_rtt --connections --to {}", its.to()));
+    let mut living = Use::start(&bss, &format!("wakeai_rtt --connections --to {}", others.to()));
+    dying.end(Signal::SIGKILL);
+    assert!(wakeai(&["sweep"]).status.success());
+    assert_eq!(its.algorithm(), "reno");
+    assert_eq!(others.algorithm(), "wakeai_rtt");
+    living.ends_well();
+    assert_eq!(others.algorithm(), "reno");
+}

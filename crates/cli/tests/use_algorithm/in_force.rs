@@ -1,0 +1,67 @@
+//! What is in force on the machine: shown and ended.
+
+use serde_json::Value;
+
+use crate::rig::{SERVER, Talk, Use, hosts, is_as_before, state};
+use crate::support::{Machine, stderr, stdout, wakeai};
+
+fn listed() -> Vec<Value> {
+    let list = wakeai(&["use", "--list", "--json"]);
+    assert!(list.status.success(), "{}", stderr(&list));
+    stdout(&list).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn what_is_in_force_is_listed_with_its_connections() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = hosts();
+    assert!(listed().is_empty());
+    assert_eq!(stdout(&wakeai(&["use", "--list"])), "nothing is in force\n");
+    let mut defaults = Use::start(&bss, "wakeai_rtt --for 10min");
+    let talk = Talk::open(&bss, SERVER);
+    let existing = Use::start(&bss, "bbr --connections --to 10.77.0.2");
+    let all = listed();
+    let one =
+        |ruling: &Use| all.iter().find(|one| one["id"] == ruling.shown["id"]).unwrap().clone();
+    let (first, second) = (one(&defaults), one(&existing));
+    assert_eq!(first["algorithm"], "wakeai_rtt");
+    assert_eq!(first["scope"], "namespace");
+    assert_eq!(first["netns"], bss.namespace("a").id().0);
+    assert_eq!(first["connections"], 0, "the second has it now");
+    assert!(first["left_s"].as_f64().unwrap() > 0.0);
+    assert_eq!((&second["connections"], &second["to"]), (&1.into(), &"10.77.0.2/32".into()));
+    assert_eq!(second["left_s"], Value::Null);
+    let table = stdout(&wakeai(&["use", "--list"]));
+    for word in ["wakeai_rtt", "connections all", "10.77.0.2/32", &defaults.id()] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    drop(talk);
+    defaults.ends_well();
+    assert_eq!(listed().len(), 1);
+}
+
+#[test]
+fn one_or_all_are_ended_and_all_is_back_when_the_command_returns() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = hosts();
+    let before = state(&bss);
+    let talk = Talk::open(&bss, SERVER);
+    let mut moving = Use::start(&bss, "wakeai_rtt --connections");
+    let mut defaults = Use::start(&bss, "wakeai_cubic");
+    let mut over = Use::start(&bss, "bbr --route 192.0.2.0/24");
+    let undone = wakeai(&["use", "--undo", &moving.id()]);
+    assert!(undone.status.success(), "{}", stderr(&undone));
+    assert_eq!(talk.algorithm(), "reno");
+    assert_eq!(bss.default("a"), "wakeai_cubic", "the others stay");
+    assert!(moving.wait().success());
+    let again = wakeai(&["use", "--undo", &moving.id()]);
+    assert_eq!(again.status.code(), Some(2), "there is no such ID any more");
+
+    assert!(wakeai(&["use", "--undo", "all"]).status.success());
+    assert_eq!(bss.default("a"), "reno");
+    assert!(defaults.wait().success() && over.wait().success());
+    drop(talk);
+    is_as_before(&bss, &before);
+    let nothing = wakeai(&["use", "--undo", "all"]);
+    assert!(nothing.status.success() && stderr(&nothing).contains("nothing is in force"));
+}

@@ -1,0 +1,16 @@
+//! `wakeai use` on the running kernel, in namespaces and cgroups of its own: what it rules, what it
+//! leaves alone, and what is left of it.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
+#![allow(clippy::print_stdout, reason = "the harness shows it where a test fails or is skipped")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cgroups;
+mod connections;
+mod death;
+mod defaults;
+mod in_force;
+mod rates;
+mod rig;

@@ -1,0 +1,160 @@
+//! Control groups of version 2, as targets: nothing is changed in them here.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::sys::statfs::statfs;
+
+/// A control group could not be found.
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// The machine has version 1 only, or none.
+    #[error(
+        "no cgroup v2 is mounted on this machine; boot with systemd.unified_cgroup_hierarchy=1, or \
+         `mount -t cgroup2 none /sys/fs/cgroup/unified`"
+    )]
+    NoHierarchy,
+    /// There is no such directory.
+    #[error("found {0:?}, expected a directory below {1}")]
+    None(PathBuf, PathBuf),
+    /// The whole machine.
+    #[error(
+        "{0} is the root, which is the whole machine; without a cgroup the whole network \
+         namespace is meant"
+    )]
+    Root(PathBuf),
+    /// systemd does not run here.
+    #[error("cannot ask systemd for the unit {unit}: {reason}; name its cgroup")]
+    NoSystemd {
+        /// The unit.
+        unit: String,
+        /// What happened.
+        reason: String,
+    },
+    /// The unit has no processes.
+    #[error("the unit {0} has no cgroup: it does not exist or does not run")]
+    NotRunning(String),
+    /// It could not be opened.
+    #[error("cannot open the cgroup {path}: {source}")]
+    Io {
+        /// Where it is.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl CgroupError {
+    /// Whether the machine lacks what was asked for.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::NoHierarchy | Self::NoSystemd { .. })
+    }
+
+    /// Whether something was named that does not exist or may not be named.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::None(..) | Self::Root(_))
+    }
+}
+
+/// A control group of version 2.
+#[derive(Debug)]
+pub struct Cgroup {
+    path: PathBuf,
+    directory: File,
+}
+
+impl Cgroup {
+    /// The one at `path`: its directory, or its place in the hierarchy (`/system.slice/x.service`).
+    ///
+    /// # Errors
+    ///
+    /// Where there is none, or where it is the root.
+    pub fn find(path: &Path) -> Result<Self, CgroupError> {
+        let root = hierarchy(&read_mounts())?;
+        let inside = path.components().filter(|part| *part != Component::RootDir);
+        let candidates = [path.to_owned(), root.join(inside.collect::<PathBuf>())];
+        let found = candidates.into_iter().find(|path| path.is_dir() && is_cgroup2(path));
+        let path = found.ok_or_else(|| CgroupError::None(path.to_owned(), root))?;
+        // Every group but the root has a type.
+        if !path.join("cgroup.type").exists() {
+            return Err(CgroupError::Root(path));
+        }
+        let directory =
+            File::open(&path).map_err(|source| CgroupError::Io { path: path.clone(), source })?;
+        Ok(Self { path, directory })
+    }
+
+    /// The one that systemd runs `unit` in.
+    ///
+    /// # Errors
+    ///
+    /// Where systemd does not run, or the unit does not.
+    pub fn of_unit(unit: &str) -> Result<Self, CgroupError> {
+        hierarchy(&read_mounts())?;
+        let without = |reason: String| CgroupError::NoSystemd { unit: unit.to_owned(), reason };
+        let asked = Command::new("systemctl")
+            .args(["show", "--property=ControlGroup", "--value", "--", unit])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| without(format!("systemctl: {error}")))?;
+        if !asked.status.success() {
+            return Err(without(String::from_utf8_lossy(&asked.stderr).trim().to_owned()));
+        }
+        match String::from_utf8_lossy(&asked.stdout).trim() {
+            "" => Err(CgroupError::NotRunning(unit.to_owned())),
+            path => Self::find(Path::new(path)),
+        }
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsFd for Cgroup {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+fn is_cgroup2(path: &Path) -> bool {
+    // CGROUP2_SUPER_MAGIC of <linux/magic.h>
+    statfs(path).is_ok_and(|stat| stat.filesystem_type().0 == 0x6367_7270)
+}
+
+fn read_mounts() -> String {
+    fs::read_to_string("/proc/self/mounts").unwrap_or_default()
+}
+
+/// Where the hierarchy of version 2 is mounted, by the text of `/proc/self/mounts`.
+fn hierarchy(mounts: &str) -> Result<PathBuf, CgroupError> {
+    let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let found = mounts.find(|fields| fields.get(2) == Some(&"cgroup2"));
+    found.map(|fields| PathBuf::from(fields[1])).ok_or(CgroupError::NoHierarchy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hierarchy_is_found_beside_one_of_version_1_and_its_absence_is_told() {
+        let v1 = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n";
+        let both = format!("{v1}none /sys/fs/cgroup/unified cgroup2 rw 0 0\n");
+        assert_eq!(hierarchy(&both).unwrap(), Path::new("/sys/fs/cgroup/unified"));
+        let error = hierarchy(v1).unwrap_err();
+        assert!(error.is_missing() && !error.is_usage());
+    }
+
+    #[test]
+    fn a_directory_elsewhere_is_no_cgroup() {
+        match Cgroup::find(Path::new("/tmp")) {
+            Err(error) => assert!(error.is_usage() || error.is_missing(), "{error}"),
+            Ok(found) => panic!("{}", found.path().display()),
+        }
+    }
+}

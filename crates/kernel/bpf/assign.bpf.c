@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Puts connections on an algorithm, notes what they had before, and gives them back to it. Those
+ * that exist are reached by iterators, new ones of a cgroup by its socket operations. New ones
+ * that have the algorithm by default are only seen: to be given a target.
+ */
+#include "kernel_types.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_endian.h>
+#include "intf.h"
+#include "figures.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* What is asked for; user space writes it also while the programs run. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct assignment);
+} assignment SEC(".maps");
+
+/* What an iterator did. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct assign_outcome);
+} outcome SEC(".maps");
+
+/* Connections that were moved, shared by all that move them; an entry goes with its socket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct moved_value);
+} moved_sockets SEC(".maps");
+
+/* That of wakeai_av. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, u64);
+} socket_targets SEC(".maps");
+
+static __always_inline struct assignment *asked_for(void)
+{
+	u32 only = 0;
+
+	return bpf_map_lookup_elem(&assignment, &only);
+}
+
+static __always_inline int count(long error)
+{
+	u32 only = 0;
+	struct assign_outcome *done = bpf_map_lookup_elem(&outcome, &only);
+
+	if (done && error)
+		done->failed++;
+	else if (done)
+		done->done++;
+	return 0;
+}
+
+static __always_inline bool same_name(const char *a, const char *b)
+{
+	for (int i = 0; i < TCP_CA_NAME_MAX; i++) {
+		if (a[i] != b[i])
+			return false;
+		if (!a[i])
+			return true;
+	}
+	return true;
+}
+
+static __always_inline void name_of(char *name, const struct inet_connection_sock *icsk)
+{
+	bpf_probe_read_kernel(name, TCP_CA_NAME_MAX, icsk->icsk_ca_ops->name);
+}
+
+static __always_inline bool goes_there(struct sock *sk, const struct assignment *asked)
+{
+	struct socket_value socket = {};
+	const u32 *remote = (const u32 *)socket.remote;
+
+	if (asked->netns_cookie && asked->netns_cookie != sk->__sk_common.skc_net.net->net_cookie)
+		return false;
+	read_addresses(&socket, sk);
+	for (int i = 0; i < 4; i++) {
+		if ((remote[i] ^ asked->to[i]) & asked->to_mask[i])
+			return false;
+	}
+	return !asked->to_port || asked->to_port == socket.remote_port;
+}
+
+/* Whether it has the algorithm without having asked for it: by default, or by its route. */
+static __always_inline bool has_by_default(struct tcp_sock *tp, const struct assignment *asked)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
+	char name[TCP_CA_NAME_MAX] = {};
+
+	if (BPF_CORE_READ_BITFIELD(icsk, icsk_ca_setsockopt))
+		return false;
+	name_of(name, icsk);
+	return same_name(name, asked->algorithm) && goes_there((struct sock *)tp, asked);
+}
+
+static __always_inline void aim(u64 cookie, const struct assignment *asked)
+{
+	u64 rate = asked->rate;
+
+	/* Without one, what somebody else has aimed stays aimed. */
+	if (rate)
+		bpf_map_update_elem(&socket_targets, &cookie, &rate, 0);
+}
+
+/*
+ * `handle` is what the socket's options are set by, and `sk` what storage is found by: a program
+ * for socket operations has one of each.
+ */
+static __always_inline long take(void *handle, void *sk, u64 cookie, struct assignment *asked)
+{
+	char name[TCP_CA_NAME_MAX] = {}, algorithm[TCP_CA_NAME_MAX];
+	struct moved_value *moved;
+	bool is_first;
+	long error;
+
+	error = bpf_getsockopt(handle, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
+	if (error)
+		return error;
+	moved = bpf_sk_storage_get(&moved_sockets, sk, (void *)0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!moved)
+		return -1;
+	/* One that another process has moved goes back to where it was before both. */
+	is_first = !moved->owner;
+	if (is_first)
+		__builtin_memcpy(moved->before, name, sizeof(name));
+	__builtin_memcpy(algorithm, asked->algorithm, sizeof(algorithm));
+	if (!same_name(name, algorithm))
+		error = bpf_setsockopt(handle, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm));
+	if (error) {
+		if (is_first)
+			bpf_sk_storage_delete(&moved_sockets, sk);
+		return error;
+	}
+	moved->owner = asked->owner;
+	aim(cookie, asked);
+	return 0;
+}
+
+static __always_inline bool may_send(u8 state)
+{
+	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT || state == TCP_FIN_WAIT1 ||
+	       state == TCP_LAST_ACK || state == TCP_CLOSING;
+}
+
+static __always_inline struct tcp_sock *full_socket(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+
+	return skc ? bpf_skc_to_tcp_sock(skc) : (void *)0;
+}
+
+SEC("iter/tcp")
+int take_existing(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = full_socket(ctx);
+	struct sock *sk = (struct sock *)tp;
+	struct assignment *asked = asked_for();
+	u64 cookie;
+
+	if (!tp || !asked || !may_send(sk->__sk_common.skc_state))
+		return 0;
+	cookie = bpf_get_socket_cookie(sk);
+	if ((asked->cookie && asked->cookie != cookie) || !goes_there(sk, asked))
+		return 0;
+	return count(take(tp, tp, cookie, asked));
+}
+
+SEC("sockops")
+int take_in_cgroup(struct bpf_sock_ops *ctx)
+{
+	struct assignment *asked = asked_for();
+	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp;
+
+	if (ctx->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB &&
+	    ctx->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+		return 1;
+	if (!asked || !sk)
+		return 1;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (tp && goes_there((struct sock *)tp, asked))
+		take(ctx, sk, bpf_get_socket_cookie(ctx), asked);
+	return 1;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(aim_new, struct sock *sk, int old_state, int new_state)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct assignment *asked = asked_for();
+
+	if (new_state == TCP_ESTABLISHED && tp && asked && asked->rate && has_by_default(tp, asked))
+		aim(bpf_get_socket_cookie(sk), asked);
+	return 0;
+}
+
+/* Gives those that are ruled the target of now, and counts them. */
+SEC("iter/tcp")
+int aim_existing(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = full_socket(ctx);
+	struct assignment *asked = asked_for();
+	struct moved_value *moved;
+	bool is_ruled;
+
+	if (!tp || !asked || !may_send(((struct sock *)tp)->__sk_common.skc_state))
+		return 0;
+	if (asked->by_default) {
+		is_ruled = has_by_default(tp, asked);
+	} else {
+		moved = bpf_sk_storage_get(&moved_sockets, tp, (void *)0, 0);
+		is_ruled = moved && moved->owner == asked->owner;
+	}
+	if (!is_ruled)
+		return 0;
+	aim(bpf_get_socket_cookie(tp), asked);
+	return count(0);
+}
+
+/* Back to `before`, or to the default where that is gone. */
+static __always_inline long put(struct tcp_sock *tp, char *before, char *otherwise)
+{
+	return bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, before, TCP_CA_NAME_MAX) &&
+	       bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, otherwise, TCP_CA_NAME_MAX);
+}
+
+SEC("iter/tcp")
+int give_back_moved(struct bpf_iter__tcp *ctx)
+{
+	char before[TCP_CA_NAME_MAX], otherwise[TCP_CA_NAME_MAX], name[TCP_CA_NAME_MAX] = {};
+	struct tcp_sock *tp = full_socket(ctx);
+	struct assignment *asked = asked_for();
+	struct moved_value *moved;
+	long error = 0;
+	u64 cookie;
+
+	if (!tp || !asked)
+		return 0;
+	moved = bpf_sk_storage_get(&moved_sockets, tp, (void *)0, 0);
+	if (!moved || moved->owner != asked->owner)
+		return 0;
+	__builtin_memcpy(before, moved->before, sizeof(before));
+	__builtin_memcpy(otherwise, asked->otherwise, sizeof(otherwise));
+	/* One that has been put on yet another algorithm since stays there. */
+	if (!bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)) &&
+	    same_name(name, asked->algorithm) && !same_name(name, before))
+		error = put(tp, before, otherwise);
+	cookie = bpf_get_socket_cookie(tp);
+	bpf_map_delete_elem(&socket_targets, &cookie);
+	bpf_sk_storage_delete(&moved_sockets, tp);
+	return count(error);
+}
+
+/*
+ * Those that have the algorithm by default, unless it is the default still: that is somebody
+ * else's to end. Listening sockets only where the algorithm goes: what they accept follows the
+ * default by itself, but for those whose algorithm was set.
+ */
+SEC("iter/tcp")
+int give_back_defaults(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = full_socket(ctx);
+	struct assignment *asked = asked_for();
+	char otherwise[TCP_CA_NAME_MAX];
+	u64 cookie;
+
+	if (!tp || !asked || !has_by_default(tp, asked))
+		return 0;
+	if (same_name(asked->otherwise, asked->algorithm))
+		return 0;
+	if (((struct sock *)tp)->__sk_common.skc_state == TCP_LISTEN && !asked->listeners)
+		return 0;
+	cookie = bpf_get_socket_cookie(tp);
+	bpf_map_delete_elem(&socket_targets, &cookie);
+	__builtin_memcpy(otherwise, asked->otherwise, sizeof(otherwise));
+	return count(bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, otherwise, sizeof(otherwise)));
+}

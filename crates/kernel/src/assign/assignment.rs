@@ -1,0 +1,137 @@
+//! Which connections, and which algorithm.
+
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+
+use super::ASKED;
+use crate::error::Error;
+use crate::raw::{AssignmentValue, name_field};
+
+/// Which connections are to use which algorithm.
+#[derive(Clone, Copy, Debug)]
+pub struct Assignment<'a> {
+    /// The algorithm's name.
+    pub algorithm: &'a str,
+    /// Whose connections.
+    pub covered: Covered<'a>,
+    /// The target of `wakeai_av`, in payload bytes per second; 0: none.
+    pub bytes_per_second: u64,
+    /// Only those to there.
+    pub destination: Option<Destination>,
+    /// Who moves them, a process id: only what it moved is given back in its name.
+    pub owner: u32,
+}
+
+/// Whose connections are covered.
+#[derive(Clone, Copy, Debug)]
+pub enum Covered<'a> {
+    /// Those that get the algorithm by default, because a sysctl or a route says so, in the calling
+    /// thread's network namespace. They are not moved, only aimed and given back.
+    Defaults {
+        /// What they would have had; `None`: the default of the namespace.
+        before: Option<&'a str>,
+    },
+    /// New ones of the processes in a control group, in any network namespace.
+    Cgroup(BorrowedFd<'a>),
+    /// Those that exist, in the calling thread's network namespace.
+    Existing,
+    /// Those that somebody else has moved, in the calling thread's network namespace or in all.
+    Moved {
+        /// In all.
+        everywhere: bool,
+    },
+}
+
+/// Where connections lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The network's address.
+    pub address: IpAddr,
+    /// The length of its prefix in bits.
+    pub length: u8,
+    /// The remote port; `None`: any.
+    pub port: Option<u16>,
+}
+
+impl Covered<'_> {
+    /// Whether connections are moved one by one.
+    pub(super) fn are_moved(self) -> bool {
+        !matches!(self, Self::Defaults { .. })
+    }
+
+    /// Whether they may be in any network namespace.
+    pub(super) fn are_everywhere(self) -> bool {
+        matches!(self, Self::Cgroup(_) | Self::Moved { everywhere: true })
+    }
+}
+
+impl Assignment<'_> {
+    pub(super) fn to_raw(self, netns_cookie: u64) -> Result<AssignmentValue, Error> {
+        let algorithm = name_field(self.algorithm).ok_or_else(|| {
+            let problem = format!("{:?} is not a name of 1 to 15 bytes", self.algorithm);
+            Error::refused(ASKED, problem)
+        })?;
+        let (to, to_mask) = self.destination.map(Destination::masked).unwrap_or_default();
+        Ok(AssignmentValue {
+            netns_cookie: if self.covered.are_everywhere() { 0 } else { netns_cookie },
+            rate: self.bytes_per_second,
+            to,
+            to_mask,
+            to_port: self.destination.and_then(|destination| destination.port).unwrap_or(0),
+            owner: self.owner,
+            by_default: u8::from(!self.covered.are_moved()),
+            // Only the algorithms of ours go while somebody may listen with them.
+            listeners: u8::from(self.algorithm.starts_with("wakeai_")),
+            algorithm,
+            ..AssignmentValue::default()
+        })
+    }
+}
+
+impl Destination {
+    /// The network, IPv4 mapped into IPv6 (RFC 4291 section 2.5.5.2), and the bits that count.
+    fn masked(self) -> ([u8; 16], [u8; 16]) {
+        let (address, bits) = match self.address {
+            IpAddr::V4(address) => (address.to_ipv6_mapped(), 96 + u32::from(self.length)),
+            IpAddr::V6(address) => (address, u32::from(self.length)),
+        };
+        let mask = u128::MAX.checked_shl(128 - bits.min(128)).unwrap_or(0);
+        ((address.to_bits() & mask).to_be_bytes(), mask.to_be_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(address: &str, length: u8) -> ([u8; 16], [u8; 16]) {
+        Destination { address: address.parse().unwrap(), length, port: None }.masked()
+    }
+
+    #[test]
+    fn a_network_is_its_prefix_and_an_ipv4_one_never_holds_an_ipv6_address() {
+        let (to, mask) = masked("192.0.2.0", 24);
+        assert_eq!(to, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 0]);
+        assert_eq!(mask[..15], [0xff; 15]);
+        assert_eq!(mask[15], 0);
+        assert_eq!(masked("0.0.0.0", 0).1[..12], [0xff; 12]);
+        assert_eq!(masked("::", 0), ([0; 16], [0; 16]));
+        assert_eq!(masked("2001:db8::1", 128).1, [0xff; 16]);
+    }
+
+    #[test]
+    fn a_name_that_the_kernel_cannot_hold_is_refused() {
+        let assignment = Assignment {
+            algorithm: "sixteen-letters-",
+            covered: Covered::Existing,
+            bytes_per_second: 0,
+            destination: None,
+            owner: 1,
+        };
+        assert!(assignment.to_raw(0).is_err());
+        assert_eq!(
+            Assignment { algorithm: "bbr", ..assignment }.to_raw(7).unwrap().netns_cookie,
+            7
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! An algorithm put to work for connections that are named.
+
+mod assignment;
+mod load;
+
+use std::io::Read as _;
+
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
+use wakeai_host::Namespace;
+
+pub use assignment::{Assignment, Covered, Destination};
+
+use crate::connections::MoveReport;
+use crate::error::Error;
+use crate::features::ITERATE;
+use crate::libbpf::explain;
+use crate::raw::{AssignOutcomeValue, AssignmentValue, Plain, name_field};
+
+/// The assignment in the kernel. While it lives, new connections of a cgroup are taken, and those
+/// that have the algorithm by default get its target; dropping it ends that, and gives nothing
+/// back.
+///
+/// Order of calls: [`Self::open`]; [`Self::take_existing`] where existing connections are covered;
+/// [`Self::aim`]; [`Self::stop`] and [`Self::give_back`] at the end.
+#[derive(Debug)]
+pub struct Assigner {
+    value: AssignmentValue,
+    assignment: MapHandle,
+    outcome: MapHandle,
+    iterators: Iterators,
+    hook: Option<Link>,
+    /// What those that have it by default would have had, where that is not the default.
+    before: Option<String>,
+    everywhere: bool,
+}
+
+/// One program for each thing that is done to existing sockets.
+#[derive(Debug)]
+struct Iterators {
+    take_existing: Link,
+    aim_existing: Link,
+    give_back_moved: Link,
+    give_back_defaults: Link,
+}
+
+const ASKED: &str = "put an algorithm to work";
+
+impl Assigner {
+    /// Loads the programs, and attaches the one that sees new connections.
+    ///
+    /// Where connections are moved, or where the algorithm is `wakeai_av`, the caller holds the
+    /// kernel's parts (`Change::KernelParts`): what is noted there is shared.
+    ///
+    /// # Errors
+    ///
+    /// Where a privilege or feature is missing.
+    pub fn open(assignment: &Assignment<'_>) -> Result<Self, Error> {
+        let netns_cookie = crate::netns_cookie()
+            .map_err(|error| Error::from_io("read the namespace's cookie", error))?;
+        let value = assignment.to_raw(netns_cookie)?;
+        load::load(assignment, value)
+    }
+
+    /// Takes the existing connections of the calling thread's network namespace that are covered,
+    /// or those with one of the `cookies`.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn take_existing(&mut self, cookies: &[u64]) -> Result<MoveReport, Error> {
+        let mut all = MoveReport::default();
+        let everything = [0];
+        for cookie in if cookies.is_empty() { &everything } else { cookies } {
+            self.value.cookie = *cookie;
+            self.write()?;
+            let one = self.run(&self.iterators.take_existing)?;
+            all.moved += one.moved;
+            all.failed += one.failed;
+        }
+        self.value.cookie = 0;
+        self.write()?;
+        Ok(all)
+    }
+
+    /// Sets the target of the connections that are ruled and of those that will be, in payload
+    /// bytes per second (0: none). It means something to `wakeai_av` alone. Says how many are ruled
+    /// now.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn aim(&mut self, bytes_per_second: u64) -> Result<u32, Error> {
+        self.value.rate = bytes_per_second;
+        self.write()?;
+        let mut ruled = 0;
+        self.in_namespaces(|this| {
+            ruled += this.run(&this.iterators.aim_existing)?.moved;
+            Ok(())
+        })?;
+        Ok(ruled)
+    }
+
+    /// How many connections are ruled now.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn count(&mut self) -> Result<u32, Error> {
+        self.aim(self.value.rate)
+    }
+
+    /// No new connection is taken any more.
+    pub fn stop(&mut self) {
+        self.hook = None;
+    }
+
+    /// Gives every connection back what it had before, or would have had. What is not there any
+    /// more is replaced by the default of now.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn give_back(&mut self) -> Result<MoveReport, Error> {
+        let mut all = MoveReport::default();
+        self.in_namespaces(|this| {
+            this.value.otherwise = this.otherwise();
+            this.write()?;
+            let link = if this.value.by_default == 0 {
+                &this.iterators.give_back_moved
+            } else {
+                &this.iterators.give_back_defaults
+            };
+            let one = this.run(link)?;
+            all.moved += one.moved;
+            all.failed += one.failed;
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Where those go that have nothing to go back to: what they would have had, or the default of
+    /// the calling thread's network namespace; Reno, which every kernel has, where it cannot be
+    /// read.
+    fn otherwise(&self) -> [i8; 16] {
+        let before = self.before.clone().filter(|name| is_available(name));
+        let default = || wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").ok();
+        let found = before.or_else(default).and_then(|name| name_field(&name));
+        found.unwrap_or_else(|| name_field("reno").expect("a name of 4 bytes fits into 16"))
+    }
+
+    /// Does it in every network namespace where connections of any are covered, else in that of
+    /// the calling thread. The first error is returned after all were tried.
+    fn in_namespaces(
+        &mut self,
+        mut work: impl FnMut(&mut Self) -> Result<(), Error> + Send,
+    ) -> Result<(), Error> {
+        if !self.everywhere {
+            return work(self);
+        }
+        let mut result = Ok(());
+        for namespace in Namespace::all() {
+            match namespace.run(|| work(self)) {
+                Ok(done) => result = result.and(done),
+                Err(error) => tracing::warn!(%error, "its connections are not reached"),
+            }
+        }
+        result
+    }
+
+    fn write(&self) -> Result<(), Error> {
+        let written =
+            self.assignment.update(&0_u32.to_ne_bytes(), self.value.as_bytes(), MapFlags::ANY);
+        written.map_err(|error| explain(ASKED, ITERATE, error))
+    }
+
+    /// Runs an iterator over the sockets of the calling thread's network namespace.
+    fn run(&self, program: &Link) -> Result<MoveReport, Error> {
+        let failed = |error| explain(ASKED, ITERATE, error);
+        let only = 0_u32.to_ne_bytes();
+        let nothing = AssignOutcomeValue::default();
+        self.outcome.update(&only, nothing.as_bytes(), MapFlags::ANY).map_err(failed)?;
+        let mut iterator = Iter::new(program).map_err(failed)?;
+        // The programs write nothing; reading is what runs them.
+        iterator.read_to_end(&mut Vec::new()).map_err(|error| Error::from_io(ASKED, error))?;
+        let done = self.outcome.lookup(&only, MapFlags::ANY).map_err(failed)?;
+        let done = done.as_deref().and_then(AssignOutcomeValue::read).unwrap_or_default();
+        Ok(MoveReport { moved: done.done, failed: done.failed })
+    }
+}
+
+/// Whether the kernel has the algorithm now.
+fn is_available(name: &str) -> bool {
+    let available = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
+    available.is_ok_and(|names| names.split(' ').any(|found| found == name))
+}

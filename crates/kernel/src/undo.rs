@@ -1,0 +1,50 @@
+//! What a process that died did to connections, undone by another.
+
+use std::error::Error as StdError;
+
+use wakeai_host::{Assigned, AssignedWay, KernelUndo, NamespaceError};
+
+use crate::assign::{Assigner, Assignment, Covered, Destination};
+use crate::connections::MoveReport;
+use crate::control::Control;
+use crate::error::Error;
+
+/// Undoes for [`wakeai_host::sweep`] what only this crate can.
+#[derive(Clone, Copy, Debug)]
+pub struct Undo;
+
+impl KernelUndo for Undo {
+    fn unload(&self) -> Result<bool, Box<dyn StdError>> {
+        Ok(Control::unload()?)
+    }
+
+    fn give_back(&self, assigned: &Assigned) -> Result<bool, Box<dyn StdError>> {
+        let (owner, destination, covered) = match &assigned.way {
+            AssignedWay::Default { destination, before } => {
+                let to = |(address, length)| Destination { address, length, port: None };
+                (0, destination.map(to), Covered::Defaults { before: before.as_deref() })
+            }
+            AssignedWay::Moved { owner } => {
+                (*owner, None, Covered::Moved { everywhere: assigned.netns.is_none() })
+            }
+        };
+        let algorithm = assigned.algorithm.as_str();
+        let assignment = Assignment { algorithm, covered, bytes_per_second: 0, destination, owner };
+        let give_back = || Assigner::open(&assignment)?.give_back();
+        let report = match assigned.netns.map(wakeai_host::NetnsId::open) {
+            None => give_back()?,
+            Some(Some(namespace)) => run(namespace.run(give_back))?,
+            Some(None) => return Ok(false), // they went with their namespace
+        };
+        if report.failed > 0 {
+            tracing::warn!(failed = report.failed, "connections not given back");
+        }
+        Ok(report.moved > 0)
+    }
+}
+
+fn run(
+    done: Result<Result<MoveReport, Error>, NamespaceError>,
+) -> Result<MoveReport, Box<dyn StdError>> {
+    Ok(done??)
+}
