@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// wakeai_compound: Compound TCP (Tan, Song, Zhang and Sridharan, INFOCOM 2006), a stand-in for a
-// Windows sender. The window is the sum of two: a loss window, which is Reno's, and a delay window,
-// which grows fast while the path shows no queue, and gives way as the queue grows. What it expects
-// of a shim is in wakeai_cubic.c.
+// wakeai_compound: Compound TCP (Tan, Song, Zhang and Sridharan, INFOCOM 2006;
+// draft-sridharan-tcpm-ctcp), a stand-in for a Windows sender. The window is the sum of two: a loss
+// window, which is Reno's, and a delay window, which grows fast while the path shows no queue, and
+// gives way as the queue grows. Gamma is the paper's constant, the most that the draft's estimate of
+// the buffer may make of it. What it expects of a shim is in wakeai_cubic.c.
 
 #include "connection.h"
 
@@ -14,11 +15,13 @@
 
 struct wakeai_compound {
 	struct wakeai_connection connection;
-	u32 loss_window;  // segments
-	u32 delay_window; // segments
-	u32 credit;       // segments acknowledged towards the next one of the loss window
-	u32 rtt_min_us;   // of the connection; 0: none known
-	u32 round_rtt_us; // smallest of this round; ~0: none yet
+	u32 loss_window;      // segments
+	u32 loss_window_undo; // what it was before the last reduction
+	u32 delay_window;     // segments
+	u32 credit;           // segments acknowledged towards the next one of the loss window
+	u32 gain_q8;          // growth owed to the delay window: less than a segment, in 1/256
+	u32 rtt_min_us;       // of the connection; 0: none known
+	u32 round_rtt_us;     // smallest of this round; ~0: none yet
 	u32 round_end_seq;
 };
 
@@ -80,11 +83,22 @@ HOOK_BODY void compound_init(struct sock *sk)
 	struct wakeai_compound *ca = compound_of(sk);
 
 	ca->credit = 0;
+	ca->gain_q8 = 0;
 	ca->rtt_min_us = 0;
 	compound_new_round(sk);
 	connection_init(sk);
-	ca->loss_window = tcp_sk(sk)->snd_cwnd;
+	ca->loss_window = ca->loss_window_undo = tcp_sk(sk)->snd_cwnd;
 	ca->delay_window = 0;
+}
+
+static __always_inline void compound_sample(struct sock *sk, u32 rtt_us)
+{
+	struct wakeai_compound *ca = compound_of(sk);
+
+	if (!ca->rtt_min_us || rtt_us < ca->rtt_min_us)
+		ca->rtt_min_us = rtt_us;
+	if (rtt_us < ca->round_rtt_us)
+		ca->round_rtt_us = rtt_us;
 }
 
 // At the end of a round the delay window moves: up by alpha win^k - 1 where less than gamma
@@ -93,22 +107,25 @@ HOOK_BODY void compound_move_delay_window(struct sock *sk)
 {
 	struct wakeai_compound *ca = compound_of(sk);
 	u32 window = ca->loss_window + ca->delay_window;
-	u32 rtt_us = ca->round_rtt_us, diff, gain;
+	u32 rtt_us = ca->round_rtt_us, diff, gain_q8;
 
-	if (rtt_us == ~0u || !ca->rtt_min_us || rtt_us < ca->rtt_min_us)
+	if (rtt_us == ~0u || !rtt_us || !ca->rtt_min_us || rtt_us < ca->rtt_min_us)
 		return;
-	diff = rtt_us ? (u64)window * (rtt_us - ca->rtt_min_us) / rtt_us : 0;
+	diff = (u64)window * (rtt_us - ca->rtt_min_us) / rtt_us;
 	if (diff < COMPOUND_GAMMA) {
-		gain = three_quarter_power_q8(window) / COMPOUND_ALPHA_DIVISOR >> 8;
-		ca->delay_window += gain ? gain - 1 : 0;
+		gain_q8 = three_quarter_power_q8(window) / COMPOUND_ALPHA_DIVISOR;
+		ca->gain_q8 += gain_q8 > 256 ? gain_q8 - 256 : 0;
+		ca->delay_window += ca->gain_q8 >> 8;
+		ca->gain_q8 &= 255;
 	} else {
 		diff *= COMPOUND_ZETA;
 		ca->delay_window -= diff < ca->delay_window ? diff : ca->delay_window;
+		ca->gain_q8 = 0;
 	}
 }
 
 // Congestion avoidance: the loss window gains a segment per window acknowledged.
-HOOK_BODY void compound_advance(struct sock *sk, u32 acked)
+HOOK_BODY void compound_grow_loss_window(struct sock *sk, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct wakeai_compound *ca = compound_of(sk);
@@ -119,51 +136,68 @@ HOOK_BODY void compound_advance(struct sock *sk, u32 acked)
 	ca->credit += acked;
 	ca->loss_window += ca->credit / window;
 	ca->credit %= window;
-	if (comes_after(tp->snd_una, ca->round_end_seq)) {
+}
+
+// What an ACK does outside of a reduction.
+HOOK_BODY void compound_advance(struct sock *sk, u32 acked, u8 round_is_over)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wakeai_compound *ca = compound_of(sk);
+	u32 before = tp->snd_cwnd;
+
+	acked = slow_start(sk, acked);
+	// Slow start is the loss window's alone.
+	ca->loss_window += tp->snd_cwnd - before;
+	if (ca->loss_window + ca->delay_window != tp->snd_cwnd)
+		compound_split(sk);
+	if (!acked || at_ceiling(bounds_of(sk), tp->snd_cwnd))
+		return;
+	compound_grow_loss_window(sk, acked);
+	if (round_is_over)
 		compound_move_delay_window(sk);
-		compound_new_round(sk);
-	}
 	tp->snd_cwnd = ca->loss_window + ca->delay_window;
+	// What the delay window gives up is not to be taken back by slow start.
+	if (tp->snd_ssthresh > tp->snd_cwnd)
+		tp->snd_ssthresh = tp->snd_cwnd;
 }
 
 HOOK_BODY void compound_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
 	struct wakeai_compound *ca = compound_of(sk);
-	struct wakeai_bounds bounds = bounds_of(sk);
-	u32 before = tp->snd_cwnd;
+	u8 round_is_over = comes_after(tcp_sk(sk)->snd_una, ca->round_end_seq);
 
-	if (rtt_us > 0) {
-		if (!ca->rtt_min_us || (u32)rtt_us < ca->rtt_min_us)
-			ca->rtt_min_us = rtt_us;
-		if ((u32)rtt_us < ca->round_rtt_us)
-			ca->round_rtt_us = rtt_us;
-	}
-	acked = slow_start(sk, connection_acked(sk, acked, lost));
-	// Slow start is the loss window's alone.
-	if (tp->snd_cwnd > before && !reducing(ca_state(sk)))
-		ca->loss_window += tp->snd_cwnd - before;
-	if (ca->loss_window + ca->delay_window != tp->snd_cwnd)
+	if (rtt_us > 0)
+		compound_sample(sk, rtt_us);
+	acked = connection_acked(sk, acked, lost);
+	if (!reducing(ca_state(sk)))
+		compound_advance(sk, acked, round_is_over);
+	if (round_is_over)
+		compound_new_round(sk);
+	if (!connection_settle(sk, bounds_of(sk)))
+		return;
+	ca->credit = 0;
+	ca->gain_q8 = 0;
+	// While a reduction goes on the window is PRR's, and may be far below what it leads to.
+	if (!reducing(ca_state(sk)))
 		compound_split(sk);
-	if (acked && !at_ceiling(bounds, tp->snd_cwnd))
-		compound_advance(sk, acked);
-	if (connection_settle(sk, bounds)) {
-		ca->credit = 0;
-		compound_split(sk);
-	}
 }
 
 // Half of both together; the loss window is halved, and the delay window is what remains.
 HOOK_BODY u32 compound_ssthresh(struct sock *sk)
 {
+	struct wakeai_compound *ca = compound_of(sk);
 	u32 half = tcp_sk(sk)->snd_cwnd / 2;
 
-	compound_of(sk)->loss_window /= 2;
+	ca->loss_window_undo = ca->loss_window;
+	ca->loss_window /= 2;
 	return within(bounds_of(sk), half > 2 ? half : 2);
 }
 
 HOOK_BODY u32 compound_undo_cwnd(struct sock *sk)
 {
+	struct wakeai_compound *ca = compound_of(sk);
+
+	ca->loss_window = ca->loss_window_undo;
 	return connection_undo_cwnd(sk);
 }
 
@@ -171,13 +205,17 @@ HOOK_BODY void compound_set_state(struct sock *sk, u8 next)
 {
 	struct wakeai_compound *ca = compound_of(sk);
 
-	if (next == TCP_CA_Loss || reducing(next))
+	if (next == TCP_CA_Loss || reducing(next)) {
 		ca->credit = 0;
+		ca->gain_q8 = 0;
+	}
 	connection_set_state(sk, next);
-	// After a timeout the loss window begins at one, and there is no delay window.
 	if (next == TCP_CA_Loss) {
+		// After a timeout the loss window begins at one, and there is no delay window.
 		ca->loss_window = tcp_sk(sk)->snd_cwnd;
 		ca->delay_window = 0;
+	} else if (!reducing(next)) {
+		compound_split(sk);
 	}
 	compound_new_round(sk);
 }
@@ -190,7 +228,8 @@ HOOK_BODY void compound_after_idle(struct sock *sk)
 		return;
 	if (hold(sk, bounds_of(sk), ca_state(sk)))
 		ca->credit = 0;
-	compound_split(sk);
+	if (!reducing(ca_state(sk)))
+		compound_split(sk);
 }
 
 HOOK_BODY void compound_release(struct sock *sk)

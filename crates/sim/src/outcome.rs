@@ -35,6 +35,9 @@ pub struct FlowDetail {
     /// The end of each step in which something arrived, from the run's time zero, and all bytes
     /// that had arrived by then; empty unless [`crate::Job::progress`] asks for it.
     pub progress: Vec<(Duration, Bytes)>,
+    /// Each K of CUBIC's curve, and when it was first seen, from the run's time zero; empty as
+    /// [`FlowDetail::progress`] is, and under an algorithm without a curve.
+    pub k: Vec<(Duration, Duration)>,
 }
 
 impl<O: Observer> Simulation<O> {
@@ -46,7 +49,9 @@ impl<O: Observer> Simulation<O> {
         let span = self.carrier.span;
         let all = || expanded.flows.iter().zip(&self.flows);
         let measured = all().map(|(flow, state)| measured(flow, state, end)).collect();
+        let mut k = self.watch.k.take().into_iter().flatten();
         let details = all().map(|(_, state)| FlowDetail {
+            k: k.next().unwrap_or_default(),
             opened: state.totals.opened,
             syn_timeouts: state.totals.syn_timeouts,
             syn_wait: state.totals.syn_wait,

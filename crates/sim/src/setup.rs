@@ -49,7 +49,7 @@ pub struct Job<'a> {
     pub facts: &'a [StationFacts],
     /// Where samples and events go.
     pub sink: Option<RunSink>,
-    /// The resolution of [`crate::FlowDetail::progress`]; zero for none.
+    /// The resolution of [`crate::FlowDetail::progress`]; zero for none, and no history of K either.
     pub progress: Duration,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn set_up<O: Observer>(
         stations: Vec::new(),
         connections: Vec::new(),
         changes: changes(experiment, origin),
-        watch: Watch::new(span, groups, job.sink.clone()),
+        watch: Watch::new(span, groups, !job.progress.is_zero(), job.sink.clone()),
         gauge: job.sink.clone().map(|sink| Gauge::new(span, sink, expanded.stations.len())),
         unfinished: expanded.flows.len(),
     };

@@ -24,14 +24,17 @@ pub(crate) struct Watch {
     pub(crate) rtt: Vec<RttHistogram>,
     /// Error events after the warmup.
     pub(crate) errors: ErrorCounts,
+    /// By flow, where it was asked for: each K of CUBIC's, and when it was first seen.
+    pub(crate) k: Option<Vec<Vec<(Duration, Duration)>>>,
     sink: Option<RunSink>,
 }
 
 impl Watch {
-    pub(crate) fn new(span: Span, groups: Vec<u32>, sink: Option<RunSink>) -> Self {
+    pub(crate) fn new(span: Span, groups: Vec<u32>, keeps_k: bool, sink: Option<RunSink>) -> Self {
         let count = groups.iter().map(|group| group + 1).max().unwrap_or(0) as usize;
         let rtt = vec![RttHistogram::new(); count];
-        Self { span, groups, rtt, errors: ErrorCounts::default(), sink }
+        let k = keeps_k.then(|| vec![Vec::new(); groups.len()]);
+        Self { span, groups, rtt, errors: ErrorCounts::default(), k, sink }
     }
 
     /// An ACK has come to a sender that has something out, and is not handled yet.
@@ -44,8 +47,19 @@ impl Watch {
         if let Some(rtt) = sample.latest_rtt.filter(|_| now >= self.span.warm) {
             self.rtt[self.groups[connection.flow as usize] as usize].record(rtt);
         }
+        self.note_k(now, connection);
         if let Some(sink) = &self.sink {
             sink.sample(sample_row(self.span.since(now), connection, &sample));
+        }
+    }
+
+    fn note_k(&mut self, now: Instant, connection: &Connection) {
+        let Some(histories) = &mut self.k else { return };
+        let Some(k_us) = connection.sender.algorithm().k_us() else { return };
+        let history = &mut histories[connection.flow as usize];
+        let k = Duration::from_micros(u64::from(k_us));
+        if history.last().is_none_or(|(_, last)| *last != k) {
+            history.push((self.span.since(now), k));
         }
     }
 

@@ -60,12 +60,30 @@ impl Context {
         self.with_seeds(job, self.seeds)
     }
 
+    /// The reports of `job` with seeds 1 to `seeds`, without what each station reaches alone: that
+    /// takes as long as the runs themselves, and who calls this has no use for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::one`].
+    pub fn runs(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Run>> {
+        let mut job = job.clone();
+        for group in &self.scenario(&job)?.stations {
+            job = job.set(&format!("stations.{}.max", group.name), "1Gbit/s");
+        }
+        Ok(self.with_seeds(&job, seeds)?.into_iter().map(|simulated| simulated.run).collect())
+    }
+
+    fn scenario(&self, job: &Job) -> anyhow::Result<Scenario> {
+        Ok(Scenario::load(&self.root.join(&job.file))?.with_overrides(&job.set)?)
+    }
+
     fn with_seeds(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Simulated>> {
         self.run(job, seeds).with_context(|| job.command())
     }
 
     fn run(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Simulated>> {
-        let scenario = Scenario::load(&self.root.join(&job.file))?.with_overrides(&job.set)?;
+        let scenario = self.scenario(job)?;
         let mut conditions = match &job.condition {
             Some(name) => chosen(&scenario, std::slice::from_ref(name))?,
             None => chosen(&scenario, &[])?,
@@ -172,6 +190,18 @@ impl Simulated {
             (before_s, before_bytes) = (at_s, bytes.get());
         }
         points.push((before_s + STEP.as_secs_f64(), 0.0));
+        points
+    }
+
+    /// K of CUBIC's curve under a flow, as steps: (second, seconds), up to the end of the run.
+    pub fn k_over_time(&self, flow: usize) -> Vec<(f64, f64)> {
+        let steps = self.flows[flow].k.iter().map(|(at, k)| (at.as_secs_f64(), k.as_secs_f64()));
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for (at_s, k_s) in steps {
+            points.extend(points.last().map(|before| (at_s, before.1)));
+            points.push((at_s, k_s));
+        }
+        points.extend(points.last().map(|last| (self.run.simulated_s, last.1)));
         points
     }
 }

@@ -1,6 +1,7 @@
 //! Writes `docs/reference/validation.md` from runs, and measures the speed beside ns-3's.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -9,10 +10,10 @@ use wakeai_validation::lab::{LabData, wakeai};
 use wakeai_validation::reference::Reference;
 use wakeai_validation::{bench, page};
 
-/// What can be believed, from runs
 /// Runs of each condition in the lab.
 const LAB_REPEATS: u32 = 2;
 
+/// What can be believed, from runs
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The project's root
@@ -38,6 +39,12 @@ enum Command {
         /// Only this section, to standard output
         #[arg(long)]
         only: Option<String>,
+    },
+    /// Run in the lab what the page wants of these scenarios, and keep it for `page --lab no`
+    Lab {
+        /// Files, from the project's root, such as scenarios/kozu-competing.toml
+        #[arg(required = true)]
+        files: Vec<String>,
     },
     /// One run of the same case in ns-3 and in wakeai, one thread each
     Bench {
@@ -66,10 +73,18 @@ fn main() -> anyhow::Result<()> {
             let context = Context { root: root.clone(), seeds, jobs };
             let mut data = LabData::load(&root)?;
             if lab == Lab::Yes || (lab == Lab::Auto && root_user()? && only.is_none()) {
-                run_lab(&context, &mut data)?;
+                run_lab(&root, &mut data, &page::lab_files())?;
             }
             let reference = Reference::load(&root.join("validation/ns3/reference.json"))?;
             page::write(&context, &reference, &data, only.as_deref())
+        }
+        Command::Lab { files } => {
+            let mut wanted = page::lab_files();
+            let known = |file: &String| wanted.contains_key(file);
+            let strange: Vec<&String> = files.iter().filter(|file| !known(file)).collect();
+            ensure!(strange.is_empty(), "the page wants nothing from the lab of {strange:?}");
+            wanted.retain(|file, _| files.contains(file));
+            run_lab(&root, &mut LabData::load(&root)?, &wanted)
         }
         Command::Bench { seconds } => {
             let ns3 = root.join("target/ns3/wakeai-ns3");
@@ -85,11 +100,16 @@ fn root_user() -> anyhow::Result<bool> {
     Ok(std::fs::metadata("/proc/self")?.uid() == 0)
 }
 
-fn run_lab(context: &Context, data: &mut LabData) -> anyhow::Result<()> {
+/// Runs these conditions of these files, and keeps each report at once.
+fn run_lab(
+    root: &Path,
+    data: &mut LabData,
+    files: &BTreeMap<String, Vec<String>>,
+) -> anyhow::Result<()> {
     let program = wakeai()?;
-    for (file, conditions) in page::lab_files() {
-        data.run(&context.root, &program, (&file, &conditions), LAB_REPEATS)?;
-        data.store(&context.root)?;
+    for (file, conditions) in files {
+        data.run(root, &program, (file, conditions), LAB_REPEATS)?;
+        data.store(root)?;
     }
     Ok(())
 }

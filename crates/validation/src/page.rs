@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::lab::LabData;
 use crate::markdown::Page;
 use crate::reference::Reference;
-use crate::sections::{cases, dense, lab, lte, saturation, single, split, unequal};
+use crate::sections::{av, cases, dense, kozu, lab, lte, saturation, single, split, unequal, wlan};
 use crate::verdict::{Verdict, summarise};
 
 /// Where it lies, from the project's root.
@@ -16,7 +16,7 @@ pub const FILE: &str = "docs/reference/validation.md";
 /// none.
 pub fn lab_files() -> BTreeMap<String, Vec<String>> {
     let mut files = BTreeMap::<String, Vec<String>>::new();
-    for job in lab::lab_jobs().into_iter().chain(unequal::lab_jobs()) {
+    for job in lab::lab_jobs().into_iter().chain(unequal::lab_jobs()).chain(kozu::lab_jobs()) {
         files.entry(job.file).or_default().extend(job.condition);
     }
     files
@@ -56,6 +56,15 @@ pub fn write(
     }
     if wanted("lte") {
         verdicts.extend(lte::write(context, &mut body)?);
+    }
+    if wanted("kozu") {
+        verdicts.extend(kozu::write(context, lab, &mut body)?);
+    }
+    if wanted("wlan") {
+        verdicts.extend(wlan::write(context, &mut body)?);
+    }
+    if wanted("av") {
+        verdicts.extend(av::write(context, &mut body)?);
     }
     if wanted("lab") {
         verdicts.extend(lab::write(context, lab, &mut body)?);

@@ -24,6 +24,7 @@ fn compared() -> Vec<(&'static str, Job)> {
     let shipped = |name: &str, condition: &str| {
         Job::new(&format!("scenarios/{name}.toml")).condition(condition)
     };
+    let ours = |name: &str| own("own").condition(name);
     vec![
         ("four uploads", own("up")),
         ("four downloads", own("down")),
@@ -33,6 +34,11 @@ fn compared() -> Vec<(&'static str, Job)> {
         ("six uploads, 100 ms", shipped("quickstart", "default")),
         ("the same under shimada-after", shipped("quickstart", "shimada-after")),
         ("the same under airtime", shipped("quickstart", "airtime")),
+        ("three in a FIFO: `wakeai_cubic`", ours("wakeai-cubic")),
+        ("three in a FIFO: `wakeai_reno`", ours("wakeai-reno")),
+        ("three in a FIFO: `wakeai_rtt`", ours("wakeai-rtt")),
+        ("three in a FIFO: `wakeai_compound`", ours("wakeai-compound")),
+        ("three in a FIFO: `wakeai_av`", ours("wakeai-av")),
     ]
 }
 
