@@ -1,10 +1,5 @@
 //! Target rates.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::cgroups::{Client, Group};
@@ -83,55 +78,4 @@ fn only_what_has_a_target_takes_one() {
     assert!(stderr(&set).contains("wakeai_rtt has no target rate"), "{}", stderr(&set));
     let nobody = wakeai(&["use", "--set", "1", "--rate", "4Mbit/s"]);
     assert_eq!(nobody.status.code(), Some(2));
-}
-
-/// Four that compete for 50 Mbit/s, of which one has a target of twice its fair share. The
-/// bottleneck is a router's: on the sender's own interface the kernel lets no queue grow (TSQ).
-#[test]
-fn one_with_a_target_gets_more_than_those_that_it_competes_with() {
-    let Some(_machine) = Machine::take() else { return };
-    let bss = Bss::new(&["a", "server", "far"]);
-    bss.wire("server", "far");
-    bss.ip("a", "route add 10.88.0.0/24 via 10.77.0.2");
-    bss.ip("far", "addr flush dev wlan0"); // reached over the router only
-    bss.ip("far", "route add 10.77.0.0/24 via 10.88.0.1");
-    let forward = || std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
-    bss.namespace("server").run(forward).unwrap();
-    let router = bss.name("server");
-    must(
-        "tc",
-        &format!("-n {router} qdisc add dev eth0 root tbf rate 50mbit burst 64k limit 600k"),
-    );
-    let open = || Talk::with(&bss, "far", [10, 88, 0, 2].into(), None);
-    let plain: Vec<_> = (0..3).map(|_| open()).collect();
-    let _ruling = Use::start(&bss, "wakeai_av --rate 25Mbit/s");
-    let aimed = open();
-    let received: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
-    let all = plain.iter().chain([&aimed]);
-    std::thread::scope(|scope| {
-        for (talk, count) in all.zip(&received) {
-            scope.spawn(|| send_for(&talk.near, Duration::from_secs(8)));
-            scope.spawn(|| receive(&talk.far, count));
-        }
-    });
-    let received: Vec<_> = received.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-    println!("bytes in 8 s: {received:?}");
-    let others = received[..3].iter().sum::<u64>() / 3;
-    assert!(received[3] > others + others / 4, "{received:?}");
-}
-
-fn send_for(mut stream: &TcpStream, time: Duration) {
-    let end = std::time::Instant::now() + time;
-    let chunk = vec![0; 1 << 15];
-    while std::time::Instant::now() < end && stream.write_all(&chunk).is_ok() {}
-    let _ = stream.shutdown(std::net::Shutdown::Write);
-}
-
-fn receive(mut stream: &TcpStream, count: &AtomicU64) {
-    let mut chunk = vec![0; 1 << 16];
-    while let Ok(length) = stream.read(&mut chunk)
-        && length > 0
-    {
-        count.fetch_add(length as u64, Ordering::Relaxed);
-    }
 }

@@ -43,6 +43,7 @@ pub(crate) fn state(bss: &Bss) -> Vec<String> {
 /// A connection from `a` to the server.
 pub(crate) struct Talk {
     pub(crate) near: TcpStream,
+    #[allow(dead_code, reason = "it is held to be open")]
     pub(crate) far: TcpStream,
 }
 
@@ -53,13 +54,8 @@ impl Talk {
     }
 
     pub(crate) fn asking(bss: &Bss, to: impl Into<IpAddr>, algorithm: Option<&str>) -> Self {
-        Self::with(bss, "server", to.into(), algorithm)
-    }
-
-    /// One with another host than the server.
-    pub(crate) fn with(bss: &Bss, host: &str, to: IpAddr, algorithm: Option<&str>) -> Self {
-        let to = SocketAddr::new(to, 0);
-        let listener = bss.namespace(host).run(|| TcpListener::bind(to).unwrap()).unwrap();
+        let to = SocketAddr::new(to.into(), 0);
+        let listener = bss.namespace("server").run(|| TcpListener::bind(to).unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         let near = bss.namespace("a").run(|| connect(address, algorithm)).unwrap();
         Self { near, far: listener.accept().unwrap().0 }
