@@ -37,6 +37,8 @@ impl Brain {
         template.access_point_buffer = config.buffer;
         template.basic_rate = config.basic_rate;
         template.max_rate = config.max;
+        template.reserve = config.reserve;
+        template.reservable = config.reservable;
         template.clocks = config.clock_tolerance.map_or(Clocks::Free, |tolerance| {
             Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
         });
@@ -114,6 +116,10 @@ impl Brain {
                         continue;
                     }
                     self.why = why;
+                }
+                Event::Reservation { rate, standing, .. } => {
+                    let rate = rate.map(|rate| rate.to_string());
+                    tracing::info!(rate, %standing, "reservation");
                 }
                 other => tracing::info!(event = %other, "presence"),
             }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_control::{Bounds, ConnectionView, Observation, PeerView};
+use wakeai_control::{Bounds, ConnectionView, Controller, Observation, PeerView, Share};
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Rate, Segments};
 
-use crate::api::{Body, BoundsReport, Connection, Peer, Request, Status, Targets};
+use crate::api::{Body, BoundsReport, Connection, Peer, Request, Reservation, Status, Targets};
 
 /// Everything that may be asked, as of the last tick.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl Report {
     }
 }
 
-pub(crate) fn peer(peer: &PeerView) -> Peer {
+pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
     Peer {
         station: peer.station.to_string(),
         sending: peer.sending,
@@ -41,9 +41,30 @@ pub(crate) fn peer(peer: &PeerView) -> Peer {
         max_mbps: peer.max_rate.map(Rate::as_mbps_f64),
         min_rtt_ms: peer.min_rtt.map(wakeai_units::Duration::as_millis_f64),
         growth_ms: peer.growth.as_millis_f64(),
+        reserved_mbps: peer.reservation.map(|of| of.rate.as_mbps_f64()),
+        reserved_share: peer.reservation.map(|of| part(of.share)),
+        admitted,
         interval_ms: peer.interval.as_millis_f64(),
         age_ms: peer.age.as_millis_f64(),
     }
+}
+
+/// What became of the station's own reservation, where it asks for one.
+pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
+    let (rate, standing) = controller.reservation();
+    let announced = controller.announced_reservation();
+    rate.map(|rate| Reservation {
+        rate_mbps: rate.as_mbps_f64(),
+        admitted: standing.is_admitted(),
+        why: standing.to_string(),
+        share: announced.map(|of| part(of.share)),
+        claim: announced.map(|of| part(of.claim)),
+        short: announced.is_some_and(|of| of.short),
+    })
+}
+
+fn part(share: Share) -> f64 {
+    f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm())
 }
 
 pub(crate) fn connection(snapshot: &TcpSnapshot, view: &ConnectionView) -> Connection {

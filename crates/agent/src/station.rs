@@ -282,6 +282,7 @@ impl Station {
             rtt_ms: rtt(|rtt| rtt.current),
             min_rtt_ms: rtt(|rtt| rtt.min),
             growth_ms: rtt(|rtt| rtt.growth),
+            reservation: self.brain.controller().and_then(report::reservation),
             connections: std::iter::zip(snapshots, &own.connections)
                 .map(|(snapshot, view)| report::connection(snapshot, view))
                 .collect(),
@@ -291,7 +292,8 @@ impl Station {
         let law = self.config.law.name();
         let report = Report {
             peers: self.brain.controller().map_or_else(Vec::new, |controller| {
-                controller.peers().map(|peer| report::peer(&peer)).collect()
+                let peers = controller.peers();
+                peers.map(|peer| report::peer(&peer, controller.admits(peer.station))).collect()
             }),
             bounds: report::bounds(law, bounds, &why, self.brain.history()),
             targets: report::targets(&seen),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use wakeai_units::{Duration, Rate};
 
-use crate::StationId;
+use crate::{Share, StationId};
 
 /// Whether the stations' clocks agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +41,10 @@ pub struct ControllerConfig {
     pub basic_rate: Rate,
     /// What this station reaches alone, where somebody measured it.
     pub max_rate: Option<Rate>,
+    /// What this station asks its peers to leave free while it sends.
+    pub reserve: Option<Rate>,
+    /// The most of the air that may be reserved in all; the same on all stations.
+    pub reservable: Share,
     /// Whether the stations' clocks agree.
     pub clocks: Clocks,
     /// The most peers that are kept.
@@ -48,8 +52,8 @@ pub struct ControllerConfig {
 }
 
 impl ControllerConfig {
-    /// Defaults: tick 0.5 s, buffer 300 packets, two segments per ACK, basic rate 6 Mbit/s, clocks
-    /// free, 1024 peers.
+    /// Defaults: tick 0.5 s, buffer 300 packets, two segments per ACK, basic rate 6 Mbit/s, nothing
+    /// reserved, 80 % of the air reservable, clocks free, 1024 peers.
     pub fn new(station_id: StationId, bssid: [u8; 6], group_key: [u8; 32]) -> Self {
         Self {
             station_id,
@@ -60,6 +64,8 @@ impl ControllerConfig {
             segments_per_ack: 2,
             basic_rate: Rate::from_mbps(6),
             max_rate: None,
+            reserve: None,
+            reservable: Share::from_percent(80),
             clocks: Clocks::Free,
             peer_limit: 1024,
         }
@@ -77,6 +83,8 @@ impl fmt::Debug for ControllerConfig {
             .field("segments_per_ack", &self.segments_per_ack)
             .field("basic_rate", &self.basic_rate)
             .field("max_rate", &self.max_rate)
+            .field("reserve", &self.reserve)
+            .field("reservable", &self.reservable)
             .field("clocks", &self.clocks)
             .field("peer_limit", &self.peer_limit)
             .finish_non_exhaustive()

@@ -2,18 +2,20 @@
 
 use std::collections::VecDeque;
 
-use wakeai_units::{Duration, Instant};
+use wakeai_units::{Duration, Instant, Rate};
 
 use crate::presence::{Announcement, BootId, Endpoint, PeerChange, PresenceCounters};
 use crate::rates::RateWatch;
+use crate::reservation::{Reservations, Standing};
 use crate::{
-    Bounds, ControllerConfig, Event, Law, Observation, PeerView, Reason, RttWatch, StationView,
+    Bounds, ControllerConfig, Event, Law, Observation, PeerView, Reason, Reservation, RttWatch,
+    StationId, StationView,
 };
 
 /// Events that wait for [`Controller::poll_event`]; the oldest make room.
 const EVENT_LIMIT: usize = 4096;
 
-/// Presence, RTT watch and law of one station.
+/// Presence, RTT watch, reservations and law of one station.
 ///
 /// Order of calls: whenever something happens, first [`Controller::handle_datagram`] for each
 /// datagram and [`Controller::handle_tick`] at each tick; then [`Controller::poll_transmit`] and
@@ -25,6 +27,9 @@ pub struct Controller {
     presence: Endpoint,
     rtt: RttWatch,
     rates: RateWatch,
+    reservations: Reservations,
+    /// What was last said of the own reservation.
+    told: (Option<Rate>, Standing),
     observation: Observation,
     bounds: Bounds,
     now: Instant,
@@ -46,10 +51,14 @@ impl Controller {
             max_rate: config.max_rate,
             ..Observation::default()
         };
+        let mut reservations = Reservations::new(now, config.station_id, config.reservable);
+        reservations.want(config.reserve);
         Self {
             presence: Endpoint::new(now, &config, BootId(boot_id)),
             rtt: RttWatch::new(),
             rates: RateWatch::new(config.max_rate),
+            reservations,
+            told: (None, Standing::None),
             config,
             law,
             observation,
@@ -77,8 +86,9 @@ impl Controller {
         self.presence.expire(now);
         self.take_changes();
         self.observe(now, own);
+        self.reserve_on_tick(now);
         let mut reasons: Vec<Reason> = Vec::new();
-        self.bounds = self.law.on_tick(now, &self.observation, &mut reasons);
+        self.bounds = self.decide(now, &mut reasons);
         let law = self.law.name();
         self.push(Event::Bounds { at: now, law, bounds: self.bounds, reasons });
         self.bounds
@@ -105,6 +115,47 @@ impl Controller {
         observation.peers = peers;
     }
 
+    fn decide(&mut self, now: Instant, reasons: &mut Vec<Reason>) -> Bounds {
+        if !self.law.yields() {
+            return self.law.on_tick(now, &self.observation, reasons);
+        }
+        let seen = self.reservations.for_law(&self.observation);
+        let bounds = self.law.on_tick(now, &seen, reasons);
+        self.reservations.bound(bounds, &self.observation, reasons)
+    }
+
+    fn reserve_on_tick(&mut self, at: Instant) {
+        if self.reservations.on_tick(at, &self.observation, self.presence.interval()) {
+            self.presence.announce_soon(at);
+        }
+        let (rate, standing) = self.reservation();
+        if self.told != (rate, standing) {
+            self.told = (rate, standing);
+            self.push(Event::Reservation { at, rate, standing });
+        }
+    }
+
+    /// From now on this station asks its peers to leave `rate` free while it sends; `None`: nothing
+    /// any more. Takes effect at the next tick.
+    pub fn reserve(&mut self, rate: Option<Rate>) {
+        self.reservations.want(rate);
+    }
+
+    /// What this station wants to be left free, and what has become of it.
+    pub fn reservation(&self) -> (Option<Rate>, Standing) {
+        (self.reservations.wanted(), self.reservations.standing())
+    }
+
+    /// What it announces of it.
+    pub fn announced_reservation(&self) -> Option<Reservation> {
+        self.reservations.announced()
+    }
+
+    /// Whether this station leaves free what `peer` has reserved.
+    pub fn admits(&self, peer: StationId) -> bool {
+        self.reservations.admits(peer)
+    }
+
     /// A presence datagram that is due, to be broadcast on the Wi-Fi interface.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.now = now;
@@ -116,6 +167,7 @@ impl Controller {
             min_rtt: seen.rtt.map(|rtt| rtt.min),
             growth: seen.rtt.map_or(Duration::ZERO, |rtt| rtt.growth),
             link_rate: seen.own.link_rate,
+            reservation: self.reservations.announced(),
         };
         self.presence.poll_transmit(now, &own)
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use wakeai_units::{Duration, Instant, Rate};
 
+use crate::reservation::{Share, Standing};
 use crate::{Bounds, StationId};
 
 /// Where a law says why. A log, a trace and a test read the same.
@@ -85,6 +86,18 @@ pub enum Reason {
         /// What the law is about.
         phase: Phase,
     },
+    /// The air that others have reserved is left free.
+    Yields {
+        /// The part of the air that they claim.
+        claimed: Share,
+        /// The most that this station sends.
+        level: Rate,
+    },
+    /// This station's own reservation is not bound.
+    Reserved {
+        /// The rate.
+        rate: Rate,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -100,6 +113,14 @@ impl fmt::Display for Reason {
                 growth.as_millis(),
                 target.as_millis(),
             ),
+            Self::Yields { claimed, level } => write!(
+                f,
+                "{claimed} of the air left free for reservations: at most {:.2} Mbit/s",
+                level.as_mbps_f64(),
+            ),
+            Self::Reserved { rate } => {
+                write!(f, "{:.2} Mbit/s are reserved", rate.as_mbps_f64())
+            }
             Self::Idle => write!(f, "nothing is being sent"),
             Self::Candidates { senders, growth, by_senders, by_growth } => {
                 match by_senders {
@@ -131,6 +152,15 @@ pub enum Event {
         bounds: Bounds,
         /// Why.
         reasons: Vec<Reason>,
+    },
+    /// Something has become of this station's reservation.
+    Reservation {
+        /// When.
+        at: Instant,
+        /// The rate that is asked for; `None`: none any more.
+        rate: Option<Rate>,
+        /// What has become of it.
+        standing: Standing,
     },
     /// A peer was heard and is known to be live.
     PeerJoined {
@@ -165,6 +195,10 @@ impl fmt::Display for Event {
                 }
                 write!(f, ")")
             }
+            Self::Reservation { at, rate: Some(rate), standing } => {
+                write!(f, "{at} reservation of {:.2} Mbit/s: {standing}", rate.as_mbps_f64())
+            }
+            Self::Reservation { at, rate: None, .. } => write!(f, "{at} reservation given up"),
             Self::PeerJoined { at, station } => write!(f, "{at} peer {station} joined"),
             Self::PeerLeft { at, station } => write!(f, "{at} peer {station} left"),
             Self::PeerRestarted { at, station } => write!(f, "{at} peer {station} restarted"),

@@ -13,6 +13,11 @@ pub trait Law {
     /// The name in scenarios and configurations.
     fn name(&self) -> &'static str;
 
+    /// Whether its bounds give way to reservations; those that somebody set by hand do not.
+    fn yields(&self) -> bool {
+        true
+    }
+
     /// The bounds until the next tick, for the station as a whole. Every reason goes to `narrator`.
     fn on_tick(
         &mut self,

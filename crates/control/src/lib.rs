@@ -5,8 +5,9 @@
 //! drives it on a real device and the simulator in virtual time; `now` is always a parameter.
 //!
 //! Inside: [`presence`] (messages, peer table, how often to send), [`RttWatch`] (how much the RTT
-//! has grown over its minimum), the [`Law`]s that turn an [`Observation`] into bounds, and
-//! [`divide`], which shares a station's bounds among its connections.
+//! has grown over its minimum), the [`Law`]s that turn an [`Observation`] into bounds,
+//! [`reservation`] (rates that are left free for others), and [`divide`], which shares a station's
+//! bounds among its connections.
 
 mod bounds;
 mod config;
@@ -18,6 +19,7 @@ pub mod laws;
 mod observation;
 pub mod presence;
 mod rates;
+pub mod reservation;
 mod rtt;
 
 pub use bounds::Bounds;
@@ -31,4 +33,5 @@ pub use observation::{
     CongestionState, ConnectionView, Observation, PeerView, RttView, StationId, StationView,
 };
 pub use presence::PresenceCounters;
+pub use reservation::{Reservation, Share, Standing};
 pub use rtt::RttWatch;

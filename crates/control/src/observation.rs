@@ -4,6 +4,8 @@ use std::fmt;
 
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
+use crate::Reservation;
+
 /// Names a station among those that share an access point. The operator gives it; it need not be
 /// secret, but two stations with the same id see only one of each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,6 +88,8 @@ pub struct PeerView {
     pub min_rtt: Option<Duration>,
     /// How far its RTT is above the minimum.
     pub growth: Duration,
+    /// What it asks its peers to leave free, admitted or not.
+    pub reservation: Option<Reservation>,
     /// How long ago its last message came.
     pub age: Duration,
 }
@@ -158,6 +162,23 @@ impl Observation {
     pub fn mss(&self) -> Bytes {
         let largest = self.sending().map(|c| c.mss).max().unwrap_or(Bytes::ZERO);
         if largest > Bytes::ZERO { largest } else { Bytes::new(1448) }
+    }
+}
+
+/// A peer as tests start from it: sending so many Mbit/s, and nothing more is known.
+#[cfg(test)]
+pub(crate) fn peer(station: StationId, mbps: u64) -> PeerView {
+    PeerView {
+        station,
+        interval: Duration::from_secs(1),
+        sending: true,
+        delivery_rate: Rate::from_mbps(mbps),
+        max_rate: None,
+        link_rate: None,
+        min_rtt: None,
+        growth: Duration::ZERO,
+        reservation: None,
+        age: Duration::ZERO,
     }
 }
 

@@ -14,13 +14,13 @@ const MEAN_TICKS: usize = 4;
 
 /// The largest value of a sliding window, one candidate per tick.
 #[derive(Clone, Debug, Default)]
-struct WindowedMax {
+pub(crate) struct WindowedMax {
     /// Falling values with their times: the front is the maximum.
     falling: VecDeque<(Instant, Rate)>,
 }
 
 impl WindowedMax {
-    fn push(&mut self, now: Instant, value: Rate) {
+    pub(crate) fn push(&mut self, now: Instant, value: Rate) {
         while self.falling.back().is_some_and(|(_, last)| *last <= value) {
             self.falling.pop_back();
         }
@@ -30,7 +30,7 @@ impl WindowedMax {
         }
     }
 
-    fn get(&self) -> Rate {
+    pub(crate) fn get(&self) -> Rate {
         self.falling.front().map_or(Rate::ZERO, |(_, value)| *value)
     }
 }
@@ -175,6 +175,7 @@ mod tests {
             link_rate: None,
             min_rtt: None,
             growth: Duration::ZERO,
+            reservation: None,
             age: Duration::ZERO,
         }
     }

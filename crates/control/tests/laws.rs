@@ -61,6 +61,7 @@ prop_compose! {
             link_rate: link,
             min_rtt: None,
             growth,
+            reservation: None,
             age: Duration::ZERO,
         }
     }

@@ -51,6 +51,7 @@ fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challenge>) -> Pr
         link_rate: None,
         min_rtt: None,
         growth: Duration::ZERO,
+        reservation: None,
         unix_time: None,
         challenge: Challenge(7),
         answers,

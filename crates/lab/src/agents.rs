@@ -14,6 +14,7 @@ use wakeai_scenario::ResolvedCondition;
 use wakeai_units::Duration;
 use wakeai_world::StationFacts;
 use wakeai_world::agent::{AgentLaw, BSSID, station_number};
+use wakeai_world::reservations::reserved;
 
 use crate::clock;
 use crate::error::LabError;
@@ -60,6 +61,7 @@ impl Agents {
         write_key(&key_file).map_err(written("the group key"))?;
         let bssid = BSSID.map(|octet| format!("{octet:02x}")).join(":");
         let mut agents = Self::default();
+        let reserved = reserved(&condition.scenario.expand(0));
         for (index, (host, law)) in stations.iter().zip(laws).enumerate() {
             let Some(law) = law else { continue };
             let access_point = &condition.scenario.access_point;
@@ -70,6 +72,7 @@ impl Agents {
                 bssid: &bssid,
                 link_rate: facts[index].link_rate.map(|rate| rate.to_string()),
                 max: facts[index].max.map(|rate| rate.to_string()),
+                reserve: reserved[index].map(|rate| rate.to_string()),
                 presence: PresenceSection { broadcast: STATION_BROADCAST },
                 access_point: AccessPointSection {
                     buffer: access_point.buffer,
@@ -135,6 +138,7 @@ struct Config<'a> {
     bssid: &'a str,
     link_rate: Option<String>,
     max: Option<String>,
+    reserve: Option<String>,
     presence: PresenceSection,
     access_point: AccessPointSection,
     law: LawSection,
@@ -261,12 +265,13 @@ mod tests {
             bssid: "02:57:41:4b:45:41",
             link_rate: Some(wakeai_units::Rate::from_mbps(54).to_string()),
             max: None,
+            reserve: Some(wakeai_units::Rate::from_bps(9_660_000).to_string()),
             presence: PresenceSection { broadcast: STATION_BROADCAST },
             access_point: AccessPointSection { buffer: 300, basic_rate: None },
             law: LawSection { name: "fixed", floor: Some(1), ceiling: Some(50) },
         };
         let expected = "interface = \"wlan0\"\nkey_file = \"/run/group.key\"\nstation = 3\n\
-                        bssid = \"02:57:41:4b:45:41\"\nlink_rate = \"54Mbit/s\"\n\n\
+                        bssid = \"02:57:41:4b:45:41\"\nlink_rate = \"54Mbit/s\"\nreserve = \"9.66Mbit/s\"\n\n\
                         [presence]\nbroadcast = \"10.73.255.255\"\n\n\
                         [access_point]\nbuffer = 300\n\n\
                         [law]\nname = \"fixed\"\nfloor = 1\nceiling = 50\n";

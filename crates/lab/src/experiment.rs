@@ -39,6 +39,8 @@ pub fn run(
     };
     preflight::check()?;
     warn(scenario, progress);
+    let unheard = wakeai_world::reservations::unheard(&asked.conditions);
+    unheard.iter().for_each(|text| progress.note(text));
     let interrupt = Interrupt::install().map_err(LabError::system("set signal handlers"))?;
     let lease = Lease::take(Role::Lab)?;
     let realtime = Realtime::prepare();
@@ -100,10 +102,6 @@ fn warn(scenario: &Scenario, progress: &dyn Progress) {
              algorithms as the kernel has them",
             index + 1
         ));
-    }
-    for (index, flow) in scenario.flows.iter().enumerate().filter(|(_, flow)| flow.reserve) {
-        let _ = flow;
-        progress.note(&format!("flows.{}.reserve: not honoured by this version", index + 1));
     }
 }
 

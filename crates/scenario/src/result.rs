@@ -3,6 +3,8 @@
 //! A world fills a [`Measured`] per run; [`Run::new`] turns it into figures, so that both worlds
 //! mean the same by them.
 
+mod reservation;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -12,6 +14,8 @@ use crate::expand::{Direction, Station};
 use crate::experiment::{Experiment, FlowKind};
 use crate::figures::{self, RttHistogram};
 use crate::solo::StationDirection;
+
+pub use reservation::{FlowReservation, ReservationStanding};
 
 /// All runs of one scenario in one world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -199,6 +203,9 @@ pub struct SimulatedFlow {
     /// The longest time between two arrivals of new data, from the flow's start to its end, seconds.
     #[serde(serialize_with = "rounded")]
     pub longest_stall_s: f64,
+    /// What became of its `reserve`; left out where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<FlowReservation>,
 }
 
 /// How late packets were released.

@@ -1,5 +1,7 @@
 //! The report as a table for a terminal.
 
+mod targets;
+
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, LineStyle, Row, Table, TableStyle, presets};
@@ -25,6 +27,9 @@ pub fn render(report: &Report) -> String {
     let _ = writeln!(text, "{}", table.trim_fmt()); // to a String: never fails
     if baseline[0].groups.len() > 1 {
         let _ = writeln!(text, "\n{}", groups(&conditions).trim_fmt());
+    }
+    if let Some(targets) = targets::targets(&conditions) {
+        let _ = writeln!(text, "\n{}", targets.trim_fmt());
     }
     let _ = writeln!(text, "{}", legend(report, baseline));
     text

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use wakeai_medium::Node;
 use wakeai_tcp::{Knobs, Sender, TcpConfig, by_name_with};
-use wakeai_units::{Bytes, Duration, Instant, Serializer};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::flows::{DATAGRAM, chunk};
 
 use crate::connection::Connection;
@@ -19,6 +19,8 @@ pub(crate) struct FlowState {
     /// Its sleeper: the start, and the next datagram.
     pub(crate) timer: u32,
     pub(crate) source: Source,
+    /// What the agent of its sender asks the peers to leave free while it runs.
+    pub(crate) reserves: Option<Rate>,
     pub(crate) meter: Meter,
     pub(crate) totals: Totals,
     /// It will never complete: a connection has given up.
@@ -111,6 +113,11 @@ pub(crate) struct Totals {
 }
 
 impl FlowState {
+    /// Nothing more will come of it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.broken || self.meter.completed.is_some()
+    }
+
     /// Adds what one of its connections came to.
     pub(crate) fn take_account(&mut self, connection: &Connection) {
         let counters = connection.sender.counters();

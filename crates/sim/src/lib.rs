@@ -17,6 +17,7 @@ mod meter;
 mod observer;
 mod outcome;
 mod packet;
+mod reserving;
 mod setup;
 mod simulation;
 mod span;

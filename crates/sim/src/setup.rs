@@ -142,6 +142,7 @@ impl<O: Observer> Simulation<O> {
             start,
             timer,
             source,
+            reserves: flow.rate.filter(|_| flow.reserve),
             meter: Meter::new(start, flow.size, avr, job.progress),
             totals: Totals::default(),
             broken: false,
@@ -177,12 +178,22 @@ impl<O: Observer> Simulation<O> {
                 self.timers.set(sleeper, Some(start));
                 Box::new(Agent::new(controller, law.binds(), facts.link_rate))
             });
-            self.stations.push(Station { agent, ..Station::default() });
+            let mut host = Station { agent, ..Station::default() };
+            host.reserving.flows = reserving(expanded, index);
+            self.stations.push(host);
             if has_small_queue(&experiment.stations[expanded.stations[index].group]) {
                 self.carrier.network.watch_departures(StationId(index as u32));
             }
         }
     }
+}
+
+/// The flows of a station that ask its peers to leave their rates free.
+fn reserving(expanded: &Expanded, station: usize) -> Vec<u32> {
+    let from = scenario::Node::Station(station);
+    let flows = expanded.flows.iter().enumerate();
+    let reserving = flows.filter(|(_, flow)| flow.reserve && flow.from == from);
+    reserving.map(|(index, _)| index as u32).collect()
 }
 
 /// Whether TCP holds itself back for the host's queue; a classic one does not.

@@ -18,6 +18,7 @@ use crate::flow::FlowState;
 use crate::gauge::{Gauge, QUEUE_STEP};
 use crate::observer::Observer;
 use crate::packet::Packet;
+use crate::reserving::Reserving;
 use crate::timers::Timers;
 use crate::watch::Watch;
 
@@ -64,6 +65,7 @@ pub(crate) struct Station {
     pub(crate) senders: Vec<u32>,
     /// UDP flows that keep its queue full, the next one to send first.
     pub(crate) saturating: VecDeque<u32>,
+    pub(crate) reserving: Reserving,
 }
 
 /// What can happen next.

@@ -1,6 +1,7 @@
 //! The senders' figures, as the kernel's monitor takes them in the lab.
 
 use wakeai_algorithms::State;
+use wakeai_control::Standing;
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::records::{EventKind, EventRow, SampleRow};
 use wakeai_scenario::result::ErrorCounts;
@@ -9,6 +10,7 @@ use wakeai_units::{Duration, Instant};
 use wakeai_world::RunSink;
 
 use crate::connection::Connection;
+use crate::reserving::event_value;
 use crate::span::Span;
 
 /// Between two samples of a connection.
@@ -91,6 +93,21 @@ impl Watch {
                     _ => {}
                 }
             }
+        }
+    }
+
+    /// Something has become of the reservation of these flows.
+    pub(crate) fn reservation(&self, now: Instant, flows: &[u32], standing: Standing) {
+        let Some(sink) = &self.sink else { return };
+        for flow in flows {
+            sink.event(EventRow {
+                at_ns: self.span.since(now).as_nanos(),
+                flow: *flow,
+                connection: 0,
+                kind: EventKind::Reservation,
+                value: event_value(standing),
+                cwnd: 0,
+            });
         }
     }
 

@@ -28,6 +28,10 @@ pub trait Progress: Sync {
     fn ends(&self, run: usize) {
         let _ = run;
     }
+    /// Something that the user should know.
+    fn note(&self, text: &str) {
+        let _ = text;
+    }
 }
 
 /// Hears nothing.
@@ -73,6 +77,8 @@ pub fn run(
         seed: options.seed,
         repeat: options.repeat,
     };
+    let unheard = wakeai_world::reservations::unheard(&asked.conditions);
+    unheard.iter().for_each(|text| progress.note(text));
     let recorder = recorder(&asked, Simulator::NAME)?;
     session::report_on(options.jobs.max(1), &Simulator { progress }, &asked, recorder)
 }

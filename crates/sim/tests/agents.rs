@@ -52,7 +52,7 @@ struct Presence {
 impl Observer for Presence {
     fn on_sent(&mut self, at: Duration, _: Node, to: Destination, packet: Seen<'_>) {
         if let Seen::Presence(bytes) = packet {
-            assert_eq!((to, bytes.len()), (Destination::Broadcast, 240));
+            assert_eq!((to, bytes.len()), (Destination::Broadcast, 264));
             self.first.get_or_insert(at);
             self.sent += 1;
         }

@@ -138,8 +138,27 @@ pub struct Status {
     pub min_rtt_ms: Option<f64>,
     /// Its growth over the minimum.
     pub growth_ms: Option<f64>,
+    /// What it asks its peers to leave free; null where it asks for nothing.
+    pub reservation: Option<Reservation>,
     /// The connections over the interface.
     pub connections: Vec<Connection>,
+}
+
+/// What became of a station's own reservation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reservation {
+    /// What it asks for.
+    pub rate_mbps: f64,
+    /// Whether the peers leave it free.
+    pub admitted: bool,
+    /// That, or why not, in words.
+    pub why: String,
+    /// The part of the air that it takes, where it is announced.
+    pub share: Option<f64>,
+    /// The part of the air that the others have to leave just now.
+    pub claim: Option<f64>,
+    /// Whether less than the rate is delivered although there is data.
+    pub short: bool,
 }
 
 /// A connection over the agent's interface.
@@ -174,6 +193,12 @@ pub struct Peer {
     pub min_rtt_ms: Option<f64>,
     /// How far its RTT is above that.
     pub growth_ms: f64,
+    /// What it asks its peers to leave free.
+    pub reserved_mbps: Option<f64>,
+    /// The part of the air that this takes.
+    pub reserved_share: Option<f64>,
+    /// Whether this station leaves it free.
+    pub admitted: bool,
     /// How often it announces itself.
     pub interval_ms: f64,
     /// How long ago it last did.

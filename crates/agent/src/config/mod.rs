@@ -13,6 +13,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use wakeai_control::Share;
 use wakeai_units::{Duration, Rate};
 
 pub use error::ConfigError;
@@ -42,6 +43,8 @@ pub struct Config {
     pub link_rate: Automatic<Rate>,
     /// What this station reaches alone, if someone measured it.
     pub max: Option<Rate>,
+    /// What this station asks its peers to leave free while it sends.
+    pub reserve: Option<Rate>,
     /// UDP port of presence messages.
     pub port: u16,
     /// Where presence messages go.
@@ -52,6 +55,8 @@ pub struct Config {
     pub buffer: u32,
     /// The rate of broadcasts on the air.
     pub basic_rate: Rate,
+    /// The most of the air that all stations together may reserve.
+    pub reservable: Share,
     /// The law that turns observations into bounds.
     pub law: LawChoice,
     /// The socket of the local API; by default `/run/wakeai/agent-<namespace inode>.sock`.
@@ -101,11 +106,13 @@ impl Config {
             bssid: file.bssid,
             link_rate: file.link_rate.convert(|rate| rate.0),
             max: file.max.map(|rate| rate.0),
+            reserve: file.reserve.map(|rate| rate.0),
             port: file.presence.port.0,
             broadcast: file.presence.broadcast.convert(|address| address.0),
             clock_tolerance: file.presence.clock_tolerance.map(|tolerance| tolerance.0),
             buffer: file.access_point.buffer.0,
             basic_rate: file.access_point.basic_rate.0,
+            reservable: file.access_point.reservable_percent.0,
             law,
             socket: file.api.socket.map(|path| path.0),
             group: file.api.group,
@@ -135,6 +142,7 @@ struct File {
     #[serde(default)]
     link_rate: Automatic<value::PositiveRate>,
     max: Option<value::PositiveRate>,
+    reserve: Option<value::PositiveRate>,
     #[serde(default)]
     presence: PresenceSection,
     #[serde(default)]
@@ -159,6 +167,7 @@ struct PresenceSection {
 struct AccessPointSection {
     buffer: value::Packets,
     basic_rate: value::BasicRate,
+    reservable_percent: value::Reservable,
 }
 
 #[derive(Default, Deserialize)]

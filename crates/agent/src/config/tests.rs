@@ -16,6 +16,7 @@ fn two_keys_are_enough() {
     assert_eq!(config.basic_rate, Rate::from_mbps(6));
     assert_eq!(config.bssid, Automatic::Auto);
     assert_eq!(config.link_rate, Automatic::Auto);
+    assert_eq!((config.reserve, config.reservable), (None, Share::from_percent(80)));
     assert_eq!(config.law, LawChoice::default());
     assert_eq!(config.law.name(), "airtime");
     assert_eq!(config.log_level, "info");
@@ -31,6 +32,8 @@ fn the_documented_file_is_accepted_and_sets_every_key() {
     assert_eq!(config.bssid, Automatic::Given(Bssid([2, 0, 0x5e, 0x10, 0, 1])));
     assert_eq!(config.link_rate, Automatic::Given(Rate::from_mbps(54)));
     assert_eq!(config.max, Some(Rate::from_mbps(31)));
+    assert_eq!(config.reserve, Some("9.66Mbit/s".parse().unwrap()));
+    assert_eq!(config.reservable, Share::from_percent(60));
     assert_eq!(config.broadcast, Automatic::Given(Ipv4Addr::new(192, 168, 1, 255)));
     assert_eq!(config.clock_tolerance, Some(Duration::from_secs(1)));
     let bounds = LawChoice::Fixed { floor: Segments::new(10), ceiling: Segments::new(50) };
@@ -60,6 +63,11 @@ fn an_error_names_line_key_found_and_allowed() {
         ),
         ("max = \"fast\"\n", ":3: max: found \"fast\""),
         ("[access_point]\nbasic_rate = \"1Gbit/s\"\n", "allowed are 1Mbit/s to 54Mbit/s"),
+        (
+            "[access_point]\nreservable_percent = 96\n",
+            ":4: access_point.reservable_percent: found 96, allowed are 0 to 95",
+        ),
+        ("reserve = \"0bit/s\"\n", ":3: reserve: found \"0bit/s\", expected a rate above zero"),
         ("[law]\nname = \"fixed\"\n", ":4: law.name: the law \"fixed\" needs a ceiling or a floor"),
         (
             "[law]\nname = \"fixed\"\nfloor = 9\nceiling = 8\n",

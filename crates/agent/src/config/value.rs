@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use wakeai_control::Share;
 use wakeai_units::{Duration, Rate};
 
 /// A value that the agent finds by itself unless the configuration states it.
@@ -254,6 +255,29 @@ impl TryFrom<i64> for Packets {
         match u32::try_from(found) {
             Ok(packets @ 1..=1_000_000) => Ok(Self(packets)),
             _ => Err(format!("found {found}, allowed are 1 to 1000000")),
+        }
+    }
+}
+
+/// The part of the air that may be reserved, in hundredths. The rest is for those without a
+/// reservation, and for what reservations cost.
+#[derive(Deserialize)]
+#[serde(try_from = "i64")]
+pub(super) struct Reservable(pub(super) Share);
+
+impl Default for Reservable {
+    fn default() -> Self {
+        Self(Share::from_percent(80))
+    }
+}
+
+impl TryFrom<i64> for Reservable {
+    type Error = String;
+
+    fn try_from(found: i64) -> Result<Self, Self::Error> {
+        match u32::try_from(found) {
+            Ok(percent @ 0..=95) => Ok(Self(Share::from_percent(percent))),
+            _ => Err(format!("found {found}, allowed are 0 to 95")),
         }
     }
 }

@@ -22,6 +22,10 @@ impl Law for Fixed {
         "fixed"
     }
 
+    fn yields(&self) -> bool {
+        false
+    }
+
     fn on_tick(&mut self, _: Instant, _: &Observation, narrator: &mut dyn Narrator) -> Bounds {
         narrator.narrate(Reason::ByHand);
         self.bounds

@@ -41,7 +41,7 @@ pub struct Challenges {
 impl Challenges {
     /// The challenges of the incarnation `boot`, unpredictable without the group key.
     pub fn new(now: Instant, group_key: &[u8; 32], boot: BootId) -> Self {
-        let key = blake3::derive_key("Wakeai presence v1 challenge", group_key);
+        let key = blake3::derive_key("Wakeai presence v2 challenge", group_key);
         let mut this = Self { key, boot, count: 0, epochs: VecDeque::new() };
         this.open(now);
         this

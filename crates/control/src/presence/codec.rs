@@ -3,14 +3,16 @@
 use wakeai_units::{Duration, Rate};
 
 use super::{BootId, Challenge};
-use crate::StationId;
+use crate::{Reservation, Share, StationId};
 
 /// Answers that one message has room for.
 pub(super) const ANSWER_SLOTS: usize = 16;
 
 const MAGIC: [u8; 4] = *b"WKAI";
-const VERSION: u8 = 1;
-const ANSWERS_AT: usize = 96;
+const VERSION: u8 = 2;
+const RESERVATION_AT: usize = 88;
+const CHALLENGE_AT: usize = RESERVATION_AT + RESERVATION_LEN;
+const ANSWERS_AT: usize = CHALLENGE_AT + 8;
 const TAG_AT: usize = ANSWERS_AT + 8 * ANSWER_SLOTS;
 const TAG_LEN: usize = 16;
 
@@ -22,6 +24,9 @@ const HAS_MAX_RATE: u8 = 1 << 1;
 const HAS_MIN_RTT: u8 = 1 << 2;
 const HAS_TIME: u8 = 1 << 3;
 const HAS_LINK_RATE: u8 = 1 << 4;
+const HAS_RESERVATION: u8 = 1 << 5;
+const SHORT: u8 = 1 << 6;
+const KNOWN_FLAGS: u8 = (1 << 7) - 1;
 
 /// The longest interval that a station may announce: more than 1024 stations need.
 pub(super) const MAX_INTERVAL: Duration = Duration::from_secs(600);
@@ -53,6 +58,8 @@ pub struct Presence {
     pub min_rtt: Option<Duration>,
     /// How far its RTT is above that, whole microseconds.
     pub growth: Duration,
+    /// What it asks its peers to leave free.
+    pub reservation: Option<Reservation>,
     /// The Unix time of sending, where its clock is synchronised.
     pub unix_time: Option<Duration>,
     /// What others have to repeat to prove that they are live.
@@ -88,7 +95,7 @@ impl Codec {
     /// A codec for the stations that share `group_key`.
     pub fn new(group_key: &[u8; 32]) -> Self {
         // The group key itself authenticates nothing, so that another use of it cannot clash.
-        Self { key: blake3::derive_key("Wakeai presence v1 authenticator", group_key) }
+        Self { key: blake3::derive_key("Wakeai presence v2 authenticator", group_key) }
     }
 
     /// The bytes of `message`. Sub-units that the format does not hold are rounded down, spans that
@@ -101,6 +108,8 @@ impl Codec {
         flag(message.link_rate.is_some(), HAS_LINK_RATE);
         flag(message.min_rtt.is_some(), HAS_MIN_RTT);
         flag(message.unix_time.is_some(), HAS_TIME);
+        flag(message.reservation.is_some(), HAS_RESERVATION);
+        flag(message.reservation.is_some_and(|of| of.short), SHORT);
         let interval = message.interval.min(MAX_INTERVAL).as_millis().max(1);
 
         let mut bytes = Vec::with_capacity(MESSAGE_LEN);
@@ -119,6 +128,7 @@ impl Codec {
         bytes.extend(micros(message.min_rtt.unwrap_or(Duration::ZERO)).to_be_bytes());
         bytes.extend(micros(message.growth).to_be_bytes());
         bytes.extend(message.unix_time.unwrap_or(Duration::ZERO).as_nanos().to_be_bytes());
+        bytes.extend(reservation(message.reservation));
         bytes.extend(message.challenge.0.to_be_bytes());
         for slot in 0..ANSWER_SLOTS {
             bytes.extend(message.answers.get(slot).map_or(0, |answer| answer.0).to_be_bytes());
@@ -162,6 +172,43 @@ fn equal_in_constant_time(one: &[u8; TAG_LEN], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
+/// Bytes of a reservation.
+const RESERVATION_LEN: usize = 24;
+
+fn reservation(reservation: Option<Reservation>) -> [u8; RESERVATION_LEN] {
+    let mut bytes = [0; RESERVATION_LEN];
+    if let Some(of) = reservation {
+        bytes[..8].copy_from_slice(&of.rate.min(MAX_RATE).bits_per_second().to_be_bytes());
+        bytes[8..16].copy_from_slice(&of.ticket.to_be_bytes());
+        bytes[16..20].copy_from_slice(&of.share.ppm().to_be_bytes());
+        bytes[20..].copy_from_slice(&of.claim.min(Share::WHOLE).ppm().to_be_bytes());
+    }
+    bytes
+}
+
+/// The reservation of an authentic message with these flags; `Err` where it is out of range.
+fn parse_reservation(message: &[u8; MESSAGE_LEN]) -> Result<Option<Reservation>, ()> {
+    let u32_at = |at| u32::from_be_bytes(field(message, at));
+    let u64_at = |at| u64::from_be_bytes(field(message, at));
+    let flags = message[5];
+    if flags & HAS_RESERVATION == 0 {
+        let nothing = field::<RESERVATION_LEN>(message, RESERVATION_AT) == [0; RESERVATION_LEN];
+        return if nothing && flags & SHORT == 0 { Ok(None) } else { Err(()) };
+    }
+    let reservation = Reservation {
+        rate: Rate::from_bps(u64_at(RESERVATION_AT)),
+        ticket: u64_at(RESERVATION_AT + 8),
+        share: Share::from_ppm(u32_at(RESERVATION_AT + 16)),
+        claim: Share::from_ppm(u32_at(RESERVATION_AT + 20)),
+        short: flags & SHORT != 0,
+    };
+    let in_range = (Rate::from_bps(1)..=MAX_RATE).contains(&reservation.rate)
+        && reservation.ticket > 0
+        && reservation.share > Share::ZERO
+        && reservation.claim <= Share::WHOLE;
+    if in_range { Ok(Some(reservation)) } else { Err(()) }
+}
+
 fn micros(span: Duration) -> u32 {
     u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
 }
@@ -181,7 +228,7 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
         (false, 0) => Some(None),
         (false, _) => None,
     };
-    if flags & !(SENDING | HAS_MAX_RATE | HAS_MIN_RTT | HAS_TIME | HAS_LINK_RATE) != 0 {
+    if flags & !KNOWN_FLAGS != 0 {
         return None;
     }
     let interval = Duration::from_millis(u64::from(u32_at(44)));
@@ -207,7 +254,8 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
         min_rtt: optional(HAS_MIN_RTT, u64::from(u32_at(72)))?.map(Duration::from_micros),
         growth: Duration::from_micros(u64::from(u32_at(76))),
         unix_time: optional(HAS_TIME, u64_at(80))?.map(Duration::from_nanos),
-        challenge: Challenge(u64_at(88)),
+        reservation: parse_reservation(message).ok()?,
+        challenge: Challenge(u64_at(CHALLENGE_AT)),
         answers: (0..ANSWER_SLOTS)
             .map(|slot| Challenge(u64_at(ANSWERS_AT + 8 * slot)))
             .filter(|answer| answer.0 != 0)
@@ -221,12 +269,23 @@ mod tests {
     use proptest::prelude::*;
 
     prop_compose! {
+        fn any_reservation()(
+            rate in 1_u64..=1_000_000_000_000, ticket in 1_u64.., share in 1_u32..,
+            claim in 0_u32..=1_000_000, short: bool,
+        ) -> Reservation {
+            let (share, claim) = (Share::from_ppm(share), Share::from_ppm(claim));
+            Reservation { rate: Rate::from_bps(rate), ticket, share, claim, short }
+        }
+    }
+
+    prop_compose! {
         fn any_presence()(
             bssid: [u8; 6], station: u64, boot: [u8; 16], sequence: u64,
             interval in 1_u64..=600_000, sending: bool, rate in 0_u64..=1_000_000_000_000,
             max_rate in proptest::option::of(0_u64..=1_000_000_000_000),
             link_rate in proptest::option::of(0_u64..=1_000_000_000_000),
             min_rtt: Option<u32>, growth: u32, unix_time: Option<u64>,
+            reservation in proptest::option::of(any_reservation()),
             challenge: u64, answers in proptest::collection::vec(1_u64.., 0..=ANSWER_SLOTS),
         ) -> Presence {
             Presence {
@@ -237,6 +296,7 @@ mod tests {
                 link_rate: link_rate.map(Rate::from_bps),
                 min_rtt: min_rtt.map(|micros| Duration::from_micros(u64::from(micros))),
                 growth: Duration::from_micros(u64::from(growth)),
+                reservation,
                 unix_time: unix_time.map(Duration::from_nanos),
                 challenge: Challenge(challenge),
                 answers: answers.into_iter().map(Challenge).collect(),
@@ -304,6 +364,42 @@ mod tests {
     }
 
     #[test]
+    fn a_reservation_out_of_range_is_refused() {
+        let codec = Codec::new(&[7; 32]);
+        let read = |reservation: [u8; RESERVATION_LEN], flags: u8| {
+            let mut bytes = vec![0; TAG_AT];
+            bytes[..4].copy_from_slice(&MAGIC);
+            (bytes[4], bytes[5], bytes[47]) = (VERSION, flags, 1);
+            bytes[RESERVATION_AT..CHALLENGE_AT].copy_from_slice(&reservation);
+            let tag = codec.tag(&bytes);
+            bytes.extend(tag);
+            codec.decode(&bytes).map(|message| message.reservation)
+        };
+        let good = Reservation {
+            rate: Rate::from_mbps(1),
+            ticket: 1,
+            share: Share::from_ppm(1),
+            claim: Share::WHOLE,
+            short: false,
+        };
+        let bytes = reservation(Some(good));
+        assert_eq!(read(bytes, HAS_RESERVATION), Ok(Some(good)));
+        assert_eq!(read(bytes, 0), Err(DecodeError::Invalid), "not flagged");
+        assert_eq!(read([0; RESERVATION_LEN], SHORT), Err(DecodeError::Invalid), "short of what?");
+        // Rate, ticket and share of zero; a claim of more than the air.
+        for range in [0..8, 8..16, 16..20] {
+            let mut bytes = bytes;
+            bytes[range].fill(0);
+            assert_eq!(read(bytes, HAS_RESERVATION), Err(DecodeError::Invalid));
+        }
+        for (at, byte) in [(0, 1), (20, 1)] {
+            let mut bytes = bytes;
+            bytes[at] = byte;
+            assert_eq!(read(bytes, HAS_RESERVATION), Err(DecodeError::Invalid));
+        }
+    }
+
+    #[test]
     fn the_layout_is_the_documented_one() {
         let message = Presence {
             bssid: [0xb0, 1, 2, 3, 4, 5],
@@ -317,6 +413,13 @@ mod tests {
             link_rate: Some(Rate::from_mbps(65)),
             min_rtt: Some(Duration::from_millis(512)),
             growth: Duration::from_millis(40),
+            reservation: Some(Reservation {
+                rate: Rate::from_mbps(12),
+                ticket: 3,
+                share: Share::from_percent(40),
+                claim: Share::from_percent(30),
+                short: true,
+            }),
             unix_time: None,
             challenge: Challenge(0xc0de),
             answers: vec![Challenge(0xa1), Challenge(0xa2)],
@@ -341,11 +444,15 @@ mod tests {
             ("min RTT, us", hex(72..76)),
             ("RTT growth, us", hex(76..80)),
             ("Unix time, ns", hex(80..88)),
-            ("challenge", hex(88..96)),
-            ("answer 1", hex(96..104)),
-            ("answer 2", hex(104..112)),
-            ("answers 3 to 16", hex(112..224)),
-            ("authenticator", hex(224..240)),
+            ("reserved rate, bit/s", hex(88..96)),
+            ("ticket", hex(96..104)),
+            ("reserved share, ppm", hex(104..108)),
+            ("claim, ppm", hex(108..112)),
+            ("challenge", hex(112..120)),
+            ("answer 1", hex(120..128)),
+            ("answer 2", hex(128..136)),
+            ("answers 3 to 16", hex(136..248)),
+            ("authenticator", hex(248..264)),
         ];
         let text: Vec<String> = lines.iter().map(|(name, hex)| format!("{name}: {hex}")).collect();
         insta::assert_snapshot!(text.join("\n"));

@@ -8,7 +8,7 @@ use super::{
     Answers, BootId, Challenges, Codec, DecodeError, PeerTable, Presence, PresenceCounters,
     Schedule, Verdict, airtime,
 };
-use crate::{Clocks, ControllerConfig, PeerView, StationId};
+use crate::{Clocks, ControllerConfig, PeerView, Reservation, StationId};
 
 /// What a station says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Announcement {
     pub growth: Duration,
     /// Its PHY rate, where it knows: what the uplink crossing of a message costs.
     pub link_rate: Option<Rate>,
+    /// What it asks its peers to leave free.
+    pub reservation: Option<Reservation>,
 }
 
 /// A change in who is live.
@@ -158,7 +160,13 @@ impl Endpoint {
         );
     }
 
-    /// This station has begun to send: its peers should know soon.
+    /// The time between this station's messages, as it announced it last; zero before the first.
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Something has changed (it has begun to send, or asks for a reservation): its peers should
+    /// know soon.
     pub fn announce_soon(&mut self, now: Instant) {
         self.schedule.news(now, self.table.len() + 1);
     }
@@ -185,6 +193,7 @@ impl Endpoint {
             link_rate: own.link_rate,
             min_rtt: own.min_rtt,
             growth: own.growth,
+            reservation: own.reservation,
             unix_time: match self.clocks {
                 Clocks::Free => None,
                 Clocks::Synchronised { unix_at_epoch, .. } => Some(unix_time(unix_at_epoch, now)),

@@ -292,10 +292,10 @@ mod tests {
 
     #[test]
     fn the_airtime_of_a_message_adds_up() {
-        // 240 + 28 + 54 = 322 bytes. Uplink at 65 Mbit/s: access 110, preamble and padding 34,
-        // data 39.6, SIFS 16, ACK at 6 Mbit/s 34 + 18.7; broadcast: 110 + 34 + 429.3 us.
+        // 264 + 28 + 54 = 346 bytes. Uplink at 65 Mbit/s: access 110, preamble and padding 34,
+        // data 42.6, SIFS 16, ACK at 6 Mbit/s 34 + 18.7; broadcast: 110 + 34 + 461.3 us.
         let micros = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65))).as_micros();
-        assert_eq!(micros, 825);
+        assert_eq!(micros, 860);
         assert!(airtime(Rate::from_mbps(1), None) > Duration::from_millis(5));
     }
 }

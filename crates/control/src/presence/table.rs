@@ -131,6 +131,7 @@ impl PeerTable {
             link_rate: peer.last.link_rate,
             min_rtt: peer.last.min_rtt,
             growth: peer.last.growth,
+            reservation: peer.last.reservation,
             age: now.saturating_since(peer.heard),
         })
     }
@@ -167,6 +168,7 @@ mod tests {
             link_rate: None,
             min_rtt: None,
             growth: Duration::ZERO,
+            reservation: None,
             unix_time: None,
             challenge: Challenge(1),
             answers: Vec::new(),

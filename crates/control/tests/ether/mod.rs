@@ -1,5 +1,7 @@
 //! Stations in reach of each other, for tests of presence.
 
+#![allow(dead_code, reason = "not every test needs all of it")]
+
 use wakeai_control::{Controller, ControllerConfig, LawConfig, StationId, StationView};
 use wakeai_units::{Duration, Instant};
 
@@ -25,13 +27,16 @@ pub(crate) fn station(now: Instant, id: u64, boot: u8) -> Controller {
 pub(crate) struct Ether {
     pub(crate) now: Instant,
     pub(crate) stations: Vec<Controller>,
+    /// What each sees of its own connections.
+    pub(crate) views: Vec<StationView>,
     /// Every datagram that was sent, by whom.
     pub(crate) recorded: Vec<(usize, Vec<u8>)>,
 }
 
 impl Ether {
     pub(crate) fn new(stations: Vec<Controller>) -> Self {
-        Self { now: Instant::ZERO, stations, recorded: Vec::new() }
+        let views = vec![StationView::default(); stations.len()];
+        Self { now: Instant::ZERO, stations, views, recorded: Vec::new() }
     }
 
     pub(crate) fn run(&mut self, span: Duration) {
@@ -50,7 +55,7 @@ impl Ether {
             self.now = self.now.max(next);
             for from in 0..self.stations.len() {
                 if self.stations[from].next_tick() <= self.now {
-                    self.stations[from].handle_tick(self.now, &StationView::default());
+                    self.stations[from].handle_tick(self.now, &self.views[from]);
                 }
                 while let Some(datagram) = self.stations[from].poll_transmit(self.now) {
                     for to in (0..self.stations.len()).filter(|&to| carries(from, to)) {

@@ -54,6 +54,9 @@ pub enum EventKind {
     Timeout,
     /// An error of 000 table 2; the value is its code, 1 to 4.
     Error,
+    /// Something has become of the flow's reservation; the value is 0 nothing is asked for, 1
+    /// admitted, 2 refused, 3 refused because its part of the air is unknown.
+    Reservation,
 }
 
 impl EventKind {
@@ -66,6 +69,7 @@ impl EventKind {
             Self::Retransmit => "retransmit",
             Self::Timeout => "timeout",
             Self::Error => "error",
+            Self::Reservation => "reservation",
         }
     }
 }

@@ -15,6 +15,7 @@ impl<O: Observer> Simulation<O> {
         let host = &mut self.stations[station as usize];
         let Some(agent) = host.agent.as_deref_mut() else { return };
         if now >= agent.controller.next_tick() {
+            agent.controller.reserve(host.reserving.wanted(now, &self.flows));
             let connections = &self.connections;
             let own = host.senders.iter().filter_map(|id| connections[*id as usize].as_deref());
             let own: Vec<Own> = own.map(Own::of).collect();
@@ -24,6 +25,10 @@ impl<O: Observer> Simulation<O> {
                     let timer = connection.sender_timer;
                     self.timers.set(timer, connection.sender.next_timeout());
                 }
+            }
+            let (_, standing) = agent.controller.reservation();
+            if host.reserving.on_tick(now, standing) {
+                self.watch.reservation(now, &host.reserving.flows, standing);
             }
         }
         self.announce(now, station);

@@ -7,6 +7,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wakeai_sim::Progress;
 use wakeai_units::Duration;
 
+use crate::failure::note;
+
 /// The bar.
 pub(super) struct Bar {
     bar: Option<ProgressBar>,
@@ -69,5 +71,12 @@ impl Progress for Bar {
             state.runs[run].1 = state.runs[run].0;
             state.ended += 1;
         });
+    }
+
+    fn note(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| note(text)),
+            None => note(text),
+        }
     }
 }

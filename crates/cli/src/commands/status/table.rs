@@ -52,6 +52,15 @@ pub(super) fn render(said: &Answers) -> String {
         rate(said.targets.share_mbps),
         rate(Some(said.targets.total_mbps))
     );
+    if let Some(own) = &status.reservation {
+        let _ = writeln!(
+            text,
+            "  reservation of {}: {}{}",
+            rate(Some(own.rate_mbps)),
+            own.why,
+            if own.short { "; delivers less" } else { "" }
+        );
+    }
     let faults: Vec<_> = said
         .metrics
         .iter()
@@ -89,10 +98,12 @@ fn peers(said: &Answers) -> String {
             format!("{:.2}", peer.delivery_rate_mbps),
             number(peer.max_mbps),
             number(Some(peer.growth_ms)),
+            reserved(peer.reserved_mbps, peer.admitted),
             format!("{:.1}", peer.age_ms / 1000.0),
         ]
     });
-    table(["peer", "sending", "Mbit/s", "alone", "growth ms", "age s"], rows.collect())
+    let head = ["peer", "sending", "Mbit/s", "alone", "growth ms", "reserved", "age s"];
+    table(head, rows.collect())
 }
 
 fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
@@ -105,6 +116,15 @@ fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.lines().fold(String::new(), |text, line| text + "  " + line.trim_end() + "\n")
+}
+
+/// What a peer asks for; in parentheses where it is not left free.
+fn reserved(mbps: Option<f64>, admitted: bool) -> String {
+    match mbps {
+        None => "-".to_owned(),
+        Some(mbps) if admitted => format!("{mbps:.2}"),
+        Some(mbps) => format!("({mbps:.2})"),
+    }
 }
 
 fn rate(mbps: Option<f64>) -> String {

@@ -86,6 +86,7 @@ mod tests {
             link_rate: link.map(Rate::from_mbps),
             min_rtt: None,
             growth: Duration::ZERO,
+            reservation: None,
             age: Duration::ZERO,
         }
     }

@@ -1,0 +1,123 @@
+//! Who may have what was asked for.
+
+use std::collections::BTreeSet;
+
+use super::{Reservation, Share};
+use crate::StationId;
+
+/// The stations whose reservations are admitted: in the order of their tickets, and with equal
+/// tickets in that of their ids, each that still fits under `limit`.
+///
+/// A function of nothing but what is announced, so all that hear the same decide alike. One that is
+/// refused does not keep a smaller one behind it out.
+pub fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<StationId> {
+    let mut queue: Vec<_> = asked.iter().collect();
+    queue.sort_by_key(|(station, asked)| (asked.ticket, *station));
+    let mut sum = Share::ZERO;
+    let mut admitted = BTreeSet::new();
+    for (station, asked) in queue {
+        let with_it = sum.plus(asked.share);
+        if with_it <= limit && admitted.insert(*station) {
+            sum = with_it;
+        }
+    }
+    admitted
+}
+
+/// What the admitted ones take together.
+pub fn taken(asked: &[(StationId, Reservation)], admitted: &BTreeSet<StationId>) -> Share {
+    let of_admitted = asked.iter().filter(|(station, _)| admitted.contains(station));
+    of_admitted.fold(Share::ZERO, |sum, (_, asked)| sum.plus(asked.share))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wakeai_units::Rate;
+
+    use super::*;
+
+    fn asks(station: u64, ticket: u64, ppm: u32) -> (StationId, Reservation) {
+        let asked = Reservation {
+            rate: Rate::from_mbps(1),
+            share: Share::from_ppm(ppm),
+            ticket,
+            claim: Share::ZERO,
+            short: false,
+        };
+        (StationId(station), asked)
+    }
+
+    fn who(asked: &[(StationId, Reservation)]) -> Vec<u64> {
+        admitted(asked, Share::from_percent(80)).into_iter().map(|station| station.0).collect()
+    }
+
+    #[test]
+    fn first_come_first_served_and_a_smaller_one_slips_in() {
+        let all = [asks(1, 3, 500_000), asks(2, 1, 400_000), asks(3, 2, 400_000)];
+        assert_eq!(who(&all), [2, 3]);
+        assert_eq!(who(&[all[0], all[1], asks(4, 9, 400_000)]), [2, 4]);
+        assert_eq!(who(&[asks(1, 1, 800_001)]), [0_u64; 0]);
+    }
+
+    #[test]
+    fn equal_tickets_go_by_station() {
+        assert_eq!(who(&[asks(9, 1, 500_000), asks(4, 1, 500_000)]), [4]);
+    }
+
+    fn everybody() -> impl Strategy<Value = Vec<(StationId, Reservation)>> {
+        proptest::collection::btree_map(0_u64..50, (1_u64..6, 1_u32..1_200_000), 0..20).prop_map(
+            |all| all.into_iter().map(|(id, (ticket, ppm))| asks(id, ticket, ppm)).collect(),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn the_sum_is_never_over_the_limit(all in everybody(), percent in 0_u32..=100) {
+            let limit = Share::from_percent(percent);
+            prop_assert!(taken(&all, &admitted(&all, limit)) <= limit);
+        }
+
+        #[test]
+        fn all_members_agree_whatever_the_order_in_which_they_heard(
+            (all, heard) in everybody().prop_flat_map(|all| {
+                (Just(all.clone()), Just(all).prop_shuffle())
+            }),
+        ) {
+            prop_assert_eq!(who(&all), who(&heard));
+        }
+
+        #[test]
+        fn whoever_comes_later_changes_nothing_for_those_before(
+            all in everybody(), late in 1_u32..1_200_000,
+        ) {
+            let mut more = all.clone();
+            more.push(asks(99, 6, late));
+            let before = who(&all);
+            let after: Vec<u64> = who(&more).into_iter().filter(|id| *id != 99).collect();
+            prop_assert_eq!(before, after);
+        }
+
+        #[test]
+        fn what_is_released_is_free_for_the_next(all in everybody(), next in 1_u32..800_000) {
+            let mut all = all;
+            all.push(asks(99, 6, next));
+            all.retain(|(station, _)| station.0 == 99);
+            prop_assert_eq!(who(&all), [99]);
+        }
+
+        #[test]
+        fn nobody_is_refused_who_would_fit(all in everybody()) {
+            let limit = Share::from_percent(80);
+            let in_force = admitted(&all, limit);
+            for (station, asked) in all.iter().filter(|(id, _)| !in_force.contains(id)) {
+                let earlier = |(other, one): &&(StationId, Reservation)| {
+                    in_force.contains(other) && (one.ticket, *other) < (asked.ticket, *station)
+                };
+                let before = all.iter().filter(earlier);
+                let before = before.fold(Share::ZERO, |sum, (_, one)| sum.plus(one.share));
+                prop_assert!(before.plus(asked.share) > limit);
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What the air carries, and the part of each.
+
+use wakeai_units::{Instant, Rate};
+
+use super::Share;
+use super::asking::EFFICIENCY_PERCENT;
+use crate::rates::WindowedMax;
+use crate::{Observation, PeerView, StationId};
+
+/// Rates of stations are made comparable by saying them for a station that reaches this alone.
+const UNIT: Rate = Rate::from_mbps(1_000);
+/// Who delivers less than this part of an equal share, percent, leaves the rest to the others …
+const LIGHT_PERCENT: u64 = 85;
+/// … but for what it may grow by at once.
+const LIGHT_GROWTH_PERCENT: u64 = 110;
+
+/// By what stations are compared: what each reaches alone, where all say so, else by their PHY
+/// rates, else as equals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Basis {
+    Max,
+    Phy,
+    #[default]
+    Equal,
+}
+
+/// Watches what the stations deliver together, in parts of what each would alone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Air {
+    basis: Basis,
+    used: WindowedMax,
+}
+
+impl Air {
+    pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation) {
+        let basis = Basis::of(seen);
+        if basis != self.basis {
+            *self = Self { basis, used: WindowedMax::default() };
+        }
+        let own = self.scaled(seen.mean_rate, self.own_weight(seen));
+        let peers = delivering(seen).map(|peer| self.scaled_rate(peer));
+        self.used.push(now, peers.sum::<Rate>().saturating_add(own));
+    }
+
+    /// What a station of that weight would deliver if all the air that is in use were its own;
+    /// `None` where nothing is known.
+    pub(super) fn whole_for(&self, weight: Rate) -> Option<Rate> {
+        let carried = self.carried();
+        let whole = carried.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
+        (whole > Rate::ZERO).then_some(whole)
+    }
+
+    /// At least what the weights say: where little is sent, little is seen of what could be.
+    fn carried(&self) -> Rate {
+        let least = match self.basis {
+            Basis::Max => UNIT * 9 / 10,
+            Basis::Phy => UNIT * EFFICIENCY_PERCENT / 100,
+            Basis::Equal => Rate::ZERO,
+        };
+        self.used.get().max(least)
+    }
+
+    /// The most that this station may send, where those that `shares` names, and this one where it
+    /// `takes_part`, have the part `rest` of the air together: equal parts of it for all that want
+    /// so much, and what the others leave (max-min). `None` where nothing is known.
+    pub(super) fn level(
+        &self,
+        rest: Share,
+        seen: &Observation,
+        takes_part: bool,
+        shares: impl Fn(StationId) -> bool,
+    ) -> Option<Rate> {
+        let weight = self.own_weight(seen);
+        let peers = seen.peers.iter().filter(|peer| peer.sending && shares(peer.station));
+        let mut rates: Vec<Rate> = peers.map(|peer| self.scaled_rate(peer)).collect();
+        rates.extend(takes_part.then(|| self.scaled(seen.mean_rate, weight)));
+        let level = level(rest.of_rate(self.carried()), rates);
+        let own = level.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
+        (own > Rate::ZERO).then_some(own)
+    }
+
+    /// The part of the air that those which `shares` names leave, as they announce it.
+    pub(super) fn left_by(&self, seen: &Observation, shares: impl Fn(StationId) -> bool) -> Share {
+        let peers = seen.peers.iter().filter(|peer| peer.sending && shares(peer.station));
+        let used: Rate = peers.map(|peer| self.scaled_rate(peer)).sum();
+        Share::of(self.carried().saturating_sub(used), self.carried()).unwrap_or(Share::ZERO)
+    }
+
+    pub(super) fn own_weight(&self, seen: &Observation) -> Rate {
+        self.basis.pick(seen.max_rate, seen.own.link_rate)
+    }
+
+    fn scaled_rate(&self, peer: &PeerView) -> Rate {
+        self.scaled(peer.delivery_rate, self.basis.pick(peer.max_rate, peer.link_rate))
+    }
+
+    /// `rate` as a station of weight [`UNIT`] would deliver it for the same air.
+    fn scaled(&self, rate: Rate, weight: Rate) -> Rate {
+        rate.mul_div(UNIT.bits_per_second(), weight.bits_per_second()).unwrap_or(Rate::ZERO)
+    }
+}
+
+impl Basis {
+    fn of(seen: &Observation) -> Self {
+        let known = |rate: Option<Rate>| rate.is_some_and(|rate| rate > Rate::ZERO);
+        if known(seen.max_rate) && delivering(seen).all(|peer| known(peer.max_rate)) {
+            Self::Max
+        } else if known(seen.own.link_rate) && delivering(seen).all(|peer| known(peer.link_rate)) {
+            Self::Phy
+        } else {
+            Self::Equal
+        }
+    }
+
+    fn pick(self, max: Option<Rate>, link: Option<Rate>) -> Rate {
+        let weight = match self {
+            Self::Max => max,
+            Self::Phy => link,
+            Self::Equal => None,
+        };
+        weight.filter(|rate| *rate > Rate::ZERO).unwrap_or(UNIT)
+    }
+}
+
+fn delivering(seen: &Observation) -> impl Iterator<Item = &PeerView> {
+    seen.peers.iter().filter(|peer| peer.sending && peer.delivery_rate > Rate::ZERO)
+}
+
+/// Fills `budget` evenly: who has clearly less than an equal part keeps that, and the rest is shared
+/// by the others.
+fn level(budget: Rate, mut rates: Vec<Rate>) -> Rate {
+    rates.sort();
+    let (mut left, mut count) = (budget, rates.len() as u64);
+    for rate in rates {
+        let equal = left / count;
+        let light = equal.mul_div(LIGHT_PERCENT, 100).unwrap_or(equal);
+        if rate >= light || count == 1 {
+            return equal;
+        }
+        let kept = rate.mul_div(LIGHT_GROWTH_PERCENT, 100).unwrap_or(rate);
+        (left, count) = (left.saturating_sub(kept), count - 1);
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::peer;
+
+    fn mbps(rates: &[u64]) -> Vec<Rate> {
+        rates.iter().map(|rate| Rate::from_mbps(*rate)).collect()
+    }
+
+    #[test]
+    fn all_that_want_it_get_the_same_and_what_the_others_leave() {
+        let budget = Rate::from_mbps(12);
+        assert_eq!(level(budget, mbps(&[4, 5, 9])), Rate::from_mbps(4));
+        assert_eq!(level(budget, mbps(&[0, 9, 9])), Rate::from_mbps(6));
+        assert_eq!(
+            level(budget, mbps(&[1, 1, 1])),
+            Rate::from_mbps(12) - Rate::from_bps(2_200_000)
+        );
+        assert_eq!(level(budget, Vec::new()), budget);
+    }
+
+    fn seen(own: u64, max: Option<u64>, link: Option<u64>, peers: Vec<PeerView>) -> Observation {
+        let mut seen = Observation {
+            mean_rate: Rate::from_mbps(own),
+            max_rate: max.map(Rate::from_mbps),
+            peers,
+            ..Observation::default()
+        };
+        seen.own.link_rate = link.map(Rate::from_mbps);
+        seen
+    }
+
+    fn weighted(id: u64, rate: u64, max: Option<u64>, link: u64) -> PeerView {
+        PeerView {
+            max_rate: max.map(Rate::from_mbps),
+            link_rate: Some(Rate::from_mbps(link)),
+            ..peer(StationId(id), rate)
+        }
+    }
+
+    #[test]
+    fn a_slow_station_gets_the_same_air_and_fewer_bytes() {
+        let peers = vec![weighted(2, 2, Some(5), 6), weighted(3, 10, Some(25), 54)];
+        let seen = seen(10, Some(25), Some(54), peers);
+        let mut air = Air::default();
+        air.on_tick(Instant::ZERO, &seen);
+        // 2/5 + 10/25 + 10/25 of the air are in use.
+        assert_eq!(air.whole_for(Rate::from_mbps(25)), Some(Rate::from_mbps(30)));
+        assert_eq!(air.whole_for(Rate::from_mbps(5)), Some(Rate::from_mbps(6)));
+        let level = air.level(Share::from_percent(50), &seen, true, |_| true);
+        assert_eq!(level, Some(Rate::from_mbps(5)));
+    }
+
+    #[test]
+    fn whoever_has_a_reservation_does_not_share_the_rest() {
+        let peers = vec![weighted(2, 10, Some(25), 54), weighted(3, 10, Some(25), 54)];
+        let seen = seen(5, Some(25), Some(54), peers);
+        let mut air = Air::default();
+        air.on_tick(Instant::ZERO, &seen);
+        let half = Share::from_percent(50);
+        let level = air.level(half, &seen, true, |station| station != StationId(2));
+        assert_eq!(level, Some(Rate::from_bps(12_500_000) - Rate::from_bps(5_500_000)));
+    }
+
+    #[test]
+    fn what_is_known_of_all_is_the_measure() {
+        let phy = vec![weighted(2, 10, None, 54)];
+        assert_eq!(Basis::of(&seen(5, Some(25), Some(54), phy.clone())), Basis::Phy);
+        assert_eq!(Basis::of(&seen(5, Some(25), None, phy)), Basis::Equal);
+        assert_eq!(Basis::of(&seen(5, Some(25), None, Vec::new())), Basis::Max);
+    }
+
+    #[test]
+    fn on_an_idle_air_the_weights_say_what_it_could_carry() {
+        let mut air = Air::default();
+        air.on_tick(Instant::ZERO, &seen(0, Some(20), None, Vec::new()));
+        assert_eq!(air.whole_for(Rate::from_mbps(20)), Some(Rate::from_mbps(18)));
+        air.on_tick(Instant::ZERO, &seen(0, None, Some(50), Vec::new()));
+        assert_eq!(air.whole_for(Rate::from_mbps(50)), Some(Rate::from_mbps(20)));
+        air.on_tick(Instant::ZERO, &seen(0, None, None, Vec::new()));
+        assert_eq!(air.whole_for(UNIT), None);
+    }
+}

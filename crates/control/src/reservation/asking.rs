@@ -1,0 +1,165 @@
+//! The own request: when it is announced, and under which ticket.
+
+use wakeai_units::{Duration, Instant, Rate};
+
+use super::{Reservation, Share, Standing};
+use crate::Observation;
+
+/// A station listens for so long before it asks: who was there first has a smaller ticket only if
+/// it was heard.
+const LISTENS_FOR: Duration = Duration::from_secs(2);
+/// A sender that has been quiet for longer gives its reservation up.
+const QUIET_FOR: Duration = Duration::from_secs(2);
+/// The safe estimate of what a station reaches alone, percent of its PHY rate: without aggregation
+/// TCP gets 45 % of 54 Mbit/s, with it more.
+pub(super) const EFFICIENCY_PERCENT: u64 = 40;
+
+/// What is wanted, and what is announced of it.
+#[derive(Clone, Debug)]
+pub(super) struct Asking {
+    started: Instant,
+    wanted: Option<Rate>,
+    last_data: Option<Instant>,
+    asked: Option<Reservation>,
+}
+
+impl Asking {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { started: now, wanted: None, last_data: None, asked: None }
+    }
+
+    /// Another rate is another request, and stands at the end of the queue.
+    pub(super) fn want(&mut self, rate: Option<Rate>) {
+        self.wanted = rate.filter(|rate| *rate > Rate::ZERO);
+        self.asked = self.asked.filter(|asked| Some(asked.rate) == self.wanted);
+    }
+
+    pub(super) fn wanted(&self) -> Option<Rate> {
+        self.wanted
+    }
+
+    /// What is announced, without a claim.
+    pub(super) fn asked(&self) -> Option<Reservation> {
+        self.asked
+    }
+
+    pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation) {
+        if seen.sending().next().is_some() {
+            self.last_data = Some(now);
+        }
+        let has_data = self.last_data.is_some_and(|at| now.saturating_since(at) < QUIET_FOR);
+        let listened = now.saturating_since(self.started) >= LISTENS_FOR;
+        if !has_data || !listened {
+            self.asked = None;
+        } else if self.asked.is_none() {
+            self.asked = self.wanted.and_then(|rate| ask(rate, seen));
+        }
+    }
+
+    /// What there is to say while nothing is announced.
+    pub(super) fn state(&self, seen: &Observation) -> Standing {
+        match self.wanted {
+            None => Standing::None,
+            Some(rate) if self.last_data.is_some() && share_of(rate, seen).is_none() => {
+                Standing::Unmeasured
+            }
+            Some(_) => Standing::Waiting,
+        }
+    }
+}
+
+fn ask(rate: Rate, seen: &Observation) -> Option<Reservation> {
+    let tickets = seen.peers.iter().filter_map(|peer| Some(peer.reservation?.ticket));
+    let ticket = tickets.max().unwrap_or(0).saturating_add(1);
+    let share = share_of(rate, seen)?;
+    Some(Reservation { rate, share, ticket, claim: Share::ZERO, short: false })
+}
+
+/// `rate / Max_i`, else a safe estimate from the PHY rate.
+fn share_of(rate: Rate, seen: &Observation) -> Option<Share> {
+    let known = |rate: &Rate| *rate > Rate::ZERO;
+    let by_phy = |rate: Rate| rate.mul_div(EFFICIENCY_PERCENT, 100);
+    let alone = seen.max_rate.filter(known);
+    let alone = alone.or_else(|| seen.own.link_rate.and_then(by_phy).filter(known));
+    Share::of(rate, alone?).map(|share| share.max(Share::from_ppm(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::{example, peer};
+    use crate::{ConnectionView, StationId, StationView};
+
+    fn at(half_seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(500) * half_seconds
+    }
+
+    fn seen(sending: bool) -> Observation {
+        let connection = ConnectionView { sending, ..example() };
+        Observation {
+            own: StationView { link_rate: None, connections: vec![connection] },
+            max_rate: Some(Rate::from_mbps(24)),
+            ..Observation::default()
+        }
+    }
+
+    fn wants(mbps: u64) -> Asking {
+        let mut asking = Asking::new(at(0));
+        asking.want(Some(Rate::from_mbps(mbps)));
+        asking
+    }
+
+    #[test]
+    fn it_listens_first_and_takes_the_next_ticket() {
+        let mut asking = wants(6);
+        let mut seen = seen(true);
+        let mut other = peer(StationId(7), 1);
+        let share = Share::from_percent(10);
+        let theirs =
+            Reservation { rate: Rate::from_mbps(1), share, ticket: 4, claim: share, short: false };
+        other.reservation = Some(theirs);
+        seen.peers.push(other);
+        asking.on_tick(at(3), &seen);
+        assert_eq!((asking.asked(), asking.state(&seen)), (None, Standing::Waiting));
+        asking.on_tick(at(4), &seen);
+        let asked = asking.asked().unwrap();
+        assert_eq!((asked.ticket, asked.share), (5, Share::from_percent(25)));
+    }
+
+    #[test]
+    fn whoever_goes_quiet_gives_it_up_and_asks_anew() {
+        let mut asking = wants(6);
+        asking.on_tick(at(4), &seen(true));
+        asking.on_tick(at(7), &seen(false));
+        assert!(asking.asked().is_some(), "a pause keeps it");
+        asking.on_tick(at(8), &seen(false));
+        assert_eq!(asking.asked(), None);
+        asking.on_tick(at(9), &seen(true));
+        assert!(asking.asked().is_some());
+    }
+
+    #[test]
+    fn another_rate_is_another_request() {
+        let mut asking = wants(6);
+        asking.on_tick(at(4), &seen(true));
+        asking.want(Some(Rate::from_mbps(6)));
+        assert!(asking.asked().is_some());
+        asking.want(Some(Rate::from_mbps(7)));
+        assert_eq!(asking.asked(), None);
+        asking.want(None);
+        asking.on_tick(at(5), &seen(true));
+        assert_eq!((asking.asked(), asking.state(&seen(true))), (None, Standing::None));
+    }
+
+    #[test]
+    fn without_a_measured_rate_the_phy_s_is_taken_for_less_than_it_is() {
+        let mut asking = wants(6);
+        let mut seen = seen(true);
+        seen.max_rate = None;
+        asking.on_tick(at(4), &seen);
+        assert_eq!((asking.asked(), asking.state(&seen)), (None, Standing::Unmeasured));
+        seen.own.link_rate = Some(Rate::from_mbps(60));
+        asking.on_tick(at(5), &seen);
+        assert_eq!(asking.asked().unwrap().share, Share::from_percent(25));
+    }
+}

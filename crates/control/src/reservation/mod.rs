@@ -1,0 +1,268 @@
+//! Reservations: a station's rate that its peers leave free.
+//!
+//! Under DCF all saturated stations get equal turns, so no algorithm of one sender gets it more than
+//! its share: the others have to stay *unsaturated*. A station that wants a rate says so in its
+//! presence messages; all members decide alike who is [`admitted`]; each owner says with every
+//! message how much of the air the others have to leave for it just now ([`Reservation::claim`]),
+//! and each of the others holds its rate to an equal part of what is left. The formulas are in
+//! `docs/concepts/reservations.md`.
+//!
+//! Inside: [`Share`] of the air, [`admitted`], the own request (`asking`), what an owner claims
+//! (`claim`), what the air carries (`air`), and the bounds that follow (`yielding`).
+
+mod admission;
+mod air;
+mod asking;
+mod claim;
+mod share;
+mod yielding;
+
+pub use admission::{admitted, taken};
+pub use share::Share;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use wakeai_units::{Duration, Instant, Rate};
+
+use crate::{Bounds, Narrator, Observation, StationId};
+use air::Air;
+use asking::Asking;
+use claim::{ClaimControl, Felt};
+
+/// A rate that a station asks its peers to leave free, as it announces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// The rate.
+    pub rate: Rate,
+    /// Its part of the air: `rate / Max_i`, fixed when it is asked for.
+    pub share: Share,
+    /// The order of asking: one above every ticket that its owner had heard (Lamport's bakery).
+    pub ticket: u64,
+    /// The part of the air that the others have to leave now; zero while it is not admitted, and
+    /// while its owner gets its rate anyway.
+    pub claim: Share,
+    /// Its owner has data and delivers less than the rate.
+    pub short: bool,
+}
+
+/// What has become of a station's own request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing is asked for.
+    #[default]
+    None,
+    /// Nothing is sent, or the station has not listened long enough: nothing is announced yet.
+    Waiting,
+    /// Neither what the station reaches alone nor its PHY rate is known: no share can be told.
+    Unmeasured,
+    /// It does not fit beside those that came first.
+    Refused {
+        /// The part of the air that it would take.
+        share: Share,
+        /// What those before it have.
+        taken: Share,
+        /// The most that may be reserved in all.
+        limit: Share,
+    },
+    /// The peers leave it free.
+    Admitted {
+        /// The part of the air that it takes.
+        share: Share,
+    },
+}
+
+impl Standing {
+    /// Whether the peers leave it free.
+    pub fn is_admitted(self) -> bool {
+        matches!(self, Self::Admitted { .. })
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => write!(f, "nothing is reserved"),
+            Self::Waiting => write!(f, "waiting for something to send"),
+            Self::Unmeasured => write!(
+                f,
+                "refused: neither what this station reaches alone (max) nor its PHY rate \
+                 (link_rate) is known"
+            ),
+            Self::Refused { share, taken, limit } => write!(
+                f,
+                "refused: it takes {share} of the air, {taken} is taken, {limit} may be in all"
+            ),
+            Self::Admitted { share } => write!(f, "admitted with {share} of the air"),
+        }
+    }
+}
+
+/// A station's part in reservations: its own and its peers'.
+///
+/// Order of calls, each tick: [`Reservations::on_tick`], then [`Reservations::for_law`], the law,
+/// and [`Reservations::bound`].
+#[derive(Debug)]
+pub(crate) struct Reservations {
+    station: StationId,
+    limit: Share,
+    asking: Asking,
+    control: ClaimControl,
+    air: Air,
+    admitted: BTreeSet<StationId>,
+    standing: Standing,
+    /// What the peers claim together, as far as it is followed already.
+    claimed: Share,
+}
+
+/// The claim of others is followed by at most so much more per tick: whatever a member says, nobody
+/// is pushed aside from one moment to the next.
+const FOLLOWED_PER_TICK: Share = Share::from_percent(10);
+/// An owner's claim is followed up to this multiple of its share, percent: collisions cost it air
+/// that the others have to leave as well.
+const MOST_CLAIMED_PERCENT: u32 = 150;
+
+impl Reservations {
+    pub(crate) fn new(now: Instant, station: StationId, limit: Share) -> Self {
+        Self {
+            station,
+            limit,
+            asking: Asking::new(now),
+            control: ClaimControl::default(),
+            air: Air::default(),
+            admitted: BTreeSet::new(),
+            standing: Standing::None,
+            claimed: Share::ZERO,
+        }
+    }
+
+    /// From now on this rate is wanted; `None`: none.
+    pub(crate) fn want(&mut self, rate: Option<Rate>) {
+        self.asking.want(rate);
+    }
+
+    pub(crate) fn wanted(&self) -> Option<Rate> {
+        self.asking.wanted()
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// What this station announces.
+    pub(crate) fn announced(&self) -> Option<Reservation> {
+        let asked = self.asking.asked()?;
+        let claim = self.control.claim();
+        Some(Reservation { claim, short: self.control.is_short(), ..asked })
+    }
+
+    /// Whether that peer's reservation is admitted, as seen from here.
+    pub(crate) fn admits(&self, peer: StationId) -> bool {
+        self.admitted.contains(&peer)
+    }
+
+    /// Decides who is admitted, and what this station claims until the next tick. `interval` is the
+    /// time between its presence messages. Says whether its peers should hear of it soon.
+    pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation, interval: Duration) -> bool {
+        let ticket = self.asking.asked().map(|asked| asked.ticket);
+        let before = (ticket, self.standing.is_admitted());
+        self.air.on_tick(now, seen);
+        self.asking.on_tick(now, seen);
+        self.decide(seen);
+        self.follow(seen);
+        self.claim(seen, interval);
+        let ticket = self.asking.asked().map(|asked| asked.ticket);
+        (ticket, self.standing.is_admitted()) != before
+    }
+
+    fn claim(&mut self, seen: &Observation, interval: Duration) {
+        let Some(asked) = self.asking.asked().filter(|_| self.standing.is_admitted()) else {
+            self.control = ClaimControl::default();
+            return;
+        };
+        self.control.on_tick(&Felt {
+            rate: asked.rate,
+            delivered: seen.mean_rate,
+            whole: self.air.whole_for(self.air.own_weight(seen)),
+            left: self.air.left_by(seen, |peer| !self.admits(peer)),
+            interval,
+        });
+    }
+
+    fn decide(&mut self, seen: &Observation) {
+        let own = self.asking.asked().map(|asked| (self.station, asked));
+        let peers = seen.peers.iter().filter_map(|peer| Some((peer.station, peer.reservation?)));
+        let all: Vec<(StationId, Reservation)> = peers.chain(own).collect();
+        self.admitted = admitted(&all, self.limit);
+        self.standing = match (self.asking.state(seen), own) {
+            (standing, None) => standing,
+            (_, Some((_, asked))) if self.admitted.contains(&self.station) => {
+                Standing::Admitted { share: asked.share }
+            }
+            (_, Some((_, asked))) => Standing::Refused {
+                share: asked.share,
+                taken: taken(&all, &self.admitted),
+                limit: self.limit,
+            },
+        };
+    }
+
+    fn follow(&mut self, seen: &Observation) {
+        let claims = seen.peers.iter().filter(|peer| self.admits(peer.station));
+        let claims = claims.filter_map(|peer| peer.reservation);
+        let claims = claims.map(|of| of.claim.min(of.share.percent(MOST_CLAIMED_PERCENT)));
+        let all = claims.fold(Share::ZERO, Share::plus).min(self.most_claimed());
+        self.claimed = all.min(self.claimed.plus(FOLLOWED_PER_TICK));
+    }
+
+    /// Three quarters of what nobody may reserve stay with the others, whatever is claimed.
+    fn most_claimed(&self) -> Share {
+        Share::WHOLE.minus(Share::WHOLE.minus(self.limit).percent(75))
+    }
+
+    /// What a law is to see: who has a reservation is not among those that share the rest.
+    pub(crate) fn for_law(&self, seen: &Observation) -> Observation {
+        let mut rest = seen.clone();
+        if self.claimed == Share::ZERO || self.standing.is_admitted() {
+            return rest;
+        }
+        let (owners, others): (Vec<_>, Vec<_>) =
+            rest.peers.into_iter().partition(|peer| self.admits(peer.station));
+        let owners = owners.iter().filter(|peer| peer.sending);
+        let (count, rate) = owners.fold((0, Rate::ZERO), |(count, rate), owner| {
+            (count + 1, rate.saturating_add(owner.delivery_rate))
+        });
+        rest.peers = others;
+        rest.senders = rest.senders.saturating_sub(count).max(1);
+        rest.total_rate = rest.total_rate.saturating_sub(rate);
+        rest
+    }
+
+    /// The bounds of a law, made to leave free what is reserved, and the own reservation whole.
+    pub(crate) fn bound(
+        &self,
+        bounds: Bounds,
+        seen: &Observation,
+        narrator: &mut dyn Narrator,
+    ) -> Bounds {
+        if self.standing.is_admitted() {
+            let claimed = self.claimed.plus(self.control.claim()).min(self.most_claimed());
+            let level = self.level(claimed, seen, false);
+            let Some(asked) = self.asking.asked() else { return bounds };
+            return yielding::of_owner(bounds, asked.rate, level, seen, narrator);
+        }
+        match self.level(self.claimed, seen, true) {
+            Some(level) => yielding::of_other(bounds, self.claimed, level, seen, narrator),
+            None => bounds,
+        }
+    }
+
+    /// The most that this station may send where `claimed` is to be left free.
+    fn level(&self, claimed: Share, seen: &Observation, takes_part: bool) -> Option<Rate> {
+        if claimed == Share::ZERO {
+            return None;
+        }
+        let rest = Share::WHOLE.minus(claimed);
+        self.air.level(rest, seen, takes_part, |peer| !self.admits(peer))
+    }
+}

@@ -1,0 +1,183 @@
+//! A law's bounds, made to leave free what is reserved.
+
+use wakeai_units::{Duration, Rate, Segments};
+
+use super::Share;
+use crate::{Bounds, Narrator, Observation, Reason, RttView};
+
+/// Between two decisions.
+const TICK: Duration = Duration::from_millis(500);
+/// What an owner may send while others are held down for it, percent of its reservation: it has to
+/// make good what it missed, and the others have to see when there is air to spare.
+const OWNER_PERCENT: u64 = 120;
+/// An owner's window is never below this multiple of its rate over the RTT, percent: the RTT may
+/// grow until the next tick.
+const OWNER_WINDOW_PERCENT: u64 = 150;
+/// How much longer than on the empty path its data may take to come back before that ends: as long
+/// as `wakeai_av` has patience.
+const OWNER_PATIENCE: Duration = Duration::from_secs(1);
+/// A window that is held for others counts no more queue than this.
+const QUEUE: Duration = Duration::from_millis(300);
+/// From so many segments on a window holds a rate: it is sent in bursts, which fill aggregates.
+/// Below, a segment more or less is too much of it, and pacing does it.
+const WINDOWED: Segments = Segments::new(8);
+/// What a paced station's window holds beside the path, and how much more than it needs, percent.
+const PACED_QUEUE: Duration = Duration::from_millis(100);
+const PACED_PERCENT: u64 = 125;
+/// Fewer segments in flight cannot lose one without a timeout.
+const LEAST: u32 = 4;
+
+/// Of a station without a reservation: it sends at most `level`, so that it is not saturated.
+pub(super) fn of_other(
+    bounds: Bounds,
+    claimed: Share,
+    level: Rate,
+    seen: &Observation,
+    narrator: &mut dyn Narrator,
+) -> Bounds {
+    narrator.narrate(Reason::Yields { claimed, level });
+    let Some(rtt) = seen.rtt else { return paced(bounds, level, seen) };
+    let window = windowed(level, rtt, seen);
+    if window >= WINDOWED {
+        return Bounds { pacing: bounds.pacing, ..lowered(bounds, window) };
+    }
+    let queue = rtt.min.saturating_add(PACED_QUEUE);
+    let ceiling = Segments::in_flight(percent(level, PACED_PERCENT), queue, seen.mss());
+    paced(
+        lowered(bounds, ceiling.max(least(seen))),
+        bounds.pacing.unwrap_or(level).min(level),
+        seen,
+    )
+}
+
+/// Of a station whose reservation is admitted: no law binds it below that. While others are held
+/// down for it (`level` is their rate), it does not go far beyond it either.
+pub(super) fn of_owner(
+    bounds: Bounds,
+    reserved: Rate,
+    level: Option<Rate>,
+    seen: &Observation,
+    narrator: &mut dyn Narrator,
+) -> Bounds {
+    narrator.narrate(Reason::Reserved { rate: reserved });
+    let whole = percent(reserved, OWNER_PERCENT);
+    let needs = seen.rtt.map_or(Segments::MAX, |rtt| {
+        let span = rtt.current.min(rtt.min.saturating_add(OWNER_PATIENCE));
+        Segments::in_flight(percent(whole, OWNER_WINDOW_PERCENT), span, seen.mss()).max(least(seen))
+    });
+    let by_law = bounds.pacing.map(|pacing| pacing.max(whole));
+    let most = level.map(|level| level.max(whole));
+    let pacing = [by_law, most].into_iter().flatten().min();
+    let bounds = Bounds { pacing: None, ceiling: bounds.ceiling.max(needs), ..bounds };
+    pacing.map_or(bounds, |pacing| paced(bounds, pacing, seen))
+}
+
+/// The window that holds `level` at the RTT as it is; what the last tick had too much is given back.
+fn windowed(level: Rate, rtt: RttView, seen: &Observation) -> Segments {
+    let excess = seen.delivery_rate.saturating_sub(level) / 2;
+    let rate = level.saturating_sub(excess.min(level / 2));
+    let span = rtt.current.min(rtt.min.saturating_add(QUEUE));
+    Segments::in_flight(rate, span, seen.mss())
+}
+
+fn lowered(bounds: Bounds, ceiling: Segments) -> Bounds {
+    Bounds::window(bounds.floor, bounds.ceiling.min(ceiling))
+}
+
+/// A segment that waits for more than a tick would wait on when the bound is long lifted.
+fn paced(bounds: Bounds, rate: Rate, seen: &Observation) -> Bounds {
+    Bounds { pacing: Some(rate.max(Rate::of(seen.mss(), TICK))), ..bounds }
+}
+
+fn least(seen: &Observation) -> Segments {
+    let connections = u32::try_from(seen.sending().count()).unwrap_or(u32::MAX);
+    Segments::new(connections.saturating_mul(LEAST).max(1))
+}
+
+fn percent(rate: Rate, percent: u64) -> Rate {
+    rate.mul_div(percent, 100).unwrap_or(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::example;
+
+    const LEVEL: Rate = Rate::from_mbps(6);
+
+    fn seen(min_ms: u64, growth_ms: u64) -> Observation {
+        let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(growth_ms));
+        let mut seen = Observation {
+            rtt: Some(RttView { current: min + growth, min, growth }),
+            delivery_rate: LEVEL,
+            ..Observation::default()
+        };
+        seen.own.connections.push(example());
+        seen
+    }
+
+    fn other(bounds: Bounds, seen: &Observation) -> Bounds {
+        of_other(bounds, Share::from_percent(40), LEVEL, seen, &mut crate::Silent)
+    }
+
+    fn owner(bounds: Bounds, level: Option<Rate>, seen: &Observation) -> Bounds {
+        of_owner(bounds, Rate::from_mbps(10), level, seen, &mut crate::Silent)
+    }
+
+    #[test]
+    fn a_window_holds_the_level_where_it_is_large_enough_for_that() {
+        let bounds = other(Bounds::NONE, &seen(100, 20));
+        assert_eq!(
+            bounds,
+            Bounds::window(
+                Segments::ZERO,
+                Segments::in_flight(LEVEL, Duration::from_millis(120), seen(1, 1).mss(),)
+            )
+        );
+    }
+
+    #[test]
+    fn a_small_window_is_left_to_pacing() {
+        let bounds = other(Bounds::NONE, &seen(5, 5));
+        assert_eq!(bounds.pacing, Some(LEVEL));
+        assert!(bounds.ceiling > WINDOWED && bounds.ceiling < Segments::new(100));
+    }
+
+    #[test]
+    fn what_was_too_much_is_given_back() {
+        let mut seen = seen(100, 20);
+        let before = other(Bounds::NONE, &seen).ceiling;
+        seen.delivery_rate = LEVEL + LEVEL / 2;
+        let after = other(Bounds::NONE, &seen).ceiling;
+        assert!(after.get() * 4 <= before.get() * 3 + 4, "{before} {after}");
+    }
+
+    #[test]
+    fn a_law_that_binds_more_keeps_its_bounds() {
+        let strict = Bounds::window(Segments::new(2), Segments::new(9));
+        assert_eq!(other(strict, &seen(100, 20)), strict);
+    }
+
+    #[test]
+    fn no_law_binds_an_owner_below_its_reservation() {
+        let strict = Bounds {
+            pacing: Some(Rate::from_mbps(1)),
+            ..Bounds::window(Segments::ZERO, Segments::new(2))
+        };
+        let seen = seen(100, 20);
+        let bounds = owner(strict, None, &seen);
+        let needs =
+            Segments::in_flight(Rate::from_mbps(10), Duration::from_millis(120), seen.mss());
+        assert!(bounds.ceiling >= needs, "{bounds}");
+        assert_eq!(bounds.pacing, Some(Rate::from_mbps(12)));
+    }
+
+    #[test]
+    fn an_owner_does_not_go_far_beyond_it_while_others_are_held_down() {
+        let seen = seen(100, 20);
+        assert_eq!(owner(Bounds::NONE, None, &seen).pacing, None);
+        assert_eq!(owner(Bounds::NONE, Some(LEVEL), &seen).pacing, Some(Rate::from_mbps(12)));
+        let more = Rate::from_mbps(15);
+        assert_eq!(owner(Bounds::NONE, Some(more), &seen).pacing, Some(more));
+    }
+}

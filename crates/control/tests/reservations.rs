@@ -1,0 +1,182 @@
+//! Stations reserve over presence, and all of them agree on who has what.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod ether;
+
+use ether::{Ether, config, start};
+use wakeai_control::{
+    ConnectionView, Controller, ControllerConfig, Event, Reason, Share, Standing, StationId, StationView,
+};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+
+/// A station that reaches 24 Mbit/s alone and has data.
+fn loud(reserve: Option<u64>) -> (ControllerConfig, StationView) {
+    let connection = ConnectionView {
+        id: 1,
+        cwnd: Segments::new(10),
+        mss: Bytes::new(1448),
+        smoothed_rtt: Duration::from_millis(20),
+        min_rtt: Duration::from_millis(10),
+        sending: true,
+        ..ConnectionView::default()
+    };
+    let view = StationView { link_rate: None, connections: vec![connection] };
+    let reserve = reserve.map(Rate::from_mbps);
+    (ControllerConfig { max_rate: Some(Rate::from_mbps(24)), reserve, ..config(0) }, view)
+}
+
+/// Stations that all send and reserve so many Mbit/s.
+fn stations(wanted: &[Option<u64>]) -> Ether {
+    let all = wanted.iter().zip(0..).map(|(reserve, id)| {
+        let (config, view) = loud(*reserve);
+        (start(Instant::ZERO, ControllerConfig { station_id: StationId(id), ..config }, 1), view)
+    });
+    let (stations, views): (Vec<Controller>, Vec<StationView>) = all.unzip();
+    Ether { views, ..Ether::new(stations) }
+}
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// Who is admitted, as each station sees it.
+fn views(ether: &Ether) -> Vec<Vec<u64>> {
+    let count = ether.stations.len() as u64;
+    let see = |(own, station): (u64, &Controller)| {
+        let admitted = |id: &u64| {
+            if *id == own {
+                station.reservation().1.is_admitted()
+            } else {
+                station.admits(StationId(*id))
+            }
+        };
+        (0..count).filter(admitted).collect()
+    };
+    (0..).zip(&ether.stations).map(see).collect()
+}
+
+#[test]
+fn two_reserve_a_third_is_refused_and_told_why() {
+    let mut ether = stations(&[Some(10), Some(8), None, None]);
+    ether.run(seconds(20));
+    assert_eq!(views(&ether), vec![vec![0, 1]; 4]);
+    ether.stations[2].reserve(Some(Rate::from_mbps(6)));
+    ether.run(seconds(10));
+    assert_eq!(views(&ether), vec![vec![0, 1]; 4]);
+    let (rate, standing) = ether.stations[2].reservation();
+    assert_eq!(rate, Some(Rate::from_mbps(6)));
+    let Standing::Refused { share, taken, limit } = standing else { panic!("{standing}") };
+    assert_eq!((share, limit), (Share::from_percent(25), Share::from_percent(80)));
+    assert_eq!(taken, Share::from_ppm(416_667).plus(Share::from_ppm(333_334)));
+    let told = std::iter::from_fn(|| ether.stations[2].poll_event());
+    let told: Vec<Event> =
+        told.filter(|event| matches!(event, Event::Reservation { .. })).collect();
+    assert!(told.last().unwrap().to_string().contains("refused: it takes 25.0 %"), "{told:?}");
+}
+
+#[test]
+fn whoever_goes_quiet_makes_room_for_whoever_waits() {
+    let mut ether = stations(&[Some(10), Some(8), Some(6)]);
+    ether.run(seconds(20));
+    let refused = |ether: &Ether| {
+        let of = |station: &Controller| matches!(station.reservation().1, Standing::Refused { .. });
+        ether.stations.iter().position(of)
+    };
+    let waits = refused(&ether).expect("10, 8 and 6 of 24 are more than 80 %");
+    let goes = (waits + 1) % 3;
+    ether.views[goes] = StationView::default();
+    ether.run(seconds(6));
+    let stay: Vec<u64> = (0..3).filter(|id| *id != goes as u64).collect();
+    assert_eq!(views(&ether), vec![stay; 3]);
+    assert_eq!(ether.stations[goes].reservation().1, Standing::Waiting);
+}
+
+#[test]
+fn an_agent_that_disappears_releases_what_it_had() {
+    let mut ether = stations(&[Some(16), Some(10)]);
+    ether.run(seconds(20));
+    let has = views(&ether)[0][0] as usize;
+    let waits = 1 - has;
+    assert!(!ether.stations[waits].reservation().1.is_admitted());
+    ether.run_where(seconds(10), |from, _| from != has);
+    assert!(ether.stations[waits].reservation().1.is_admitted());
+}
+
+/// What the station last said of why it is bound as it is.
+fn reasons(station: &mut Controller) -> Vec<Reason> {
+    let events = std::iter::from_fn(|| station.poll_event());
+    let reasons = events.filter_map(|event| match event {
+        Event::Bounds { reasons, .. } => Some(reasons),
+        _ => None,
+    });
+    reasons.last().unwrap()
+}
+
+#[test]
+fn the_others_yield_and_the_owner_does_not_until_it_is_released() {
+    let mut ether = stations(&[Some(10), None, None]);
+    ether.run(seconds(20));
+    let owns = |reason: &Reason| matches!(reason, Reason::Reserved { .. });
+    let yields = |reason: &Reason| matches!(reason, Reason::Yields { .. });
+    assert!(reasons(&mut ether.stations[0]).iter().any(owns));
+    for other in &mut ether.stations[1..] {
+        assert!(reasons(other).iter().any(yields));
+    }
+    let held = ether.stations[1].last().1.ceiling;
+    ether.stations[0].reserve(None);
+    ether.run(seconds(5));
+    for station in &mut ether.stations {
+        assert!(!reasons(station).iter().any(|reason| owns(reason) || yields(reason)));
+    }
+    assert!(held < ether.stations[1].last().1.ceiling);
+}
+
+#[test]
+fn by_hand_is_by_hand() {
+    let law =
+        wakeai_control::LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::new(50) };
+    let mut ether = stations(&[Some(10), None]);
+    let (config, _) = loud(None);
+    let config = ControllerConfig { station_id: StationId(1), ..config };
+    ether.stations[1] = Controller::new(Instant::ZERO, config, [9; 16], law.build());
+    ether.run(seconds(20));
+    assert!(ether.stations[1].admits(StationId(0)));
+    assert_eq!(reasons(&mut ether.stations[1]), [Reason::ByHand]);
+}
+
+mod agreement {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn all_agree_and_nothing_is_over_the_limit(
+            wanted in proptest::collection::vec((proptest::option::of(1_u64..20), 0_u64..20), 2..7),
+        ) {
+            let mut ether = stations(&vec![None; wanted.len()]);
+            let mut at = 0;
+            let mut order: Vec<(u64, usize)> =
+                wanted.iter().enumerate().map(|(id, (_, at))| (*at, id)).collect();
+            order.sort_unstable();
+            for (when, id) in order {
+                ether.run(seconds(when - at));
+                at = when;
+                ether.stations[id].reserve(wanted[id].0.map(Rate::from_mbps));
+            }
+            ether.run(seconds(20));
+            let seen = views(&ether);
+            for view in &seen {
+                prop_assert_eq!(view, &seen[0]);
+            }
+            let shares = ether.stations.iter().filter_map(|one| match one.reservation().1 {
+                Standing::Admitted { share } => Some(share),
+                _ => None,
+            });
+            prop_assert!(shares.fold(Share::ZERO, Share::plus) <= Share::from_percent(80));
+        }
+    }
+}
