@@ -22,7 +22,7 @@ impl Report {
     pub(crate) fn answer(&self, request: Request) -> Body {
         match request {
             Request::Status => match &self.status {
-                Some(status) => Body::Status(status.clone()),
+                Some(status) => Body::Status(Box::new(status.clone())),
                 None => Body::Error("the agent has not come to its first tick yet".to_owned()),
             },
             Request::Peers => Body::Peers(self.peers.clone()),

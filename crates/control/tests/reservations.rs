@@ -6,7 +6,8 @@ mod ether;
 
 use ether::{Ether, config, start};
 use wakeai_control::{
-    ConnectionView, Controller, ControllerConfig, Event, Reason, Share, Standing, StationId, StationView,
+    ConnectionView, Controller, ControllerConfig, Event, Reason, Share, Standing, StationId,
+    StationView,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -90,6 +91,17 @@ fn whoever_goes_quiet_makes_room_for_whoever_waits() {
     let stay: Vec<u64> = (0..3).filter(|id| *id != goes as u64).collect();
     assert_eq!(views(&ether), vec![stay; 3]);
     assert_eq!(ether.stations[goes].reservation().1, Standing::Waiting);
+}
+
+#[test]
+fn messages_that_are_lost_for_a_while_make_no_room() {
+    let mut ether = stations(&[Some(16), Some(10)]);
+    ether.run(seconds(20));
+    let has = views(&ether)[0][0] as usize;
+    let waits = 1 - has;
+    ether.run_where(seconds(3), |from, _| from != has);
+    assert_eq!(ether.stations[waits].peers().count(), 0, "it is not heard any more");
+    assert!(!ether.stations[waits].reservation().1.is_admitted());
 }
 
 #[test]

@@ -39,8 +39,9 @@ pub fn run(
     };
     preflight::check()?;
     warn(scenario, progress);
-    let unheard = wakeai_world::reservations::unheard(&asked.conditions);
-    unheard.iter().for_each(|text| progress.note(text));
+    for text in wakeai_world::reservations::unheard(&asked.conditions) {
+        progress.note(&text);
+    }
     let interrupt = Interrupt::install().map_err(LabError::system("set signal handlers"))?;
     let lease = Lease::take(Role::Lab)?;
     let realtime = Realtime::prepare();

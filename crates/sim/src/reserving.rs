@@ -66,10 +66,9 @@ fn in_result(standing: Standing) -> Option<FlowReservation> {
             limit: of(limit),
             ..without(ReservationStanding::Refused)
         }),
-        Standing::Admitted { share } => Some(FlowReservation {
-            share: of(share),
-            ..without(ReservationStanding::Admitted)
-        }),
+        Standing::Admitted { share } => {
+            Some(FlowReservation { share: of(share), ..without(ReservationStanding::Admitted) })
+        }
     }
 }
 

@@ -77,8 +77,9 @@ pub fn run(
         seed: options.seed,
         repeat: options.repeat,
     };
-    let unheard = wakeai_world::reservations::unheard(&asked.conditions);
-    unheard.iter().for_each(|text| progress.note(text));
+    for text in wakeai_world::reservations::unheard(&asked.conditions) {
+        progress.note(&text);
+    }
     let recorder = recorder(&asked, Simulator::NAME)?;
     session::report_on(options.jobs.max(1), &Simulator { progress }, &asked, recorder)
 }

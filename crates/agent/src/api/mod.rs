@@ -62,7 +62,7 @@ pub struct Answer {
 #[serde(rename_all = "lowercase")]
 pub enum Body {
     /// To [`Request::Status`].
-    Status(Status),
+    Status(Box<Status>),
     /// To [`Request::Peers`].
     Peers(Vec<Peer>),
     /// To [`Request::Bounds`].

@@ -93,7 +93,7 @@ fn ask(socket: &Path) -> Result<Said, AskError> {
     let Body::Bounds(bounds) = ask(Request::Bounds)? else { return Err(strange()) };
     let Body::Targets(targets) = ask(Request::Targets)? else { return Err(strange()) };
     let Body::Metrics(metrics) = ask(Request::Metrics)? else { return Err(strange()) };
-    let answers = Answers { status, peers, bounds, targets, metrics };
+    let answers = Answers { status: *status, peers, bounds, targets, metrics };
     Ok(Said { socket: socket.to_owned(), answers })
 }
 

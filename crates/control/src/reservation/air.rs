@@ -37,7 +37,7 @@ impl Air {
         if basis != self.basis {
             *self = Self { basis, used: WindowedMax::default() };
         }
-        let own = self.scaled(seen.mean_rate, self.own_weight(seen));
+        let own = scaled(seen.mean_rate, self.own_weight(seen));
         let peers = delivering(seen).map(|peer| self.scaled_rate(peer));
         self.used.push(now, peers.sum::<Rate>().saturating_add(own));
     }
@@ -73,7 +73,7 @@ impl Air {
         let weight = self.own_weight(seen);
         let peers = seen.peers.iter().filter(|peer| peer.sending && shares(peer.station));
         let mut rates: Vec<Rate> = peers.map(|peer| self.scaled_rate(peer)).collect();
-        rates.extend(takes_part.then(|| self.scaled(seen.mean_rate, weight)));
+        rates.extend(takes_part.then(|| scaled(seen.mean_rate, weight)));
         let level = level(rest.of_rate(self.carried()), rates);
         let own = level.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
         (own > Rate::ZERO).then_some(own)
@@ -91,13 +91,13 @@ impl Air {
     }
 
     fn scaled_rate(&self, peer: &PeerView) -> Rate {
-        self.scaled(peer.delivery_rate, self.basis.pick(peer.max_rate, peer.link_rate))
+        scaled(peer.delivery_rate, self.basis.pick(peer.max_rate, peer.link_rate))
     }
+}
 
-    /// `rate` as a station of weight [`UNIT`] would deliver it for the same air.
-    fn scaled(&self, rate: Rate, weight: Rate) -> Rate {
-        rate.mul_div(UNIT.bits_per_second(), weight.bits_per_second()).unwrap_or(Rate::ZERO)
-    }
+/// `rate` as a station of weight [`UNIT`] would deliver it for the same air.
+fn scaled(rate: Rate, weight: Rate) -> Rate {
+    rate.mul_div(UNIT.bits_per_second(), weight.bits_per_second()).unwrap_or(Rate::ZERO)
 }
 
 impl Basis {

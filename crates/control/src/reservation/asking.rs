@@ -43,7 +43,8 @@ impl Asking {
         self.asked
     }
 
-    pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation) {
+    /// `last_ticket` is the greatest that was heard.
+    pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation, last_ticket: u64) {
         if seen.sending().next().is_some() {
             self.last_data = Some(now);
         }
@@ -52,7 +53,7 @@ impl Asking {
         if !has_data || !listened {
             self.asked = None;
         } else if self.asked.is_none() {
-            self.asked = self.wanted.and_then(|rate| ask(rate, seen));
+            self.asked = self.wanted.and_then(|rate| ask(rate, seen, last_ticket));
         }
     }
 
@@ -68,9 +69,8 @@ impl Asking {
     }
 }
 
-fn ask(rate: Rate, seen: &Observation) -> Option<Reservation> {
-    let tickets = seen.peers.iter().filter_map(|peer| Some(peer.reservation?.ticket));
-    let ticket = tickets.max().unwrap_or(0).saturating_add(1);
+fn ask(rate: Rate, seen: &Observation, last_ticket: u64) -> Option<Reservation> {
+    let ticket = last_ticket.saturating_add(1);
     let share = share_of(rate, seen)?;
     Some(Reservation { rate, share, ticket, claim: Share::ZERO, short: false })
 }
@@ -87,8 +87,8 @@ fn share_of(rate: Rate, seen: &Observation) -> Option<Share> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::{example, peer};
-    use crate::{ConnectionView, StationId, StationView};
+    use crate::observation::example;
+    use crate::{ConnectionView, StationView};
 
     fn at(half_seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(500) * half_seconds
@@ -112,16 +112,10 @@ mod tests {
     #[test]
     fn it_listens_first_and_takes_the_next_ticket() {
         let mut asking = wants(6);
-        let mut seen = seen(true);
-        let mut other = peer(StationId(7), 1);
-        let share = Share::from_percent(10);
-        let theirs =
-            Reservation { rate: Rate::from_mbps(1), share, ticket: 4, claim: share, short: false };
-        other.reservation = Some(theirs);
-        seen.peers.push(other);
-        asking.on_tick(at(3), &seen);
+        let seen = seen(true);
+        asking.on_tick(at(3), &seen, 4);
         assert_eq!((asking.asked(), asking.state(&seen)), (None, Standing::Waiting));
-        asking.on_tick(at(4), &seen);
+        asking.on_tick(at(4), &seen, 4);
         let asked = asking.asked().unwrap();
         assert_eq!((asked.ticket, asked.share), (5, Share::from_percent(25)));
     }
@@ -129,25 +123,25 @@ mod tests {
     #[test]
     fn whoever_goes_quiet_gives_it_up_and_asks_anew() {
         let mut asking = wants(6);
-        asking.on_tick(at(4), &seen(true));
-        asking.on_tick(at(7), &seen(false));
+        asking.on_tick(at(4), &seen(true), 4);
+        asking.on_tick(at(7), &seen(false), 4);
         assert!(asking.asked().is_some(), "a pause keeps it");
-        asking.on_tick(at(8), &seen(false));
+        asking.on_tick(at(8), &seen(false), 4);
         assert_eq!(asking.asked(), None);
-        asking.on_tick(at(9), &seen(true));
+        asking.on_tick(at(9), &seen(true), 4);
         assert!(asking.asked().is_some());
     }
 
     #[test]
     fn another_rate_is_another_request() {
         let mut asking = wants(6);
-        asking.on_tick(at(4), &seen(true));
+        asking.on_tick(at(4), &seen(true), 4);
         asking.want(Some(Rate::from_mbps(6)));
         assert!(asking.asked().is_some());
         asking.want(Some(Rate::from_mbps(7)));
         assert_eq!(asking.asked(), None);
         asking.want(None);
-        asking.on_tick(at(5), &seen(true));
+        asking.on_tick(at(5), &seen(true), 4);
         assert_eq!((asking.asked(), asking.state(&seen(true))), (None, Standing::None));
     }
 
@@ -156,10 +150,10 @@ mod tests {
         let mut asking = wants(6);
         let mut seen = seen(true);
         seen.max_rate = None;
-        asking.on_tick(at(4), &seen);
+        asking.on_tick(at(4), &seen, 4);
         assert_eq!((asking.asked(), asking.state(&seen)), (None, Standing::Unmeasured));
         seen.own.link_rate = Some(Rate::from_mbps(60));
-        asking.on_tick(at(5), &seen);
+        asking.on_tick(at(5), &seen, 4);
         assert_eq!(asking.asked().unwrap().share, Share::from_percent(25));
     }
 }

@@ -20,7 +20,7 @@ mod yielding;
 pub use admission::{admitted, taken};
 pub use share::Share;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use wakeai_units::{Duration, Instant, Rate};
@@ -109,12 +109,23 @@ pub(crate) struct Reservations {
     asking: Asking,
     control: ClaimControl,
     air: Air,
+    heard: BTreeMap<StationId, Heard>,
     admitted: BTreeSet<StationId>,
     standing: Standing,
     /// What the peers claim together, as far as it is followed already.
     claimed: Share,
 }
 
+/// A peer's reservation.
+#[derive(Debug)]
+struct Heard {
+    asked: Reservation,
+    until: Instant,
+}
+
+/// A peer that is not heard keeps its reservation for so many of its intervals: broadcasts are not
+/// repeated, and three that collide must not make room for others.
+const REMEMBERED_INTERVALS: u64 = 8;
 /// The claim of others is followed by at most so much more per tick: whatever a member says, nobody
 /// is pushed aside from one moment to the next.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(10);
@@ -130,6 +141,7 @@ impl Reservations {
             asking: Asking::new(now),
             control: ClaimControl::default(),
             air: Air::default(),
+            heard: BTreeMap::new(),
             admitted: BTreeSet::new(),
             standing: Standing::None,
             claimed: Share::ZERO,
@@ -167,9 +179,10 @@ impl Reservations {
         let ticket = self.asking.asked().map(|asked| asked.ticket);
         let before = (ticket, self.standing.is_admitted());
         self.air.on_tick(now, seen);
-        self.asking.on_tick(now, seen);
+        self.hear(now, seen);
+        self.asking.on_tick(now, seen, self.last_ticket());
         self.decide(seen);
-        self.follow(seen);
+        self.follow();
         self.claim(seen, interval);
         let ticket = self.asking.asked().map(|asked| asked.ticket);
         (ticket, self.standing.is_admitted()) != before
@@ -189,9 +202,28 @@ impl Reservations {
         });
     }
 
+    fn hear(&mut self, now: Instant, seen: &Observation) {
+        for peer in &seen.peers {
+            let left = peer.interval.saturating_mul(REMEMBERED_INTERVALS).saturating_sub(peer.age);
+            match peer.reservation {
+                Some(asked) => {
+                    self.heard.insert(peer.station, Heard { asked, until: now + left });
+                }
+                None => {
+                    self.heard.remove(&peer.station);
+                }
+            }
+        }
+        self.heard.retain(|_, heard| heard.until >= now);
+    }
+
+    fn last_ticket(&self) -> u64 {
+        self.heard.values().map(|heard| heard.asked.ticket).max().unwrap_or(0)
+    }
+
     fn decide(&mut self, seen: &Observation) {
         let own = self.asking.asked().map(|asked| (self.station, asked));
-        let peers = seen.peers.iter().filter_map(|peer| Some((peer.station, peer.reservation?)));
+        let peers = self.heard.iter().map(|(station, heard)| (*station, heard.asked));
         let all: Vec<(StationId, Reservation)> = peers.chain(own).collect();
         self.admitted = admitted(&all, self.limit);
         self.standing = match (self.asking.state(seen), own) {
@@ -207,9 +239,9 @@ impl Reservations {
         };
     }
 
-    fn follow(&mut self, seen: &Observation) {
-        let claims = seen.peers.iter().filter(|peer| self.admits(peer.station));
-        let claims = claims.filter_map(|peer| peer.reservation);
+    fn follow(&mut self) {
+        let claims = self.heard.iter().filter(|(station, _)| self.admits(**station));
+        let claims = claims.map(|(_, heard)| heard.asked);
         let claims = claims.map(|of| of.claim.min(of.share.percent(MOST_CLAIMED_PERCENT)));
         let all = claims.fold(Share::ZERO, Share::plus).min(self.most_claimed());
         self.claimed = all.min(self.claimed.plus(FOLLOWED_PER_TICK));
