@@ -79,6 +79,14 @@ enum Next {
 impl<O: Observer> Simulation<O> {
     /// Runs until all flows are done, or to the end. Gives that time; `reached` hears how far it is.
     pub(crate) fn run(&mut self, reached: &mut dyn FnMut(Duration)) -> Instant {
+        let end = self.handle_events(reached);
+        if let Some(gauge) = &mut self.gauge {
+            gauge.look_at_the_end(end, &self.carrier.network);
+        }
+        end
+    }
+
+    fn handle_events(&mut self, reached: &mut dyn FnMut(Duration)) -> Instant {
         let span = self.carrier.span;
         let mut now = Instant::ZERO;
         let mut report = span.origin + REPORT;
