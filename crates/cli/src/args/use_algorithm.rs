@@ -55,7 +55,8 @@ pub(crate) struct UseArguments {
     /// The connections that exist
     #[arg(long, requires = "algorithm")]
     pub(crate) connections: bool,
-    /// The connection with this cookie, as `wakeai monitor` and `ss -e` show it; may be repeated
+    /// The connection with this cookie, in decimal as `wakeai monitor --json` shows it (`ss -e` has it in
+    /// hexadecimal); may be repeated
     #[arg(long, value_name = "COOKIE", requires = "algorithm")]
     pub(crate) connection: Vec<u64>,
     /// Of a cgroup's or the existing connections only those to there; around an IPv6 network with a
