@@ -53,9 +53,7 @@ impl Gauge {
 
     /// Writes down what the air carried since the last full second.
     pub(crate) fn look_at_the_end(&mut self, end: Instant, network: &Network<Packet>) {
-        if !self.steps.is_multiple_of(AIR_STEPS) {
-            self.look_at_air(self.span.since(end).as_nanos(), network);
-        }
+        self.look_at_air(self.span.since(end).as_nanos(), network);
     }
 
     fn look_at_queues(&mut self, at_ns: u64, network: &Network<Packet>) {

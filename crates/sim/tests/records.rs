@@ -11,19 +11,20 @@ use std::path::Path;
 use common::{UP, scenario};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
+use wakeai_scenario::result::Report;
 use wakeai_sim::{Silent, SimOptions};
 use wakeai_world::Recorder;
 
 const TWO: &str = "size = \"2MB\"\n[[conditions]]\nname = \"default\"\n\
     [[conditions]]\nname = \"airtime\"\nlaw = \"airtime\"";
 
-fn record(directory: &Path, jobs: usize) {
+fn record(directory: &Path, jobs: usize) -> Report {
     let scenario = scenario("802.11g", 3, UP, TWO);
     let options = SimOptions { repeat: 2, jobs, ..SimOptions::default() };
     let create = |asked: &wakeai_world::Asked<'_>, world: &str| {
         Ok(Some(Recorder::create(directory, &scenario, asked.manifest(world))?))
     };
-    wakeai_sim::run(&options, &scenario, create, &Silent).unwrap();
+    wakeai_sim::run(&options, &scenario, create, &Silent).unwrap()
 }
 
 fn reader(directory: &Path, name: &str) -> SerializedFileReader<std::fs::File> {
@@ -48,7 +49,7 @@ fn records_are_the_same_for_any_number_of_jobs() {
 #[test]
 fn the_air_adds_up_to_the_time_and_presence_is_there_under_a_law_only() {
     let directory = tempfile::tempdir().unwrap();
-    record(directory.path(), 1);
+    let report = record(directory.path(), 1);
     // Condition, whose, kind: nanoseconds.
     let mut air = BTreeMap::<(String, String, String), u64>::new();
     let mut last = BTreeMap::<(String, u32), u64>::new();
@@ -66,6 +67,8 @@ fn the_air_adds_up_to_the_time_and_presence_is_there_under_a_law_only() {
     let all: u64 = kinds.iter().map(|kind| of("default", "all", kind)).sum();
     let time: u64 =
         last.iter().filter(|((condition, _), _)| condition == "default").map(|(_, at)| at).sum();
+    let end: f64 = report.runs[..2].iter().map(|run| run.simulated_s).sum();
+    assert!((end - time as f64 / 1e9).abs() < 0.02, "{end} s, and rows to {time} ns");
     // What has begun is counted when it ends: a frame at the most, for each of two repeats.
     assert!(all.abs_diff(time) < 2_000_000, "{all} ns of {time} ns");
     assert!(of("default", "up", "data") > 10 * of("default", "up", "tcp_ack"));
