@@ -99,11 +99,12 @@ mod tests {
         }
 
         #[test]
-        fn what_is_released_is_free_for_the_next(all in everybody(), next in 1_u32..800_000) {
-            let mut all = all;
-            all.push(asks(99, 6, next));
-            all.retain(|(station, _)| station.0 == 99);
-            prop_assert_eq!(who(&all), [99]);
+        fn what_is_released_is_free_for_the_next(
+            held in 500_000_u32..=800_000, next in 300_001_u32..=800_000,
+        ) {
+            let both = [asks(1, 1, held), asks(2, 2, next)];
+            prop_assert_eq!(who(&both), [1]);
+            prop_assert_eq!(who(&both[1..]), [2]);
         }
 
         #[test]
