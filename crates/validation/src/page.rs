@@ -16,7 +16,8 @@ pub const FILE: &str = "docs/reference/validation.md";
 /// none.
 pub fn lab_files() -> BTreeMap<String, Vec<String>> {
     let mut files = BTreeMap::<String, Vec<String>>::new();
-    for job in lab::lab_jobs().into_iter().chain(unequal::lab_jobs()).chain(kozu::lab_jobs()) {
+    let jobs = [lab::lab_jobs(), unequal::lab_jobs(), kozu::lab_jobs(), av::lab_jobs()];
+    for job in jobs.into_iter().flatten() {
         files.entry(job.file).or_default().extend(job.condition);
     }
     files
@@ -64,7 +65,7 @@ pub fn write(
         verdicts.extend(wlan::write(context, &mut body)?);
     }
     if wanted("av") {
-        verdicts.extend(av::write(context, &mut body)?);
+        verdicts.extend(av::write(context, lab, &mut body)?);
     }
     if wanted("lab") {
         verdicts.extend(lab::write(context, lab, &mut body)?);

@@ -10,7 +10,7 @@ use crate::statistics::mean;
 use crate::verdict::Verdict;
 
 /// What one station reaches alone (EB), Mbit/s.
-const ALONE_MBPS: f64 = 24.16;
+pub(super) const ALONE_MBPS: f64 = 24.16;
 /// NRT, percent of it.
 const TARGETS: [u32; 11] = [10, 18, 20, 25, 30, 40, 50, 60, 70, 80, 100];
 /// What is promised at 90 % of the fair share.

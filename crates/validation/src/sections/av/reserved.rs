@@ -1,0 +1,178 @@
+//! Targets beyond the fair share, with a reservation: figure 17 as the agents change it.
+
+use wakeai_scenario::figures::jain;
+use wakeai_scenario::result::Run;
+
+use super::target::ALONE_MBPS;
+use crate::context::Context;
+use crate::job::Job;
+use crate::lab::LabData;
+use crate::markdown::{Page, Table, number, optional};
+use crate::statistics::mean;
+use crate::verdict::Verdict;
+
+const SIMULATED: &str = "scenarios/av-reserved.toml";
+const LAB: &str = "scenarios/lab/av-proxy.toml";
+
+/// NRT, percent of what a station reaches alone.
+const TARGETS: [u32; 7] = [10, 20, 25, 40, 60, 80, 100];
+/// Those up to twice the fair share of five: what is promised is promised for these.
+const PROMISED: [u32; 4] = [10, 20, 25, 40];
+/// What the lab shows.
+const LAB_TARGETS: [u32; 3] = [20, 25, 40];
+
+/// What is promised.
+const AVR: f64 = 0.95;
+const JAIN: f64 = 0.95;
+const TOTAL: f64 = 0.95;
+
+/// The runs of one condition: means.
+#[derive(Clone, Copy)]
+struct Found {
+    avr: f64,
+    others_jain: f64,
+    total: f64,
+}
+
+impl Found {
+    fn of(runs: &[Run]) -> Option<Self> {
+        let over = |figure: &dyn Fn(&Run) -> Option<f64>| {
+            mean(&runs.iter().filter_map(figure).collect::<Vec<_>>())
+        };
+        let others = |run: &Run| -> Vec<f64> {
+            run.flows.iter().skip(1).map(|flow| flow.goodput_mbps).collect()
+        };
+        Some(Self {
+            avr: over(&|run| run.flows.first()?.avr)?,
+            others_jain: over(&|run| jain(&others(run)))?,
+            total: over(&|run| Some(run.total_goodput_mbps))?,
+        })
+    }
+}
+
+/// One target: without agents, with agents, with a reservation.
+struct Row {
+    nrt: u32,
+    plain: Found,
+    agents: Option<Found>,
+    reserved: Found,
+}
+
+pub(super) fn lab_jobs() -> Vec<Job> {
+    LAB_TARGETS.into_iter().flat_map(|nrt| [lab_job(nrt, ""), lab_job(nrt, "-reserved")]).collect()
+}
+
+fn lab_job(nrt: u32, suffix: &str) -> Job {
+    Job::new(LAB).condition(&format!("nrt-{nrt}{suffix}"))
+}
+
+fn job(word: &str, nrt: u32) -> Job {
+    Job::new(SIMULATED).condition(&format!("{word}-{nrt}"))
+}
+
+pub(super) fn write(
+    context: &Context,
+    lab: &LabData,
+    page: &mut Page,
+) -> anyhow::Result<Vec<Verdict>> {
+    page.heading(3, "The same with a reservation");
+    let simulated = TARGETS.map(|nrt| simulated(context, nrt));
+    let simulated = simulated.into_iter().collect::<anyhow::Result<Vec<Row>>>()?;
+    page.paragraph(&format!(
+        "Five stations, one with a target and four with Reno; `airtime` where there are agents. The \
+         fair share of five is 20 % of the {ALONE_MBPS} Mbit/s of a station alone; at most 80 % of the \
+         air can be reserved.",
+    ));
+    page.table(&table(&simulated));
+    page.commands(&[job("reserved", 40).command_of(context.seeds)]);
+    page.paragraph(
+        "What the total loses is what `airtime` loses on 802.11g, with a reservation or without: \
+         without agents the access point's queue overflows with ACKs, the ACKs that are lost take no \
+         air, and segments use it. Where nobody's queue is full, each second segment's ACK crosses the \
+         air.",
+    );
+    let mut verdicts = verdicts("sim", &simulated);
+    let measured: Vec<Row> = LAB_TARGETS.into_iter().filter_map(|nrt| measured(lab, nrt)).collect();
+    if !measured.is_empty() {
+        page.paragraph(
+            "In the lab: the sender behind the station is left as it is, and `wakeai proxy` carries its \
+             data over the air.",
+        );
+        page.table(&table(&measured));
+        page.commands(&[lab_job(40, "-reserved").command_in("lab")]);
+        verdicts.extend(self::verdicts("lab", &measured));
+    }
+    Ok(verdicts)
+}
+
+fn simulated(context: &Context, nrt: u32) -> anyhow::Result<Row> {
+    let of = |word: &str| {
+        // What a reservation is of the air, the agents know from what their station reaches alone.
+        let job = job(word, nrt);
+        let runs: Vec<Run> = context.all(&job)?.into_iter().map(|one| one.run).collect();
+        Found::of(&runs).ok_or_else(|| anyhow::anyhow!("{}: nothing was received", job.command()))
+    };
+    Ok(Row { nrt, plain: of("plain")?, agents: Some(of("agents")?), reserved: of("reserved")? })
+}
+
+fn measured(lab: &LabData, nrt: u32) -> Option<Row> {
+    let of = |suffix| Found::of(&lab.runs(&lab_job(nrt, suffix)));
+    Some(Row { nrt, plain: of("")?, agents: None, reserved: of("-reserved")? })
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        "NRT",
+        "AVR without agents",
+        "with agents",
+        "with a reservation",
+        "the others' Jain then",
+        "total without agents",
+        "with agents",
+        "with a reservation",
+        "of that without agents",
+    ]);
+    for Row { nrt, plain, agents, reserved } in rows {
+        table.row([
+            format!("{nrt} %"),
+            number(plain.avr, 2),
+            optional(agents.map(|found| found.avr), 2),
+            number(reserved.avr, 2),
+            number(reserved.others_jain, 3),
+            number(plain.total, 2),
+            optional(agents.map(|found| found.total), 2),
+            number(reserved.total, 2),
+            format!("{:.1} %", 100.0 * reserved.total / plain.total),
+        ]);
+    }
+    table
+}
+
+fn verdicts(world: &str, rows: &[Row]) -> Vec<Verdict> {
+    let promised = || rows.iter().filter(|row| PROMISED.contains(&row.nrt));
+    let least = |figure: &dyn Fn(&Row) -> f64| promised().map(figure).fold(f64::INFINITY, f64::min);
+    let verdict = |what: &str, bound: f64, found: f64| Verdict {
+        what: format!("reservations up to twice the fair share, {world}: {what}"),
+        bound: format!("{bound} or more"),
+        found: number(found, 3),
+        holds: found >= bound,
+    };
+    let mut verdicts = vec![
+        verdict("AVR", AVR, least(&|row| row.reserved.avr)),
+        verdict("Jain's index of the others", JAIN, least(&|row| row.reserved.others_jain)),
+        verdict(
+            "total goodput, of that without agents",
+            TOTAL,
+            least(&|row| row.reserved.total / row.plain.total),
+        ),
+    ];
+    if rows.iter().all(|row| row.agents.is_some()) {
+        let share = |row: &Row| Some(row.reserved.total / row.agents?.total);
+        verdicts.push(verdict(
+            "total goodput, of that with agents and no reservation",
+            TOTAL,
+            least(&|row| share(row).unwrap_or_default()),
+        ));
+    }
+    verdicts
+}
