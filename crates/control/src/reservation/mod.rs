@@ -128,7 +128,7 @@ struct Heard {
 const REMEMBERED_INTERVALS: u64 = 8;
 /// The claim of others is followed by at most so much more per tick: whatever a member says, nobody
 /// is pushed aside from one moment to the next.
-const FOLLOWED_PER_TICK: Share = Share::from_percent(10);
+const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
 /// An owner's claim is followed up to this multiple of its share, percent: collisions cost it air
 /// that the others have to leave as well.
 const MOST_CLAIMED_PERCENT: u32 = 150;
