@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context as _;
 use wakeai_kernel::{Filter, Monitor, MonitorConfig};
@@ -14,9 +14,6 @@ use wakeai_kernel::{Filter, Monitor, MonitorConfig};
 use crate::args::MonitorArguments;
 use crate::failure::{Failure, note};
 use crate::output::{self, Reader};
-
-/// The kernel's buffer holds far more than comes in this time.
-const POLL: Duration = Duration::from_millis(10);
 
 pub(crate) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
     let config = MonitorConfig {
@@ -49,7 +46,7 @@ fn watch(
     let mut text = Vec::with_capacity(1 << 16);
     while !stop.load(Ordering::Relaxed) && deadline.is_none_or(|end| Instant::now() < end) {
         text.clear();
-        monitor.poll(POLL, &mut |record| {
+        monitor.poll(Monitor::INTERVAL, &mut |record| {
             if json { format::json(&record, &mut text) } else { format::text(&record, &mut text) }
         })?;
         if !text.is_empty()
