@@ -7,6 +7,7 @@ mod support;
 use std::io::{BufRead as _, BufReader};
 use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use support::bss::Bss;
@@ -15,7 +16,8 @@ use support::{Machine, stderr, stdout, wakeai};
 
 fn traffic(bss: &Bss) -> Upload {
     let server = bss.namespace("server");
-    Upload::start(bss.namespace("a"), &server, Ipv4Addr::new(10, 77, 0, 2), "cubic")
+    let to = Ipv4Addr::new(10, 77, 0, 2);
+    Upload::with_pauses(bss.namespace("a"), &server, to, "cubic", Duration::from_millis(2))
 }
 
 fn start(arguments: &[&str]) -> Child {

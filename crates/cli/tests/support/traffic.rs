@@ -1,10 +1,11 @@
-//! A TCP connection that sends as much as it may.
+//! A TCP connection that sends as much as it may, or something every now and then.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use wakeai_host::Namespace;
@@ -28,6 +29,17 @@ impl Upload {
         to: Ipv4Addr,
         algorithm: &str,
     ) -> Self {
+        Self::with_pauses(sender, receiver, to, algorithm, Duration::ZERO)
+    }
+
+    /// Sends 64 kB and waits: leaves the processors to those who watch.
+    pub(crate) fn with_pauses(
+        sender: Namespace,
+        receiver: &Namespace,
+        to: Ipv4Addr,
+        algorithm: &str,
+        pause: Duration,
+    ) -> Self {
         let listener = receiver.run(|| TcpListener::bind((to, 0)).unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         let connect = || {
@@ -43,7 +55,7 @@ impl Upload {
         let threads = vec![
             std::thread::spawn({
                 let stop = Arc::clone(&stop);
-                move || write_until(stream, &stop)
+                move || write_until(stream, pause, &stop)
             }),
             std::thread::spawn(move || read_until_end(accepted)),
         ];
@@ -69,16 +81,18 @@ impl Upload {
     /// The largest of some windows, looked at one after another.
     pub(crate) fn largest_cwnd(&self) -> u32 {
         let cwnds = (0..20).map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
             self.cwnd()
         });
         cwnds.max().unwrap_or(0)
     }
 }
 
-fn write_until(mut stream: TcpStream, stop: &AtomicBool) {
+fn write_until(mut stream: TcpStream, pause: Duration, stop: &AtomicBool) {
     let chunk = vec![0; 1 << 16];
-    while !stop.load(Ordering::Relaxed) && stream.write_all(&chunk).is_ok() {}
+    while !stop.load(Ordering::Relaxed) && stream.write_all(&chunk).is_ok() {
+        std::thread::sleep(pause);
+    }
 }
 
 fn read_until_end(mut stream: TcpStream) {

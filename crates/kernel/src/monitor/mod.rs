@@ -22,6 +22,8 @@ use crate::skeleton::monitor::MonitorSkelBuilder;
 /// The running monitor; it ends when dropped.
 pub struct Monitor {
     ring: RingBuffer<'static>,
+    /// As many records as the kernel's buffer may hold.
+    capacity: usize,
     received: Arc<Mutex<Vec<RecordValue>>>,
     counters: MapHandle,
     _programs: Vec<Link>,
@@ -66,7 +68,8 @@ impl Monitor {
             links.on_socket_state,
         ];
         let programs = programs.into_iter().flatten().collect();
-        Ok(Self { ring, received, counters, _programs: programs })
+        let capacity = config.buffer_bytes as usize / size_of::<RecordValue>();
+        Ok(Self { ring, capacity, received, counters, _programs: programs })
     }
 
     /// Waits for `timeout`, then hands over every record that is there, in the order of their
@@ -83,7 +86,11 @@ impl Monitor {
         on_record: &mut dyn FnMut(Record),
     ) -> Result<(), Error> {
         std::thread::sleep(timeout);
-        self.ring.consume().map_err(|error| explain(ASKED, MONITOR, error))?;
+        // Whoever reads more slowly than records come would otherwise never see the end.
+        let taken = self.ring.consume_raw_n(self.capacity);
+        if taken < 0 {
+            return Err(explain(ASKED, MONITOR, libbpf_rs::Error::from_raw_os_error(-taken)));
+        }
         let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         for value in received.drain(..) {
             record::expand(&value, on_record);
