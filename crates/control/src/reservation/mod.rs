@@ -298,3 +298,51 @@ impl Reservations {
         self.air.level(rest, seen, takes_part, |peer| !self.admits(peer))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PeerView;
+    use crate::observation::peer;
+
+    const INTERVAL: Duration = Duration::from_secs(1);
+
+    /// What a station without a reservation leaves after each of five ticks in which each of these
+    /// owners has 40 % of the air and claims so much.
+    fn left(station: &mut Reservations, claims: &[u32]) -> [Share; 5] {
+        let owners = (2..).zip(claims).map(|(id, claim)| {
+            let asked = Reservation {
+                rate: Rate::from_mbps(10),
+                share: Share::from_percent(40),
+                ticket: id,
+                claim: Share::from_percent(*claim),
+                short: true,
+            };
+            PeerView { reservation: Some(asked), ..peer(StationId(id), 10) }
+        });
+        let seen = Observation { peers: owners.collect(), ..Observation::default() };
+        [(); 5].map(|()| {
+            let _ = station.on_tick(Instant::ZERO, &seen, INTERVAL);
+            station.claimed
+        })
+    }
+
+    fn station() -> Reservations {
+        Reservations::new(Instant::ZERO, StationId(1), Share::from_percent(80))
+    }
+
+    #[test]
+    fn a_claim_is_followed_step_by_step_and_given_up_at_once() {
+        let mut station = station();
+        let followed = left(&mut station, &[50]);
+        assert_eq!(followed, [20, 40, 50, 50, 50].map(Share::from_percent));
+        assert_eq!(left(&mut station, &[5])[0], Share::from_percent(5));
+    }
+
+    #[test]
+    fn whatever_is_claimed_only_so_much_is_followed() {
+        // One owner: half as much again as its share. All: a part of the air stays with the others.
+        assert_eq!(left(&mut station(), &[100])[4], Share::from_percent(60));
+        assert_eq!(left(&mut station(), &[100, 100])[4], Share::from_percent(85));
+    }
+}
