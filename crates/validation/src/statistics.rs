@@ -47,6 +47,11 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// The mean of a figure of those of `all` that have it; `None` where none has.
+pub fn mean_of<T>(all: &[T], figure: impl Fn(&T) -> Option<f64>) -> Option<f64> {
+    mean(&all.iter().filter_map(figure).collect::<Vec<_>>())
+}
+
 /// How far `found` is from `reference`, as a share of it.
 pub fn deviation(found: f64, reference: f64) -> f64 {
     found / reference - 1.0

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::job::Job;
 use crate::lab::LabData;
 use crate::markdown::{Page, Table, held, number, optional, percent};
-use crate::statistics::{deviation, mean};
+use crate::statistics::{deviation, mean_of};
 use crate::verdict::Verdict;
 
 /// Total goodput and Jain's index, and the median round-trip time.
@@ -62,13 +62,10 @@ struct Figures {
 
 impl Figures {
     fn of(runs: &[Run]) -> Option<Self> {
-        let over = |figure: fn(&Run) -> Option<f64>| {
-            mean(&runs.iter().filter_map(figure).collect::<Vec<_>>())
-        };
         Some(Self {
-            goodput: over(|run| Some(run.total_goodput_mbps))?,
-            jain: over(|run| run.jain)?,
-            rtt: over(|run| run.rtt_ms.p50)?,
+            goodput: mean_of(runs, |run| Some(run.total_goodput_mbps))?,
+            jain: mean_of(runs, |run| run.jain)?,
+            rtt: mean_of(runs, |run| run.rtt_ms.p50)?,
         })
     }
 }

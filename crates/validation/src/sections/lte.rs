@@ -5,7 +5,7 @@ use wakeai_scenario::result::{RttMillis, Run};
 use crate::context::Context;
 use crate::job::Job;
 use crate::markdown::{Page, Table, number, percent};
-use crate::statistics::{deviation, mean};
+use crate::statistics::{deviation, mean_of};
 use crate::verdict::Verdict;
 
 const CONDITIONS: [&str; 4] = ["default", "shimada-before", "shimada-after", "airtime"];
@@ -38,14 +38,11 @@ impl Found {
             }
         };
         let all: Vec<(f64, RttMillis)> = runs.iter().filter_map(figures).collect();
-        let over = |figure: &dyn Fn(&(f64, RttMillis)) -> Option<f64>| {
-            mean(&all.iter().filter_map(figure).collect::<Vec<_>>())
-        };
         Some(Self {
             condition,
-            goodput: over(&|found| Some(found.0))?,
-            p50: over(&|found| found.1.p50)?,
-            p95: over(&|found| found.1.p95)?,
+            goodput: mean_of(&all, |found| Some(found.0))?,
+            p50: mean_of(&all, |found| found.1.p50)?,
+            p95: mean_of(&all, |found| found.1.p95)?,
         })
     }
 

@@ -5,7 +5,7 @@ use wakeai_scenario::result::Run;
 use crate::context::Context;
 use crate::job::Job;
 use crate::markdown::{Page, Table, number, optional};
-use crate::statistics::mean;
+use crate::statistics::mean_of;
 use crate::verdict::Verdict;
 
 /// Conditions of the scenario, each with what it is.
@@ -43,25 +43,22 @@ pub(super) fn write(context: &Context, page: &mut Page) -> anyhow::Result<Vec<Ve
     let mut equal = Vec::new();
     for (condition, words) in CONDITIONS {
         let runs = context.runs(&job(condition), context.seeds)?;
-        let over = |figure: &dyn Fn(&Run) -> Option<f64>| {
-            mean(&runs.iter().filter_map(figure).collect::<Vec<_>>())
-        };
         let each: Vec<String> = (0..5)
-            .map(|flow| optional(over(&|run| Some(run.flows.get(flow)?.goodput_mbps)), 1))
+            .map(|flow| optional(mean_of(&runs, |run| Some(run.flows.get(flow)?.goodput_mbps)), 1))
             .collect();
-        let group = |index: usize| optional(over(&|run| run.groups.get(index)?.jain), 3);
-        let jain = over(&|run| run.jain);
+        let group = |index: usize| optional(mean_of(&runs, |run| run.groups.get(index)?.jain), 3);
+        let jain = mean_of(&runs, |run| run.jain);
         if condition.ends_with("-equal") {
             equal.extend(jain);
         }
         table.row([
             words.to_owned(),
             each.join(", "),
-            optional(over(&|run| Some(run.total_goodput_mbps)), 2),
+            optional(mean_of(&runs, |run| Some(run.total_goodput_mbps)), 2),
             optional(jain, 3),
             group(0),
             group(1),
-            optional(over(&|run| Some(retransmitted(run))), 4),
+            optional(mean_of(&runs, |run| Some(retransmitted(run))), 4),
         ]);
     }
     page.table(&table);

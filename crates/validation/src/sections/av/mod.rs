@@ -5,6 +5,8 @@ mod many;
 mod reserved;
 mod target;
 
+use wakeai_scenario::result::Run;
+
 use crate::context::Context;
 use crate::job::Job;
 use crate::lab::LabData;
@@ -27,4 +29,9 @@ pub fn write(context: &Context, lab: &LabData, page: &mut Page) -> anyhow::Resul
     verdicts.extend(reserved::write(context, lab, page)?);
     verdicts.extend(many::write(context, page)?);
     Ok(verdicts)
+}
+
+/// Mbit/s of each flow but the first, which has the target.
+fn others(run: &Run) -> Vec<f64> {
+    run.flows.iter().skip(1).map(|flow| flow.goodput_mbps).collect()
 }

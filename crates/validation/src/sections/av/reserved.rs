@@ -3,12 +3,13 @@
 use wakeai_scenario::figures::jain;
 use wakeai_scenario::result::Run;
 
+use super::others;
 use super::target::ALONE_MBPS;
 use crate::context::Context;
 use crate::job::Job;
 use crate::lab::LabData;
 use crate::markdown::{Page, Table, number, optional};
-use crate::statistics::mean;
+use crate::statistics::mean_of;
 use crate::verdict::Verdict;
 
 const SIMULATED: &str = "scenarios/av-reserved.toml";
@@ -36,16 +37,10 @@ struct Found {
 
 impl Found {
     fn of(runs: &[Run]) -> Option<Self> {
-        let over = |figure: &dyn Fn(&Run) -> Option<f64>| {
-            mean(&runs.iter().filter_map(figure).collect::<Vec<_>>())
-        };
-        let others = |run: &Run| -> Vec<f64> {
-            run.flows.iter().skip(1).map(|flow| flow.goodput_mbps).collect()
-        };
         Some(Self {
-            avr: over(&|run| run.flows.first()?.avr)?,
-            others_jain: over(&|run| jain(&others(run)))?,
-            total: over(&|run| Some(run.total_goodput_mbps))?,
+            avr: mean_of(runs, |run| run.flows.first()?.avr)?,
+            others_jain: mean_of(runs, |run| jain(&others(run)))?,
+            total: mean_of(runs, |run| Some(run.total_goodput_mbps))?,
         })
     }
 }

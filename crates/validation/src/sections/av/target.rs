@@ -2,11 +2,12 @@
 
 use wakeai_scenario::result::Run;
 
+use super::others;
 use crate::context::Context;
 use crate::job::Job;
 use crate::markdown::{Page, Table, number, optional};
 use crate::sections::wlan::{RUNS, starving};
-use crate::statistics::mean;
+use crate::statistics::{mean, mean_of};
 use crate::verdict::Verdict;
 
 /// What one station reaches alone (EB), Mbit/s.
@@ -39,21 +40,15 @@ struct Found {
 
 impl Found {
     fn of(runs: &[Run]) -> Option<Self> {
-        let over = |figure: &dyn Fn(&Run) -> Option<f64>| {
-            mean(&runs.iter().filter_map(figure).collect::<Vec<_>>())
-        };
-        let others = |run: &Run| -> Vec<f64> {
-            run.flows.iter().skip(1).map(|flow| flow.goodput_mbps).collect()
-        };
         Some(Self {
-            avr: over(&|run| run.flows.first()?.avr)?,
-            goodput: over(&|run| Some(run.flows.first()?.goodput_mbps))?,
-            others: over(&|run| mean(&others(run)))?,
-            starving: over(&|run| {
+            avr: mean_of(runs, |run| run.flows.first()?.avr)?,
+            goodput: mean_of(runs, |run| Some(run.flows.first()?.goodput_mbps))?,
+            others: mean_of(runs, |run| mean(&others(run)))?,
+            starving: mean_of(runs, |run| {
                 let even = ALONE_MBPS / run.flows.len() as f64;
                 Some(starving(&others(run), even) as f64)
             })?,
-            total: over(&|run| Some(run.total_goodput_mbps))?,
+            total: mean_of(runs, |run| Some(run.total_goodput_mbps))?,
         })
     }
 

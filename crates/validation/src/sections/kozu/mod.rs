@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::job::Job;
 use crate::lab::LabData;
 use crate::markdown::Page;
-use crate::statistics::mean;
+use crate::statistics::mean_of;
 use crate::verdict::Verdict;
 
 /// Round-trip times of the paper, ms.
@@ -64,14 +64,11 @@ struct Pair {
 
 impl Pair {
     fn of(runs: &[Run]) -> Option<Self> {
-        let over = |figure: &dyn Fn(&Run) -> Option<f64>| {
-            mean(&runs.iter().filter_map(figure).collect::<Vec<_>>())
-        };
         Some(Self {
-            first: over(&|run| Some(run.flows.first()?.goodput_mbps))?,
-            second: over(&|run| Some(run.flows.get(1)?.goodput_mbps))?,
-            total: over(&|run| Some(run.total_goodput_mbps))?,
-            jain: over(&|run| run.jain)?,
+            first: mean_of(runs, |run| Some(run.flows.first()?.goodput_mbps))?,
+            second: mean_of(runs, |run| Some(run.flows.get(1)?.goodput_mbps))?,
+            total: mean_of(runs, |run| Some(run.total_goodput_mbps))?,
+            jain: mean_of(runs, |run| run.jain)?,
         })
     }
 
