@@ -8,7 +8,7 @@ use super::target::ALONE_MBPS;
 use crate::context::Context;
 use crate::job::Job;
 use crate::lab::LabData;
-use crate::markdown::{Page, Table, number, optional};
+use crate::markdown::{Page, Table, number};
 use crate::statistics::mean_of;
 use crate::verdict::Verdict;
 
@@ -49,12 +49,13 @@ impl Found {
 struct Row {
     nrt: u32,
     plain: Found,
-    agents: Option<Found>,
+    agents: Found,
     reserved: Found,
 }
 
 pub(super) fn lab_jobs() -> Vec<Job> {
-    LAB_TARGETS.into_iter().flat_map(|nrt| [lab_job(nrt, ""), lab_job(nrt, "-reserved")]).collect()
+    let of = |nrt| ["", "-agents", "-reserved"].map(|suffix| lab_job(nrt, suffix));
+    LAB_TARGETS.into_iter().flat_map(of).collect()
 }
 
 fn lab_job(nrt: u32, suffix: &str) -> Job {
@@ -107,12 +108,12 @@ fn simulated(context: &Context, nrt: u32) -> anyhow::Result<Row> {
         let runs: Vec<Run> = context.all(&job)?.into_iter().map(|one| one.run).collect();
         Found::of(&runs).ok_or_else(|| anyhow::anyhow!("{}: nothing was received", job.command()))
     };
-    Ok(Row { nrt, plain: of("plain")?, agents: Some(of("agents")?), reserved: of("reserved")? })
+    Ok(Row { nrt, plain: of("plain")?, agents: of("agents")?, reserved: of("reserved")? })
 }
 
 fn measured(lab: &LabData, nrt: u32) -> Option<Row> {
     let of = |suffix| Found::of(&lab.runs(&lab_job(nrt, suffix)));
-    Some(Row { nrt, plain: of("")?, agents: None, reserved: of("-reserved")? })
+    Some(Row { nrt, plain: of("")?, agents: of("-agents")?, reserved: of("-reserved")? })
 }
 
 fn table(rows: &[Row]) -> Table {
@@ -131,11 +132,11 @@ fn table(rows: &[Row]) -> Table {
         table.row([
             format!("{nrt} %"),
             number(plain.avr, 2),
-            optional(agents.map(|found| found.avr), 2),
+            number(agents.avr, 2),
             number(reserved.avr, 2),
             number(reserved.others_jain, 3),
             number(plain.total, 2),
-            optional(agents.map(|found| found.total), 2),
+            number(agents.total, 2),
             number(reserved.total, 2),
             format!("{:.1} %", 100.0 * reserved.total / plain.total),
         ]);
@@ -152,7 +153,7 @@ fn verdicts(world: &str, rows: &[Row]) -> Vec<Verdict> {
         found: number(found, 3),
         holds: found >= bound,
     };
-    let mut verdicts = vec![
+    vec![
         verdict("AVR", AVR, least(&|row| row.reserved.avr)),
         verdict("Jain's index of the others", JAIN, least(&|row| row.reserved.others_jain)),
         verdict(
@@ -160,14 +161,10 @@ fn verdicts(world: &str, rows: &[Row]) -> Vec<Verdict> {
             TOTAL,
             least(&|row| row.reserved.total / row.plain.total),
         ),
-    ];
-    if rows.iter().all(|row| row.agents.is_some()) {
-        let share = |row: &Row| Some(row.reserved.total / row.agents?.total);
-        verdicts.push(verdict(
+        verdict(
             "total goodput, of that with agents and no reservation",
             TOTAL,
-            least(&|row| share(row).unwrap_or_default()),
-        ));
-    }
-    verdicts
+            least(&|row| row.reserved.total / row.agents.total),
+        ),
+    ]
 }
