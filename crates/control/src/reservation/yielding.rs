@@ -13,16 +13,16 @@ const OWNER_PERCENT: u64 = 135;
 /// An owner's window is never below this multiple of its rate over the RTT, percent: the RTT may
 /// grow until the next tick.
 const OWNER_WINDOW_PERCENT: u64 = 150;
-/// How much longer than on the empty path its data may take to come back before that ends: as long
-/// as `wakeai_av` has patience.
-const OWNER_PATIENCE: Duration = Duration::from_secs(1);
-/// A window that is held for others counts no more queue than this.
-const QUEUE: Duration = Duration::from_millis(300);
+/// How much longer than on the empty path its data may take to come back before that ends: what
+/// waits beyond it gets no more turns, and only makes all wait.
+const OWNER_QUEUE: Duration = Duration::from_millis(300);
+/// A window that is held for others counts no more queue than this: windows that grow with a standing
+/// queue would keep it standing, and with it the turns of those that should not be saturated.
+const QUEUE: Duration = Duration::from_millis(100);
 /// From so many segments on a window holds a rate: it is sent in bursts, which fill aggregates.
 /// Below, a segment more or less is too much of it, and pacing does it.
 const WINDOWED: Segments = Segments::new(8);
-/// What a paced station's window holds beside the path, and how much more than it needs, percent.
-const PACED_QUEUE: Duration = Duration::from_millis(100);
+/// How much more than it needs a paced station's window holds, percent.
 const PACED_PERCENT: u64 = 125;
 /// Fewer segments in flight cannot lose one without a timeout.
 const LEAST: u32 = 4;
@@ -41,8 +41,8 @@ pub(super) fn of_other(
     if window >= WINDOWED {
         return Bounds { pacing: bounds.pacing, ..lowered(bounds, window) };
     }
-    let queue = rtt.min.saturating_add(PACED_QUEUE);
-    let ceiling = Segments::in_flight(percent(level, PACED_PERCENT), queue, seen.mss());
+    let span = rtt.min.saturating_add(QUEUE);
+    let ceiling = Segments::in_flight(percent(level, PACED_PERCENT), span, seen.mss());
     paced(
         lowered(bounds, ceiling.max(least(seen))),
         bounds.pacing.unwrap_or(level).min(level),
@@ -62,7 +62,7 @@ pub(super) fn of_owner(
     narrator.narrate(Reason::Reserved { rate: reserved });
     let whole = percent(reserved, OWNER_PERCENT);
     let needs = seen.rtt.map_or(Segments::MAX, |rtt| {
-        let span = rtt.current.min(rtt.min.saturating_add(OWNER_PATIENCE));
+        let span = rtt.current.min(rtt.min.saturating_add(OWNER_QUEUE));
         Segments::in_flight(percent(whole, OWNER_WINDOW_PERCENT), span, seen.mss()).max(least(seen))
     });
     let by_law = bounds.pacing.map(|pacing| pacing.max(whole));
@@ -120,6 +120,11 @@ mod tests {
         of_other(bounds, Share::from_percent(40), LEVEL, seen, &mut crate::Silent)
     }
 
+    fn strictest() -> Bounds {
+        let window = Bounds::window(Segments::ZERO, Segments::new(2));
+        Bounds { pacing: Some(Rate::from_mbps(1)), ..window }
+    }
+
     fn owner(bounds: Bounds, level: Option<Rate>, seen: &Observation) -> Bounds {
         of_owner(bounds, Rate::from_mbps(10), level, seen, &mut crate::Silent)
     }
@@ -134,6 +139,16 @@ mod tests {
                 Segments::in_flight(LEVEL, Duration::from_millis(120), seen(1, 1).mss(),)
             )
         );
+    }
+
+    #[test]
+    fn a_standing_queue_is_not_held_up() {
+        let window = |growth_ms| other(Bounds::NONE, &seen(100, growth_ms)).ceiling;
+        assert!(window(50) < window(100));
+        assert_eq!(window(400), window(100));
+        let window = |growth_ms| owner(strictest(), None, &seen(100, growth_ms)).ceiling;
+        assert!(window(200) < window(300));
+        assert_eq!(window(2_000), window(300));
     }
 
     #[test]
@@ -160,12 +175,8 @@ mod tests {
 
     #[test]
     fn no_law_binds_an_owner_below_its_reservation() {
-        let strict = Bounds {
-            pacing: Some(Rate::from_mbps(1)),
-            ..Bounds::window(Segments::ZERO, Segments::new(2))
-        };
         let seen = seen(100, 20);
-        let bounds = owner(strict, None, &seen);
+        let bounds = owner(strictest(), None, &seen);
         let needs =
             Segments::in_flight(Rate::from_mbps(10), Duration::from_millis(120), seen.mss());
         assert!(bounds.ceiling >= needs, "{bounds}");
