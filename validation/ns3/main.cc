@@ -177,6 +177,7 @@ main(int argc, char** argv)
             std::cerr << "wakeai-ns3: only " << network.Joined() << " stations joined\n";
             std::exit(1);
         }
+        network.AnswerArp();
     });
     if (options.Sized())
     {

@@ -77,7 +77,6 @@ Network::Network(const Options& options)
                        QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, options.stationQueue)));
     Radio(options);
     Wire(options);
-    AnswerArp();
 }
 
 void

@@ -29,13 +29,15 @@ struct Network
 
     // How many stations have joined the access point by now.
     uint32_t Joined() const;
+    // Fills every ARP cache, once all have joined: a station's is emptied when it does. Else the first
+    // packets of each would be requests, whose answers wait in the access point's queue.
+    void AnswerArp();
     // The queue that data frames of a device wait in.
     static ns3::Ptr<ns3::WifiMacQueue> DataQueue(ns3::Ptr<ns3::NetDevice> device);
 
   private:
     void Radio(const Options& options);
     void Wire(const Options& options);
-    void AnswerArp();
 };
 
 #endif
