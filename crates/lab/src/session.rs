@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use wakeai_scenario::result::{Lateness, Report};
+use wakeai_units::Duration;
 use wakeai_world::session::Planned;
 use wakeai_world::{Outcome, Task, World};
 
@@ -11,6 +12,9 @@ use crate::driver::{self, Strays};
 use crate::error::LabError;
 use crate::options::LabOptions;
 use crate::run::{self, Bench};
+
+/// An agent decides every 500 ms: what waits a tenth of that for a processor, decides late.
+const WAITS_NOTED: Duration = Duration::from_millis(50);
 
 /// The runs of one command.
 pub(crate) struct Lab<'a> {
@@ -35,13 +39,14 @@ impl World for Lab<'_> {
         let outcome = run::run(&self.bench, &task, &self.directory(&task))?;
         progress.run_ends();
         self.judge(&task.name, &outcome);
+        let lateness = self.lateness(&outcome);
         Ok(Outcome {
             stations: outcome.expanded.stations,
             end: outcome.end,
             flows: outcome.flows,
             rtt: outcome.rtt,
             errors: outcome.errors,
-            lateness: Some(self.lateness(&outcome.driver.lateness)),
+            lateness: Some(lateness),
             drops: None,
         })
     }
@@ -111,13 +116,21 @@ impl<'a> Lab<'a> {
                  after its start"
             ));
         }
-        if !self.lateness(&driver.lateness).faithful {
+        if outcome.waits.quantile(0.99) > WAITS_NOTED {
+            let waits = outcome.waits.quantile(0.99);
+            self.bench.progress.note(&format!(
+                "{name}: ordinary processes waited {waits} and longer for a processor (one time in \
+                 100): what agents and proxies did is not what they would do on a quieter machine"
+            ));
+        }
+        if !self.lateness(outcome).faithful {
             let mut worst = self.worst.borrow_mut();
             worst.get_or_insert_with(|| (name.to_owned(), driver.lateness.clone()));
         }
     }
 
-    fn lateness(&self, lateness: &driver::Lateness) -> Lateness {
+    fn lateness(&self, outcome: &run::Outcome) -> Lateness {
+        let lateness = &outcome.driver.lateness;
         let p99 = lateness.quantile(0.99);
         Lateness {
             releases: lateness.count(),
@@ -126,6 +139,7 @@ impl<'a> Lab<'a> {
             max_ms: lateness.max().as_millis_f64(),
             faithful: p99 <= self.options.lateness_p99
                 && lateness.max() <= self.options.lateness_max,
+            waits_p99_ms: outcome.waits.quantile(0.99).as_millis_f64(),
         }
     }
 }

@@ -224,6 +224,10 @@ pub struct Lateness {
     pub max_ms: f64,
     /// Whether the run kept the lab's bound.
     pub faithful: bool,
+    /// How long the lab's ordinary processes waited for a processor, 99th percentile, milliseconds:
+    /// agents and proxies that wait decide late. 0 in reports that do not have it.
+    #[serde(default, serialize_with = "rounded")]
+    pub waits_p99_ms: f64,
 }
 
 /// What a station reaches alone.

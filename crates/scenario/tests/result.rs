@@ -102,7 +102,14 @@ fn the_table_compares_conditions_and_spreads_repeats() {
         run("airtime", 0, &[flow(0, 10), flow(1, 10)], &[20.0, 20.0]),
         run("airtime", 1, &[flow(0, 10), flow(1, 10)], &[20.0, 20.0]),
     ];
-    let lateness = Lateness { releases: 9, p50_ms: 0.01, p99_ms: 0.4, max_ms: 3.0, faithful: true };
+    let lateness = Lateness {
+        releases: 9,
+        p50_ms: 0.01,
+        p99_ms: 0.4,
+        max_ms: 3.0,
+        faithful: true,
+        waits_p99_ms: 2.0,
+    };
     runs[3].lateness = Some(lateness);
     insta::assert_snapshot!(table::render(&report(runs)));
 }
@@ -111,8 +118,14 @@ fn the_table_compares_conditions_and_spreads_repeats() {
 fn the_table_of_one_run_without_maxima_has_dashes_for_what_is_unknown() {
     let mut run = run("default", 0, &[flow(0, 0)], &[]);
     run.rtt_ms = RttMillis::default();
-    run.lateness =
-        Some(Lateness { releases: 9, p50_ms: 0.5, p99_ms: 1.4, max_ms: 30.0, faithful: false });
+    run.lateness = Some(Lateness {
+        releases: 9,
+        p50_ms: 0.5,
+        p99_ms: 1.4,
+        max_ms: 30.0,
+        faithful: false,
+        waits_p99_ms: 2.0,
+    });
     insta::assert_snapshot!(table::render(&report(vec![run])));
 }
 

@@ -14,6 +14,9 @@ use crate::job::Job;
 /// Where it is kept, from the project's root.
 pub const FILE: &str = "validation/lab.json";
 
+/// Where ordinary processes waited longer for a processor (99th percentile), agents decided late.
+const WAITS_MS: f64 = 50.0;
+
 /// The lab's runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabData {
@@ -57,13 +60,14 @@ impl LabData {
         Ok(())
     }
 
-    /// The faithful runs of `job`; none where it was not run.
+    /// The faithful runs of `job` whose processes did not wait for a processor; none where it was not
+    /// run.
     pub fn runs(&self, job: &Job) -> Vec<Run> {
         let report = self.reports.get(&job.file);
         let runs = report.into_iter().flat_map(|report| report.runs.iter());
         let wanted = |run: &&Run| {
             job.condition.as_ref().is_none_or(|name| *name == run.condition)
-                && run.lateness.is_some_and(|lateness| lateness.faithful)
+                && run.lateness.is_some_and(|late| late.faithful && late.waits_p99_ms <= WAITS_MS)
         };
         runs.filter(wanted).cloned().collect()
     }

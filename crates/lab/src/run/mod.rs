@@ -17,7 +17,7 @@ use wakeai_world::{Task, agent};
 
 use crate::agents::Agents;
 use crate::clock;
-use crate::driver::DriverReport;
+use crate::driver::{DriverReport, Lateness};
 use crate::error::LabError;
 use crate::host::Steering;
 use crate::interrupt::Interrupt;
@@ -54,6 +54,8 @@ pub(crate) struct Outcome {
     pub(crate) rtt: Vec<RttHistogram>,
     pub(crate) errors: ErrorCounts,
     pub(crate) driver: DriverReport,
+    /// How late an ordinary thread came back from its sleep.
+    pub(crate) waits: Lateness,
     /// Flows whose first data came much later than a handshake after their start: the flow, and
     /// how much later.
     pub(crate) stragglers: Vec<(usize, Duration)>,
@@ -96,7 +98,7 @@ pub(crate) fn run(
     }
     traffic.start(origin)?;
     let mut look = || agents.check().and_then(|()| proxies.check());
-    let ended = wait(bench, &network, &mut look, &mut traffic, span)?;
+    let (ended, waits) = wait(bench, &network, &mut look, &mut traffic, span)?;
     network.measure(None);
     let received = traffic.stop(span.warmup, ended)?;
     // All flows sized and done: the run ended with the last byte, not when that was noticed.
@@ -116,6 +118,7 @@ pub(crate) fn run(
         rtt: watched.rtt,
         errors: watched.errors,
         driver,
+        waits,
         lost: watched.lost,
     })
 }
@@ -134,31 +137,34 @@ fn senders(condition: &ResolvedCondition, network: &Network) -> Vec<SenderFacts>
 }
 
 /// Waits for the end of the run: its duration, or until all flows have a size and are done. `look`
-/// fails where agents or proxies have. Returns how far the run came.
+/// fails where agents or proxies have. Returns how far the run came, and how late this thread, an
+/// ordinary one as they are, got a processor after each of its sleeps.
 fn wait(
     bench: &Bench<'_>,
     network: &Network,
     look: &mut dyn FnMut() -> Result<(), LabError>,
     traffic: &mut Traffic<'_>,
     span: Span,
-) -> Result<Duration, LabError> {
+) -> Result<(Duration, Lateness), LabError> {
+    let mut waits = Lateness::default();
     loop {
         bench.interrupt.check()?;
         let now = clock::now();
         bench.progress.run_reached(now.saturating_since(span.origin));
         if now >= span.origin + span.end {
-            return Ok(span.end);
+            return Ok((span.end, waits));
         }
         if let Some(completed) = traffic.all_completed() {
-            return Ok(completed);
+            return Ok((completed, waits));
         }
         if !network.is_running() {
-            return Ok(now.saturating_since(span.origin)); // `remove` returns the error
+            return Ok((now.saturating_since(span.origin), waits)); // `remove` returns the error
         }
         look()?;
         traffic.check()?;
-        let left = (span.origin + span.end).saturating_since(now);
-        clock::sleep(left.min(LOOK));
+        let next = (clock::now() + LOOK).min(span.origin + span.end);
+        clock::sleep_until(next);
+        waits.record(clock::now().saturating_since(next));
     }
 }
 
