@@ -45,7 +45,14 @@ impl Failure {
 
 impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#}", self.error)
+        let mut said = self.error.to_string();
+        for cause in self.error.chain().skip(1).map(ToString::to_string) {
+            // Some name their cause themselves.
+            if !said.contains(&cause) {
+                said = format!("{said}: {cause}");
+            }
+        }
+        f.write_str(&said)
     }
 }
 
@@ -59,4 +66,19 @@ impl From<wakeai_kernel::Error> for Failure {
 #[allow(clippy::print_stderr, reason = "this is the one place that tells the user")]
 pub(crate) fn note(text: impl Display) {
     eprintln!("wakeai: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_is_named_once() {
+        let cause = || std::io::Error::from_raw_os_error(2);
+        let silent = anyhow::Error::new(cause()).context("cannot start");
+        let expected = "cannot start: No such file or directory (os error 2)";
+        assert_eq!(Failure::failed(silent).to_string(), expected);
+        let telling = anyhow::Error::new(cause()).context(format!("cannot start: {}", cause()));
+        assert_eq!(Failure::failed(telling).to_string(), expected);
+    }
 }

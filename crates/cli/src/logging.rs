@@ -1,5 +1,7 @@
 //! Where log lines go: standard error.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::EnvFilter;
 use wakeai_agent::config::LogFormat;
 
@@ -7,7 +9,8 @@ use wakeai_agent::config::LogFormat;
 pub(crate) fn for_commands() {
     let filter = EnvFilter::builder().with_env_var("WAKEAI_LOG").try_from_env();
     let filter = filter.unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    builder.with_ansi(std::io::stderr().is_terminal()).init();
 }
 
 /// As the agent's configuration says; its level has been checked.
@@ -20,7 +23,7 @@ pub(crate) fn for_agent(format: LogFormat, filter: EnvFilter) {
             builder.without_time().with_ansi(false).init();
         }
         LogFormat::Text => {
-            builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init();
+            builder.with_ansi(std::io::stderr().is_terminal()).init();
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -34,6 +35,14 @@ pub enum CgroupError {
         /// What happened.
         reason: String,
     },
+    /// systemd knows no such name, or it is not that of one unit.
+    #[error("found the unit {unit:?}, expected the name of one unit{}", after(reason))]
+    NoUnit {
+        /// The unit.
+        unit: String,
+        /// What systemd says of it, or nothing.
+        reason: String,
+    },
     /// The unit has no processes.
     #[error("the unit {0} has no cgroup: it does not exist or does not run")]
     NotRunning(String),
@@ -55,8 +64,12 @@ impl CgroupError {
 
     /// Whether something was named that does not exist or may not be named.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::None(..) | Self::Root(_))
+        matches!(self, Self::None(..) | Self::Root(_) | Self::NoUnit { .. } | Self::NotRunning(_))
     }
+}
+
+fn after(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 /// A control group of version 2.
@@ -94,6 +107,10 @@ impl Cgroup {
     /// Where systemd does not run, or the unit does not.
     pub fn of_unit(unit: &str) -> Result<Self, CgroupError> {
         hierarchy(&read_mounts())?;
+        // systemctl takes a pattern for all that it fits.
+        if unit.is_empty() || unit.contains(['*', '?', '[']) {
+            return Err(CgroupError::NoUnit { unit: unit.to_owned(), reason: String::new() });
+        }
         let without = |reason: String| CgroupError::NoSystemd { unit: unit.to_owned(), reason };
         let asked = Command::new("systemctl")
             .args(["show", "--property=ControlGroup", "--value", "--", unit])
@@ -101,12 +118,29 @@ impl Cgroup {
             .output()
             .map_err(|error| without(format!("systemctl: {error}")))?;
         if !asked.status.success() {
-            return Err(without(String::from_utf8_lossy(&asked.stderr).trim().to_owned()));
+            let reason = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
+            // sd_booted(3)
+            return Err(if Path::new("/run/systemd/system").is_dir() {
+                CgroupError::NoUnit { unit: unit.to_owned(), reason }
+            } else {
+                without(reason)
+            });
         }
         match String::from_utf8_lossy(&asked.stdout).trim() {
             "" => Err(CgroupError::NotRunning(unit.to_owned())),
             path => Self::find(Path::new(path)),
         }
+    }
+
+    /// The one that has taken its place: that of a unit which was started again, for example. `None`
+    /// while it is there, and while nothing is in its place.
+    pub fn successor(&self) -> Option<Self> {
+        let inode = |metadata: fs::Metadata| metadata.ino();
+        let now = fs::metadata(&self.path).ok()?;
+        if Some(now.ino()) == self.directory.metadata().ok().map(inode) {
+            return None;
+        }
+        Self::find(&self.path).ok()
     }
 
     /// Its directory.

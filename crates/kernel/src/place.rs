@@ -51,6 +51,12 @@ pub(crate) fn in_machine_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// Whether this process sees all others.
+pub(crate) fn in_first_pid_namespace() -> bool {
+    // PROC_PID_INIT_INO of <linux/proc_ns.h>
+    fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() == 0xEFFF_FFFC)
+}
+
 /// Keeps two processes from loading or unloading at the same time; held as long as the value.
 pub(crate) fn lock() -> io::Result<Flock<File>> {
     fs::create_dir_all(STATE)?;

@@ -1,8 +1,9 @@
 //! New connections of the processes in a control group.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -56,7 +57,8 @@ impl Client {
         let address = SocketAddr::from((SERVER, 0));
         let listener = bss.namespace("server").run(listener(address)).unwrap();
         let port = listener.local_addr().unwrap().port().to_string();
-        let script = "echo $$ > $0/cgroup.procs && exec 3<>/dev/tcp/10.77.0.2/$1 && read -u 3";
+        let script = "echo $$ > $0/cgroup.procs && exec 3<>/dev/tcp/10.77.0.2/$1 && \
+                      while read -u 3; do echo >&3; done";
         let child = Command::new("nsenter")
             .arg(format!("--net=/run/netns/{}", bss.name("a")))
             .args(["bash", "-c", script, group, &port])
@@ -74,6 +76,16 @@ impl Client {
     /// The kernel's number for its connection.
     pub(crate) fn cookie(&self, bss: &Bss) -> u64 {
         self.look(bss).socket.cookie
+    }
+
+    /// It sends something, and gets an ACK for it.
+    pub(crate) fn talk(&self) {
+        (&self.far).write_all(b"\n").unwrap();
+        (&self.far).read_exact(&mut [0]).unwrap();
+    }
+
+    fn move_to(&self, group: &Path) {
+        fs::write(group.join("cgroup.procs"), self.child.id().to_string()).unwrap();
     }
 
     fn look(&self, bss: &Bss) -> TcpSnapshot {
@@ -112,6 +124,33 @@ fn new_connections_of_a_cgroup_and_no_others_get_the_algorithm() {
     assert_eq!([&inside, &deeper].map(|client| client.algorithm(&bss)), ["reno"; 2]);
     assert_eq!(Client::start(&bss, group.path()).algorithm(&bss), "reno");
     drop((earlier, inside, deeper, outside));
+    is_as_before(&bss, &before);
+}
+
+/// As a systemd unit's is that is started again.
+#[test]
+fn one_that_is_made_anew_in_its_place_is_ruled_again() {
+    let Some(_machine) = Machine::take() else { return };
+    let (bss, group) = (hosts(), Group::new());
+    let root = group.0.parent().unwrap().to_owned();
+    let before = state(&bss);
+    let mut ruling = Use::run(&format!("wakeai_cubic --cgroup {}", group.path()), &[]);
+    let first = Client::start(&bss, group.path());
+    wait_for("it is ruled", || (first.algorithm(&bss) == "wakeai_cubic").then_some(()));
+
+    first.move_to(&root);
+    wait_for("the group is empty", || fs::remove_dir(&group.0).ok());
+    fs::create_dir(&group.0).unwrap();
+    // What is opened before that is noticed is missed.
+    let second = wait_for("a new connection is ruled", || {
+        let client = Client::start(&bss, group.path());
+        (client.algorithm(&bss) == "wakeai_cubic").then_some(client)
+    });
+    assert_eq!(first.algorithm(&bss), "wakeai_cubic");
+
+    ruling.ends_well();
+    assert_eq!([&first, &second].map(|client| client.algorithm(&bss)), ["reno"; 2]);
+    drop((first, second));
     is_as_before(&bss, &before);
 }
 
@@ -162,6 +201,17 @@ fn what_is_no_cgroup_and_what_is_the_whole_machine_are_refused() {
         assert!(stderr(&found).contains(expected), "{path}: {}", stderr(&found));
     }
     assert!(must("bpftool", "cgroup tree").lines().all(|line| !line.contains("take_in_cgroup")));
+}
+
+#[test]
+fn what_names_no_single_unit_is_refused() {
+    let Some(_machine) = Machine::take() else { return };
+    let _group = Group::new(); // there is a cgroup v2
+    for unit in ["", "wkt-*", "wkt-[ab].service", "wkt-?"] {
+        let found = wakeai(&["use", "bbr", "--unit", unit]);
+        assert_eq!(found.status.code(), Some(2), "{unit:?}");
+        assert!(stderr(&found).contains("expected the name of one unit"), "{}", stderr(&found));
+    }
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! `kill -9`, and what the next command finds.
 
+use std::process::Command;
+
 use nix::sys::signal::Signal;
 
 use crate::cgroups::{Client, Group};
 use crate::rig::{BEHIND, SERVER, Talk, Use, hosts, is_as_before, state};
-use crate::support::{Machine, stderr, wakeai};
+use crate::support::{Machine, stderr, wait_for, wakeai};
 
 #[test]
 fn after_kill_9_the_next_command_puts_everything_back() {
@@ -56,4 +58,42 @@ fn what_a_dead_one_left_does_not_touch_a_living_one() {
     assert_eq!(others.algorithm(), "wakeai_rtt");
     living.ends_well();
     assert_eq!(others.algorithm(), "reno");
+}
+
+/// The kernel's algorithms are the machine's; processes, pins and leases are those of a container.
+#[test]
+fn a_sweep_in_a_container_leaves_alone_what_the_machine_rules() {
+    let Some(_machine) = Machine::take() else { return };
+    let (bss, group) = (hosts(), Group::new());
+    let before = state(&bss);
+    let mut living = Use::run(&format!("wakeai_rtt --cgroup {}", group.path()), &[]);
+    let earlier = Client::start(&bss, group.path());
+    wait_for("it is ruled", || (earlier.algorithm(&bss) == "wakeai_rtt").then_some(()));
+
+    let inside = |command: &str| {
+        let mounts = "mount -t tmpfs none /run && mount -t bpf none /sys/fs/bpf";
+        let script = format!("{mounts} && exec \"$0\" {command}");
+        Command::new("unshare")
+            .args(["--pid", "--fork", "--mount-proc", "--mount", "sh", "-c", &script])
+            .arg(env!("CARGO_BIN_EXE_wakeai"))
+            .output()
+            .unwrap()
+    };
+    let swept = inside("sweep");
+    assert!(swept.status.success());
+    assert_eq!(stderr(&swept), "");
+    let refused = inside("use wakeai_reno --for 1s");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("from outside this container"), "{}", stderr(&refused));
+
+    let later = Client::start(&bss, group.path());
+    wait_for("it is ruled", || (later.algorithm(&bss) == "wakeai_rtt").then_some(()));
+    // One that was told to leave would do so with an ACK.
+    for _ in 0..3 {
+        earlier.talk();
+    }
+    assert_eq!(earlier.algorithm(&bss), "wakeai_rtt");
+    living.ends_well();
+    drop((earlier, later));
+    is_as_before(&bss, &before);
 }

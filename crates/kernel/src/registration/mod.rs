@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType};
 
 use self::vacate::vacate;
@@ -35,6 +35,8 @@ const PREFIX: &str = "wakeai_";
 
 const LOAD: &str = "register the congestion controls wakeai_*";
 const UNLOAD: &str = "remove the congestion controls wakeai_*";
+const ELSEWHERE: &str = "they are registered from outside this container, or from one, whose \
+                         /sys/fs/bpf and /run/wakeai are not seen here; run it there";
 
 pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
     quiet();
@@ -47,6 +49,9 @@ pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
             return Err(missing);
         }
         remove_but_moved()?;
+        if is_registered_elsewhere() {
+            return Err(Error::refused(LOAD, ELSEWHERE));
+        }
         place::prepare().map_err(|error| Error::from_io(LOAD, error))?;
         load::register().inspect_err(|_| drop(remove_but_moved()))?;
         pinned_maps()
@@ -111,6 +116,10 @@ fn is_complete() -> bool {
 fn remove() -> Result<bool, Error> {
     // Looking for maps by name takes CAP_SYS_ADMIN, which an agent has given up: it sees the pin.
     let is_pinned = pinned_algorithms().next().is_some();
+    if !is_pinned && is_registered_elsewhere() {
+        tracing::debug!("a registration whose pins are not seen here is left alone");
+        return Ok(false);
+    }
     let mut found = is_pinned;
     if is_pinned || !registered_maps().is_empty() {
         vacate();
@@ -129,6 +138,20 @@ fn registered_maps() -> Vec<u32> {
         .filter(|map| map.name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
         .map(|map| map.id)
         .collect()
+}
+
+/// Whether somebody holds a registration whose pins are not seen here: the kernel's algorithms are the
+/// machine's, the pins and the leases a container's. Without links only the first PID namespace can
+/// tell, as it sees every process: what has no pin there is an orphan.
+fn is_registered_elsewhere() -> bool {
+    let registered = registered_maps();
+    if !features::detect().struct_ops_link {
+        return !registered.is_empty() && !place::in_first_pid_namespace();
+    }
+    LinkInfoIter::default().any(|link| match link.info {
+        LinkTypeInfo::StructOps(of) => registered.contains(&of.map_id),
+        _ => false,
+    })
 }
 
 fn unregister() -> Result<(), Error> {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::anyhow;
 use wakeai_host::{Change, Lease, LeaseError, Role, RouteGuard, SysctlError, SysctlGuard};
-use wakeai_kernel::{Assigner, Assignment, Control, MoveReport};
+use wakeai_kernel::{Assigner, Control, MoveReport};
 use wakeai_units::Rate;
 
 use super::algorithm::{AIMED, is_ours, require};
@@ -78,10 +78,12 @@ impl Held<'_> {
         let listener = Listener::bind(self.lease).map_err(Failure::failed)?;
         let deadline = arguments.duration.map(|duration| started + duration.into());
         let (algorithm, ruled, rate) = (self.algorithm, self.ruled, arguments.rate);
-        let mut reign = Reign { algorithm, ruled, assigner, started, deadline, rate };
+        let mut reign = Reign { algorithm, ruled, assigner, cgroup: None, started, deadline, rate };
         reign.announce(arguments.json)?;
-        while signals.wait(&listener, deadline).map_err(Failure::failed)? == Ended::No {
+        let follows = ruled.cgroup().is_some();
+        while signals.wait(&listener, deadline, follows).map_err(Failure::failed)? == Ended::No {
             listener.serve(|request| reign.answer(request));
+            reign.follow();
         }
         Ok(())
     }
@@ -91,14 +93,7 @@ impl Held<'_> {
         let owner = std::process::id();
         let change = Change::Connections(self.ruled.assigned(self.algorithm, owner));
         self.lease.record(change.clone()).map_err(Failure::failed)?;
-        let assigner = Assigner::open(&Assignment {
-            algorithm: self.algorithm,
-            covered: self.ruled.covered(),
-            bytes_per_second: rate.map_or(0, Rate::bytes_per_second),
-            destination: self.ruled.destination(),
-            owner,
-        });
-        match assigner {
+        match Assigner::open(&self.ruled.assignment(self.algorithm, rate)) {
             Ok(assigner) => self.assigner = Some((assigner, change)),
             Err(error) => {
                 self.lease.forget(&change).map_err(Failure::failed)?;

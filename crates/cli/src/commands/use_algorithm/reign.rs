@@ -1,8 +1,10 @@
 //! One while it is in force.
 
+use std::os::fd::AsFd as _;
 use std::time::Instant;
 
-use wakeai_kernel::Assigner;
+use wakeai_host::Cgroup;
+use wakeai_kernel::{Assigner, Assignment, Covered};
 use wakeai_units::Rate;
 
 use super::algorithm::AIMED;
@@ -16,6 +18,8 @@ pub(super) struct Reign<'a> {
     pub(super) algorithm: &'a str,
     pub(super) ruled: &'a Ruled,
     pub(super) assigner: &'a mut Assigner,
+    /// What has taken the place of the cgroup that was found at the start.
+    pub(super) cgroup: Option<Cgroup>,
     pub(super) started: Instant,
     pub(super) deadline: Option<Instant>,
     pub(super) rate: Option<Rate>,
@@ -48,6 +52,20 @@ impl Reign<'_> {
             running_s: self.started.elapsed().as_secs_f64(),
             left_s: left.map(|left| left.as_secs_f64()),
         })
+    }
+
+    /// A unit that is started again gets another cgroup in the old one's place: what is opened there
+    /// is ruled too. Those before are still known as this process's.
+    pub(super) fn follow(&mut self) {
+        let last = self.cgroup.as_ref().or(self.ruled.cgroup());
+        let Some(next) = last.and_then(Cgroup::successor) else { return };
+        let assignment = self.ruled.assignment(self.algorithm, self.rate);
+        let covered = Covered::Cgroup(next.as_fd());
+        match Assigner::open(&Assignment { covered, ..assignment }) {
+            Ok(assigner) => *self.assigner = assigner,
+            Err(error) => note(format_args!("warning: {}: {error:#}", next.path().display())),
+        }
+        self.cgroup = Some(next);
     }
 
     /// What somebody who asks is told.

@@ -7,7 +7,8 @@ use anyhow::{Context as _, anyhow};
 use wakeai_host::{
     Assigned, AssignedWay, Cgroup, CgroupError, Namespace, NetnsId, Route, RouteError,
 };
-use wakeai_kernel::{Covered, Destination};
+use wakeai_kernel::{Assignment, Covered, Destination};
+use wakeai_units::Rate;
 
 use crate::args::{To, UseArguments};
 use crate::failure::Failure;
@@ -56,7 +57,15 @@ impl Ruled {
         }
     }
 
-    pub(super) fn covered(&self) -> Covered<'_> {
+    /// The control group, where it is one.
+    pub(super) fn cgroup(&self) -> Option<&Cgroup> {
+        match &self.scope {
+            Scope::Cgroup(cgroup) => Some(cgroup),
+            _ => None,
+        }
+    }
+
+    fn covered(&self) -> Covered<'_> {
         match &self.scope {
             Scope::Namespace => Covered::Defaults { before: None },
             Scope::Route(_, before) => Covered::Defaults { before: before.as_deref() },
@@ -65,7 +74,22 @@ impl Ruled {
         }
     }
 
-    pub(super) fn destination(&self) -> Option<Destination> {
+    /// What the kernel is asked for, by this process.
+    pub(super) fn assignment<'a>(
+        &'a self,
+        algorithm: &'a str,
+        rate: Option<Rate>,
+    ) -> Assignment<'a> {
+        Assignment {
+            algorithm,
+            covered: self.covered(),
+            bytes_per_second: rate.map_or(0, Rate::bytes_per_second),
+            destination: self.destination(),
+            owner: std::process::id(),
+        }
+    }
+
+    fn destination(&self) -> Option<Destination> {
         if let Scope::Route(route, _) = &self.scope {
             let key = route.key();
             return Some(Destination { address: key.destination, length: key.length, port: None });

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,9 +16,12 @@ use super::control::Listener;
 pub(super) enum Ended {
     /// With a signal, or with the deadline.
     Yes,
-    /// With somebody who asks.
+    /// Somebody asks, or it is time to look at what is ruled.
     No,
 }
+
+/// Between two looks at what is ruled.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The signals that end it.
 pub(super) struct Signals(UnixStream);
@@ -36,11 +39,20 @@ impl Signals {
         Ok(Self(read))
     }
 
-    pub(super) fn wait(&self, listener: &Listener, deadline: Option<Instant>) -> io::Result<Ended> {
+    /// Waits for the end, or for somebody who asks; not for long where somebody `looks`.
+    pub(super) fn wait(
+        &self,
+        listener: &Listener,
+        deadline: Option<Instant>,
+        looks: bool,
+    ) -> io::Result<Ended> {
         loop {
-            let timeout = match deadline.map(|end| end.saturating_duration_since(Instant::now())) {
+            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(Ended::Yes);
+            }
+            let timeout = match left.into_iter().chain(looks.then_some(LOOK)).min() {
                 None => PollTimeout::NONE,
-                Some(left) if left.is_zero() => return Ok(Ended::Yes),
                 // Rounded up, so that it does not end a moment before; longer ones take two turns.
                 Some(left) => {
                     PollTimeout::try_from(left.as_millis() + 1).unwrap_or(PollTimeout::MAX)
@@ -58,7 +70,7 @@ impl Signals {
             if signal {
                 return Ok(Ended::Yes);
             }
-            if asked {
+            if asked || looks {
                 return Ok(Ended::No);
             }
         }
