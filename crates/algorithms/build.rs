@@ -1,6 +1,7 @@
 //! Compiles the algorithms for user space.
 
-const ALGORITHMS: [&str; 4] = ["cubic", "reno", "av", "compound"];
+const ALGORITHMS: [&str; 5] =
+    ["wakeai_cubic", "wakeai_reno", "wakeai_av", "wakeai_compound", "ns3_cubic"];
 
 fn main() {
     let mut build = cc::Build::new();
@@ -8,7 +9,7 @@ fn main() {
         build.file("c/native/recorder.c");
     }
     build
-        .files(ALGORITHMS.map(|name| format!("c/native/wakeai_{name}.c")))
+        .files(ALGORITHMS.map(|name| format!("c/native/{name}.c")))
         // As the kernel does: the private area is an array of words that is read as a struct.
         .flag("-fno-strict-aliasing")
         .warnings(true)

@@ -11,7 +11,17 @@
 #define HYSTART_TRAIN_GAP_US 2000 // ACKs further apart are no train
 #define HYSTART_SAMPLES 8         // RTT samples that a round needs
 #define HYSTART_DELAY_MIN_US 4000
+
+// An includer may have other thresholds.
+#ifndef HYSTART_DELAY_MAX_US
 #define HYSTART_DELAY_MAX_US 16000
+#endif
+#ifndef HYSTART_DELAY_PART // of the smallest RTT
+#define HYSTART_DELAY_PART 8
+#endif
+#ifndef HYSTART_TRAIN_US
+#define HYSTART_TRAIN_US hystart_train_us
+#endif
 
 static __always_inline void hystart_new_round(struct sock *sk)
 {
@@ -44,12 +54,12 @@ static __always_inline u8 hystart_train_is_long(struct sock *sk)
 	if (now - ca->round_last_us > HYSTART_TRAIN_GAP_US)
 		return 0;
 	ca->round_last_us = now;
-	return now - ca->round_start_us > hystart_train_us(sk);
+	return now - ca->round_start_us > HYSTART_TRAIN_US(sk);
 }
 
 static __always_inline u8 hystart_delay_grew(struct wakeai_cubic *ca, u32 rtt_us)
 {
-	u32 growth = ca->delay_min_us / 8;
+	u32 growth = ca->delay_min_us / HYSTART_DELAY_PART;
 
 	if (ca->round_rtt_us > rtt_us)
 		ca->round_rtt_us = rtt_us;

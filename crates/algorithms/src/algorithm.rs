@@ -37,6 +37,11 @@ impl Algorithm {
         Self::start(hooks::compound(), sock, Knobs::default())
     }
 
+    /// Starts ns-3's CUBIC on a connection: for comparisons with ns-3, in user space alone.
+    pub fn ns3_cubic(sock: TcpSock, knobs: Knobs) -> Self {
+        Self::start(hooks::ns3_cubic(), sock, knobs)
+    }
+
     /// Puts a stand-in on a connection that writes down how it is called.
     #[cfg(feature = "recorder")]
     pub fn recorder(sock: TcpSock) -> Self {

@@ -30,6 +30,7 @@ mod exported {
         pub(super) safe static wakeai_reno: Hooks;
         pub(super) safe static wakeai_av: Hooks;
         pub(super) safe static wakeai_compound: Hooks;
+        pub(super) safe static wakeai_ns3_cubic: Hooks;
         #[cfg(feature = "recorder")]
         pub(super) safe static wakeai_recorder: Hooks;
     }
@@ -53,6 +54,11 @@ pub(crate) fn av() -> &'static Hooks {
 /// `c/wakeai_compound.c`
 pub(crate) fn compound() -> &'static Hooks {
     &exported::wakeai_compound
+}
+
+/// `c/native/ns3_cubic.c`
+pub(crate) fn ns3_cubic() -> &'static Hooks {
+    &exported::wakeai_ns3_cubic
 }
 
 /// `c/native/recorder.c`

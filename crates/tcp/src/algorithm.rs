@@ -6,8 +6,16 @@ pub use wakeai_algorithms::{Algorithm, Knobs};
 use crate::config::TcpConfig;
 
 /// What [`by_name`] knows.
-pub const ALGORITHM_NAMES: &[&str] =
-    &["cubic", "reno", "wakeai_cubic", "wakeai_reno", "wakeai_rtt", "wakeai_av", "wakeai_compound"];
+pub const ALGORITHM_NAMES: &[&str] = &[
+    "cubic",
+    "reno",
+    "wakeai_cubic",
+    "wakeai_reno",
+    "wakeai_rtt",
+    "wakeai_av",
+    "wakeai_compound",
+    "ns3_cubic",
+];
 
 /// The knobs that an algorithm of this name has unless somebody turns them.
 pub fn default_knobs(name: &str) -> Knobs {
@@ -20,7 +28,7 @@ pub fn by_name(name: &str, config: &TcpConfig) -> Option<Algorithm> {
 }
 
 /// The algorithm of that name for a new connection. `cubic` is `wakeai_cubic` and `reno` is
-/// `wakeai_reno`: what makes them plain is that nobody sets bounds on them. Only the two CUBICs
+/// `wakeai_reno`: what makes them plain is that nobody sets bounds on them. Only the CUBICs
 /// have knobs.
 pub fn by_name_with(name: &str, config: &TcpConfig, knobs: Knobs) -> Option<Algorithm> {
     let sock = TcpSock::new(config.mss, config.initial_window);
@@ -29,6 +37,7 @@ pub fn by_name_with(name: &str, config: &TcpConfig, knobs: Knobs) -> Option<Algo
         "reno" | "wakeai_reno" => Some(Algorithm::reno(sock)),
         "wakeai_av" => Some(Algorithm::av(sock)),
         "wakeai_compound" => Some(Algorithm::compound(sock)),
+        "ns3_cubic" => Some(Algorithm::ns3_cubic(sock, knobs)),
         _ => None,
     }
 }

@@ -22,8 +22,7 @@ pub fn job(case: Case) -> Job {
         .set("stations.tablet.count", case.stations)
         .set("access_point.buffer", case.buffer);
     match case.congestion {
-        // ns-3 3.37's CUBIC is without the region.
-        Congestion::Cubic => job.set("flows.1.tcp_friendliness", false),
+        Congestion::Cubic => job.set("flows.1.algorithm", "ns3_cubic"),
         Congestion::RfcCubic => job,
         Congestion::Reno => job.set("flows.1.algorithm", "reno"),
     }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//
+// CUBIC as ns-3 3.37 has it, for user space alone: simulations are compared with ns-3's under one law.
+// Beside wakeai_cubic without its Reno-friendly region, four things differ, each found by following
+// connections through both simulators:
+//   - HyStart tolerates as much delay again as the smallest RTT (at most a second), where Linux
+//     tolerates an eighth of it (at most 16 ms), and a train of a whole RTT;
+//   - slow start adds what an ACK covers beyond the threshold, too;
+//   - growth is a segment an ACK at most, and what it costs is taken from a count of acknowledged
+//     segments that nothing resets: what was saved on a plateau is spent in one go after it;
+//   - in Loss a cumulative ACK counts for all that it covers, although most of that had been
+//     selectively acknowledged, and counted, before.
+
+#define HYSTART_DELAY_PART 1
+#define HYSTART_DELAY_MAX_US 1000000
+#define HYSTART_TRAIN_US(sk) (cubic_of(sk)->delay_min_us)
+
+#include "hooks.h"
+#include "../wakeai_cubic.c"
+
+// Segments that are acknowledged for one of growth where there is no W_max, at most.
+#define NS3_MOST_BEFORE_A_LOSS 20
+
+static inline u32 ns3_cubic_covered(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 bytes = tp->snd_una - connection_of(sk)->last_una;
+
+	return tp->mss_cache ? (bytes + tp->mss_cache - 1) / tp->mss_cache : 0;
+}
+
+// How many segments have to be acknowledged for the window to grow by one.
+static inline u64 ns3_cubic_price(struct wakeai_cubic *ca, u64 cwnd, u64 target)
+{
+	u64 price = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
+
+	if (!ca->window_max && price > NS3_MOST_BEFORE_A_LOSS)
+		price = NS3_MOST_BEFORE_A_LOSS;
+	return price > 2 ? price : 2;
+}
+
+static inline u32 ns3_cubic_advance(struct sock *sk, u32 cwnd, u32 acked)
+{
+	struct wakeai_cubic *ca = cubic_of(sk);
+	u64 now = tcp_sk(sk)->tcp_mstamp;
+	u64 saved = ca->credit; // here in whole segments
+	u64 target, price;
+
+	if (!ca->epoch_start_us)
+		curve_begin(ca, cwnd, now, curve_c(sk));
+	target = curve_at(ca, microseconds_to_q10(now - ca->epoch_start_us + ca->delay_min_us)) >> 10;
+	price = ns3_cubic_price(ca, cwnd, target);
+	ca->credit = saved + acked;
+	if (ca->credit < price)
+		return cwnd;
+	ca->credit -= price;
+	return cwnd + 1;
+}
+
+static void ns3_cubic_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wakeai_bounds bounds = bounds_of(sk);
+	u32 covered = ns3_cubic_covered(sk);
+
+	if (rtt_us >= 0)
+		hystart_on_rtt(sk, rtt_us ? rtt_us : 1);
+	acked = connection_acked(sk, acked, lost);
+	if (ca_state(sk) == TCP_CA_Loss)
+		acked = covered;
+	if (in_slow_start(tp))
+		tp->snd_cwnd += acked;
+	else if (acked)
+		tp->snd_cwnd = ns3_cubic_advance(sk, tp->snd_cwnd, acked);
+	connection_settle(sk, bounds);
+}
+
+// A timeout forgets the curve, and not what was saved.
+static void ns3_cubic_set_state(struct sock *sk, u8 next)
+{
+	u64 saved = cubic_of(sk)->credit;
+
+	cubic_set_state(sk, next);
+	cubic_of(sk)->credit = saved;
+}
+
+#define ns3_cubic_init cubic_init
+#define ns3_cubic_release cubic_release
+#define ns3_cubic_ssthresh cubic_ssthresh
+#define ns3_cubic_undo_cwnd cubic_undo_cwnd
+#define ns3_cubic_after_idle cubic_after_idle
+EXPORT_HOOKS(ns3_cubic);

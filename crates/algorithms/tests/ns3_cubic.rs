@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! `ns3_cubic`: what it does otherwise than `wakeai_cubic`.
+
+mod sender;
+
+use sender::Sender;
+use wakeai_algorithms::{Algorithm, INFINITE_SSTHRESH, Knobs, State, TcpSock};
+
+const MSS: u32 = 1448;
+const RTT_US: u32 = 100_000;
+
+/// Linux's CUBIC without its Reno-friendly region, and ns-3's, with this window.
+fn both(window: u32) -> [Sender; 2] {
+    let knobs = Knobs { tcp_friendliness: false, ..Knobs::default() };
+    let sock = || TcpSock::new(MSS, window);
+    [Algorithm::cubic(sock(), knobs), Algorithm::ns3_cubic(sock(), knobs)].map(Sender::with)
+}
+
+/// One ACK for so many segments, `new` of which nobody knew to have arrived.
+fn cumulative_ack(sender: &mut Sender, covered: u32, new: u32) -> u32 {
+    let tcp = &mut sender.tcp;
+    tcp.snd_una = tcp.snd_una.wrapping_add(covered * MSS);
+    tcp.packets_out -= covered;
+    tcp.on_ack(new, 0, Some(RTT_US));
+    tcp.snd_cwnd
+}
+
+#[test]
+fn slow_start_takes_twice_the_least_rtt_for_no_queue() {
+    let thresholds = |growth_us| {
+        both(64).map(|mut sender| {
+            sender.round(RTT_US);
+            sender.round(RTT_US + growth_us);
+            sender.tcp.snd_ssthresh
+        })
+    };
+    let [linux, ns3] = thresholds(50_000);
+    assert!(linux < INFINITE_SSTHRESH && ns3 == INFINITE_SSTHRESH, "{linux} {ns3}");
+    let [linux, ns3] = thresholds(150_000);
+    assert!(linux < INFINITE_SSTHRESH && ns3 < INFINITE_SSTHRESH, "{linux} {ns3}");
+}
+
+#[test]
+fn slow_start_goes_beyond_its_threshold() {
+    let [linux, ns3] = both(40).map(|mut sender| {
+        sender.tcp.snd_ssthresh = 42;
+        cumulative_ack(&mut sender, 20, 20)
+    });
+    assert!((42..45).contains(&linux), "{linux}");
+    assert_eq!(ns3, 60);
+}
+
+#[test]
+fn what_a_plateau_has_saved_is_spent_a_segment_an_ack_after_the_next_loss() {
+    let [linux, ns3] = both(50).map(|mut sender| {
+        sender.tcp.snd_ssthresh = 50;
+        sender.loss_episode(RTT_US);
+        (0..40).for_each(|_| sender.round(RTT_US));
+        sender.loss_episode(RTT_US);
+        let before = sender.tcp.snd_cwnd;
+        (0..3).for_each(|_| sender.round(RTT_US));
+        sender.tcp.snd_cwnd - before
+    });
+    assert!(linux <= 12 && ns3 > 2 * linux, "{linux} {ns3}");
+}
+
+#[test]
+fn in_loss_a_cumulative_ack_counts_for_what_was_selectively_acknowledged_before() {
+    let [linux, ns3] = both(100).map(|mut sender| {
+        sender.tcp.snd_ssthresh = 100;
+        sender.enter(State::Loss);
+        sender.tcp.snd_cwnd = 1;
+        cumulative_ack(&mut sender, 30, 1)
+    });
+    assert_eq!((linux, ns3), (2, 31));
+}
