@@ -7,7 +7,7 @@
 //     tolerates an eighth of it (at most 16 ms), and a train of a whole RTT;
 //   - slow start adds what an ACK covers beyond the threshold, too;
 //   - growth is a segment an ACK at most, and what it costs is taken from a count of acknowledged
-//     segments that nothing resets: what was saved on a plateau is spent in one go after it;
+//     segments that nothing resets: what was saved on a plateau is spent in one go after a timeout;
 //   - in Loss a cumulative ACK counts for all that it covers, although most of that had been
 //     selectively acknowledged, and counted, before.
 
