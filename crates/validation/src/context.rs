@@ -78,7 +78,12 @@ impl Context {
         Ok(Scenario::load(&self.root.join(&job.file))?.with_overrides(&job.set)?)
     }
 
-    fn with_seeds(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Simulated>> {
+    /// Runs `job` with seeds 1 to `seeds`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::one`].
+    pub fn with_seeds(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Simulated>> {
         self.run(job, seeds).with_context(|| job.command())
     }
 

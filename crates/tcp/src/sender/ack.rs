@@ -97,6 +97,9 @@ impl Sender {
         }
         self.remove_acknowledged(now, sacked_end, &mut ack);
         let rtt_us = self.sample_rtt(now, &mut ack);
+        if ack.acked && self.config.forgets_backoff {
+            self.reset_timeout();
+        }
         self.rack.adapt(ack.too_narrow, self.una, self.nxt);
         self.judge_probe(segment.ack, &ack);
         if ack.is_dubious(self.state) {
@@ -175,6 +178,7 @@ impl Sender {
         let oldest = exact.or(ack.sacked_sent).map(|(oldest, _)| since(oldest));
         let (oldest, newest) = match (oldest, newest) {
             (Some(oldest), Some(newest)) if !self.config.rtt_by_timestamps => (oldest, newest),
+            _ if self.config.forgets_backoff && ack.retransmission_acked => return None,
             _ if ack.acked && self.echoed != 0 => {
                 let echoed_us = self.echoed_rtt_us(now)?;
                 (echoed_us, echoed_us)

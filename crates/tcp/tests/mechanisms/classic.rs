@@ -2,7 +2,7 @@
 
 use wakeai_algorithms::State;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
-use wakeai_units::Instant;
+use wakeai_units::{Duration, Instant};
 
 use crate::script::{SenderScript, at_ms};
 
@@ -82,5 +82,22 @@ fn a_second_partial_ack_leaves_the_timer_as_it_is() {
         tcp.at(300).ack_with(4, &[5..9]);
         numbers(&mut tcp);
         assert_eq!(due(&tcp) == first, profile == Profile::Classic);
+    }
+}
+
+#[test]
+fn an_ack_of_what_was_sent_again_gives_no_rtt_and_ends_the_backoff() {
+    for profile in [Profile::Classic, Profile::Linux] {
+        let mut tcp = endless(profile);
+        // Linux probes the tail first.
+        while tcp.sender.counters().timeouts < 2 {
+            tcp.at_next_timeout();
+            numbers(&mut tcp);
+        }
+        let answered = tcp.now() + Duration::from_millis(400);
+        tcp.at_us(answered.as_nanos() / 1_000).ack(1);
+        let rto = due(&tcp).saturating_since(answered);
+        // The handshake told 100 ms: 100 + 4 · 50.
+        assert_eq!(rto == Duration::from_millis(300), profile == Profile::Classic, "{rto}");
     }
 }
