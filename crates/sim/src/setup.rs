@@ -213,6 +213,8 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Si
     let from_station = flow.from != scenario::Node::Server;
     let mut config = TcpConfig::new(if linux { Profile::Linux } else { Profile::Classic });
     config.small_queues = from_station && has_small_queue(group);
+    // What is compared with ns-3 has its timer too.
+    config.forgets_backoff = algorithm == "ns3_cubic";
     Ok(Stream {
         config: Rc::new(config),
         algorithm: algorithm.to_owned(),

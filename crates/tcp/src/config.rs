@@ -55,8 +55,8 @@ pub struct TcpConfig {
     /// age of what is acknowledged: where acknowledgements are lost, that is longer.
     pub rtt_by_timestamps: bool,
     /// Whether the acknowledgement of what was sent again gives no RTT, echoed timestamps or not, and
-    /// every one of new data ends the backoff, RTT or not, as in ns-3. RFC 6298 takes what timestamps tell
-    /// (section 3) and keeps the backoff until there is an RTT.
+    /// every one of new data ends the backoff, RTT or not: as in ns-3, and nowhere else. RFC 6298 takes what
+    /// timestamps tell (section 3) and keeps the backoff until there is an RTT.
     pub forgets_backoff: bool,
     /// Delayed acknowledgements leave after this time at the latest.
     pub delayed_ack: Duration,
@@ -93,7 +93,7 @@ impl TcpConfig {
             restart_on_retransmission: linux,
             rtt_by_timestamps: !linux,
             impatient: !linux,
-            forgets_backoff: !linux,
+            forgets_backoff: false,
             delayed_ack: Duration::from_millis(40),
             small_queues: false,
             small_queue_shift: 7,

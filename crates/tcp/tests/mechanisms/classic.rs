@@ -86,11 +86,13 @@ fn a_second_partial_ack_leaves_the_timer_as_it_is() {
 }
 
 #[test]
-fn an_ack_of_what_was_sent_again_gives_no_rtt_and_ends_the_backoff() {
-    for profile in [Profile::Classic, Profile::Linux] {
-        let mut tcp = endless(profile);
-        // Linux probes the tail first.
-        while tcp.sender.counters().timeouts < 2 {
+fn as_in_ns_3_an_ack_of_what_was_sent_again_gives_no_rtt_and_ends_the_backoff() {
+    for forgets_backoff in [true, false] {
+        let config = TcpConfig { forgets_backoff, ..TcpConfig::new(Profile::Classic) };
+        let cubic = by_name("ns3_cubic", &config).expect("it is known");
+        let mut tcp = SenderScript::established(&config, cubic, 100);
+        tcp.supply(None).sends(0..10);
+        for _ in 0..2 {
             tcp.at_next_timeout();
             numbers(&mut tcp);
         }
@@ -98,6 +100,6 @@ fn an_ack_of_what_was_sent_again_gives_no_rtt_and_ends_the_backoff() {
         tcp.at_us(answered.as_nanos() / 1_000).ack(1);
         let rto = due(&tcp).saturating_since(answered);
         // The handshake told 100 ms: 100 + 4 · 50.
-        assert_eq!(rto == Duration::from_millis(300), profile == Profile::Classic, "{rto}");
+        assert_eq!(rto == Duration::from_millis(300), forgets_backoff, "{rto}");
     }
 }
