@@ -119,6 +119,8 @@ fn the_result_is_one_json_object_and_agents_hold_their_bounds() {
     // 8 segments at 20 ms and more: at most 4.7 Mbit/s for each; uncapped they fill 20 and more.
     let goodput = run["total_goodput_mbps"].as_f64().unwrap();
     assert!(goodput > 0.5 && goodput < 9.5, "{goodput} Mbit/s");
+    // Nobody comes back from sleep in no time at all: none would say that none was measured.
+    assert!(run["lateness"]["waits_p99_ms"].as_f64().unwrap() > 0.0);
     nothing_left();
     assert_eq!(host_state(), before);
     assert_eq!(own_processes(), 0);
