@@ -28,7 +28,7 @@ fn main() {
     let seconds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(3);
     let span = Duration::from_secs(seconds);
     println!("bottleneck  connections  direct Mbit/s  proxy Mbit/s  ratio");
-    for bottleneck in [Some("100mbit"), Some("1gbit"), None] {
+    for bottleneck in [Some("100mbit"), Some("1gbit"), Some("5gbit"), Some("10gbit"), None] {
         let path = Path::new(bottleneck);
         let proxy = Proxy::start(&path.near);
         for connections in [1, 100] {
