@@ -13,6 +13,9 @@ const UNIT: Rate = Rate::from_mbps(1_000);
 const LIGHT_PERCENT: u64 = 85;
 /// … but for what it may grow by at once.
 const LIGHT_GROWTH_PERCENT: u64 = 110;
+/// A tick counts for one part in so many of the mean: the sum varies, more with every station, and
+/// a maximum of what varies is above what the air carries.
+const TICKS_IN_MEAN: u64 = 4;
 
 /// By what stations are compared: what each reaches alone, where all say so, else by their PHY
 /// rates, else as equals.
@@ -28,6 +31,9 @@ enum Basis {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Air {
     basis: Basis,
+    /// What is delivered in all, a mean that each tick moves a little; `None` before the first.
+    mean: Option<Rate>,
+    /// Of that mean.
     used: WindowedMax,
 }
 
@@ -35,11 +41,15 @@ impl Air {
     pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation) {
         let basis = Basis::of(seen);
         if basis != self.basis {
-            *self = Self { basis, used: WindowedMax::default() };
+            *self = Self { basis, ..Self::default() };
         }
         let own = scaled(seen.mean_rate, self.own_weight(seen));
         let peers = delivering(seen).map(|peer| self.scaled_rate(peer));
-        self.used.push(now, peers.sum::<Rate>().saturating_add(own));
+        let sum = peers.sum::<Rate>().saturating_add(own);
+        let kept = |mean: Rate| mean.mul_div(TICKS_IN_MEAN - 1, TICKS_IN_MEAN).unwrap_or(mean);
+        let mean = self.mean.map_or(sum, |mean| kept(mean).saturating_add(sum / TICKS_IN_MEAN));
+        self.mean = Some(mean);
+        self.used.push(now, mean);
     }
 
     /// What a station of that weight would deliver if all the air that is in use were its own;
@@ -145,6 +155,8 @@ fn level(budget: Rate, mut rates: Vec<Rate>) -> Rate {
 
 #[cfg(test)]
 mod tests {
+    use wakeai_units::Duration;
+
     use super::*;
     use crate::observation::peer;
 
@@ -213,6 +225,29 @@ mod tests {
         assert_eq!(Basis::of(&seen(5, Some(25), Some(54), phy.clone())), Basis::Phy);
         assert_eq!(Basis::of(&seen(5, Some(25), None, phy)), Basis::Equal);
         assert_eq!(Basis::of(&seen(5, Some(25), None, Vec::new())), Basis::Max);
+    }
+
+    #[test]
+    fn what_varies_is_not_taken_for_its_peaks() {
+        let mut air = Air::default();
+        for tick in 0..200 {
+            let (rate, now) =
+                (20 + 10 * (tick % 2), Instant::ZERO + Duration::from_millis(tick * 500));
+            air.on_tick(now, &seen(rate, None, Some(25), Vec::new()));
+        }
+        let whole = air.whole_for(Rate::from_mbps(25)).map_or(0.0, Rate::as_mbps_f64);
+        assert!((25.0..27.0).contains(&whole), "{whole}");
+    }
+
+    #[test]
+    fn a_lie_of_any_size_is_counted() {
+        let mut air = Air::default();
+        let liar = PeerView { max_rate: Some(Rate::from_bps(60)), ..peer(StationId(2), 1_000_000) };
+        for tick in 0..20 {
+            let now = Instant::ZERO + Duration::from_millis(tick * 500);
+            air.on_tick(now, &seen(10, Some(25), None, vec![liar.clone()]));
+        }
+        assert!(air.whole_for(UNIT).is_some());
     }
 
     #[test]
