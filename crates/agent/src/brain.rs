@@ -7,7 +7,7 @@ use wakeai_control::{
     Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, PresenceCounters, StationId,
     StationView,
 };
-use wakeai_units::{Instant, Segments};
+use wakeai_units::{Instant, Rate, Segments};
 
 use crate::clock;
 use crate::config::{Bssid, Config, LawChoice};
@@ -79,6 +79,15 @@ impl Brain {
         let access_point = bssid.map_or("none".to_owned(), |bssid| bssid.to_string());
         tracing::info!(access_point, "associated");
         Ok(true)
+    }
+
+    /// Asks the peers to leave this rate free from the next tick on, also those of the next access
+    /// point.
+    pub(crate) fn reserve(&mut self, rate: Option<Rate>) {
+        self.template.reserve = rate;
+        if let Some((_, controller)) = &mut self.current {
+            controller.reserve(rate);
+        }
     }
 
     pub(crate) fn datagram(&mut self, now: Instant, datagram: &[u8]) {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_control::{Bounds, ConnectionView, Controller, Observation, PeerView, Share};
+use wakeai_control::{Bounds, ConnectionView, Controller, Observation, PeerView, Share, Standing};
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Rate, Segments};
 
-use crate::api::{Body, BoundsReport, Connection, Peer, Request, Reservation, Status, Targets};
+use crate::api::{self, Body, BoundsReport, Connection, Peer, Reservation, Status, Targets};
 
 /// Everything that may be asked, as of the last tick.
 #[derive(Clone, Debug, Default)]
@@ -19,17 +19,9 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn answer(&self, request: Request) -> Body {
-        match request {
-            Request::Status => match &self.status {
-                Some(status) => Body::Status(Box::new(status.clone())),
-                None => Body::Error("the agent has not come to its first tick yet".to_owned()),
-            },
-            Request::Peers => Body::Peers(self.peers.clone()),
-            Request::Bounds => Body::Bounds(self.bounds.clone()),
-            Request::Targets => Body::Targets(self.targets.clone()),
-            Request::Metrics => Body::Metrics(self.metrics.clone()),
-        }
+    pub(crate) fn status(&self) -> Result<Body, String> {
+        let status = self.status.as_ref().ok_or("the agent has not come to its first tick yet")?;
+        Ok(Body::Status(Box::new(status.clone())))
     }
 }
 
@@ -55,6 +47,12 @@ pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
     let announced = controller.announced_reservation();
     rate.map(|rate| Reservation {
         rate_mbps: rate.as_mbps_f64(),
+        standing: match standing {
+            Standing::None | Standing::Waiting => api::Standing::Waiting,
+            Standing::Unmeasured => api::Standing::Unmeasured,
+            Standing::Refused { .. } => api::Standing::Refused,
+            Standing::Admitted { .. } => api::Standing::Admitted,
+        },
         admitted: standing.is_admitted(),
         why: standing.to_string(),
         share: announced.map(|of| part(of.share)),
@@ -132,6 +130,6 @@ mod tests {
 
     #[test]
     fn before_the_first_tick_a_status_is_refused_in_words() {
-        assert!(matches!(Report::default().answer(Request::Status), Body::Error(_)));
+        assert!(Report::default().status().is_err());
     }
 }

@@ -121,9 +121,10 @@ fn take_hold(
     let snapshotter = Snapshotter::open()?;
 
     let (report, reports) = watch::channel(Report::default());
+    let (reserve, wanted) = watch::channel(config.reserve);
     let path = socket_path(&config, netns);
     lease.record(Change::File { path: path.clone() })?;
-    let server = Server::bind(&path, group, Limits::default(), reports)
+    let server = Server::bind(&path, group, Limits::default(), reports, reserve)
         .map_err(AgentError::system(format!("listen at {}", path.display())))?;
     let presence = open_presence(&config, Some(interface)).map_err(AgentError::system(format!(
         "bind UDP port {} on {}",
@@ -139,6 +140,7 @@ fn take_hold(
         wifi: wifi.map(|wifi| watch_wifi(wifi, config.interface.clone())),
         refusals: server.refusals(),
         report,
+        reserve: wanted,
         presence: Some(presence),
         interface: Some(interface),
         faults: Faults::default(),

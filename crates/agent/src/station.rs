@@ -42,6 +42,8 @@ pub(crate) struct Station {
     pub(crate) wifi: Option<watch::Receiver<Result<Option<Association>, String>>>,
     pub(crate) refusals: Rc<Refusals>,
     pub(crate) report: watch::Sender<Report>,
+    /// What the API wants reserved.
+    pub(crate) reserve: watch::Receiver<Option<Rate>>,
     pub(crate) presence: Option<Presence>,
     pub(crate) interface: Option<Interface>,
     pub(crate) faults: Faults,
@@ -118,6 +120,9 @@ impl Station {
         self.find_interface();
         let link_rate = self.find_access_point(now);
         let snapshots = self.read_connections();
+        if self.reserve.has_changed().unwrap_or(false) {
+            self.brain.reserve(*self.reserve.borrow_and_update());
+        }
         let own = StationView { link_rate, connections: self.views(snapshots.as_deref()) };
         let bounds = self.brain.tick(now, &own);
         if let (Some(index), Some(snapshots)) = (self.index(), &snapshots) {

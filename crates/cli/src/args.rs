@@ -4,11 +4,12 @@ mod use_algorithm;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use wakeai_proxy::{Network, TargetRate};
-use wakeai_units::{Bytes, Duration};
+use wakeai_units::{Bytes, Duration, Rate};
 
 pub(crate) use use_algorithm::{To, UseArguments, Which};
 
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Lab(LabArguments),
     Agent(AgentArguments),
     Status(StatusArguments),
+    Reserve(ReserveArguments),
     Monitor(MonitorArguments),
     Proxy(ProxyArguments),
     Use(UseArguments),
@@ -187,6 +189,47 @@ pub(crate) struct StatusArguments {
     /// Ask only the agent that listens here
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
+}
+
+/// Ask this station's peers to leave a rate free, from now on
+///
+/// What the agent's configuration says under `reserve` is replaced until the agent ends. The agents
+/// of the other stations leave the rate free while this one sends, up to a limit for all together.
+/// Only root and the agent's own user may.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai reserve 9.66Mbit/s   and say what became of it; exit status 1 where it is refused
+  wakeai reserve none         nothing any more")]
+pub(crate) struct ReserveArguments {
+    /// What is to be left free, such as 9.66Mbit/s; `none`: nothing
+    #[arg(value_name = "RATE")]
+    pub(crate) rate: Wanted,
+    /// What the agent says of it as one JSON object, or null
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only needed where several agents run: the socket of the one that is meant
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+}
+
+/// A rate above zero, or none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted(pub(crate) Option<Rate>);
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        let rate: Rate = text.parse().map_err(|error| format!("{error}, or `none`"))?;
+        if rate == Rate::ZERO {
+            return Err("expected a rate above zero, or `none`".to_owned());
+        }
+        Ok(Self(Some(rate)))
+    }
 }
 
 /// Watch what TCP does, per connection, in all network namespaces

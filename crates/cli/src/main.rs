@@ -38,6 +38,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Lab(arguments) => commands::lab::run(&arguments),
         Command::Agent(arguments) => commands::agent::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
+        Command::Reserve(arguments) => commands::reserve::run(&arguments),
         Command::Monitor(arguments) => commands::monitor::run(&arguments),
         Command::Proxy(arguments) => commands::proxy::run(&arguments),
         Command::Use(arguments) => commands::use_algorithm::run(&arguments),

@@ -1,4 +1,5 @@
-//! Who may ask: root, the agent's own user, and members of one group.
+//! Who may ask: root, the agent's own user, and members of one group; only the first two may
+//! change something.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -9,14 +10,28 @@ use tokio::net::UnixStream;
 /// More groups than this are not looked at; Linux allows 65536.
 const MOST_GROUPS: usize = 1024;
 
-/// Whether the process at the other end may ask.
-pub(super) fn allows(stream: &UnixStream, group: Option<u32>) -> io::Result<bool> {
-    let peer = stream.peer_cred()?;
-    if peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw() {
-        return Ok(true);
+/// What the process at the other end may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Nothing.
+    None,
+    /// Ask.
+    Ask,
+    /// Ask, and say what the agent is to do.
+    Change,
+}
+
+impl Access {
+    /// By the peer's credentials when it connected.
+    pub(super) fn of(stream: &UnixStream, group: Option<u32>) -> io::Result<Self> {
+        let peer = stream.peer_cred()?;
+        if peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw() {
+            return Ok(Self::Change);
+        }
+        let Some(group) = group else { return Ok(Self::None) };
+        let is_member = peer.gid() == group || peer_groups(stream.as_raw_fd())?.contains(&group);
+        Ok(if is_member { Self::Ask } else { Self::None })
     }
-    let Some(group) = group else { return Ok(false) };
-    Ok(peer.gid() == group || peer_groups(stream.as_raw_fd())?.contains(&group))
 }
 
 /// The supplementary groups of the peer when it connected (`SO_PEERGROUPS`, socket(7)).
@@ -59,8 +74,8 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn the_agents_own_user_may_ask() {
+    async fn the_agents_own_user_may_ask_and_change() {
         let (here, _there) = UnixStream::pair().unwrap();
-        assert!(allows(&here, None).unwrap());
+        assert_eq!(Access::of(&here, None).unwrap(), Access::Change);
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Answer, Body, Question, Request, VERSION};
+use super::{Answer, Body, Request, VERSION};
 
 /// An answer has some 200 bytes per connection and peer, and both are bounded.
 const LONGEST_ANSWER: u64 = 16 << 20;
@@ -49,9 +49,7 @@ pub fn ask(path: &Path, request: Request, patience: Duration) -> Result<Body, As
     let mut stream = UnixStream::connect(path).map_err(failed)?;
     stream.set_read_timeout(Some(patience)).map_err(failed)?;
     stream.set_write_timeout(Some(patience)).map_err(failed)?;
-    let request = serde_json::to_value(request).map_err(wrong)?;
-    let request = request.as_str().unwrap_or_default().to_owned();
-    let mut line = serde_json::to_vec(&Question { version: VERSION, request }).map_err(wrong)?;
+    let mut line = serde_json::to_vec(&request.question()).map_err(wrong)?;
     line.push(b'\n');
     // An agent that turns us away says so and closes at once: its words are there to be read even
     // where ours could not be written.

@@ -1,7 +1,8 @@
 //! The local API: one JSON object per line and direction, over a Unix socket.
 //!
 //! A request is `{"version":1,"request":"status"}`. The answer repeats the version and has one
-//! more key: the request's name, or `error`. `docs/reference/agent.md` lists every field.
+//! more key: the request's name, or `error`. `docs/reference/agent.md` lists every field. One
+//! request changes something, `reserve`, with the key `rate`: `"9.66Mbit/s"` or `"none"`.
 
 mod access;
 mod client;
@@ -10,6 +11,9 @@ mod server;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use wakeai_units::Rate;
+
+use crate::config::PositiveRate;
 
 pub use client::{AskError, ask};
 pub(crate) use server::{Limits, Refusals, Server};
@@ -18,8 +22,7 @@ pub(crate) use server::{Limits, Refusals, Server};
 pub const VERSION: u32 = 1;
 
 /// What may be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// What the agent does and how its station fares.
     Status,
@@ -31,11 +34,57 @@ pub enum Request {
     Targets,
     /// Every counter.
     Metrics,
+    /// From the next tick on, ask the peers to leave this rate free; `None`: none any more. Only
+    /// root and the agent's own user may.
+    Reserve(Option<Rate>),
 }
+
+/// What `rate` says where nothing is to be left free.
+const NO_RATE: &str = "none";
 
 impl Request {
     /// All of them, by name.
-    pub const NAMES: [&'static str; 5] = ["status", "peers", "bounds", "targets", "metrics"];
+    pub const NAMES: [&'static str; 6] =
+        ["status", "peers", "bounds", "targets", "metrics", "reserve"];
+
+    /// Its line.
+    pub(crate) fn question(self) -> Question {
+        let (request, rate) = match self {
+            Self::Status => ("status", None),
+            Self::Peers => ("peers", None),
+            Self::Bounds => ("bounds", None),
+            Self::Targets => ("targets", None),
+            Self::Metrics => ("metrics", None),
+            Self::Reserve(rate) => {
+                ("reserve", Some(rate.map_or(NO_RATE.to_owned(), |rate| rate.to_string())))
+            }
+        };
+        Question { version: VERSION, request: request.to_owned(), rate }
+    }
+
+    /// What a line asks, or what was found in it and what is allowed.
+    pub(crate) fn of(question: &Question) -> Result<Self, String> {
+        Ok(match question.request.as_str() {
+            "status" => Self::Status,
+            "peers" => Self::Peers,
+            "bounds" => Self::Bounds,
+            "targets" => Self::Targets,
+            "metrics" => Self::Metrics,
+            "reserve" => Self::Reserve(wanted(question.rate.as_deref())?),
+            name => {
+                let names = Self::NAMES.join(", ");
+                return Err(format!("found the request {name:?}, allowed are {names}"));
+            }
+        })
+    }
+}
+
+fn wanted(rate: Option<&str>) -> Result<Option<Rate>, String> {
+    match rate {
+        Some(NO_RATE) => Ok(None),
+        Some(text) => text.parse().map(|rate: PositiveRate| Some(rate.0)),
+        None => Err(format!("found no rate, allowed is one above zero, or {NO_RATE:?}")),
+    }
 }
 
 /// A line to the agent.
@@ -45,6 +94,9 @@ pub struct Question {
     pub version: u32,
     /// What is asked.
     pub request: String,
+    /// Of [`Request::Reserve`] alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
 }
 
 /// A line from the agent.
@@ -71,8 +123,17 @@ pub enum Body {
     Targets(Targets),
     /// To [`Request::Metrics`].
     Metrics(BTreeMap<String, u64>),
+    /// To [`Request::Reserve`]: it is taken over at the next tick.
+    Reserve(Reserve),
     /// The request was refused: what was found and what is allowed.
     Error(String),
+}
+
+/// What is to be reserved from the next tick on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reserve {
+    /// Null: nothing.
+    pub rate_mbps: Option<f64>,
 }
 
 /// What the agent is doing.
@@ -149,6 +210,8 @@ pub struct Status {
 pub struct Reservation {
     /// What it asks for.
     pub rate_mbps: f64,
+    /// `waiting`, `admitted`, `refused` or `unmeasured`.
+    pub standing: Standing,
     /// Whether the peers leave it free.
     pub admitted: bool,
     /// That, or why not, in words.
@@ -159,6 +222,20 @@ pub struct Reservation {
     pub claim: Option<f64>,
     /// Whether less than the rate is delivered although there is data.
     pub short: bool,
+}
+
+/// How a reservation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// Nothing is sent, or the station has not listened long enough.
+    Waiting,
+    /// The peers leave it free.
+    Admitted,
+    /// It does not fit beside those that came first; it is admitted when there is room.
+    Refused,
+    /// No share of the air can be told.
+    Unmeasured,
 }
 
 /// A connection over the agent's interface.

@@ -15,7 +15,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use super::{Answer, Body, Question, Request, VERSION, access};
+use super::access::Access;
+use super::{Answer, Body, Question, Request, Reserve, VERSION};
+use wakeai_units::Rate;
+
 use crate::report::Report;
 
 /// What a client may take.
@@ -60,6 +63,7 @@ pub(crate) struct Server {
     limits: Limits,
     refusals: Rc<Refusals>,
     report: watch::Receiver<Report>,
+    reserve: Rc<watch::Sender<Option<Rate>>>,
 }
 
 impl Server {
@@ -70,6 +74,7 @@ impl Server {
         group: Option<u32>,
         limits: Limits,
         report: watch::Receiver<Report>,
+        reserve: watch::Sender<Option<Rate>>,
     ) -> io::Result<Self> {
         use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
         // The lease says that no other agent lives in this namespace: a socket here is a dead one's.
@@ -78,7 +83,8 @@ impl Server {
         }
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
-        Ok(Self { listener, group, limits, refusals: Rc::default(), report })
+        let (refusals, reserve) = (Rc::default(), Rc::new(reserve));
+        Ok(Self { listener, group, limits, refusals, report, reserve })
     }
 
     /// How often clients were turned away so far.
@@ -99,12 +105,15 @@ impl Server {
                     continue;
                 }
             };
+            let access = Access::of(&stream, self.group).unwrap_or(Access::None);
             let client = Client {
+                access,
                 limits: self.limits,
                 refusals: Rc::clone(&self.refusals),
                 report: self.report.clone(),
+                reserve: Rc::clone(&self.reserve),
             };
-            if !access::allows(&stream, self.group).unwrap_or(false) {
+            if access == Access::None {
                 count(&self.refusals.strangers);
                 turn_away(&stream, "only root, the agent's user and members of api.group may ask");
                 continue;
@@ -123,9 +132,11 @@ impl Server {
 }
 
 struct Client {
+    access: Access,
     limits: Limits,
     refusals: Rc<Refusals>,
     report: watch::Receiver<Report>,
+    reserve: Rc<watch::Sender<Option<Rate>>>,
 }
 
 impl Client {
@@ -168,11 +179,22 @@ impl Client {
         if question.version != VERSION {
             return Err(format!("found version {}, allowed is {VERSION}", question.version));
         }
-        let name = serde_json::Value::String(question.request);
-        let request: Request = serde_json::from_value(name.clone()).map_err(|_| {
-            format!("found the request {name}, allowed are {}", Request::NAMES.join(", "))
-        })?;
-        Ok(self.report.borrow().answer(request))
+        match Request::of(&question)? {
+            Request::Status => self.report.borrow().status(),
+            Request::Peers => Ok(Body::Peers(self.report.borrow().peers.clone())),
+            Request::Bounds => Ok(Body::Bounds(self.report.borrow().bounds.clone())),
+            Request::Targets => Ok(Body::Targets(self.report.borrow().targets.clone())),
+            Request::Metrics => Ok(Body::Metrics(self.report.borrow().metrics.clone())),
+            Request::Reserve(rate) => self.reserve(rate),
+        }
+    }
+
+    fn reserve(&self, rate: Option<Rate>) -> Result<Body, String> {
+        if self.access != Access::Change {
+            return Err("only root and the agent's user may reserve".to_owned());
+        }
+        let _ = self.reserve.send_replace(rate); // what was wanted before
+        Ok(Body::Reserve(Reserve { rate_mbps: rate.map(Rate::as_mbps_f64) }))
     }
 }
 

@@ -18,6 +18,7 @@ use wakeai_units::{Duration, Rate};
 
 pub use error::ConfigError;
 pub use law::LawChoice;
+pub(crate) use value::PositiveRate;
 pub use value::{Automatic, Bssid, Group};
 
 use crate::key::{GroupKey, KeyError};
@@ -140,9 +141,9 @@ struct File {
     #[serde(default)]
     bssid: Automatic<Bssid>,
     #[serde(default)]
-    link_rate: Automatic<value::PositiveRate>,
-    max: Option<value::PositiveRate>,
-    reserve: Option<value::PositiveRate>,
+    link_rate: Automatic<PositiveRate>,
+    max: Option<PositiveRate>,
+    reserve: Option<PositiveRate>,
     #[serde(default)]
     presence: PresenceSection,
     #[serde(default)]

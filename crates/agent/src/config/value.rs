@@ -114,7 +114,7 @@ impl TryFrom<String> for InterfaceName {
 macro_rules! parsed {
     ($(#[$doc:meta])* $name:ident($inner:ty), $parse:expr) => {
         $(#[$doc])*
-        pub(super) struct $name(pub(super) $inner);
+        pub(crate) struct $name(pub(crate) $inner);
 
         impl FromStr for $name {
             type Err = String;

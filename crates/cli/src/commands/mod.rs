@@ -1,12 +1,14 @@
 //! One file per command.
 
 pub(crate) mod agent;
+mod agents;
 pub(crate) mod completion;
 pub(crate) mod doctor;
 mod experiment;
 pub(crate) mod lab;
 pub(crate) mod monitor;
 pub(crate) mod proxy;
+pub(crate) mod reserve;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod use_algorithm;

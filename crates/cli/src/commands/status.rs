@@ -8,12 +8,10 @@ use std::time::Duration;
 use serde::Serialize;
 use wakeai_agent::api::{self, AskError, Body, Request};
 
+use super::agents;
 use crate::args::StatusArguments;
 use crate::failure::{Failure, note};
 use crate::output::{self, Reader};
-
-/// A healthy agent answers in a millisecond.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// All that one agent says.
 #[derive(Debug, Serialize)]
@@ -37,13 +35,10 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<(), Failure> {
     loop {
         let sockets = match &arguments.socket {
             Some(socket) => vec![socket.clone()],
-            None => sockets(),
+            None => agents::sockets(),
         };
         if sockets.is_empty() && !arguments.watch {
-            return Err(Failure::failed(anyhow::anyhow!(
-                "no agent runs on this machine (no socket in /run/wakeai); start one with \
-                 `wakeai agent --config FILE`, or name its socket with --socket"
-            )));
+            return Err(agents::none());
         }
         let reader = show(&sockets, arguments)?;
         if !arguments.watch || reader == Reader::Gone {
@@ -83,7 +78,7 @@ fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Fail
 }
 
 fn ask(socket: &Path) -> Result<Said, AskError> {
-    let ask = |request| api::ask(socket, request, PATIENCE);
+    let ask = |request| api::ask(socket, request, agents::PATIENCE);
     let strange = || AskError::Refused {
         path: socket.to_owned(),
         reason: "it answered another question".to_owned(),
@@ -95,29 +90,4 @@ fn ask(socket: &Path) -> Result<Said, AskError> {
     let Body::Metrics(metrics) = ask(Request::Metrics)? else { return Err(strange()) };
     let answers = Answers { status: *status, peers, bounds, targets, metrics };
     Ok(Said { socket: socket.to_owned(), answers })
-}
-
-/// The sockets of all agents: by their leases where those can be read, else by their names.
-fn sockets() -> Vec<PathBuf> {
-    let mut sockets: Vec<_> = std::fs::read_dir("/run/wakeai")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
-        .collect();
-    for holder in wakeai_host::holders().unwrap_or_default() {
-        if !matches!(holder.role, wakeai_host::Role::Agent { .. }) {
-            continue;
-        }
-        for change in holder.changes {
-            if let wakeai_host::Change::File { path } = change
-                && !sockets.contains(&path)
-            {
-                sockets.push(path);
-            }
-        }
-    }
-    sockets.sort();
-    sockets
 }

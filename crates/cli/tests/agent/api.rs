@@ -1,7 +1,6 @@
 //! The local API: who may ask, and what a bad client can do.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -72,12 +71,7 @@ fn a_stranger_is_turned_away_and_counted() {
     let bss = Bss::new(&["a"]);
     let fleet = Fleet::new();
     let agent = fleet.start(&bss, "a", 1, "[api]\ngroup = 4242\n");
-    // The program where anybody may run it.
-    let program = fleet.path("wakeai");
-    std::fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
-    for path in [program.parent().unwrap(), &program] {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    let program = fleet.program();
     let ask = |uid: u32, gid: u32| {
         let mut command = Command::new(&program);
         command.args(["status", "--json", "--socket"]).arg(&agent.socket);

@@ -11,3 +11,4 @@ mod bounds;
 mod death;
 mod life;
 mod presence;
+mod reserve;

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -33,6 +34,16 @@ impl Fleet {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
+    }
+
+    /// The program, where every user may run it.
+    pub(crate) fn program(&self) -> PathBuf {
+        let program = self.path("wakeai");
+        fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
+        for path in [program.parent().unwrap(), &program] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        program
     }
 
     /// Writes the configuration of a station; `more` may name tables.
@@ -175,6 +186,7 @@ pub(crate) fn ask(socket: &Path, request: Request) -> Value {
         Ok(Body::Targets(body)) => Some(serde_json::to_value(body).unwrap()),
         Ok(Body::Metrics(body)) if body.is_empty() => None,
         Ok(Body::Metrics(body)) => Some(serde_json::to_value(body).unwrap()),
+        Ok(Body::Reserve(body)) => Some(serde_json::to_value(body).unwrap()),
         Ok(Body::Error(_)) | Err(_) => None,
     })
 }

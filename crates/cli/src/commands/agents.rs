@@ -1,0 +1,42 @@
+//! The agents of this machine, for the commands that ask them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::failure::Failure;
+
+/// A healthy agent answers in a millisecond.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What to say where none runs.
+pub(super) fn none() -> Failure {
+    Failure::failed(anyhow::anyhow!(
+        "no agent runs on this machine (no socket in /run/wakeai); start one with \
+         `wakeai agent --config FILE`, or name its socket with --socket"
+    ))
+}
+
+/// The sockets of all agents: by their leases where those can be read, else by their names.
+pub(super) fn sockets() -> Vec<PathBuf> {
+    let mut sockets: Vec<_> = std::fs::read_dir("/run/wakeai")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
+        .collect();
+    for holder in wakeai_host::holders().unwrap_or_default() {
+        if !matches!(holder.role, wakeai_host::Role::Agent { .. }) {
+            continue;
+        }
+        for change in holder.changes {
+            if let wakeai_host::Change::File { path } = change
+                && !sockets.contains(&path)
+            {
+                sockets.push(path);
+            }
+        }
+    }
+    sockets.sort();
+    sockets
+}
