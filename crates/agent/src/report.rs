@@ -45,6 +45,10 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
 pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
     let (rate, standing) = controller.reservation();
     let announced = controller.announced_reservation();
+    let (taken, limit) = match standing {
+        Standing::Refused { taken, limit, .. } => (Some(part(taken)), Some(part(limit))),
+        _ => (None, None),
+    };
     rate.map(|rate| Reservation {
         rate_mbps: rate.as_mbps_f64(),
         standing: match standing {
@@ -56,6 +60,8 @@ pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
         admitted: standing.is_admitted(),
         why: standing.to_string(),
         share: announced.map(|of| part(of.share)),
+        taken,
+        limit,
         claim: announced.map(|of| part(of.claim)),
         short: announced.is_some_and(|of| of.short),
     })

@@ -1,5 +1,8 @@
 //! The agents of a condition with a law: one process in each station's namespace.
 
+mod asked;
+
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
@@ -11,10 +14,10 @@ use std::process::Stdio;
 use serde::Serialize;
 use wakeai_host::Lease;
 use wakeai_scenario::ResolvedCondition;
-use wakeai_units::Duration;
+use wakeai_units::{Duration, Instant};
 use wakeai_world::StationFacts;
 use wakeai_world::agent::{AgentLaw, BSSID, station_number};
-use wakeai_world::reservations::reserved;
+use wakeai_world::reservations::{Course, reserved};
 
 use crate::clock;
 use crate::error::LabError;
@@ -23,6 +26,8 @@ use crate::interrupt::Interrupt;
 
 /// How long an agent may take to start (it loads BPF programs) or to put everything back.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two questions what has become of a reservation: an agent's tick.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(500);
 /// Bytes of an agent's log that an error shows.
 const TAIL_BYTES: usize = 2_000;
 
@@ -30,13 +35,20 @@ const TAIL_BYTES: usize = 2_000;
 #[derive(Debug, Default)]
 pub(crate) struct Agents {
     running: Vec<Agent>,
+    next_question: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Agent {
     child: Child,
+    /// Index of its station.
+    station: usize,
     ready: UnixDatagram,
     log: PathBuf,
+    /// Of its local API.
+    socket: PathBuf,
+    /// What it says of its reservation, where it has one to ask for.
+    reservation: Option<Course>,
 }
 
 impl Agents {
@@ -80,7 +92,7 @@ impl Agents {
                 },
                 law: LawSection::of(law),
             };
-            agents.running.push(Agent::spawn(&config, host, wakeai, directory, lease)?);
+            agents.running.push(Agent::spawn(&config, index, host, wakeai, directory, lease)?);
         }
         for agent in &mut agents.running {
             agent.wait_until_ready(interrupt)?;
@@ -88,9 +100,18 @@ impl Agents {
         Ok(agents)
     }
 
-    /// An error where an agent has ended by itself.
-    pub(crate) fn check(&mut self) -> Result<(), LabError> {
+    /// An error where an agent has ended by itself; once in a while asks what has become of
+    /// reservations.
+    pub(crate) fn look(&mut self) -> Result<(), LabError> {
+        let now = clock::now();
+        let asks = self.next_question.is_none_or(|next| now >= next);
+        if asks {
+            self.next_question = Some(now + BETWEEN_QUESTIONS);
+        }
         for agent in &mut self.running {
+            if asks {
+                agent.ask(now);
+            }
             if let Ok(Some(status)) = agent.child.try_wait() {
                 return Err(agent.failed(format!("it ended in mid-run ({status})")));
             }
@@ -98,8 +119,11 @@ impl Agents {
         Ok(())
     }
 
-    /// Asks all agents to put everything back and to end; an error where one did not do so.
-    pub(crate) fn stop(mut self, lease: &Lease) -> Result<(), LabError> {
+    /// Asks all agents to put everything back and to end; an error where one did not do so. Says
+    /// what has become of their reservations, by station.
+    pub(crate) fn stop(mut self, lease: &Lease) -> Result<BTreeMap<usize, Course>, LabError> {
+        let said = self.running.iter().map(|of| (of.station, of.reservation.unwrap_or_default()));
+        let reservations = said.collect();
         self.running.iter().for_each(|agent| agent.child.terminate());
         let mut result = Ok(());
         for mut agent in std::mem::take(&mut self.running) {
@@ -113,7 +137,7 @@ impl Agents {
             }
             agent.child.end(lease)?;
         }
-        result
+        result.map(|()| reservations)
     }
 }
 
@@ -181,6 +205,7 @@ impl LawSection {
 impl Agent {
     fn spawn(
         config: &Config<'_>,
+        station: usize,
         host: &Host,
         wakeai: &Path,
         directory: &Path,
@@ -203,7 +228,25 @@ impl Agent {
         command.arg("agent").arg("--config").arg(&config_path);
         command.env("NOTIFY_SOCKET", &notify_path);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log_file);
-        Ok(Self { child: Child::spawn(&mut command, host, lease)?, ready, log })
+        Ok(Self {
+            child: Child::spawn(&mut command, host, lease)?,
+            station,
+            ready,
+            log,
+            socket: PathBuf::from(format!("/run/wakeai/agent-{}.sock", host.netns().0)),
+            reservation: config.reserve.is_some().then(Course::default),
+        })
+    }
+
+    /// What has become of its reservation; no answer says nothing.
+    fn ask(&mut self, now: Instant) {
+        let Some(reservation) = &mut self.reservation else { return };
+        match asked::standing(&self.socket) {
+            Ok(standing) => {
+                reservation.look(now, standing);
+            }
+            Err(error) => tracing::debug!(%error, "the agent does not say what it has reserved"),
+        }
     }
 
     /// `READY=1`, as `sd_notify(3)` has it.

@@ -190,6 +190,9 @@ pub struct FlowResult {
     /// What only the simulator tells; TCP only.
     #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<SimulatedFlow>,
+    /// What became of its `reserve`; left out where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<FlowReservation>,
 }
 
 /// What only the simulator tells of a TCP flow.
@@ -203,9 +206,6 @@ pub struct SimulatedFlow {
     /// The longest time between two arrivals of new data, from the flow's start to its end, seconds.
     #[serde(serialize_with = "rounded")]
     pub longest_stall_s: f64,
-    /// What became of its `reserve`; left out where it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reservation: Option<FlowReservation>,
 }
 
 /// How late packets were released.
@@ -266,6 +266,8 @@ pub struct MeasuredFlow {
     pub avr: Option<f64>,
     /// What only the simulator knows.
     pub simulated: Option<SimulatedFlow>,
+    /// What became of its `reserve`, where it has one.
+    pub reservation: Option<FlowReservation>,
 }
 
 /// What a world measured of one run.
@@ -412,6 +414,7 @@ fn flow_result(flow: &MeasuredFlow, measured: &Measured<'_>) -> FlowResult {
         timeouts: flow.timeouts,
         avr: flow.avr,
         simulated: flow.simulated,
+        reservation: flow.reservation,
     }
 }
 

@@ -48,6 +48,7 @@ fn run(expanded: &Expanded) -> Run {
         timeouts: 0,
         avr: None,
         simulated: None,
+        reservation: None,
     };
     Run::new(&Measured {
         condition: "default",

@@ -38,6 +38,7 @@ fn flow(station: usize, mbps: u64) -> MeasuredFlow {
         timeouts: 1,
         avr: None,
         simulated: None,
+        reservation: None,
     }
 }
 

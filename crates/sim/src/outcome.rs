@@ -1,16 +1,15 @@
 //! What a run came to.
 
 use wakeai_medium::Counters;
-use wakeai_scenario::result::{
-    Drops, FlowReservation, MeasuredFlow, ReservationStanding, SimulatedFlow,
-};
-use wakeai_scenario::{self as scenario, Expanded, Flow};
+use wakeai_scenario::result::{Drops, MeasuredFlow, SimulatedFlow};
+use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Bytes, Duration, Instant};
 use wakeai_world::Outcome;
+use wakeai_world::reservations::of_flow;
 
 use crate::flow::{FlowState, Source};
 use crate::observer::Observer;
-use crate::simulation::{Simulation, Station};
+use crate::simulation::Simulation;
 
 /// A run in every detail.
 #[derive(Debug)]
@@ -51,8 +50,11 @@ impl<O: Observer> Simulation<O> {
         let span = self.carrier.span;
         let all = || expanded.flows.iter().zip(&self.flows);
         let measured = all().map(|(flow, state)| {
-            let reservation = flow.reserve.then(|| reservation(flow, &self.stations));
-            measured(flow, state, end, reservation)
+            let course = |station: usize| {
+                let host = &self.stations[station];
+                host.agent.is_some().then_some(&host.reserving.course)
+            };
+            MeasuredFlow { reservation: of_flow(flow, course), ..measured(flow, state, end) }
         });
         let measured = measured.collect();
         let mut k = self.watch.k.take().into_iter().flatten();
@@ -94,24 +96,7 @@ fn drops(counters: &Counters) -> Drops {
     }
 }
 
-/// What became of a flow's `reserve`.
-fn reservation(flow: &Flow, stations: &[Station]) -> FlowReservation {
-    let host = match flow.from {
-        scenario::Node::Station(station) => Some(&stations[station]),
-        scenario::Node::Server => None,
-    };
-    match host.filter(|host| host.agent.is_some()) {
-        Some(host) => host.reserving.result(),
-        None => FlowReservation::without(ReservationStanding::NoAgent),
-    }
-}
-
-fn measured(
-    flow: &Flow,
-    state: &FlowState,
-    end: Instant,
-    reservation: Option<FlowReservation>,
-) -> MeasuredFlow {
+fn measured(flow: &Flow, state: &FlowState, end: Instant) -> MeasuredFlow {
     let meter = &state.meter;
     MeasuredFlow {
         station: flow.station(),
@@ -132,7 +117,7 @@ fn measured(
             syn_timeouts: state.totals.syn_timeouts,
             syn_wait_s: state.totals.syn_wait.as_secs_f64(),
             longest_stall_s: meter.stall_until(end).as_secs_f64(),
-            reservation,
         }),
+        reservation: None,
     }
 }

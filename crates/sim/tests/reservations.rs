@@ -36,7 +36,7 @@ fn runs(scenario: &Scenario) -> Vec<Run> {
 }
 
 fn reservation(run: &Run, flow: usize) -> FlowReservation {
-    run.flows[flow].simulated.unwrap().reservation.unwrap()
+    run.flows[flow].reservation.unwrap()
 }
 
 #[test]

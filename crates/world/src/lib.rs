@@ -2,8 +2,9 @@
 //!
 //! [`network_config`], [`changes`] and [`generator`] give the medium; [`agent`] says which stations
 //! run an agent and what it is told; [`flows`] which connections carry a flow; [`addresses`] what
-//! the hosts are called on the wire; [`reservations`] what is to be left free for whom. [`session`] puts the runs of a command in order (solo runs,
-//! conditions, repeats) over anything that is a [`World`], and [`Recorder`] keeps their records.
+//! the hosts are called on the wire; [`reservations`] what is to be left free for whom. [`session`]
+//! puts the runs of a command in order (solo runs, conditions, repeats) over anything that is a
+//! [`World`], and [`Recorder`] keeps their records.
 
 pub mod addresses;
 pub mod agent;

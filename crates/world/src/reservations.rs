@@ -1,4 +1,8 @@
-//! Which stations reserve what, and which flows ask in vain.
+//! Which stations reserve what, which flows ask in vain, and what becomes of the others.
+
+mod course;
+
+pub use course::{Course, of_flow};
 
 use wakeai_scenario::{Endpoint, Expanded, Law, Node, ResolvedCondition};
 use wakeai_units::Rate;

@@ -218,6 +218,10 @@ pub struct Reservation {
     pub why: String,
     /// The part of the air that it takes, where it is announced.
     pub share: Option<f64>,
+    /// Where it is refused: what those before it have.
+    pub taken: Option<f64>,
+    /// Where it is refused: the most that may be reserved in all.
+    pub limit: Option<f64>,
     /// The part of the air that the others have to leave just now.
     pub claim: Option<f64>,
     /// Whether less than the rate is delivered although there is data.

@@ -1,9 +1,12 @@
 //! From what was received and watched to what a run reports of its flows.
 
+use std::collections::BTreeMap;
+
 use wakeai_scenario::figures::AvrMeter;
 use wakeai_scenario::result::MeasuredFlow;
 use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind};
 use wakeai_units::Duration;
+use wakeai_world::reservations::{Course, of_flow};
 
 use crate::traffic::{FlowPlan, Received};
 use crate::watch::FlowCounts;
@@ -16,6 +19,8 @@ pub(super) struct Measures<'a> {
     pub(super) plans: &'a [FlowPlan],
     /// The end of the run.
     pub(super) end: Duration,
+    /// Of the stations that run an agent.
+    pub(super) reservations: &'a BTreeMap<usize, Course>,
 }
 
 /// The flows in the order of the scenario.
@@ -39,6 +44,7 @@ pub(super) fn measured(
         timeouts: counts.timeouts,
         avr: avr(measures, flow, received),
         simulated: None,
+        reservation: of_flow(flow, |station| measures.reservations.get(&station)),
     })
     .collect()
 }

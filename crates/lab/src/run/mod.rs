@@ -97,7 +97,7 @@ pub(crate) fn run(
         network.schedule(change);
     }
     traffic.start(origin)?;
-    let mut look = || agents.check().and_then(|()| proxies.check());
+    let mut look = || agents.look().and_then(|()| proxies.check());
     let (ended, waits) = wait(bench, &network, &mut look, &mut traffic, span)?;
     network.measure(None);
     let received = traffic.stop(span.warmup, ended)?;
@@ -106,10 +106,16 @@ pub(crate) fn run(
     let ended = last.and_then(|all| all.into_iter().max()).unwrap_or(ended);
     let watched = watch.stop()?;
     proxies.stop(bench.lease)?;
-    agents.stop(bench.lease)?;
+    let reservations = agents.stop(bench.lease)?;
     let driver = network.remove(bench.lease)?;
 
-    let measures = Measures { experiment, expanded: &expanded, plans: &plans, end: ended };
+    let measures = Measures {
+        experiment,
+        expanded: &expanded,
+        plans: &plans,
+        end: ended,
+        reservations: &reservations,
+    };
     Ok(Outcome {
         flows: figures::measured(&measures, &received, &watched.flows),
         stragglers: figures::stragglers(&measures, &received),

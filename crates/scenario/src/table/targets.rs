@@ -63,7 +63,7 @@ fn jain_of_the_others(run: &Run) -> Option<f64> {
 
 /// The words of the first repeat, with the mean time over all.
 fn reserved(runs: &[&Run], flow: usize) -> String {
-    let of = |run: &&Run| run.flows.get(flow)?.simulated?.reservation;
+    let of = |run: &&Run| run.flows.get(flow)?.reservation;
     let all: Vec<FlowReservation> = runs.iter().filter_map(of).collect();
     let Some(first) = all.first() else { return "-".to_owned() };
     let times: Vec<f64> = all.iter().map(|one| one.admitted_s).collect();
