@@ -90,6 +90,11 @@ impl Brain {
         }
     }
 
+    /// What the peers of an access point are to leave free.
+    pub(crate) fn wanted(&self) -> Option<Rate> {
+        self.template.reserve
+    }
+
     pub(crate) fn datagram(&mut self, now: Instant, datagram: &[u8]) {
         if let Some((_, controller)) = &mut self.current {
             controller.handle_datagram(now, datagram);
@@ -204,6 +209,20 @@ mod tests {
         let mut metrics = BTreeMap::new();
         brain.write_metrics(&mut metrics);
         assert_eq!(metrics["presence_malformed"], 2);
+    }
+
+    #[test]
+    fn what_is_to_be_reserved_holds_for_the_next_access_point_too() {
+        let mut brain = brain();
+        let now = Instant::from_nanos(1);
+        brain.associate(now, Some(Bssid([2; 6]))).unwrap();
+        let wanted = |brain: &Brain| brain.controller().unwrap().reservation().0;
+        assert_eq!(wanted(&brain), None);
+        let rate = Some(Rate::from_mbps(5));
+        brain.reserve(rate);
+        assert_eq!((wanted(&brain), brain.wanted()), (rate, rate));
+        brain.associate(now, Some(Bssid([4; 6]))).unwrap();
+        assert_eq!(wanted(&brain), rate);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use wakeai_control::{Bounds, ConnectionView, Controller, Observation, PeerView, 
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Rate, Segments};
 
-use crate::api::{self, Body, BoundsReport, Connection, Peer, Reservation, Status, Targets};
+use crate::api::{self, Body, BoundsReport, Connection, Peer, Reservation, State, Status, Targets};
 
 /// Everything that may be asked, as of the last tick.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +65,21 @@ pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
         claim: announced.map(|of| part(of.claim)),
         short: announced.is_some_and(|of| of.short),
     })
+}
+
+/// A reservation that there is no access point for.
+pub(crate) fn postponed(rate: Rate) -> Reservation {
+    Reservation {
+        rate_mbps: rate.as_mbps_f64(),
+        standing: api::Standing::Waiting,
+        admitted: false,
+        why: State::WaitingForAccessPoint.words().to_owned(),
+        share: None,
+        taken: None,
+        limit: None,
+        claim: None,
+        short: false,
+    }
 }
 
 fn part(share: Share) -> f64 {

@@ -287,7 +287,10 @@ impl Station {
             rtt_ms: rtt(|rtt| rtt.current),
             min_rtt_ms: rtt(|rtt| rtt.min),
             growth_ms: rtt(|rtt| rtt.growth),
-            reservation: self.brain.controller().and_then(report::reservation),
+            reservation: match self.brain.controller() {
+                Some(controller) => report::reservation(controller),
+                None => self.brain.wanted().map(report::postponed),
+            },
             connections: std::iter::zip(snapshots, &own.connections)
                 .map(|(snapshot, view)| report::connection(snapshot, view))
                 .collect(),
@@ -313,6 +316,7 @@ impl Station {
             ("ticks".to_owned(), self.ticks),
             ("connections_moved".to_owned(), self.moved),
             ("api_strangers".to_owned(), self.refusals.strangers.get()),
+            ("api_forbidden".to_owned(), self.refusals.forbidden.get()),
             ("api_crowded".to_owned(), self.refusals.crowded.get()),
             ("api_bad_requests".to_owned(), self.refusals.bad_requests.get()),
             ("api_slow".to_owned(), self.refusals.slow.get()),

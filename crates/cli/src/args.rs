@@ -195,7 +195,8 @@ pub(crate) struct StatusArguments {
 ///
 /// What the agent's configuration says under `reserve` is replaced until the agent ends. The agents
 /// of the other stations leave the rate free while this one sends, up to a limit for all together.
-/// Only root and the agent's own user may.
+/// Another rate, a lower one too, is another request: what was admitted is given up, and the new one
+/// stands behind those that were asked for before. Only root and the agent's own user may.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -175,6 +175,27 @@ fn a_sender_behind_a_proxy_is_carried_with_its_target_and_nothing_is_left() {
 }
 
 #[test]
+fn the_result_says_what_became_of_a_reservation() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let reserving = PROXIED.replace("rate = \"4Mbit/s\"", "rate = \"4Mbit/s\"\nreserve = true");
+    let conditions = "[[conditions]]\nname = \"plain\"\n\
+                      [[conditions]]\nname = \"reserved\"\nlaw = \"airtime\"\n";
+    let path = file(directory.path(), &format!("{reserving}{conditions}"));
+    let found = wakeai(&[&["lab", &path, "--json"] as &[&str], &ANY_LATENESS].concat());
+    assert!(found.status.success(), "{}", stderr(&found));
+    let report: Value = serde_json::from_str(&stdout(&found)).unwrap();
+    let [plain, reserved] = [0, 1].map(|run| &report["runs"][run]["flows"]);
+    assert_eq!(plain[0]["reservation"]["standing"], "no-agent");
+    let became = &reserved[0]["reservation"];
+    assert_eq!(became["standing"], "admitted", "{became}");
+    assert_eq!(became["share"], 0.2);
+    assert!(became["admitted_s"].as_f64().unwrap() > 3.0, "{became}");
+    assert!(reserved[1].get("reservation").is_none(), "{}", reserved[1]);
+    nothing_left();
+}
+
+#[test]
 fn kill_9_of_a_lab_with_a_proxy_leaves_nothing_after_one_more_command() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();

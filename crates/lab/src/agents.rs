@@ -49,6 +49,7 @@ struct Agent {
     socket: PathBuf,
     /// What it says of its reservation, where it has one to ask for.
     reservation: Option<Course>,
+    has_answered: bool,
 }
 
 impl Agents {
@@ -108,10 +109,10 @@ impl Agents {
         if asks {
             self.next_question = Some(now + BETWEEN_QUESTIONS);
         }
+        if asks {
+            self.ask(now);
+        }
         for agent in &mut self.running {
-            if asks {
-                agent.ask(now);
-            }
             if let Ok(Some(status)) = agent.child.try_wait() {
                 return Err(agent.failed(format!("it ended in mid-run ({status})")));
             }
@@ -119,9 +120,32 @@ impl Agents {
         Ok(())
     }
 
+    /// What has become of reservations. One agent that is held up ends the round: where one is,
+    /// others are.
+    fn ask(&mut self, now: Instant) {
+        for agent in &mut self.running {
+            let Some(reservation) = &mut agent.reservation else { continue };
+            match asked::standing(&agent.socket) {
+                Ok(standing) => {
+                    agent.has_answered = true;
+                    reservation.look(now, standing);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "an agent does not say what it has reserved");
+                    return;
+                }
+            }
+        }
+    }
+
     /// Asks all agents to put everything back and to end; an error where one did not do so. Says
     /// what has become of their reservations, by station.
     pub(crate) fn stop(mut self, lease: &Lease) -> Result<BTreeMap<usize, Course>, LabError> {
+        self.ask(clock::now());
+        let silent = self.running.iter().find(|of| of.reservation.is_some() && !of.has_answered);
+        if let Some(agent) = silent {
+            return Err(agent.failed("it never said what became of its reservation".to_owned()));
+        }
         let said = self.running.iter().map(|of| (of.station, of.reservation.unwrap_or_default()));
         let reservations = said.collect();
         self.running.iter().for_each(|agent| agent.child.terminate());
@@ -235,18 +259,8 @@ impl Agent {
             log,
             socket: PathBuf::from(format!("/run/wakeai/agent-{}.sock", host.netns().0)),
             reservation: config.reserve.is_some().then(Course::default),
+            has_answered: false,
         })
-    }
-
-    /// What has become of its reservation; no answer says nothing.
-    fn ask(&mut self, now: Instant) {
-        let Some(reservation) = &mut self.reservation else { return };
-        match asked::standing(&self.socket) {
-            Ok(standing) => {
-                reservation.look(now, standing);
-            }
-            Err(error) => tracing::debug!(%error, "the agent does not say what it has reserved"),
-        }
     }
 
     /// `READY=1`, as `sd_notify(3)` has it.

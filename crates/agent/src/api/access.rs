@@ -17,8 +17,8 @@ pub(super) enum Access {
     None,
     /// Ask.
     Ask,
-    /// Ask, and say what the agent is to do.
-    Change,
+    /// Ask, and say what the agent is to do; as this user.
+    Change(u32),
 }
 
 impl Access {
@@ -26,7 +26,7 @@ impl Access {
     pub(super) fn of(stream: &UnixStream, group: Option<u32>) -> io::Result<Self> {
         let peer = stream.peer_cred()?;
         if peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw() {
-            return Ok(Self::Change);
+            return Ok(Self::Change(peer.uid()));
         }
         let Some(group) = group else { return Ok(Self::None) };
         let is_member = peer.gid() == group || peer_groups(stream.as_raw_fd())?.contains(&group);
@@ -76,6 +76,6 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn the_agents_own_user_may_ask_and_change() {
         let (here, _there) = UnixStream::pair().unwrap();
-        assert_eq!(Access::of(&here, None).unwrap(), Access::Change);
+        assert!(matches!(Access::of(&here, None).unwrap(), Access::Change(_)));
     }
 }

@@ -218,7 +218,7 @@ pub struct Reservation {
     pub why: String,
     /// The part of the air that it takes, where it is announced.
     pub share: Option<f64>,
-    /// Where it is refused: what those before it have.
+    /// Where it is refused: what those have that are admitted.
     pub taken: Option<f64>,
     /// Where it is refused: the most that may be reserved in all.
     pub limit: Option<f64>,
@@ -318,4 +318,38 @@ pub struct Targets {
     pub delivery_rate_mbps: f64,
     /// Packets that the access point holds.
     pub access_point_buffer: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_is_understood_as_it_is_written() {
+        let rate = Some(Rate::from_bps(9_660_000));
+        let all = [
+            Request::Status,
+            Request::Peers,
+            Request::Bounds,
+            Request::Targets,
+            Request::Metrics,
+            Request::Reserve(rate),
+        ];
+        assert_eq!(all.map(|request| request.question().request), Request::NAMES);
+        for request in all.into_iter().chain([Request::Reserve(None)]) {
+            assert_eq!(Request::of(&request.question()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn a_rate_is_above_zero_or_none() {
+        let asked = |rate: Option<&str>| {
+            let rate = rate.map(str::to_owned);
+            Request::of(&Question { version: VERSION, request: "reserve".to_owned(), rate })
+        };
+        assert!(asked(None).unwrap_err().contains("found no rate"));
+        assert!(asked(Some("0bit/s")).unwrap_err().contains("above zero"));
+        assert!(asked(Some("-1")).is_err());
+        assert_eq!(asked(Some("none")), Ok(Request::Reserve(None)));
+    }
 }

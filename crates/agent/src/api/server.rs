@@ -43,6 +43,8 @@ impl Default for Limits {
 pub(crate) struct Refusals {
     /// Neither root nor the agent's user nor of its group.
     pub(crate) strangers: Cell<u64>,
+    /// Asked for a change without the right to.
+    pub(crate) forbidden: Cell<u64>,
     /// Over the limit of clients.
     pub(crate) crowded: Cell<u64>,
     /// Requests that were too long, not JSON, of another version or unknown.
@@ -94,7 +96,9 @@ impl Server {
 
     /// Serves for ever, on the local set of the calling task.
     pub(crate) async fn serve(self) {
-        let places = Arc::new(Semaphore::new(self.limits.clients));
+        let places = || Arc::new(Semaphore::new(self.limits.clients));
+        // Those that may only ask do not keep out those that may change something.
+        let (places_to_ask, places_to_change) = (places(), places());
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
@@ -118,7 +122,11 @@ impl Server {
                 turn_away(&stream, "only root, the agent's user and members of api.group may ask");
                 continue;
             }
-            if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            let places = match access {
+                Access::Change(_) => &places_to_change,
+                Access::Ask | Access::None => &places_to_ask,
+            };
+            if let Ok(place) = Arc::clone(places).try_acquire_owned() {
                 tokio::task::spawn_local(async move {
                     client.serve(stream).await;
                     drop(place);
@@ -154,10 +162,10 @@ impl Client {
             }
             let whole = request.ends_with(b"\n");
             let answer = if whole { self.answer(&request) } else { self.cut(request.len()) };
-            if answer.is_err() {
+            let answer = line(answer.unwrap_or_else(|reason| {
                 count(&self.refusals.bad_requests);
-            }
-            let answer = line(answer.unwrap_or_else(Body::Error));
+                Body::Error(reason)
+            }));
             match timeout(self.limits.patience, writer.write_all(&answer)).await {
                 Err(_) => return count(&self.refusals.slow),
                 Ok(Err(_)) => return,
@@ -185,16 +193,19 @@ impl Client {
             Request::Bounds => Ok(Body::Bounds(self.report.borrow().bounds.clone())),
             Request::Targets => Ok(Body::Targets(self.report.borrow().targets.clone())),
             Request::Metrics => Ok(Body::Metrics(self.report.borrow().metrics.clone())),
-            Request::Reserve(rate) => self.reserve(rate),
+            Request::Reserve(rate) => Ok(self.reserve(rate)),
         }
     }
 
-    fn reserve(&self, rate: Option<Rate>) -> Result<Body, String> {
-        if self.access != Access::Change {
-            return Err("only root and the agent's user may reserve".to_owned());
-        }
+    fn reserve(&self, rate: Option<Rate>) -> Body {
+        let Access::Change(user) = self.access else {
+            count(&self.refusals.forbidden);
+            return Body::Error("only root and the agent's user may reserve".to_owned());
+        };
+        let told = rate.map_or("none".to_owned(), |rate| rate.to_string());
+        tracing::info!(user, rate = told, "told what to reserve");
         let _ = self.reserve.send_replace(rate); // what was wanted before
-        Ok(Body::Reserve(Reserve { rate_mbps: rate.map(Rate::as_mbps_f64) }))
+        Body::Reserve(Reserve { rate_mbps: rate.map(Rate::as_mbps_f64) })
     }
 }
 

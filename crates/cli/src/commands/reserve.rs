@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wakeai_agent::api::{self, AskError, Body, Request, Reservation, Standing, State, Status};
+use wakeai_agent::api::{self, Body, Request, Standing, Status};
 use wakeai_units::Rate;
 
 use super::agents;
@@ -18,22 +18,25 @@ const BETWEEN: Duration = Duration::from_millis(100);
 pub(crate) fn run(arguments: &ReserveArguments) -> Result<(), Failure> {
     let socket = socket(arguments)?;
     let Wanted(rate) = arguments.rate;
-    let status = reserve(&socket, rate).map_err(Failure::failed)?;
+    let status = reserve(&socket, rate)?;
     let own = status.reservation.as_ref();
     if arguments.json {
         output::json(&own)?;
     }
-    if let Some(own) = own.filter(|own| is_refusal(own.standing)) {
-        return Err(Failure::failed(anyhow::anyhow!(
-            "{}: {}; it stays asked for until `wakeai reserve none`",
-            status.interface,
+    let interface = &status.interface;
+    match own {
+        Some(own) if is_refusal(own.standing) => Err(Failure::failed(anyhow::anyhow!(
+            "{interface}: {}; it stays asked for until `wakeai reserve none`",
             own.why
-        )));
+        ))),
+        _ if arguments.json => Ok(()),
+        Some(own) => written(&format!("{interface}: {} Mbit/s: {}\n", own.rate_mbps, own.why)),
+        None => written(&format!("{interface}: nothing is reserved\n")),
     }
-    if !arguments.json {
-        output::write(&words(&status, rate))?;
-    }
-    Ok(())
+}
+
+fn written(text: &str) -> Result<(), Failure> {
+    output::write(text).map(|_| ())
 }
 
 fn socket(arguments: &ReserveArguments) -> Result<PathBuf, Failure> {
@@ -53,19 +56,30 @@ fn socket(arguments: &ReserveArguments) -> Result<PathBuf, Failure> {
 }
 
 /// Says what is wanted, and waits until the agent has taken it over.
-fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, AskError> {
+fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, Failure> {
     let ask = |request| api::ask(socket, request, agents::PATIENCE);
-    let strange = || AskError::Refused {
-        path: socket.to_owned(),
-        reason: "it answered another question".to_owned(),
+    let strange = || anyhow::anyhow!("the agent at {} answered another question", socket.display());
+    let Body::Reserve(wanted) = ask(Request::Reserve(rate)).map_err(Failure::failed)? else {
+        return Err(Failure::failed(strange()));
     };
-    let Body::Reserve(wanted) = ask(Request::Reserve(rate))? else { return Err(strange()) };
+    let unknown = |error: anyhow::Error| {
+        Failure::failed(error.context("the agent was told, and does not say what became of it"))
+    };
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let Body::Status(status) = ask(Request::Status)? else { return Err(strange()) };
-        let has = status.reservation.as_ref().map(|own| own.rate_mbps);
-        if has == wanted.rate_mbps || Instant::now() >= deadline {
+        let Body::Status(status) = ask(Request::Status).map_err(|error| unknown(error.into()))?
+        else {
+            return Err(unknown(strange()));
+        };
+        if status.reservation.as_ref().map(|own| own.rate_mbps) == wanted.rate_mbps {
             return Ok(*status);
+        }
+        if Instant::now() >= deadline {
+            return Err(unknown(anyhow::anyhow!(
+                "{}: it has not come to it within {} s, or was told something else since",
+                status.interface,
+                PATIENCE.as_secs()
+            )));
         }
         std::thread::sleep(BETWEEN);
     }
@@ -73,19 +87,4 @@ fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, AskError> {
 
 fn is_refusal(standing: Standing) -> bool {
     matches!(standing, Standing::Refused | Standing::Unmeasured)
-}
-
-fn words(status: &Status, wanted: Option<Rate>) -> String {
-    let interface = &status.interface;
-    match (&status.reservation, wanted) {
-        (None, None) => format!("{interface}: nothing is reserved\n"),
-        (Some(Reservation { why, .. }), Some(rate)) => format!("{interface}: {rate}: {why}\n"),
-        // No access point yet, or an agent that is held up: it is not forgotten.
-        (_, wanted) => {
-            let wanted = wanted.map_or("nothing".to_owned(), |rate| rate.to_string());
-            let state =
-                if status.state == State::Controlling { "busy" } else { status.state.words() };
-            format!("{interface}: {wanted}, as soon as the agent comes to it ({state})\n")
-        }
-    }
 }

@@ -9,6 +9,8 @@ use crate::{Observation, PeerView, StationId};
 
 /// Rates of stations are made comparable by saying them for a station that reaches this alone.
 const UNIT: Rate = Rate::from_mbps(1_000);
+/// Who says that it delivers more than this multiple of what it reaches alone is not believed more.
+const MOST_OF_UNIT: u64 = 2;
 /// Who delivers less than this part of an equal share, percent, leaves the rest to the others …
 const LIGHT_PERCENT: u64 = 85;
 /// … but for what it may grow by at once.
@@ -43,7 +45,7 @@ impl Air {
         if basis != self.basis {
             *self = Self { basis, ..Self::default() };
         }
-        let own = scaled(seen.mean_rate, self.own_weight(seen));
+        let own = self.scaled(seen.mean_rate, self.own_weight(seen));
         let peers = delivering(seen).map(|peer| self.scaled_rate(peer));
         let sum = peers.sum::<Rate>().saturating_add(own);
         let kept = |mean: Rate| mean.mul_div(TICKS_IN_MEAN - 1, TICKS_IN_MEAN).unwrap_or(mean);
@@ -83,7 +85,7 @@ impl Air {
         let weight = self.own_weight(seen);
         let peers = seen.peers.iter().filter(|peer| peer.sending && shares(peer.station));
         let mut rates: Vec<Rate> = peers.map(|peer| self.scaled_rate(peer)).collect();
-        rates.extend(takes_part.then(|| scaled(seen.mean_rate, weight)));
+        rates.extend(takes_part.then(|| self.scaled(seen.mean_rate, weight)));
         let level = level(rest.of_rate(self.carried()), rates);
         let own = level.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
         (own > Rate::ZERO).then_some(own)
@@ -101,13 +103,18 @@ impl Air {
     }
 
     fn scaled_rate(&self, peer: &PeerView) -> Rate {
-        scaled(peer.delivery_rate, self.basis.pick(peer.max_rate, peer.link_rate))
+        self.scaled(peer.delivery_rate, self.basis.pick(peer.max_rate, peer.link_rate))
     }
-}
 
-/// `rate` as a station of weight [`UNIT`] would deliver it for the same air.
-fn scaled(rate: Rate, weight: Rate) -> Rate {
-    rate.mul_div(UNIT.bits_per_second(), weight.bits_per_second()).unwrap_or(Rate::ZERO)
+    /// `rate` as a station of weight [`UNIT`] would deliver it for the same air.
+    fn scaled(&self, rate: Rate, weight: Rate) -> Rate {
+        if self.basis == Basis::Equal {
+            return rate;
+        }
+        let most = UNIT * MOST_OF_UNIT;
+        let scaled = rate.mul_div(UNIT.bits_per_second(), weight.bits_per_second());
+        scaled.unwrap_or(most).min(most)
+    }
 }
 
 impl Basis {
@@ -240,14 +247,15 @@ mod tests {
     }
 
     #[test]
-    fn a_lie_of_any_size_is_counted() {
-        let mut air = Air::default();
-        let liar = PeerView { max_rate: Some(Rate::from_bps(60)), ..peer(StationId(2), 1_000_000) };
-        for tick in 0..20 {
-            let now = Instant::ZERO + Duration::from_millis(tick * 500);
-            air.on_tick(now, &seen(10, Some(25), None, vec![liar.clone()]));
+    fn nobody_is_believed_to_deliver_much_more_than_it_could() {
+        // The second one's rate over its maximum is more than 64 bits hold.
+        for max in [60, 1] {
+            let mut air = Air::default();
+            let liar =
+                PeerView { max_rate: Some(Rate::from_bps(max)), ..peer(StationId(2), 1_000_000) };
+            air.on_tick(Instant::ZERO, &seen(10, Some(25), None, vec![liar]));
+            assert_eq!(air.whole_for(Rate::from_mbps(25)), Some(Rate::from_mbps(2 * 25 + 10)));
         }
-        assert!(air.whole_for(UNIT).is_some());
     }
 
     #[test]

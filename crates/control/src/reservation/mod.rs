@@ -279,7 +279,7 @@ impl Reservations {
     ) -> Bounds {
         if self.standing.is_admitted() {
             let claimed = self.claimed.plus(self.control.claim()).min(self.most_claimed());
-            let level = self.level(claimed, seen, false).or_else(|| self.fair(seen));
+            let level = self.level(claimed, seen, false);
             let Some(asked) = self.asking.asked() else { return bounds };
             return yielding::of_owner(bounds, asked.rate, level, seen, narrator);
         }
@@ -287,12 +287,6 @@ impl Reservations {
             Some(level) => yielding::of_other(bounds, self.claimed, level, seen, narrator),
             None => bounds,
         }
-    }
-
-    /// What this station may send where nothing is claimed: an equal part, where others send.
-    fn fair(&self, seen: &Observation) -> Option<Rate> {
-        let others = seen.peers.iter().any(|peer| peer.sending);
-        others.then(|| self.air.level(Share::WHOLE, seen, true, |_| true)).flatten()
     }
 
     /// The most that this station may send where `claimed` is to be left free.
@@ -309,7 +303,7 @@ impl Reservations {
 mod tests {
     use super::*;
     use crate::PeerView;
-    use crate::observation::{example, peer};
+    use crate::observation::peer;
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -343,34 +337,6 @@ mod tests {
         let followed = left(&mut station, &[50]);
         assert_eq!(followed, [20, 40, 50, 50, 50].map(Share::from_percent));
         assert_eq!(left(&mut station, &[5])[0], Share::from_percent(5));
-    }
-
-    /// What an owner of that reservation, which gets more, paces itself to beside another station.
-    fn pacing_of_an_owner(reserved_mbps: u64, peers: Vec<PeerView>) -> Option<Rate> {
-        let mut owner = station();
-        owner.want(Some(Rate::from_mbps(reserved_mbps)));
-        let mut seen = Observation {
-            mean_rate: Rate::from_mbps(14),
-            max_rate: Some(Rate::from_mbps(20)),
-            peers,
-            ..Observation::default()
-        };
-        seen.own.connections.push(example());
-        for tick in 0..200 {
-            let _ = owner.on_tick(Instant::ZERO + INTERVAL / 2 * tick, &seen, INTERVAL);
-        }
-        assert!(owner.standing().is_admitted());
-        assert_eq!(owner.control.claim(), Share::ZERO);
-        owner.bound(Bounds::NONE, &seen, &mut crate::Silent).pacing
-    }
-
-    #[test]
-    fn an_owner_that_claims_nothing_takes_its_rate_or_an_equal_part() {
-        let other = || PeerView { max_rate: Some(Rate::from_mbps(20)), ..peer(StationId(2), 6) };
-        assert_eq!(pacing_of_an_owner(10, vec![other()]), Some(Rate::from_bps(13_500_000)));
-        let equal = pacing_of_an_owner(2, vec![other()]).unwrap();
-        assert!((Rate::from_mbps(9)..Rate::from_mbps(14)).contains(&equal), "{equal}");
-        assert_eq!(pacing_of_an_owner(2, Vec::new()), None, "nobody wants what it takes");
     }
 
     #[test]

@@ -7,9 +7,9 @@ use crate::{Bounds, Narrator, Observation, Reason, RttView};
 
 /// Between two decisions.
 const TICK: Duration = Duration::from_millis(500);
-/// What an owner may send where others send, percent of its reservation: it has to make good what
-/// it missed, and the others have to see when there is air to spare.
-const OWNER_PERCENT: u64 = 135;
+/// What an owner may send while others are held down for it, percent of its reservation: it has to
+/// make good what it missed, and the others have to see when there is air to spare.
+const OWNER_PERCENT: u64 = 145;
 /// An owner's window is never below this multiple of its rate over the RTT, percent: the RTT may
 /// grow until the next tick.
 const OWNER_WINDOW_PERCENT: u64 = 150;
@@ -50,9 +50,8 @@ pub(super) fn of_other(
     )
 }
 
-/// Of a station whose reservation is admitted: no law binds it below that. Where others send
-/// (`level` is their rate, or an equal part while none is held down), it does not go far beyond it
-/// either.
+/// Of a station whose reservation is admitted: no law binds it below that. While others are held
+/// down for it (`level` is their rate), it does not go far beyond it either.
 pub(super) fn of_owner(
     bounds: Bounds,
     reserved: Rate,
@@ -181,16 +180,16 @@ mod tests {
         let needs =
             Segments::in_flight(Rate::from_mbps(10), Duration::from_millis(120), seen.mss());
         assert!(bounds.ceiling >= needs, "{bounds}");
-        assert_eq!(bounds.pacing, Some(Rate::from_bps(13_500_000)));
+        assert_eq!(bounds.pacing, Some(Rate::from_bps(14_500_000)));
     }
 
     #[test]
-    fn an_owner_does_not_go_far_beyond_it_where_others_send() {
+    fn an_owner_does_not_go_far_beyond_it_while_others_are_held_down() {
         let seen = seen(100, 20);
         assert_eq!(owner(Bounds::NONE, None, &seen).pacing, None);
         assert_eq!(
             owner(Bounds::NONE, Some(LEVEL), &seen).pacing,
-            Some(Rate::from_bps(13_500_000))
+            Some(Rate::from_bps(14_500_000))
         );
         let more = Rate::from_mbps(15);
         assert_eq!(owner(Bounds::NONE, Some(more), &seen).pacing, Some(more));

@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use wakeai_control::{Share, Standing};
 
-/// An agent answers within a millisecond; one that is held up is asked again.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// An agent answers within a millisecond; one that is held up is asked again, and must not hold the
+/// run up.
+const PATIENCE: Duration = Duration::from_millis(20);
 const QUESTION: &[u8] = b"{\"version\":1,\"request\":\"status\"}\n";
 
 /// Of an answer, `docs/reference/agent.md`.
@@ -64,10 +65,14 @@ fn understood(line: &str) -> serde_json::Result<Standing> {
     }))
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of one")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "to the nearest that there is"
+)]
 fn share(part: Option<f64>) -> Share {
-    let part = part.unwrap_or(0.0).clamp(0.0, 1.0);
-    Share::from_ppm((part * f64::from(Share::WHOLE.ppm())).round() as u32)
+    // More than the whole is asked for, too, and refused.
+    Share::from_ppm((part.unwrap_or(0.0) * f64::from(Share::WHOLE.ppm())).round() as u32)
 }
 
 #[cfg(test)]
@@ -88,8 +93,8 @@ mod tests {
         let admitted = said("{\"standing\":\"admitted\",\"share\":0.4}");
         assert_eq!(admitted, Standing::Admitted { share: percent(40) });
         assert_eq!(
-            said("{\"standing\":\"refused\",\"share\":0.5,\"taken\":0.4,\"limit\":0.8}"),
-            Standing::Refused { share: percent(50), taken: percent(40), limit: percent(80) }
+            said("{\"standing\":\"refused\",\"share\":1.2,\"taken\":0.4,\"limit\":0.8}"),
+            Standing::Refused { share: percent(120), taken: percent(40), limit: percent(80) }
         );
     }
 

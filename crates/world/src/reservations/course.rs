@@ -74,3 +74,39 @@ pub fn of_flow<'a>(
     let without = FlowReservation::without(ReservationStanding::NoAgent);
     flow.reserve.then(|| course.map_or(without, Course::result))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADMITTED: Standing = Standing::Admitted { share: Share::from_percent(40) };
+
+    fn refused() -> Standing {
+        let percent = Share::from_percent;
+        Standing::Refused { share: percent(40), taken: percent(60), limit: percent(80) }
+    }
+
+    /// After one look a second.
+    fn after(standings: &[Standing]) -> FlowReservation {
+        let mut course = Course::default();
+        for (at, standing) in (0..).zip(standings) {
+            course.look(Instant::ZERO + Duration::from_secs(at), *standing);
+        }
+        course.result()
+    }
+
+    #[test]
+    fn what_was_admitted_once_is_said_and_for_how_long() {
+        let found = after(&[Standing::Waiting, ADMITTED, ADMITTED, refused(), Standing::Waiting]);
+        assert_eq!(found.standing, ReservationStanding::Admitted);
+        assert_eq!((found.share, found.taken, found.admitted_s), (Some(0.4), None, 2.0));
+    }
+
+    #[test]
+    fn else_the_last_that_was_said() {
+        let found = after(&[Standing::Unmeasured, refused(), Standing::Waiting]);
+        assert_eq!(found.standing, ReservationStanding::Refused);
+        assert_eq!((found.taken, found.limit, found.admitted_s), (Some(0.6), Some(0.8), 0.0));
+        assert_eq!(after(&[Standing::None]).standing, ReservationStanding::Waiting);
+    }
+}
