@@ -9,7 +9,7 @@ use crate::{Bounds, Narrator, Observation, Reason, RttView};
 const TICK: Duration = Duration::from_millis(500);
 /// What an owner may send while others are held down for it, percent of its reservation: it has to
 /// make good what it missed, and the others have to see when there is air to spare.
-const OWNER_PERCENT: u64 = 145;
+const OWNER_PERCENT: u64 = 160;
 /// An owner's window is never below this multiple of its rate over the RTT, percent: the RTT may
 /// grow until the next tick.
 const OWNER_WINDOW_PERCENT: u64 = 150;
@@ -180,7 +180,7 @@ mod tests {
         let needs =
             Segments::in_flight(Rate::from_mbps(10), Duration::from_millis(120), seen.mss());
         assert!(bounds.ceiling >= needs, "{bounds}");
-        assert_eq!(bounds.pacing, Some(Rate::from_bps(14_500_000)));
+        assert_eq!(bounds.pacing, Some(Rate::from_bps(16_000_000)));
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(owner(Bounds::NONE, None, &seen).pacing, None);
         assert_eq!(
             owner(Bounds::NONE, Some(LEVEL), &seen).pacing,
-            Some(Rate::from_bps(14_500_000))
+            Some(Rate::from_bps(16_000_000))
         );
         let more = Rate::from_mbps(15);
         assert_eq!(owner(Bounds::NONE, Some(more), &seen).pacing, Some(more));
