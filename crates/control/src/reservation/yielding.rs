@@ -191,7 +191,7 @@ mod tests {
             owner(Bounds::NONE, Some(LEVEL), &seen).pacing,
             Some(Rate::from_bps(16_000_000))
         );
-        let more = Rate::from_mbps(15);
+        let more = Rate::from_mbps(18);
         assert_eq!(owner(Bounds::NONE, Some(more), &seen).pacing, Some(more));
     }
 }
