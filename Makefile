@@ -3,7 +3,7 @@
 SCENARIO ?= scenarios/quickstart.toml
 WAKEAI := target/release/wakeai
 
-.PHONY: help deps build demo test test-arm64 bench validation ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-arm64 test-packetdrill bench validation ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
@@ -23,6 +23,9 @@ test: deps ## install, build, and run every test (kernel tests need root)
 
 test-arm64: ## monitor and algorithms in an arm64 kernel under qemu (minutes; root to install packages)
 	scripts/arm64-guest
+
+test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill PACKETDRILL=DIR (root)
+	@scripts/packetdrill "$(PACKETDRILL)"
 
 bench: deps ## benchmarks: ratios measured side by side in one run
 	cargo bench --locked --workspace
