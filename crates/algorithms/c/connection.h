@@ -18,7 +18,6 @@ HOOK_BODY void connection_init(struct sock *sk)
 	struct wakeai_connection *ca = connection_of(sk);
 
 	ca->last_una = tp->snd_una;
-	ca->last_ack_us = tp->tcp_mstamp;
 	// A connection may be moved here in the middle of a reduction.
 	ca->prr_delivered = tp->prr_delivered;
 	// The first flight obeys the ceiling; the floor waits for the first ACK, so that a path
@@ -28,8 +27,9 @@ HOOK_BODY void connection_init(struct sock *sk)
 }
 
 // The first half of an ACK: goes on with a reduction. Returns for how many segments the window is
-// to grow: none in a reduction, and none while it is not used, for then it proves nothing (RFC
-// 9438 section 5.8).
+// to grow: none in a reduction, none while it is not used, for then it proves nothing (RFC 9438
+// section 5.8), and none for a duplicate ACK (RFC 5681), unless the path is known to reorder: there,
+// as in Linux, what arrived counts whatever its order.
 HOOK_BODY u32 connection_acked(struct sock *sk, u32 acked, u32 lost)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -37,12 +37,12 @@ HOOK_BODY u32 connection_acked(struct sock *sk, u32 acked, u32 lost)
 	u8 advanced = tp->snd_una != ca->last_una;
 
 	ca->last_una = tp->snd_una;
-	ca->last_ack_us = tp->tcp_mstamp;
 	if (reducing(ca_state(sk))) {
+		prr_take_back_entry(sk);
 		prr_on_ack(sk, acked, lost, advanced);
 		return 0;
 	}
-	return advanced && cwnd_limited(sk) ? acked : 0;
+	return (advanced || path_reorders(sk)) && cwnd_limited(sk) ? acked : 0;
 }
 
 // Slow start (RFC 5681 section 3.1): a segment per segment, up to ssthresh. Returns what is left
@@ -59,6 +59,22 @@ HOOK_BODY u32 slow_start(struct sock *sk, u32 acked)
 		step = acked;
 	tp->snd_cwnd += step;
 	return acked - step;
+}
+
+// Congestion avoidance: a segment for each `price` acknowledged ones. What was saved up at a higher
+// price is worth one segment at most.
+static __always_inline u32 additive_increase(u32 *credit, u32 price, u32 acked)
+{
+	u32 growth;
+
+	if (!price)
+		price = 1;
+	if (*credit > price)
+		*credit = price;
+	*credit += acked;
+	growth = *credit / price;
+	*credit %= price;
+	return growth;
 }
 
 // The second half of an ACK, or of another change of the window: bounds and pacing. Returns what
@@ -88,9 +104,14 @@ HOOK_BODY void connection_set_state(struct sock *sk, u8 next)
 
 	if (next == TCP_CA_Loss)
 		return;
-	if (reducing(next) && !reducing(state)) {
-		connection_of(sk)->prr_delivered = 0;
-	} else if (reducing(state) && !reducing(next)) {
+	if (reducing(next)) {
+		if (!reducing(state))
+			connection_of(sk)->prr_delivered = 0;
+		if (next == TCP_CA_Recovery && state != TCP_CA_Recovery) {
+			prr_on_entry(sk);
+			hold(sk, bounds_of(sk), next);
+		}
+	} else if (reducing(state)) {
 		// A Recovery whose undo_marker is gone was taken back: its window stands.
 		if (state == TCP_CA_CWR || tp->undo_marker)
 			prr_finish(sk);
@@ -98,21 +119,16 @@ HOOK_BODY void connection_set_state(struct sock *sk, u8 next)
 	}
 }
 
-// The first segment after a time with nothing in flight is about to leave. Returns how long that
-// time was.
-HOOK_BODY u64 connection_after_idle(struct sock *sk)
+// Something waits to leave, and the window has not been looked at. What leaves first after a time with
+// nothing out finds the window reduced, and within its bounds. Returns what hold() says.
+HOOK_BODY u8 connection_before_sending(struct sock *sk)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_connection *ca = connection_of(sk);
-	u64 now = tp->tcp_mstamp;
-	u64 idle_us;
-
-	if (!ca->last_ack_us || now <= ca->last_ack_us)
+	// The floor waits for the first ACK (connection_init), which there was where something has been
+	// out and nothing is.
+	if (tcp_sk(sk)->packets_out || !tcp_sk(sk)->max_packets_out)
 		return 0;
-	idle_us = now - ca->last_ack_us;
-	ca->last_ack_us = now;
-	restart_after_idle(sk, idle_us);
-	return idle_us;
+	restart_after_idle(sk);
+	return hold(sk, bounds_of(sk), ca_state(sk));
 }
 
 // The connection leaves: what was done to its pacing is undone.

@@ -10,11 +10,13 @@
 struct wakeai_cubic {
 	struct wakeai_connection connection;
 	u64 epoch_start_us;  // begin of this congestion avoidance stage; 0: none begun
-	u64 credit;          // growth owed: segments, in units of 1/(1024 cwnd)
-	u64 reno_credit;     // the same for reno_window
+	u32 price;           // segments that are acknowledged for one of growth
+	u32 priced_cwnd;     // the window that the price was found for
+	u32 priced_us;       // and when
+	u32 credit;          // segments acknowledged towards the next one of growth
+	u32 reno_acked;      // the same for reno_window
 	u32 window_max;      // W_max: the window before the last reduction; 0: no loss yet
 	u32 window_max_undo; // what W_max was before the last reduction
-	u32 window_before;   // cwnd_prior: cwnd when the last reduction began
 	u32 origin;          // the curve's plateau
 	u32 k_q10;           // K, the time from the epoch's start to the plateau, in 1/1024 s
 	u32 c_per_1024;      // this epoch's C

@@ -12,17 +12,20 @@
 #define CURVE_LIMIT_Q10 ((1u << 18) - 1)
 
 // floor(cbrt(x)), at most 2^21 - 1 (a larger cube could leave 64 bits), bit by bit: once per
-// epoch, so its 21 steps cost nothing.
+// epoch, so its 21 steps cost nothing. Without a branch: the kernel's verifier would follow both
+// sides of each.
 static __always_inline u32 cube_root(u64 x)
 {
 	u64 root = 0;
 	int bit;
 
+	if (x >> 63)
+		x = ~0ull >> 1;
 	for (bit = 20; bit >= 0; bit--) {
 		u64 tried = root | 1ull << bit;
+		u64 is_too_large = (x - tried * tried * tried) >> 63;
 
-		if (tried * tried * tried <= x)
-			root = tried;
+		root += (is_too_large ^ 1) << bit;
 	}
 	return root;
 }
@@ -44,9 +47,7 @@ static __always_inline void curve_begin(struct wakeai_cubic *ca, u32 cwnd, u64 n
 {
 	ca->c_per_1024 = c;
 	ca->epoch_start_us = now_us;
-	ca->credit = 0;
 	ca->reno_window = cwnd;
-	ca->reno_credit = 0;
 	if (cwnd < ca->window_max) {
 		// K = cbrt((W_max - cwnd) / C): RFC 9438 figure 2
 		ca->k_q10 = cube_root(((u64)(ca->window_max - cwnd) << 40) / c);
@@ -70,64 +71,88 @@ static __always_inline u64 curve_at(const struct wakeai_cubic *ca, u64 t_q10)
 	return below < origin_q10 ? origin_q10 - below : 0;
 }
 
-// How much credit is worth a segment. A window of 0 is nobody's, but must not divide by it.
-static __always_inline u64 credit_step(u32 cwnd)
+// The curve one RTT ahead: where the window should be when what is sent now is acknowledged. In whole
+// segments; below the plateau rounded up, above it down.
+static __always_inline u64 curve_target(const struct wakeai_cubic *ca, u64 now_us)
 {
-	return (u64)(cwnd ? cwnd : 1) << 10;
+	u64 t_q10 = microseconds_to_q10(now_us - ca->epoch_start_us + ca->delay_min_us);
+	u64 target_q10 = curve_at(ca, t_q10);
+
+	return (t_q10 < ca->k_q10 ? target_q10 + 1023 : target_q10) >> 10;
 }
 
-// Moves W_est on by what Reno would gain: RFC 9438 section 4.3.
-static __always_inline void reno_advance(struct wakeai_cubic *ca, u32 cwnd, u32 acked, u32 beta)
+// How many segments are acknowledged for one of growth, so that the window is at the target an RTT
+// from now.
+static __always_inline u32 curve_price(const struct wakeai_cubic *ca, u32 cwnd, u64 target)
 {
-	u64 step = credit_step(cwnd);
-	// alpha_cubic makes an AIMD flow with this beta as fast as Reno on average; once it is back
-	// where the reduction began, it is as fast as Reno itself.
-	u32 alpha = ca->reno_window < ca->window_before ? 3072 * (1024 - beta) / (1024 + beta) : 1024;
-
-	ca->reno_credit += (u64)acked * alpha;
-	ca->reno_window += ca->reno_credit / step;
-	ca->reno_credit %= step;
-}
-
-// What a window of `cwnd` should gain within an RTT, in 1/1024 segments.
-static __always_inline u64 curve_gain(const struct wakeai_cubic *ca, u32 cwnd, u64 target_q10)
-{
-	u64 cwnd_q10 = (u64)cwnd << 10;
-	// Never quite still on the plateau, as in Linux: a segment per 100 RTTs...
-	u64 gain = 10;
+	// Never quite still on the plateau: a segment per 100 RTTs...
+	u64 price = target > cwnd ? cwnd / (target - cwnd) : 100ull * cwnd;
 
 	// ... and 5 % per RTT where no loss has shown yet how much the path holds.
-	if (!ca->window_max && gain < cwnd_q10 / 20)
-		gain = cwnd_q10 / 20;
-	if (target_q10 > cwnd_q10 + gain)
-		gain = target_q10 - cwnd_q10;
+	if (!ca->window_max && price > 20)
+		price = 20;
+	return price < ~0u ? price : ~0u;
+}
+
+// Moves W_est, where Reno would be with this beta (RFC 9438 section 4.3), on by what was acknowledged.
+// Returns the price at which the window follows it, where that is lower.
+static __always_inline u32 reno_price(struct wakeai_cubic *ca, u32 cwnd, u32 price, u32 beta)
+{
+	// alpha_cubic = 3 (1 - beta) / (1 + beta); its inverse in eighths, rounded down twice as in Linux
+	u32 segment = (u64)cwnd * (8 * (1024 + beta) / 3 / (1024 - beta)) >> 3;
+	u32 steps, follow;
+
+	if (!segment)
+		segment = 1;
+	if (ca->reno_acked > segment) {
+		steps = (ca->reno_acked - 1) / segment;
+		ca->reno_acked -= steps * segment;
+		ca->reno_window += steps;
+	}
+	if (ca->reno_window <= cwnd)
+		return price;
+	follow = cwnd / (ca->reno_window - cwnd);
+	return follow < price ? follow : price;
+}
+
+// How long a price holds while the window stands still.
+#define PRICE_HOLDS_US 31250
+
+// The price of growth now. It is found anew when the window has moved or an old price has held for long
+// enough, and the curve is looked at once per tick at most: as in Linux, where that decides at which
+// ACK a small window grows.
+static __always_inline u32 curve_price_now(struct sock *sk, u32 cwnd, u32 acked)
+{
+	struct wakeai_cubic *ca = cubic_of(sk);
+	u64 now = tcp_sk(sk)->tcp_mstamp;
+	u32 age_us = (u32)now - ca->priced_us;
+
+	ca->reno_acked += acked;
+	if (ca->price && ca->priced_cwnd == cwnd && age_us <= PRICE_HOLDS_US)
+		return ca->price;
+	if (!ca->epoch_start_us || age_us >= knobs_of(sk)->tick_us) {
+		ca->priced_cwnd = cwnd;
+		ca->priced_us = now;
+		if (!ca->epoch_start_us) {
+			curve_begin(ca, cwnd, now, curve_c(sk));
+			ca->reno_acked = acked;
+		}
+		ca->price = curve_price(ca, cwnd, curve_target(ca, now));
+	}
+	if (knobs_of(sk)->tcp_friendliness)
+		ca->price = reno_price(ca, cwnd, ca->price, knobs_of(sk)->beta_per_1024);
 	// RFC 9438 section 4.2: the target is at most 1.5 cwnd.
-	return gain < cwnd_q10 / 2 ? gain : cwnd_q10 / 2;
+	if (ca->price < 2)
+		ca->price = 2;
+	return ca->price;
 }
 
 // The window after `acked` more segments, in congestion avoidance.
 static __always_inline u32 curve_advance(struct sock *sk, u32 cwnd, u32 acked)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_cubic *ca = cubic_of(sk);
-	u64 now = tp->tcp_mstamp;
-	u64 step = credit_step(cwnd);
-	u64 age_us, target_q10;
+	u32 price = curve_price_now(sk, cwnd, acked);
 
-	if (!ca->epoch_start_us)
-		curve_begin(ca, cwnd, now, curve_c(sk));
-	reno_advance(ca, cwnd, acked, knobs_of(sk)->beta_per_1024);
-	age_us = now - ca->epoch_start_us;
-	// One RTT ahead: where the window should be when what is sent now is acknowledged.
-	target_q10 = curve_at(ca, microseconds_to_q10(age_us + ca->delay_min_us));
-	ca->credit += acked * curve_gain(ca, cwnd, target_q10);
-	cwnd += ca->credit / step;
-	ca->credit %= step;
-	// RFC 9438 section 4.3: where Reno would be faster, be Reno.
-	if (knobs_of(sk)->tcp_friendliness && cwnd < ca->reno_window &&
-	    curve_at(ca, microseconds_to_q10(age_us)) < (u64)ca->reno_window << 10)
-		cwnd = ca->reno_window;
-	return cwnd;
+	return cwnd + additive_increase(&cubic_of(sk)->credit, price, acked);
 }
 
 #endif

@@ -44,22 +44,26 @@ static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
 	}
 }
 
-// RFC 5681 section 4.1, as Linux has it: half the window per RTO of idleness, down to the
+// RFC 5681 section 4.1, as Linux has it: half the window for each further RTO of idleness, down to the
 // restart window; ssthresh remembers where it was. Linux skips it for algorithms that have
 // cong_control, so it is done here.
-static __always_inline void restart_after_idle(struct sock *sk, u64 idle_us)
+static __always_inline void restart_after_idle(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 rto_us = (tp->srtt_us >> 3) + tp->rttvar_us;
+	struct wakeai_connection *ca = connection_of(sk);
 	u32 restart = restart_window(sk); // 0: the administrator does not want it
 	u32 cwnd = tp->snd_cwnd;
-	u32 remembered = cwnd - cwnd / 4;
-	u64 halvings = rto_us ? idle_us / rto_us : 0;
+	u32 remembered = cwnd / 2 + cwnd / 4;
+	u64 idle = idle_us(sk), rto = rto_us(sk), halvings;
 
-	if (!restart || !halvings || cwnd <= restart)
+	if (!restart || !rto || idle <= rto || ca->restarted_for == last_sent(sk))
 		return;
+	ca->restarted_for = last_sent(sk);
 	if (!reducing(ca_state(sk)) && tp->snd_ssthresh < remembered)
 		tp->snd_ssthresh = remembered;
+	if (cwnd <= restart)
+		return;
+	halvings = (idle - 1) / rto;
 	cwnd = halvings < 32 ? cwnd >> halvings : 0;
 	tp->snd_cwnd = cwnd > restart ? cwnd : restart;
 }

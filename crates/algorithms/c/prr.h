@@ -43,6 +43,34 @@ static __always_inline void prr_on_ack(struct sock *sk, u32 acked, u32 lost, u8 
 	tp->snd_cwnd = pipe + send;
 }
 
+// A Recovery begins. Where a timer found the losses (RACK's, RFC 8985 section 6.3) no ACK follows that
+// could set the window before the first retransmissions leave: it is set here, as for an ACK of one
+// segment.
+static __always_inline void prr_on_entry(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wakeai_connection *ca = connection_of(sk);
+
+	ca->recovery_us = tp->tcp_mstamp;
+	ca->recovery_cwnd = tp->snd_cwnd;
+	prr_on_ack(sk, 1, 1, 0);
+}
+
+// Where an ACK found the losses, which has the time at which the Recovery began, what it delivered is
+// what counts.
+static __always_inline void prr_take_back_entry(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wakeai_connection *ca = connection_of(sk);
+
+	if (!ca->recovery_cwnd || ca->recovery_us != (u32)tp->tcp_mstamp)
+		return;
+	tp->snd_cwnd = ca->recovery_cwnd;
+	ca->recovery_cwnd = 0;
+	if (ca->prr_delivered)
+		ca->prr_delivered--;
+}
+
 static __always_inline void prr_finish(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

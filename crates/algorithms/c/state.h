@@ -8,11 +8,13 @@
 // The first member of each algorithm's own state, which lives in icsk_ca_priv: it has room for
 // 104 bytes and starts zeroed.
 struct wakeai_connection {
-	u64 last_ack_us;   // of any ACK
 	u32 last_una;
 	u32 prr_delivered; // RFC 6937, segments
+	u32 recovery_us;   // tcp_mstamp when the last Recovery began
+	u32 recovery_cwnd; // the window before that
+	u32 restarted_for; // last_sent() of the idle time that the window was last reduced for
 	u8 paced_by_us;    // sk_pacing_status is our doing
-	u8 unused[7];
+	u8 unused[3];
 };
 
 #define FITS_THE_PRIVATE_AREA(state) \
@@ -32,6 +34,7 @@ struct wakeai_knobs {
 	u32 tcp_friendliness; // 0 or 1: the Reno-friendly region, RFC 9438 section 4.3
 	u32 rtt_ref_ms;       // wakeai_rtt's RTT_ref; 0: C is the same at every RTT
 	u32 stale_after_ms;   // bounds bind this long after their agent's last heartbeat
+	u32 tick_us;          // the kernel's jiffy: CUBIC looks at its curve once in it
 };
 
 // The bounds of one socket, 0 where there is none. Where they contradict, the ceiling wins.

@@ -172,14 +172,8 @@ HOOK_BODY void av_init(struct sock *sk)
 static __always_inline void av_advance_as_reno(struct sock *sk, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_av *ca = av_of(sk);
-	u32 window = tp->snd_cwnd ? tp->snd_cwnd : 1;
 
-	if (ca->credit > window)
-		ca->credit = window;
-	ca->credit += acked;
-	tp->snd_cwnd += ca->credit / window;
-	ca->credit %= window;
+	tp->snd_cwnd += additive_increase(&av_of(sk)->credit, tp->snd_cwnd, acked);
 }
 
 // Straight to the target: a segment per segment. Returns what is left of `acked`.
@@ -245,14 +239,16 @@ HOOK_BODY void av_set_state(struct sock *sk, u8 next)
 	connection_set_state(sk, next);
 }
 
+HOOK_BODY void av_before_sending(struct sock *sk)
+{
+	if (connection_before_sending(sk))
+		av_of(sk)->credit = 0;
+}
+
+// Nothing was under way, so nothing was held up.
 HOOK_BODY void av_after_idle(struct sock *sk)
 {
-	struct wakeai_av *ca = av_of(sk);
-
-	// Nothing was under way, so nothing was held up.
-	ca->counted_us = tcp_sk(sk)->tcp_mstamp;
-	if (connection_after_idle(sk) && hold(sk, bounds_of(sk), ca_state(sk)))
-		ca->credit = 0;
+	av_of(sk)->counted_us = tcp_sk(sk)->tcp_mstamp;
 }
 
 HOOK_BODY void av_release(struct sock *sk)

@@ -127,15 +127,9 @@ HOOK_BODY void compound_move_delay_window(struct sock *sk)
 // Congestion avoidance: the loss window gains a segment per window acknowledged.
 HOOK_BODY void compound_grow_loss_window(struct sock *sk, u32 acked)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
 	struct wakeai_compound *ca = compound_of(sk);
-	u32 window = tp->snd_cwnd ? tp->snd_cwnd : 1;
 
-	if (ca->credit > window)
-		ca->credit = window;
-	ca->credit += acked;
-	ca->loss_window += ca->credit / window;
-	ca->credit %= window;
+	ca->loss_window += additive_increase(&ca->credit, tcp_sk(sk)->snd_cwnd, acked);
 }
 
 // What an ACK does outside of a reduction.
@@ -220,15 +214,13 @@ HOOK_BODY void compound_set_state(struct sock *sk, u8 next)
 	compound_new_round(sk);
 }
 
-HOOK_BODY void compound_after_idle(struct sock *sk)
+HOOK_BODY void compound_before_sending(struct sock *sk)
 {
 	struct wakeai_compound *ca = compound_of(sk);
 
-	if (!connection_after_idle(sk))
-		return;
-	if (hold(sk, bounds_of(sk), ca_state(sk)))
+	if (connection_before_sending(sk))
 		ca->credit = 0;
-	if (!reducing(ca_state(sk)))
+	if (!reducing(ca_state(sk)) && ca->loss_window + ca->delay_window != tcp_sk(sk)->snd_cwnd)
 		compound_split(sk);
 }
 

@@ -4,7 +4,8 @@
 //
 // One source for two worlds. Whoever includes it has included a shim before, which gives
 //   - the kernel's names: struct sock, struct tcp_sock, struct rate_sample and their fields;
-//   - tcp_sk(sk), private_of(sk), ca_state(sk), cwnd_limited(sk), restart_window(sk);
+//   - tcp_sk(sk), private_of(sk), ca_state(sk), cwnd_limited(sk), path_reorders(sk);
+//   - last_sent(sk), idle_us(sk), rto_us(sk), restart_window(sk);
 //   - bounds_of(sk), the bounds that bind this socket now, and knobs_of(sk).
 
 #include "connection.h"
@@ -26,6 +27,7 @@ HOOK_BODY void cubic_forget(struct sock *sk)
 	struct wakeai_cubic *ca = cubic_of(sk);
 
 	ca->epoch_start_us = 0;
+	ca->price = 0;
 	ca->credit = 0;
 	ca->window_max = 0;
 	ca->delay_min_us = 0;
@@ -40,7 +42,6 @@ HOOK_BODY void cubic_init(struct sock *sk)
 	struct wakeai_cubic *ca = cubic_of(sk);
 
 	cubic_forget(sk);
-	ca->window_before = tp->snd_cwnd;
 	if (!in_slow_start(tp)) {
 		// Moved here with a window that its losses have shaped: go on from there.
 		ca->hystart_found = 1;
@@ -77,8 +78,8 @@ HOOK_BODY u32 cubic_ssthresh(struct sock *sk)
 	u32 reduced = (u64)cwnd * beta >> 10;
 
 	ca->epoch_start_us = 0;
+	ca->credit = 0;
 	ca->window_max_undo = ca->window_max;
-	ca->window_before = cwnd;
 	// Fast convergence (RFC 9438 section 4.7): a flow that is losing ground gives up more.
 	if (cwnd < ca->window_max && knobs_of(sk)->fast_convergence)
 		ca->window_max = (u64)cwnd * (1024 + beta) >> 11;
@@ -104,18 +105,20 @@ HOOK_BODY void cubic_set_state(struct sock *sk, u8 next)
 	connection_set_state(sk, next);
 }
 
+HOOK_BODY void cubic_before_sending(struct sock *sk)
+{
+	if (connection_before_sending(sk))
+		cubic_of(sk)->epoch_start_us = 0;
+}
+
+// The first segment after a time with nothing in flight leaves. That was no time of growth (RFC 9438
+// section 5.8).
 HOOK_BODY void cubic_after_idle(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
-	u64 idle_us = connection_after_idle(sk);
 
-	if (!idle_us)
-		return;
-	// Idle time is no time of growth (RFC 9438 section 5.8).
 	if (ca->epoch_start_us)
-		ca->epoch_start_us += idle_us;
-	if (hold(sk, bounds_of(sk), ca_state(sk)))
-		ca->epoch_start_us = 0;
+		ca->epoch_start_us += idle_us(sk);
 }
 
 HOOK_BODY void cubic_release(struct sock *sk)

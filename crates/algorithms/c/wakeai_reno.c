@@ -28,15 +28,8 @@ HOOK_BODY void reno_init(struct sock *sk)
 HOOK_BODY void reno_advance_window(struct sock *sk, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_reno *ca = reno_of(sk);
-	u32 window = tp->snd_cwnd ? tp->snd_cwnd : 1;
 
-	// What was saved up under a larger window is worth one segment at most.
-	if (ca->credit > window)
-		ca->credit = window;
-	ca->credit += acked;
-	tp->snd_cwnd += ca->credit / window;
-	ca->credit %= window;
+	tp->snd_cwnd += additive_increase(&reno_of(sk)->credit, tp->snd_cwnd, acked);
 }
 
 HOOK_BODY void reno_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
@@ -73,9 +66,9 @@ HOOK_BODY void reno_set_state(struct sock *sk, u8 next)
 	connection_set_state(sk, next);
 }
 
-HOOK_BODY void reno_after_idle(struct sock *sk)
+HOOK_BODY void reno_before_sending(struct sock *sk)
 {
-	if (connection_after_idle(sk) && hold(sk, bounds_of(sk), ca_state(sk)))
+	if (connection_before_sending(sk))
 		reno_of(sk)->credit = 0;
 }
 

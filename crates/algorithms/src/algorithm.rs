@@ -85,9 +85,21 @@ impl Algorithm {
         self.sock.ca_state = next as u32;
     }
 
-    /// The first segment after nothing was in flight is about to leave.
+    /// Something waits to leave, and [`TcpSock::snd_cwnd`] has not been looked at. Needed where
+    /// nothing is out; elsewhere it does nothing.
+    pub fn before_sending(&mut self) {
+        call!(self.before_sending());
+    }
+
+    /// A segment leaves while nothing is in flight; [`TcpSock::last_sent_us`] is still that of the
+    /// segment before.
     pub fn after_idle(&mut self) {
-        call!(self.after_idle());
+        let Some(after_idle) = self.hooks.after_idle else { return };
+        #[allow(unsafe_code, reason = "the algorithms are C")]
+        // SAFETY: as in `call`.
+        unsafe {
+            after_idle(&raw mut self.sock);
+        }
     }
 
     /// K in microseconds, to 1/1024 s: how long after the begin of a stage of congestion avoidance

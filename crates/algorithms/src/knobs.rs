@@ -4,6 +4,9 @@
 /// `wakeai_rtt`'s `RTT_ref` (docs/decisions/004-rtt-ref.md).
 const RTT_REF_MS: u32 = 200;
 
+/// A tick of a kernel that has 250 a second, as those of most distributions and phones.
+const TICK_US: u32 = 4_000;
+
 /// CUBIC's knobs, fixed for the life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knobs {
@@ -51,8 +54,8 @@ impl Knobs {
             u32::from(self.hystart),
             u32::from(self.tcp_friendliness),
             self.rtt_ref_ms,
-            0,
-            0,
+            0, // bounds of this world do not grow stale
+            TICK_US,
         ]
     }
 }

@@ -14,6 +14,8 @@ pub enum Call {
     Undo(u8),
     /// `set_state`.
     SetState(State),
+    /// `before_sending` with so many packets out.
+    BeforeSending(u8),
     /// `after_idle` with so many packets out.
     AfterIdle(u8),
 }
@@ -32,6 +34,7 @@ fn decode(hook: u8, detail: u8) -> Call {
         b's' => Call::Ssthresh(detail),
         b'u' => Call::Undo(detail),
         b't' => Call::SetState(state(detail)),
+        b'b' => Call::BeforeSending(detail),
         _ => Call::AfterIdle(detail),
     }
 }

@@ -67,6 +67,8 @@ pub struct TcpSock {
     pub rttvar_us: u32,
     /// Maximum segment size.
     pub mss_cache: u32,
+    /// How far, in segments, the path is known to reorder; 3 while nothing else is known.
+    pub reordering: u32,
     /// 0 once a reduction was taken back.
     pub undo_marker: u32,
     /// Whether the window is what holds the sender back.
@@ -75,11 +77,15 @@ pub struct TcpSock {
     pub(crate) ca_state: u32,
     /// What the window falls back to after idleness (RFC 5681 section 4.1); 0: never.
     pub restart_window: u32,
+    /// The retransmission timeout in microseconds, backoff included.
+    pub rto_us: u32,
     /// Bound: the window is not below this but in [`State::Loss`]; 0: none.
     pub bound_floor: u32,
     /// Bound: the window is not above this; 0: none.
     pub bound_ceiling: u32,
     pub(crate) unused: u32,
+    /// When a segment with data last left, by the clock of [`Self::tcp_mstamp`].
+    pub last_sent_us: u64,
     /// `wakeai_av`'s target in payload bytes per second; 0: none.
     pub target_rate: u64,
     /// Bound: the pacing rate is not above this; 0: none.
@@ -88,7 +94,7 @@ pub struct TcpSock {
     pub(crate) private: [u64; 13],
 }
 
-const _: () = assert!(size_of::<TcpSock>() == 272, "mirrors c/native/shim.h");
+const _: () = assert!(size_of::<TcpSock>() == 288, "mirrors c/native/shim.h");
 
 impl TcpSock {
     /// A sender that has sent nothing yet, at a time after 0.
@@ -114,13 +120,16 @@ impl TcpSock {
             srtt_us: 0,
             rttvar_us: 0,
             mss_cache: mss,
+            reordering: 3,
             undo_marker: 0,
             is_cwnd_limited: 0,
             ca_state: State::Open as u32,
             restart_window: 10,
+            rto_us: 0,
             bound_floor: 0,
             bound_ceiling: 0,
             unused: 0,
+            last_sent_us: 0,
             target_rate: 0,
             bound_pacing: 0,
             knobs: [0; 8],

@@ -80,7 +80,14 @@ proptest! {
                 Step::Undo => tcp.snd_cwnd = tcp.undo_cwnd(),
                 Step::Idle(us) => {
                     tcp.tcp_mstamp += us;
+                    tcp.before_sending();
+                    if tcp.packets_out == 0 && tcp.max_packets_out > 0 && current != State::Loss {
+                        let ceiling = if tcp.bound_ceiling == 0 { u32::MAX } else { tcp.bound_ceiling };
+                        let floor = tcp.bound_floor.min(ceiling);
+                        prop_assert!((floor..=ceiling).contains(&tcp.snd_cwnd));
+                    }
                     tcp.after_idle();
+                    tcp.last_sent_us = tcp.tcp_mstamp;
                 }
                 Step::Bound { floor, ceiling } => {
                     tcp.bound_floor = floor;
@@ -88,6 +95,7 @@ proptest! {
                 }
                 Step::Flight { out, sacked, lost, retransmitted } => {
                     tcp.packets_out = out.max(sacked + lost);
+                    tcp.max_packets_out = tcp.max_packets_out.max(tcp.packets_out);
                     tcp.sacked_out = sacked;
                     tcp.lost_out = lost;
                     tcp.retrans_out = retransmitted.min(lost);

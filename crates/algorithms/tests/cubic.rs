@@ -78,19 +78,20 @@ fn a_flow_that_loses_ground_remembers_less() {
 
 #[test]
 fn where_the_curve_is_slower_than_reno_it_grows_as_reno() {
-    // 2 ms of RTT: the curve gains next to nothing in 100 rounds, Reno 0.53 segments in each until
-    // it is back at 50, then 1 (RFC 9438 section 4.3).
+    // 2 ms of RTT: the curve gains next to nothing in 300 rounds, Reno 8/15 of a segment in each (RFC
+    // 9438 section 4.3 with Linux's integers; Linux does not speed up at the window of the loss). A
+    // price holds for 16 rounds at most, and then makes up for them.
     let rtt_us = 2000;
     let mut sender = Sender::new(50, Knobs::default());
     sender.tcp.snd_ssthresh = 50;
     sender.loss_episode(rtt_us);
     assert_eq!(sender.tcp.snd_cwnd, 35);
     let mut estimate = 35.0;
-    for _ in 0..100 {
+    for _ in 0..300 {
         sender.round(rtt_us);
-        estimate += if estimate < 50.0 { 3.0 * 307.0 / 1741.0 } else { 1.0 };
+        estimate += 8.0 / 15.0;
         let window = f64::from(sender.tcp.snd_cwnd);
-        assert!((window - estimate).abs() <= 2.0, "{window} at {estimate}");
+        assert!((window - estimate).abs() <= 12.0, "{window} at {estimate}");
     }
 }
 
@@ -139,8 +140,8 @@ fn a_connection_that_is_moved_here_goes_on_from_its_window() {
     for _ in 0..5 {
         sender.round(RTT_US);
     }
-    // C t³ is 0.05 segments in 0.5 s and Reno's gain 5; 5 % per round would be 127.
-    assert!((104..=106).contains(&sender.tcp.snd_cwnd), "{}", sender.tcp.snd_cwnd);
+    // C t³ is 0.05 segments in 0.5 s and Reno's gain 2.7; 5 % per round would be 127.
+    assert!((102..=103).contains(&sender.tcp.snd_cwnd), "{}", sender.tcp.snd_cwnd);
 }
 
 #[test]
@@ -187,13 +188,22 @@ fn a_reduction_that_is_taken_back_leaves_the_window_as_it_was() {
 fn idleness_halves_the_window_per_timeout_and_never_below_the_restart_window() {
     let mut sender = Sender::new(80, Knobs::default());
     sender.tcp.snd_ssthresh = 80;
-    sender.round(RTT_US);
-    let rto_us = u64::from((sender.tcp.srtt_us >> 3) + sender.tcp.rttvar_us);
-    sender.tcp.tcp_mstamp += 2 * rto_us;
-    sender.tcp.after_idle();
+    sender.tcp.packets_out = 0;
+    sender.tcp.rto_us = 300_000;
+    // An ACK that came late does not make the time shorter in which nothing was sent.
+    sender.tcp.last_sent_us = sender.tcp.tcp_mstamp;
+    sender.tcp.tcp_mstamp += 300_000;
+    sender.tcp.on_ack(1, 0, Some(RTT_US));
+    sender.tcp.before_sending();
+    assert_eq!(sender.tcp.snd_cwnd, 80, "a timeout is not yet over");
+    sender.tcp.tcp_mstamp += 600_000;
+    sender.tcp.before_sending();
     assert_eq!(sender.tcp.snd_cwnd, 20);
-    sender.tcp.tcp_mstamp += 20 * rto_us;
-    sender.tcp.after_idle();
+    sender.tcp.before_sending();
+    assert_eq!(sender.tcp.snd_cwnd, 20, "once for each idle time");
+    sender.tcp.last_sent_us = sender.tcp.tcp_mstamp;
+    sender.tcp.tcp_mstamp += 6_000_000;
+    sender.tcp.before_sending();
     assert_eq!(sender.tcp.snd_cwnd, 10);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What an algorithm's .bpf.c includes before the shared source: the kernel's types, the maps of
- * the bounds, which all algorithms share, and the knobs.
+ * the bounds, which all algorithms share, the knobs, and the part of the shim that needs a knob.
  */
 #ifndef WAKEAI_BOUNDED_H
 #define WAKEAI_BOUNDED_H
@@ -65,11 +65,32 @@ const volatile struct wakeai_knobs knobs = {
 	.tcp_friendliness = 1,
 	.rtt_ref_ms = RTT_REF_MS,
 	.stale_after_ms = 1500,
+	.tick_us = 4000,
 };
 
 static __always_inline const volatile struct wakeai_knobs *knobs_of(struct sock *sk)
 {
 	return &knobs;
+}
+
+/* A stamp of the last segment with data, in jiffies. */
+static __always_inline u32 last_sent(struct sock *sk)
+{
+	return tcp_sk(sk)->lsndtime;
+}
+
+/* How long ago that was. */
+static __always_inline u64 idle_us(struct sock *sk)
+{
+	s32 ticks = (u32)bpf_jiffies64() - tcp_sk(sk)->lsndtime;
+
+	return ticks > 0 ? (u64)ticks * knobs.tick_us : 0;
+}
+
+/* The retransmission timeout. */
+static __always_inline u32 rto_us(struct sock *sk)
+{
+	return ((struct inet_connection_sock *)sk)->icsk_rto * knobs.tick_us;
 }
 
 /*

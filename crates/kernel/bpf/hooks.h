@@ -5,6 +5,7 @@
  *   ALGORITHM  it registers as wakeai_ALGORITHM;
  *   SOURCE     the prefix of the shared source's functions, where that is not ALGORITHM;
  *   PLAIN      the name of the kernel's own algorithm that stands in when ours is unloaded;
+ *   HAS_AFTER_IDLE  where the source has a function of that name;
  *   FORGET     a statement that forgets a socket by its `cookie`, where there is more than bounds.
  */
 #ifndef WAKEAI_HOOKS_H
@@ -74,12 +75,28 @@ void BPF_PROG(set_state, struct sock *sk, u8 new_state)
 		HOOK(set_state)(sk, new_state);
 }
 
+/*
+ * The kernel asks for the least size of a burst, and then looks at the window. It is the one hook that
+ * comes before the first segments after an idle time: CA_EVENT_TX_START comes with the first of them.
+ */
+SEC("struct_ops")
+u32 BPF_PROG(min_tso_segs, struct sock *sk)
+{
+	HOOK(before_sending)(sk);
+	return ipv4_sysctl(sk, sysctl_tcp_min_tso_segs);
+}
+
+#ifdef HAS_AFTER_IDLE
 SEC("struct_ops")
 void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_TX_START)
 		HOOK(after_idle)(sk);
 }
+#define AFTER_IDLE_HOOK .cwnd_event = (void *)cwnd_event,
+#else
+#define AFTER_IDLE_HOOK
+#endif
 
 /* cong_control as it is from Linux 6.10 on... */
 SEC("struct_ops")
@@ -98,14 +115,15 @@ void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 }
 
 /* Without the flag no namespace but the first may make it its default. */
-#define HOOKS                             \
-	.init = (void *)init,             \
-	.release = (void *)release,       \
-	.ssthresh = (void *)ssthresh,     \
-	.undo_cwnd = (void *)undo_cwnd,   \
-	.set_state = (void *)set_state,   \
-	.cwnd_event = (void *)cwnd_event, \
-	.flags = TCP_CONG_NON_RESTRICTED, \
+#define HOOKS                                 \
+	AFTER_IDLE_HOOK                       \
+	.init = (void *)init,                 \
+	.release = (void *)release,           \
+	.ssthresh = (void *)ssthresh,         \
+	.undo_cwnd = (void *)undo_cwnd,       \
+	.set_state = (void *)set_state,       \
+	.min_tso_segs = (void *)min_tso_segs, \
+	.flags = TCP_CONG_NON_RESTRICTED,     \
 	.name = STRING(OURS)
 
 SEC(".struct_ops.link")

@@ -66,6 +66,8 @@ struct ns_common {
 
 struct netns_ipv4 {
 	u8 sysctl_tcp_slow_start_after_idle;
+	int sysctl_tcp_reordering;
+	int sysctl_tcp_min_tso_segs;
 };
 
 struct net {
@@ -121,6 +123,7 @@ struct sock {
 
 struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
+	__u32 icsk_rto;
 	__u8 icsk_ca_state : 5;
 	__u8 icsk_ca_setsockopt : 1;
 	u64 icsk_ca_priv[13];
@@ -153,6 +156,8 @@ struct tcp_sock {
 	u32 prr_out;
 	u32 packets_out;
 	u32 max_packets_out;
+	u32 lsndtime;
+	u32 reordering;
 	u32 sacked_out;
 	u32 lost_out;
 	u32 retrans_out;
@@ -183,6 +188,7 @@ struct tcp_congestion_ops {
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
+	u32 (*min_tso_segs)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 	char name[TCP_CA_NAME_MAX];

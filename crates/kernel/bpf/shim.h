@@ -40,10 +40,23 @@ static __always_inline u8 departure_ahead(struct sock *sk)
 	return tp->tcp_wstamp_ns / 1000 > tp->tcp_mstamp;
 }
 
+/* A sysctl of the socket's namespace. Their sizes differ from kernel to kernel. */
+#define ipv4_sysctl(sk, name)                                                    \
+	({                                                                       \
+		struct netns_ipv4 *ipv4 = &(sk)->__sk_common.skc_net.net->ipv4;  \
+		BPF_CORE_READ_BITFIELD(ipv4, name);                              \
+	})
+
+/* Whether the path is known to reorder further than duplicate ACKs speak of a loss (Linux's test). */
+static __always_inline u8 path_reorders(struct sock *sk)
+{
+	return tcp_sk(sk)->reordering > (u32)ipv4_sysctl(sk, sysctl_tcp_reordering);
+}
+
 /* RFC 6928's initial window; 0 where the administrator wants no restart after idleness. */
 static __always_inline u32 restart_window(struct sock *sk)
 {
-	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_slow_start_after_idle ? 10 : 0;
+	return ipv4_sysctl(sk, sysctl_tcp_slow_start_after_idle) ? 10 : 0;
 }
 
 #endif

@@ -23,4 +23,5 @@ static __always_inline u64 target_rate(struct sock *sk)
 #define ALGORITHM av
 #define PLAIN "reno"
 #define FORGET bpf_map_delete_elem(&socket_targets, &cookie)
+#define HAS_AFTER_IDLE
 #include "hooks.h"

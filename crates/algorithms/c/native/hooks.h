@@ -28,7 +28,8 @@ struct wakeai_hooks {
 	u32 (*ssthresh)(struct sock *sk);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*set_state)(struct sock *sk, u8 next);
-	void (*after_idle)(struct sock *sk);
+	void (*before_sending)(struct sock *sk);
+	void (*after_idle)(struct sock *sk); // null where it means nothing
 	u32 (*k_q10)(const struct sock *sk); // null where there is no curve
 };
 
@@ -42,7 +43,7 @@ struct wakeai_hooks {
 		.ssthresh = algorithm##_ssthresh,              \
 		.undo_cwnd = algorithm##_undo_cwnd,            \
 		.set_state = algorithm##_set_state,            \
-		.after_idle = algorithm##_after_idle,          \
+		.before_sending = algorithm##_before_sending,  \
 		__VA_ARGS__                                    \
 	}
 

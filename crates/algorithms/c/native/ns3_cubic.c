@@ -75,10 +75,19 @@ static void ns3_cubic_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 	connection_settle(sk, bounds);
 }
 
-// A timeout forgets the curve, and not what was saved.
+// Neither a reduction nor a timeout, which forgets the curve, forgets what was saved.
+static u32 ns3_cubic_ssthresh(struct sock *sk)
+{
+	u32 saved = cubic_of(sk)->credit;
+	u32 ssthresh = cubic_ssthresh(sk);
+
+	cubic_of(sk)->credit = saved;
+	return ssthresh;
+}
+
 static void ns3_cubic_set_state(struct sock *sk, u8 next)
 {
-	u64 saved = cubic_of(sk)->credit;
+	u32 saved = cubic_of(sk)->credit;
 
 	cubic_set_state(sk, next);
 	cubic_of(sk)->credit = saved;
@@ -86,7 +95,6 @@ static void ns3_cubic_set_state(struct sock *sk, u8 next)
 
 #define ns3_cubic_init cubic_init
 #define ns3_cubic_release cubic_release
-#define ns3_cubic_ssthresh cubic_ssthresh
 #define ns3_cubic_undo_cwnd cubic_undo_cwnd
-#define ns3_cubic_after_idle cubic_after_idle
-EXPORT_HOOKS(ns3_cubic);
+#define ns3_cubic_before_sending cubic_before_sending
+EXPORT_HOOKS(ns3_cubic, .after_idle = cubic_after_idle);

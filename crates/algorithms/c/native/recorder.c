@@ -62,9 +62,14 @@ HOOK_BODY void recorder_set_state(struct sock *sk, u8 next)
 	note(sk, 't', next);
 }
 
+HOOK_BODY void recorder_before_sending(struct sock *sk)
+{
+	note(sk, 'b', sk->packets_out);
+}
+
 HOOK_BODY void recorder_after_idle(struct sock *sk)
 {
 	note(sk, 'i', sk->packets_out);
 }
 
-EXPORT_HOOKS(recorder);
+EXPORT_HOOKS(recorder, .after_idle = recorder_after_idle);

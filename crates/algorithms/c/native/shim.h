@@ -46,21 +46,24 @@ struct tcp_sock {
 	u32 srtt_us; // times 8
 	u32 rttvar_us;
 	u32 mss_cache;
+	u32 reordering;
 	u32 undo_marker;
 	u32 is_cwnd_limited;
 	u32 ca_state;
 	// Not the kernel's: the world's side of the shim.
 	u32 restart_window;
+	u32 rto_us;
 	u32 bound_floor;
 	u32 bound_ceiling;
 	u32 unused;
+	u64 last_sent_us; // as tcp_mstamp
 	u64 target_rate;
 	u64 bound_pacing;
 	u32 knobs[8];
 	u64 priv[13];
 };
 
-_Static_assert(sizeof(struct tcp_sock) == 272, "mirrored in src/sock.rs");
+_Static_assert(sizeof(struct tcp_sock) == 288, "mirrored in src/sock.rs");
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
@@ -81,6 +84,30 @@ static __always_inline u8 cwnd_limited(const struct sock *sk)
 {
 	return sk->is_cwnd_limited ||
 	       (sk->snd_cwnd < sk->snd_ssthresh && sk->snd_cwnd < 2 * sk->max_packets_out);
+}
+
+// Whether the path is known to reorder further than three duplicates speak of a loss (Linux's test,
+// with its default for net.ipv4.tcp_reordering).
+static __always_inline u8 path_reorders(const struct sock *sk)
+{
+	return sk->reordering > 3;
+}
+
+// A stamp of the last segment with data.
+static __always_inline u32 last_sent(const struct sock *sk)
+{
+	return sk->last_sent_us;
+}
+
+// How long ago that was.
+static __always_inline u64 idle_us(const struct sock *sk)
+{
+	return sk->tcp_mstamp > sk->last_sent_us ? sk->tcp_mstamp - sk->last_sent_us : 0;
+}
+
+static __always_inline u32 rto_us(const struct sock *sk)
+{
+	return sk->rto_us;
 }
 
 // wakeai_av's target in payload bytes per second; 0: none.

@@ -31,14 +31,22 @@ struct Kernel {
     short: bool,
     /// It has links for `struct_ops`.
     links: bool,
+    /// How long a jiffy is.
+    tick_us: u32,
 }
 
 impl Kernel {
     fn find() -> Self {
         let found = features::detect();
         let short = found.cong_control == Some(CongControl::Short);
-        Self { short, links: found.struct_ops_link }
+        Self { short, links: found.struct_ops_link, tick_us: tick_us() }
     }
+}
+
+/// The coarse clock moves once per jiffy, and says so. (`CONFIG_HZ` may be in no file.)
+fn tick_us() -> u32 {
+    let tick = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
+    tick.map_or(4_000, |tick| (tick.tv_nsec() / 1_000) as u32)
 }
 
 /// A function that loads one algorithm. The skeletons are types of their own with the same
@@ -50,6 +58,7 @@ macro_rules! algorithm {
             let mut open = $builder::default().open(&mut object)?;
             if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
                 rodata.knobs.stale_after_ms = STALE_AFTER.as_millis() as u32;
+                rodata.knobs.tick_us = kernel.tick_us;
             }
             share(&mut open.maps.socket_bounds, SOCKETS)?;
             share(&mut open.maps.interface_bounds, INTERFACES)?;

@@ -106,12 +106,26 @@ impl Sender {
         self.emit(now, piece)
     }
 
+    /// Nothing is out and something is about to leave: the window may be that of long ago.
+    pub(super) fn reconsider_window(&mut self, now: Instant) {
+        if self.board.out() == 0 {
+            self.publish_at(now);
+            self.algorithm.before_sending();
+        }
+    }
+
     fn before_sending(&mut self, now: Instant) {
         if self.board.in_flight() == 0 {
-            self.algorithm.tcp_mstamp = microseconds(now);
-            self.publish();
+            self.publish_at(now);
             self.algorithm.after_idle();
         }
+        self.algorithm.last_sent_us = microseconds(now);
+    }
+
+    fn publish_at(&mut self, now: Instant) {
+        self.algorithm.tcp_mstamp = microseconds(now);
+        self.algorithm.rto_us = self.timeout.as_micros().min(u64::from(u32::MAX)) as u32;
+        self.publish();
     }
 
     fn emit(&mut self, now: Instant, piece: Piece) -> Segment {

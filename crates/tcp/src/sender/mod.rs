@@ -233,6 +233,7 @@ impl Sender {
         sock.sacked_out = self.board.sacked_out();
         sock.lost_out = self.board.lost_out();
         sock.retrans_out = self.board.retransmitted_out();
+        sock.reordering = self.rack.reordering;
     }
 
     fn change_state(&mut self, next: State) {

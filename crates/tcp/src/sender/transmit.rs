@@ -140,6 +140,7 @@ impl Sender {
             self.wait_for_window(now);
             return None;
         };
+        self.reconsider_window(now);
         if self.board.in_flight() >= self.algorithm.snd_cwnd {
             self.validate_window();
             return None;

@@ -1,6 +1,6 @@
 //! Where the hooks of an algorithm are called, and in which order: as the kernel does it.
 
-use wakeai_algorithms::Call::{Ack, AfterIdle, SetState, Ssthresh, Undo};
+use wakeai_algorithms::Call::{Ack, AfterIdle, BeforeSending, SetState, Ssthresh, Undo};
 use wakeai_algorithms::State::{Cwr, Disorder, Loss, Open, Recovery};
 use wakeai_algorithms::{Algorithm, Call, TcpSock};
 use wakeai_tcp::{Profile, TcpConfig};
@@ -27,7 +27,7 @@ fn calls(tcp: &mut SenderScript, script: impl FnOnce(&mut SenderScript)) -> Vec<
 #[test]
 fn an_algorithm_begins_with_the_handshake_and_hears_of_the_first_flight() {
     let tcp = flight();
-    assert_eq!(tcp.sender.algorithm().recorded(), [Ack(0), AfterIdle(0)]);
+    assert_eq!(tcp.sender.algorithm().recorded(), [Ack(0), BeforeSending(0), AfterIdle(0)]);
 }
 
 #[test]
@@ -119,6 +119,6 @@ fn a_pause_is_told_before_the_next_segment_and_nothing_else_is() {
         calls(&mut idle, |tcp| {
             tcp.supply(Some(4));
         }),
-        [AfterIdle(0)]
+        [BeforeSending(0), AfterIdle(0)]
     );
 }
