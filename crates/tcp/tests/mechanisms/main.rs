@@ -6,6 +6,7 @@
 #[path = "../script/mod.rs"]
 mod script;
 
+mod as_linux;
 mod classic;
 mod hooks;
 mod host_queue;

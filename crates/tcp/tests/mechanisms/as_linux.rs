@@ -1,0 +1,102 @@
+//! Where algorithms that have `cong_control` must do by themselves what Linux does for `cubic` and
+//! `reno`. The numbers are those of Linux; `crates/kernel/tests/kernel/as_linux.rs` has the same
+//! situations on the running kernel, beside its own algorithms.
+
+use wakeai_algorithms::State;
+use wakeai_tcp::{Profile, TcpConfig, by_name};
+
+use crate::script::SenderScript;
+
+fn established(algorithm: &str, rtt_ms: u64) -> SenderScript {
+    let config = TcpConfig::new(Profile::Linux);
+    let algorithm = by_name(algorithm, &config).expect("it is known");
+    SenderScript::established(&config, algorithm, rtt_ms)
+}
+
+/// A window of 40, of which segments 30 to 69 are out at three RTTs, or none where `endless` is not.
+fn forty(algorithm: &str, rtt_ms: u64, endless: bool) -> SenderScript {
+    let mut tcp = established(algorithm, rtt_ms);
+    tcp.supply((!endless).then_some(40)).sends(0..10);
+    tcp.at(2 * rtt_ms).ack(10).sends(10..30);
+    tcp.at(3 * rtt_ms).ack(30).sends(30..if endless { 70 } else { 40 });
+    if !endless {
+        tcp.at(4 * rtt_ms).ack(40).sends_nothing();
+    }
+    assert_eq!(tcp.sender.sample().cwnd, 40);
+    tcp
+}
+
+#[test]
+fn a_recovery_that_the_reordering_timer_begins_retransmits_one_segment() {
+    for algorithm in ["cubic", "reno"] {
+        let mut tcp = forty(algorithm, 100, true);
+        // 39 are lost, and the last arrives.
+        tcp.at(400).ack_with(30, &[69..70]).sends([70]);
+        tcp.at_next_timeout();
+        assert_eq!(tcp.sender.sample().state, State::Recovery, "{algorithm}");
+        assert_eq!(tcp.sender.sample().lost_out, 39, "{algorithm}");
+        tcp.sends([30]);
+    }
+}
+
+#[test]
+fn the_first_burst_after_an_idle_time_is_the_restart_window() {
+    for algorithm in ["cubic", "reno"] {
+        let mut tcp = forty(algorithm, 100, false);
+        tcp.at(5000).supply(None).sends(40..50);
+        assert_eq!(tcp.sender.sample().cwnd, 10, "{algorithm}");
+    }
+}
+
+#[test]
+fn idle_time_is_counted_from_the_last_segment_and_not_from_its_ack() {
+    for algorithm in ["cubic", "reno"] {
+        let mut tcp = forty(algorithm, 300, false);
+        // 900 ms after the last segments left, and 600 ms after their ACK; the timeout lies between.
+        tcp.at(1800).supply(None).sends(40..60);
+    }
+}
+
+#[test]
+fn sacks_let_the_window_grow_once_the_path_is_known_to_reorder() {
+    for algorithm in ["cubic", "reno"] {
+        let mut tcp = established(algorithm, 20);
+        tcp.supply(Some(10)).sends(0..10);
+        tcp.at(40).ack_with(0, &[9..10]);
+        assert_eq!(tcp.sender.sample().cwnd, 10, "{algorithm}: nothing is known");
+        tcp.ack_with(0, &[3..4, 9..10]);
+        assert_eq!(tcp.sender.sample().cwnd, 11, "{algorithm}: 3 came after 9");
+        tcp.ack(10);
+        assert_eq!(tcp.sender.sample().cwnd, 19, "{algorithm}");
+    }
+}
+
+#[test]
+fn a_small_window_grows_as_renos_at_the_ack_where_linux_looks() {
+    let mut tcp = established("cubic", 100);
+    tcp.supply(Some(1)).sends([0]);
+    tcp.at(200).ack(1).supply(Some(2)).sends([1]);
+    tcp.at_next_timeout();
+    tcp.sends([1]); // a tail loss probe
+    tcp.at_next_timeout();
+    tcp.sends([1]);
+    let timed_out = tcp.now().as_nanos() / 1_000_000;
+    let mut millis = timed_out + 100;
+    tcp.at(millis).ack(2).supply(None).sends(2..4);
+    assert_eq!((tcp.sender.sample().cwnd, tcp.sender.sample().ssthresh), (2, 7));
+    // Flights of ACKs, 2 ms apart: slow start up to 7, and then 7 until Reno would have 8 and Linux
+    // looks again, which it does 1/32 s after it looked last.
+    let mut acked = 2;
+    let mut windows = Vec::new();
+    for flight in [2, 4, 7, 7, 1] {
+        millis += 100;
+        for behind in 0..flight {
+            acked += 1;
+            tcp.at(millis + 2 * behind).ack(acked);
+            while tcp.take().is_some() {}
+            windows.push(tcp.sender.sample().cwnd);
+        }
+    }
+    let expected: Vec<u32> = (3..=7).chain([7; 15]).chain([8]).collect();
+    assert_eq!(windows, expected);
+}
