@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use wakeai_host::{Change, Lease, Role};
+use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Report;
-use wakeai_scenario::{FlowKnobs, FlowSpec, HostQueue, Scenario, TcpProfile};
 use wakeai_world::{Asked, Recorder, World as _, session};
 
 use crate::algorithms;
@@ -18,6 +18,7 @@ use crate::preflight;
 use crate::progress::Progress;
 use crate::run::Bench;
 use crate::session::Lab;
+use crate::unheard;
 
 /// Runs `scenario` and reports it. Nothing of it is left on the host when this returns, whatever
 /// the outcome; after `kill -9` the next `wakeai_host::sweep` removes it.
@@ -38,8 +39,7 @@ pub fn run(
         repeat: options.repeat,
     };
     preflight::check()?;
-    warn(scenario, progress);
-    for text in wakeai_world::reservations::unheard(&asked.conditions) {
+    for text in unheard::keys(&asked.conditions) {
         progress.note(&text);
     }
     let interrupt = Interrupt::install().map_err(LabError::system("set signal handlers"))?;
@@ -77,33 +77,6 @@ fn report(options: &LabOptions, asked: &Asked<'_>, lab: Lab<'_>) -> Result<Repor
     let recorder = options.out.as_deref().map(create).transpose()?;
     let report = session::report(&lab, asked, recorder)?;
     lab.judged(report)
-}
-
-/// Names the keys that this world cannot honour.
-fn warn(scenario: &Scenario, progress: &dyn Progress) {
-    for group in &scenario.stations {
-        if group.host_queue == HostQueue::Tsq {
-            progress.note(&format!(
-                "stations.{}.host_queue = \"tsq\": the lab's hosts have a plain FIFO of {} \
-                 packets, because TCP small queues do not reach past a TUN device",
-                group.name, group.queue
-            ));
-        }
-        if group.tcp == TcpProfile::Classic {
-            progress.note(&format!(
-                "stations.{}.tcp = \"classic\": the lab runs this kernel's TCP",
-                group.name
-            ));
-        }
-    }
-    let turned = |flow: &&FlowSpec| flow.knobs != FlowKnobs::default();
-    for (index, _) in scenario.flows.iter().enumerate().filter(|(_, flow)| turned(flow)) {
-        progress.note(&format!(
-            "flows.{}: beta, rtt_ref and tcp_friendliness are the simulator's; the lab runs the \
-             algorithms as the kernel has them",
-            index + 1
-        ));
-    }
 }
 
 /// A directory for the agents' files, readable by root alone.

@@ -14,6 +14,8 @@ mod error;
 mod experiment;
 mod host;
 mod interrupt;
+#[cfg(test)]
+mod keys;
 mod options;
 mod packet;
 mod preflight;
@@ -24,6 +26,7 @@ mod records;
 mod run;
 mod session;
 mod traffic;
+mod unheard;
 mod watch;
 
 pub use driver::{DriverReport, Lateness, Strays};

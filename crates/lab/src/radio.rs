@@ -1,11 +1,11 @@
 //! The scenario's queue, divided between the host and the medium.
 
 use wakeai_medium::MediumConfig;
-use wakeai_scenario::Experiment;
+use wakeai_scenario::{Experiment, StationGroup};
 use wakeai_world::RadioError;
 
-/// Two aggregates of 64 subframes: one on the air, one ready when it ends.
-const AGGREGATING_PACKETS: u32 = 128;
+/// One on the air, one ready when it ends.
+const AGGREGATES: u32 = 2;
 /// A few single frames, each of which is on the air for about as long as the driver may be late.
 const SINGLE_PACKETS: u32 = 16;
 
@@ -20,34 +20,63 @@ pub(crate) struct QueueSplit {
     pub(crate) medium: u32,
 }
 
-/// Divides a station's queue. At least one packet is on each side.
-pub(crate) fn split_queue(queue: u32, aggregates: bool) -> QueueSplit {
-    let wanted = if aggregates { AGGREGATING_PACKETS } else { SINGLE_PACKETS };
-    let medium = wanted.min(queue / 2).max(1);
-    QueueSplit { host: queue.saturating_sub(medium).max(1), medium }
+/// Divides the queue of one of the group's stations. At least one packet is on each side.
+pub(crate) fn split_queue(group: &StationGroup) -> QueueSplit {
+    let subframes = group.radio.map_or(1, |radio| radio.ampdu_subframes);
+    let medium = (AGGREGATES * subframes).max(SINGLE_PACKETS).min(group.queue / 2).max(1);
+    QueueSplit { host: group.queue.saturating_sub(medium).max(1), medium }
 }
 
 /// The medium of `experiment`.
 pub(crate) fn medium_config(experiment: &Experiment) -> Result<MediumConfig, RadioError> {
-    wakeai_world::medium_config(experiment, |group| {
-        let aggregates = group.radio.is_some_and(|radio| radio.standard.aggregates());
-        split_queue(group.queue, aggregates).medium
-    })
+    wakeai_world::medium_config(experiment, |group| split_queue(group).medium)
 }
 
 #[cfg(test)]
 mod tests {
+    use wakeai_scenario::Scenario;
+
     use super::*;
+
+    /// A group of stations.
+    fn group(access_point: &str) -> StationGroup {
+        let text = format!(
+            "name = \"x\"\nduration = \"1s\"\naccess_point = {{ {access_point} }}\n\
+             stations = [{{ name = \"a\" }}]\nflows = [{{ from = \"a\", to = \"server\" }}]\n"
+        );
+        Scenario::parse(&text).unwrap().stations[0].clone()
+    }
 
     #[test]
     fn host_and_medium_hold_the_scenario_s_queue_together() {
-        for aggregates in [false, true] {
+        for standard in ["802.11g", "802.11n", "802.11ax"] {
+            let mut group = group(&format!("standard = \"{standard}\""));
             for queue in 2..2_000 {
-                let split = split_queue(queue, aggregates);
+                group.queue = queue;
+                let split = split_queue(&group);
                 assert_eq!(split.host + split.medium, queue);
                 assert!(split.host >= 1 && split.medium >= 1);
             }
         }
-        assert_eq!(split_queue(1_000, true), QueueSplit { host: 872, medium: 128 });
+    }
+
+    #[test]
+    fn the_medium_keeps_two_aggregates() {
+        let medium = |access_point: &str| split_queue(&group(access_point)).medium;
+        assert_eq!(medium("standard = \"802.11g\""), 16);
+        assert_eq!(medium("standard = \"802.11n\""), 128);
+        assert_eq!(medium("standard = \"802.11n\", ampdu_subframes = 20"), 40);
+        assert_eq!(medium("standard = \"802.11n\", ampdu_subframes = 1"), 16);
+        assert_eq!(medium("standard = \"802.11ax\", ampdu_subframes = 200"), 400);
+        assert_eq!(medium("standard = \"802.11ax\""), 500, "half of the queue, no more");
+    }
+
+    #[test]
+    fn the_medium_has_the_access_point_s_subframes() {
+        let text = "name = \"x\"\nduration = \"1s\"\n\
+                    access_point = { standard = \"802.11n\", ampdu_subframes = 5 }\n\
+                    stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n";
+        let config = medium_config(&Scenario::parse(text).unwrap()).unwrap();
+        assert_eq!(config.access_point.ampdu_subframes, Some(5));
     }
 }

@@ -101,6 +101,33 @@ fn one_saturated_station_reaches_what_the_air_carries_and_nothing_is_left_behind
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// 4 frames in 800 us take 958.5 us with all that goes with them: 49.1 Mbit/s of payload, where 28
+/// carry 59.8 (crates/sim/tests/aggregation.rs has the sums).
+#[test]
+fn an_ampdu_has_as_many_subframes_as_the_scenario_says() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let report = run(r#"
+        name = "four"
+        duration = "4s"
+        warmup = "1s"
+        [access_point]
+        standard = "802.11n"
+        ampdu_subframes = 4
+        [[stations]]
+        name = "tablet"
+        max = "50Mbit/s"
+        [[flows]]
+        from = "tablet"
+        to = "server"
+        kind = "udp"
+        "#);
+    let goodput = only(&report).total_goodput_mbps;
+    assert!((goodput / 49.1 - 1.0).abs() < 0.05, "{goodput} Mbit/s instead of 49.1");
+}
+
 #[test]
 fn sized_flows_arrive_whole_and_end_the_run() {
     if !able() {

@@ -49,12 +49,13 @@ pub struct AccessPointConfig {
     pub width: Width,
     /// Most spatial streams in use (n, ac, ax).
     pub streams: u8,
-    /// Guard interval of data symbols (n, ac, ax).
+    /// Guard interval of data symbols (n, ac, ax), of a station whose standard has it; of others
+    /// 0.8 us.
     pub guard_interval: GuardInterval,
-    /// Longest A-MPDU (n, ac, ax).
+    /// Longest A-MPDU (n, ac, ax), of a station whose standard has it so long.
     pub ampdu: Bytes,
-    /// Most subframes of an A-MPDU, and the window of a BlockAck agreement, for the frames of a
-    /// station of the given standard; `None`: 64 for n and ac, 256 for ax.
+    /// Most subframes of an A-MPDU, and the window of a BlockAck agreement; more than 64 with
+    /// stations of ax only. `None`: 64 for n and ac, 256 for ax.
     pub ampdu_subframes: Option<u16>,
     /// Attempts after which a frame is given up, the first one counted (dot11ShortRetryLimit).
     pub retry_limit: u8,

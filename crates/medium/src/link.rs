@@ -50,8 +50,8 @@ impl Link {
     ) -> Result<Self, ConfigError> {
         let standard = station.standard;
         let rate = rates::find(standard, station.rate, bss)?;
-        let subframes =
-            bss.ampdu_subframes.unwrap_or(if standard == Standard::Ax { 256 } else { 64 });
+        let window = standard.block_ack_window();
+        let subframes = bss.ampdu_subframes.unwrap_or(window).min(window);
         let control = control_rate(station.rate, standard, bss)?;
         let [rts, cts, ack] = [RTS, CTS, ACK].map(|bytes| control.duration(bytes));
         let sifs = standard.sifs();
@@ -61,6 +61,7 @@ impl Link {
             Protection::RtsCts => (rts + sifs + cts + sifs, rts + cts),
         };
         let most_bytes = u32::try_from(bss.ampdu.get()).unwrap_or(u32::MAX);
+        let most_bytes = most_bytes.min(standard.longest_ampdu());
         Ok(Self {
             standard,
             rate,

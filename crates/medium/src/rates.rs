@@ -71,7 +71,7 @@ pub(crate) fn find(
             let names: Vec<String> = entries(standard, bss).map(|e| name(e.rate())).collect();
             unknown("rate", standard, rate, names.join(", "))
         })?;
-    Ok(phy_rate(standard, bss.guard_interval, found))
+    Ok(phy_rate(standard, guard_interval(standard, bss), found))
 }
 
 /// A rate of broadcasts or control frames, which are non-HT OFDM in every standard.
@@ -94,13 +94,20 @@ pub(crate) fn control_rate(rate: Rate) -> Rate {
 fn entries(standard: Standard, bss: &AccessPointConfig) -> impl Iterator<Item = Entry> {
     let widths = [Width::Mhz160, Width::Mhz80, Width::Mhz40, Width::Mhz20];
     let widest = bss.width.min(widest(standard));
-    let (symbol, most_mcs) = (symbol(standard, bss.guard_interval), most_mcs(standard));
+    let (symbol, most_mcs) = (symbol(standard, guard_interval(standard, bss)), most_mcs(standard));
     let streams = bss.streams.min(most_streams(standard));
     widths.into_iter().filter(move |width| *width <= widest).flat_map(move |width| {
         (1..=streams).flat_map(move |streams| {
             (0..=most_mcs).filter_map(move |mcs| entry(standard, width, streams, mcs, symbol))
         })
     })
+}
+
+/// The access point's guard interval where `standard` has it, and else the one that all have.
+fn guard_interval(standard: Standard, bss: &AccessPointConfig) -> GuardInterval {
+    let (least, most, _) = guard_intervals(standard);
+    let has = (least..=most).contains(&bss.guard_interval);
+    if has { bss.guard_interval } else { GuardInterval::Ns800 }
 }
 
 fn entry(

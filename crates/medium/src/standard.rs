@@ -74,6 +74,21 @@ impl Standard {
         }
     }
 
+    /// The longest A-MPDU that its receivers take, in bytes (802.11-2020 9.4.2.55.3 for HT,
+    /// 9.4.2.157.2 for VHT; 802.11ax-2021 9.4.2.248.2); a and g do not aggregate.
+    pub(crate) const fn longest_ampdu(self) -> u32 {
+        match self {
+            Self::A | Self::G | Self::N => 65_535,
+            Self::Ac => 1_048_575,
+            Self::Ax => 6_500_631,
+        }
+    }
+
+    /// The largest window of a BlockAck agreement, in frames (802.11-2020 10.25, 802.11ax-2021).
+    pub(crate) const fn block_ack_window(self) -> u16 {
+        if matches!(self, Self::Ax) { 256 } else { 64 }
+    }
+
     /// Whether a station of this standard can join an access point of standard `access_point`:
     /// the same band, and nothing newer than the access point.
     pub fn can_join(self, access_point: Self) -> bool {

@@ -6,8 +6,10 @@
 mod common;
 
 use common::{config, saturate_uplink};
-use wakeai_medium::{Contention, MediumConfig, Protection, Standard};
-use wakeai_units::{Bytes, Duration};
+use wakeai_medium::{
+    Contention, GuardInterval, MediumConfig, Protection, Standard, StationConfig, Width,
+};
+use wakeai_units::{Bytes, Duration, Rate};
 
 /// Mean backoff: 7.5 slots of 9 us, drawn from 0 to 15.
 const BACKOFF_US: f64 = 67.5;
@@ -76,6 +78,48 @@ fn ax_at_600_mbps_fills_65535_bytes_or_256_subframes() {
     long.access_point.ampdu = Bytes::new(4_194_303);
     let exchange = spaces + 43.2 + 388.0 * 13.6;
     assert_within_3_percent(mbps(&long), by_hand(256.0, exchange));
+}
+
+#[test]
+fn an_ampdu_has_no_more_subframes_than_the_access_point_says() {
+    let mut config = config(Standard::N, 1);
+    config.access_point.ampdu_subframes = Some(4);
+    // 3 * 1544 + 1542 = 6174 bytes: 49414 bits, 191 symbols.
+    let exchange = 43.0 + BACKOFF_US + (36.0 + 764.0) + 16.0 + (20.0 + 12.0);
+    assert_within_3_percent(mbps(&config), by_hand(4.0, exchange));
+}
+
+#[test]
+fn a_station_of_an_older_standard_keeps_to_its_own_aggregates() {
+    let mut config = config(Standard::Ax, 1);
+    config.access_point.width = Width::Mhz40;
+    config.access_point.streams = 4;
+    config.stations[0] = StationConfig::new(Standard::N);
+    config.stations[0].rate = Rate::from_mbps(540);
+    // An HT A-MPDU ends at 65535 bytes: 41 * 1544 + 1542 = 64846, 518790 bits at 2160 a symbol: 241.
+    // The preamble has four training fields.
+    config.access_point.ampdu = Bytes::new(1_000_000);
+    let exchange = 43.0 + BACKOFF_US + (48.0 + 964.0) + 16.0 + (20.0 + 12.0);
+    assert_within_3_percent(mbps(&config), by_hand(42.0, exchange));
+    // An HT BlockAck is for 64 frames. Of 100-byte packets 138 bytes of MPDU are 144 with delimiter and
+    // padding: 63 * 144 + 142 = 9214 bytes, 73734 bits, 35 symbols.
+    config.access_point.ampdu_subframes = Some(256);
+    let exchange = 43.0 + BACKOFF_US + (48.0 + 140.0) + 16.0 + (20.0 + 12.0);
+    let (warmup, measured) = (Duration::from_millis(100), Duration::from_secs(20));
+    let found = saturate_uplink(&config, 100, warmup, measured, 1).mbps(72);
+    assert_within_3_percent(found, 64.0 * 72.0 * 8.0 / exchange);
+}
+
+#[test]
+fn a_station_of_an_older_standard_has_its_own_guard_interval() {
+    let mut config = config(Standard::Ax, 1);
+    config.stations[0] = StationConfig::new(Standard::N);
+    config.access_point.guard_interval = GuardInterval::Ns800;
+    let as_ever = mbps(&config);
+    for guard in [GuardInterval::Ns1600, GuardInterval::Ns3200] {
+        config.access_point.guard_interval = guard;
+        assert_within_3_percent(mbps(&config), as_ever);
+    }
 }
 
 #[test]

@@ -84,10 +84,19 @@ impl Standard {
     /// Most bytes and most subframes of an A-MPDU where a file names none; one frame at a time for
     /// a and g.
     pub const fn default_aggregation(self) -> (Bytes, u32) {
+        let (_, subframes) = self.most_aggregation();
+        if self.aggregates() { (Bytes::new(65_535), subframes) } else { (Bytes::ZERO, subframes) }
+    }
+
+    /// The most bytes of an A-MPDU by 802.11-2020 (9.4.2.55.3 for HT, 9.4.2.157.2 for VHT) and
+    /// 802.11ax-2021 (9.4.2.248.2), and the most subframes: the window of a
+    /// `BlockAck`.
+    pub const fn most_aggregation(self) -> (Bytes, u32) {
         match self {
             Self::A | Self::G => (Bytes::ZERO, 1),
-            Self::N | Self::Ac => (Bytes::new(65_535), 64),
-            Self::Ax => (Bytes::new(65_535), 256),
+            Self::N => (Bytes::new(65_535), 64),
+            Self::Ac => (Bytes::new(1_048_575), 64),
+            Self::Ax => (Bytes::new(6_500_631), 256),
         }
     }
 

@@ -101,6 +101,31 @@ fn a_station_of_an_older_standard_has_that_standard_s_defaults() {
 }
 
 #[test]
+fn a_station_of_an_older_standard_has_no_longer_a_mpdus_than_that_has() {
+    let access_point = "access_point.standard";
+    let scenario = with(
+        &parse(LEAST),
+        &[
+            (access_point, "802.11ax"),
+            ("access_point.ampdu", "2000000"),
+            ("access_point.ampdu_subframes", "200"),
+        ],
+    );
+    let aggregation = |standard: &str| {
+        let scenario = with(&scenario, &[("stations.tablet.standard", standard)]);
+        let radio = scenario.stations[0].radio.unwrap();
+        (radio.ampdu.get(), radio.ampdu_subframes)
+    };
+    assert_eq!(aggregation("802.11ax"), (2_000_000, 200));
+    assert_eq!(aggregation("802.11ac"), (1_048_575, 64));
+    assert_eq!(aggregation("802.11n"), (65_535, 64));
+    assert_eq!(aggregation("802.11a"), (0, 1));
+    let few = with(&scenario, &[("access_point.ampdu_subframes", "20")]);
+    let few = with(&few, &[("stations.tablet.standard", "802.11n")]);
+    assert_eq!(few.stations[0].radio.unwrap().ampdu_subframes, 20);
+}
+
+#[test]
 fn a_cell_has_two_rates_and_a_scheduler() {
     let cell = "medium = \"cellular\", uplink = \"20Mbit/s\", downlink = \"80Mbit/s\"";
     let scenario = parse(&LEAST.replace("standard = \"802.11g\"", cell));

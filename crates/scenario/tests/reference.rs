@@ -1,8 +1,12 @@
 //! The reference pages say what the code does.
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
+mod every_key;
+
 use std::path::Path;
 
+use every_key::page::examples;
+use every_key::reader;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use wakeai_scenario::Scenario;
 use wakeai_scenario::records::{Manifest, Records};
@@ -11,13 +15,6 @@ use wakeai_scenario::result::Report;
 fn page(name: &str) -> String {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     std::fs::read_to_string(docs.join(name)).unwrap()
-}
-
-/// The examples of the page.
-fn examples() -> Vec<String> {
-    let page = page("scenario.md");
-    let blocks = page.split("```toml\n").skip(1);
-    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -29,55 +26,11 @@ fn the_examples_of_the_reference_are_accepted() {
     }
 }
 
-/// The keys that a table may have, by what it says to one that it has not.
-fn keys(table: &str, overrides: &[(&str, &str)]) -> Vec<String> {
-    let mut pairs: Vec<(String, String)> =
-        overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
-    pairs.push((format!("{prefix}unheard-of-key-of-no-table"), "1".to_owned()));
-    let scenario = Scenario::parse(examples().last().unwrap()).unwrap();
-    let error = scenario.with_overrides(&pairs).unwrap_err();
-    let problems = error.problems().iter();
-    let unknown = problems.filter(|problem| problem.found == "an unknown key");
-    unknown.flat_map(|problem| problem.allowed.split(", ")).map(ToOwned::to_owned).collect()
-}
-
-#[test]
-fn every_key_is_in_the_reference() {
-    let page = page("scenario.md");
-    let cellular = [(
-        "access_point",
-        "{ medium = \"cellular\", uplink = \"1Mbit/s\", downlink = \"1Mbit/s\" }",
-    )];
-    let tables = [
-        ("", &[][..], ""),
-        ("access_point", &[], ""),
-        ("access_point", &cellular, ""),
-        ("access_point.contention", &[], "contention."),
-        ("wired", &[], ""),
-        ("stations.tablet", &[], ""),
-        ("flows.1", &[], ""),
-        ("events.1", &[], ""),
-        ("conditions.capped", &[], ""),
-        ("conditions.capped.bounds.1", &[], "bounds[]."),
-    ];
-    for (table, overrides, prefix) in tables {
-        let keys = keys(table, overrides);
-        assert!(keys.len() >= 3, "{table}: {keys:?}");
-        for key in keys {
-            let named = page.contains(&format!("`{prefix}{key}`"))
-                || page.contains(&format!("`[{key}]`"))
-                || page.contains(&format!("`[[{key}]]`"));
-            assert!(named, "{table}: {key} is not in the reference");
-        }
-    }
-}
-
 #[test]
 fn every_key_has_a_value_in_the_last_example() {
     let example = examples().pop().unwrap();
     for table in ["", "access_point", "wired", "stations.tablet", "flows.1", "events.1"] {
-        for key in keys(table, &[]) {
+        for key in reader::of_table(table, &[]) {
             let header = [format!("[{key}]"), format!("[[{key}]]"), format!("\n{key} =")];
             assert!(header.iter().any(|text| example.contains(text)), "{table}: {key}");
         }

@@ -1,7 +1,9 @@
 //! The simulator as a world.
 
-use wakeai_scenario::Scenario;
+use std::collections::BTreeSet;
+
 use wakeai_scenario::result::Report;
+use wakeai_scenario::{ResolvedCondition, Scenario, StationGroup};
 use wakeai_units::Duration;
 use wakeai_world::session::{self, Planned};
 use wakeai_world::{Asked, Outcome, Recorder, RunSink, Task, World};
@@ -77,11 +79,27 @@ pub fn run(
         seed: options.seed,
         repeat: options.repeat,
     };
-    for text in wakeai_world::reservations::unheard(&asked.conditions) {
+    for text in unmodelled(&asked.conditions) {
+        progress.note(&text);
+    }
+    for text in wakeai_world::unheard(&asked.conditions) {
         progress.note(&text);
     }
     let recorder = recorder(&asked, Simulator::NAME)?;
     session::report_on(options.jobs.max(1), &Simulator { progress }, &asked, recorder)
+}
+
+/// The keys that this world leaves out, and why, in words: each once.
+fn unmodelled(conditions: &[ResolvedCondition]) -> BTreeSet<String> {
+    let groups = conditions.iter().flat_map(|condition| &condition.scenario.stations);
+    let words = |group: &StationGroup| {
+        format!(
+            "stations.{}.proxy = true: the simulator has the leg over the air alone, and nothing \
+             of what is before the proxy",
+            group.name
+        )
+    };
+    groups.filter(|group| group.proxy).map(words).collect()
 }
 
 /// Simulates one task after another, and several at once.

@@ -16,6 +16,7 @@ mod recorder;
 pub mod reservations;
 pub mod session;
 mod steps;
+mod unheard;
 
 pub use agent::StationFacts;
 pub use changes::{Change, TimedChange, changes};
@@ -23,6 +24,7 @@ pub use conditions::{UnknownCondition, chosen};
 pub use radio::{RadioError, medium_config, network_config};
 pub use recorder::{Recorder, RunSink};
 pub use session::{Asked, Outcome, Task, World};
+pub use unheard::unheard;
 
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;

@@ -122,6 +122,7 @@ fn access_point(wifi: &Wifi, buffer: u32) -> Result<AccessPointConfig, RadioErro
     config.guard_interval = GuardInterval::try_from(radio.guard_interval)?;
     if radio.standard.aggregates() {
         config.ampdu = radio.ampdu;
+        config.ampdu_subframes = Some(u16::try_from(radio.ampdu_subframes).unwrap_or(u16::MAX));
     }
     config.rts_threshold = wifi.rts_threshold;
     config.retry_limit = u8::try_from(wifi.retry_limit).unwrap_or(u8::MAX);
@@ -135,15 +136,12 @@ fn check_common(
     radio: &StationRadio,
     common: &StationRadio,
 ) -> Result<(), RadioError> {
+    let alike = radio.standard == common.standard;
     let same = [
         ("retry_limit", radio.retry_limit == common.retry_limit),
         ("control_rate", radio.given_control_rate == common.given_control_rate),
-        (
-            "ampdu",
-            radio.ampdu == common.ampdu
-                || !radio.standard.aggregates()
-                || radio.standard != common.standard,
-        ),
+        ("ampdu", radio.ampdu == common.ampdu || !alike),
+        ("ampdu_subframes", radio.ampdu_subframes == common.ampdu_subframes || !alike),
     ];
     match same.into_iter().find(|(_, same)| !same) {
         None => Ok(()),

@@ -20,7 +20,7 @@ pub fn reserved(expanded: &Expanded) -> Vec<Option<Rate>> {
 }
 
 /// The keys `reserve` that nobody hears in one of `conditions`, and why, in words.
-pub fn unheard(conditions: &[ResolvedCondition]) -> Vec<String> {
+pub(crate) fn unheard(conditions: &[ResolvedCondition]) -> Vec<String> {
     conditions.iter().flat_map(unheard_in).collect()
 }
 

@@ -8,7 +8,7 @@ use wakeai_medium::{
     AccessPointConfig, ConfigError, GuardInterval, Medium, MediumConfig, Standard as Spoken, Width,
     generator,
 };
-use wakeai_scenario::Standard;
+use wakeai_scenario::{Scenario, Standard};
 use wakeai_units::{Duration, Rate};
 
 /// One station of the access point's own standard, at `rate`.
@@ -64,4 +64,30 @@ fn the_scenario_accepts_the_rates_that_the_medium_has_and_no_others() {
         }
     }
     assert!(compared > 1_000);
+}
+
+#[test]
+fn the_medium_has_the_rate_of_a_station_that_is_older_than_its_access_point() {
+    let pairs = [("802.11n", "a"), ("802.11ac", "a"), ("802.11ac", "n")];
+    let he = ["a", "n", "ac"].map(|older| ("802.11ax", older));
+    let mut built = 0;
+    for (access_point, older) in pairs.into_iter().chain(he) {
+        let newest = Standard::ALL.into_iter().find(|one| one.name() == access_point).unwrap();
+        for width in newest.widths_mhz() {
+            for guard in newest.guard_intervals_ns() {
+                let text = format!(
+                    "name = \"x\"\nduration = \"1s\"\n[access_point]\nstandard = \"{access_point}\"\n\
+                     width = \"{width}MHz\"\nguard_interval = \"{guard}ns\"\nstreams = 4\n\
+                     [[stations]]\nname = \"old\"\nstandard = \"802.11{older}\"\n\
+                     [[flows]]\nfrom = \"old\"\nto = \"server\"\n"
+                );
+                let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+                let config = wakeai_world::medium_config(&scenario, |group| group.queue).unwrap();
+                let medium = Medium::<Vec<u8>>::new(&config, generator(1));
+                assert!(medium.is_ok(), "{text}{:?}", medium.err());
+                built += 1;
+            }
+        }
+    }
+    assert_eq!(built, 4 + 2 * 8 + 3 * 12);
 }

@@ -36,7 +36,7 @@ impl RadioKeys {
             ampdu: fields.get("ampdu").and_then(|field| ampdu(field, standard)),
             ampdu_subframes: fields
                 .get("ampdu_subframes")
-                .and_then(|field| aggregating(field, standard)?.integer(1..=subframes(standard))),
+                .and_then(|field| subframes(field, standard)),
             retry_limit: fields.get("retry_limit").and_then(|field| field.integer(1..=255)),
             control_rate: fields.get("control_rate").and_then(|field| legacy_rate(&field)),
             contention: ContentionKeys::read(fields, standard, ContentionKeys::default()),
@@ -58,7 +58,7 @@ impl RadioKeys {
 
     /// The radio of a station of `standard` with every default in place, where the access point's
     /// own is `same`. A station of another standard has one stream and its own standard's width,
-    /// or the access point's where that is narrower.
+    /// or the access point's where that is narrower, and A-MPDUs no longer than its standard has.
     pub(super) fn resolve(
         &self,
         standard: Standard,
@@ -75,15 +75,15 @@ impl RadioKeys {
             .filter(|interval| intervals.contains(&interval.as_nanos()))
             .unwrap_or(Duration::from_nanos(intervals[0]));
         let (ampdu, ampdu_subframes) = standard.default_aggregation();
-        let shared = standard.aggregates();
+        let (most_ampdu, most_subframes) = standard.most_aggregation();
         StationRadio {
             standard,
             rate: standard.top_rate(width_mhz, streams, guard_interval),
             width_mhz,
             streams,
             guard_interval,
-            ampdu: self.ampdu.filter(|_| shared).unwrap_or(ampdu),
-            ampdu_subframes: self.ampdu_subframes.filter(|_| shared).unwrap_or(ampdu_subframes),
+            ampdu: self.ampdu.unwrap_or(ampdu).min(most_ampdu),
+            ampdu_subframes: self.ampdu_subframes.unwrap_or(ampdu_subframes).min(most_subframes),
             retry_limit: self.retry_limit.unwrap_or(7),
             contention: contention.or(self.contention).resolve(standard),
             given_control_rate: self.control_rate,
@@ -208,15 +208,14 @@ fn guard_interval(field: &Field<'_>, standard: Standard) -> Option<Duration> {
     found
 }
 
-/// The most bytes of an A-MPDU by 802.11-2020 (9.4.2.55.3 for HT, 9.4.2.157.2 for VHT) and
-/// 802.11ax-2021 (9.4.2.248.2).
 fn ampdu(field: Field<'_>, standard: Standard) -> Option<Bytes> {
-    let most = match standard {
-        Standard::A | Standard::G | Standard::N => 65_535,
-        Standard::Ac => 1_048_575,
-        Standard::Ax => 6_500_631,
-    };
-    aggregating(field, standard)?.size(Bytes::new(1)..=Bytes::new(most))
+    let (most, _) = standard.most_aggregation();
+    aggregating(field, standard)?.size(Bytes::new(1)..=most)
+}
+
+fn subframes(field: Field<'_>, standard: Standard) -> Option<u32> {
+    let (_, most) = standard.most_aggregation();
+    aggregating(field, standard)?.integer(1..=most)
 }
 
 fn aggregating(field: Field<'_>, standard: Standard) -> Option<Field<'_>> {
@@ -225,10 +224,6 @@ fn aggregating(field: Field<'_>, standard: Standard) -> Option<Field<'_>> {
     }
     field.refuse(format!("nothing: {} does not aggregate", standard.name()));
     None
-}
-
-const fn subframes(standard: Standard) -> u32 {
-    if matches!(standard, Standard::Ax) { 256 } else { 64 }
 }
 
 fn window(field: &Field<'_>) -> Option<u32> {

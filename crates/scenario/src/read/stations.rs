@@ -68,12 +68,18 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         None => radio(&mut fields, None, None),
     };
     let queue = fields.get("queue").and_then(|field| queue(&field));
-    let host_queues = [("fifo", HostQueue::Fifo), ("tsq", HostQueue::Tsq)];
-    let host_queue = fields.get("host_queue").and_then(|field| field.choice(&host_queues));
+    let host_queue = fields.get("host_queue");
     let wired_delay = fields.get("wired_delay").and_then(|field| delay(&field));
     let max = fields.get("max").and_then(|field| field.rate(SLOWEST..=FASTEST));
     let profiles = [("linux", TcpProfile::Linux), ("classic", TcpProfile::Classic)];
     let tcp = fields.get("tcp").and_then(|field| field.choice(&profiles));
+    let host_queue = host_queue.and_then(|field| {
+        let host_queue = field.choice(&[("fifo", HostQueue::Fifo), ("tsq", HostQueue::Tsq)])?;
+        if host_queue == HostQueue::Tsq && tcp == Some(TcpProfile::Classic) {
+            field.refuse("\"fifo\" with `tcp = \"classic\"`, which has no TCP small queues");
+        }
+        Some(host_queue)
+    });
     let proxy = fields.get("proxy").and_then(|field| {
         let proxy = field.boolean()?;
         if proxy && tcp == Some(TcpProfile::Classic) {

@@ -1,0 +1,40 @@
+//! `[[events]]` and `[[conditions]]`.
+
+use super::access_point::IS_A_CELL;
+use super::{Case, Effect, Settings};
+
+const EVENT: Settings =
+    &[("events", "[{ at = \"1s\", station = \"tablet\", rate = \"13Mbit/s\" }]")];
+const EVENT_IN_A_CELL: Settings =
+    &[IS_A_CELL, ("events", "[{ at = \"1s\", station = \"tablet\", wired_delay = \"5ms\" }]")];
+const LAW: Settings = &[("conditions.one.law", "airtime")];
+const BY_HAND: Settings = &[
+    ("conditions.one.law", "fixed"),
+    ("conditions.one.bounds", "[{ stations = \"tablet1\", floor = 2, ceiling = 20 }]"),
+    // Losses, without which no window is as small as its floor.
+    ("stations.tablet.queue", "8"),
+];
+
+pub(super) const CASES: &[Case] = &[
+    Case::run(EVENT, &[("events.1.at", "2s")]),
+    Case::run(EVENT, &[("events.1.station", "tablet2")]),
+    Case::run(EVENT, &[("events.1.wired_delay", "20ms")]),
+    Case::run(EVENT_IN_A_CELL, &[("events.1.wired_delay", "20ms")]),
+    Case::run(EVENT, &[("events.1.rate", "26Mbit/s")]),
+    Case::run(EVENT, &[("events.1.frame_error_rate", "0.2")]),
+    Case {
+        base: &[],
+        set: &[("conditions.one.name", "two")],
+        effect: Effect::Report(&["runs[].condition"]),
+    },
+    Case::run(&[], &[("conditions.one.law", "airtime")]),
+    Case::run(&[], BY_HAND),
+    Case::run(&[], &[("conditions.one.law", "shimada-before")]),
+    Case::run(LAW, &[("conditions.one.law", "shimada-after")]),
+    Case::run(LAW, &[("conditions.one.agents", "tablet1")]),
+    Case::run(BY_HAND, &[("conditions.one.bounds", "[{ stations = \"tablet\", ceiling = 4 }]")]),
+    Case::run(BY_HAND, &[("conditions.one.bounds.1.stations", "tablet2")]),
+    Case::run(BY_HAND, &[("conditions.one.bounds.1.floor", "15")]),
+    Case::run(BY_HAND, &[("conditions.one.bounds.1.ceiling", "4")]),
+    Case::run(&[], &[("conditions.one.set", "{ wired.delay = \"20ms\" }")]),
+];

@@ -1,0 +1,131 @@
+//! The keys of a scenario: those of the reference page, those that are read, and for each a change
+//! that must be felt. Shared by the tests of every crate that a key goes through.
+
+#![allow(dead_code, reason = "each test uses some of it")]
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
+
+mod access_point;
+mod conditions;
+mod flows;
+pub(crate) mod page;
+pub(crate) mod reader;
+pub(crate) mod refusals;
+mod run;
+mod stations;
+
+use wakeai_scenario::{Scenario, ScenarioError};
+
+/// What every case begins with: two stations send, a third receives. What each reaches alone is
+/// given, so that a difference is one of the run itself.
+const BASE: &str = r#"
+name = "keys"
+duration = "3s"
+
+[access_point]
+standard = "802.11n"
+
+[[stations]]
+name = "tablet"
+count = 2
+max = "40Mbit/s"
+
+[[stations]]
+name = "phone"
+max = "40Mbit/s"
+
+[[flows]]
+from = "tablet"
+to = "server"
+
+[[flows]]
+from = "server"
+to = "phone"
+
+[[conditions]]
+name = "one"
+"#;
+
+/// `--set KEY=VALUE`, in order.
+pub(crate) type Settings = &'static [(&'static str, &'static str)];
+
+/// What a key changes in a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// What happens in the run, and so its figures.
+    Run,
+    /// How the run is reported: these keys of the result and no others, see
+    /// docs/reference/scenario.md.
+    Report(&'static [&'static str]),
+    /// Nothing, as the reference says of this world, which says so too.
+    Nothing,
+}
+
+/// One change that must be felt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    /// What is set beforehand.
+    pub(crate) base: Settings,
+    /// What is changed: the key that the case is for, then what has to change with it.
+    pub(crate) set: Settings,
+    /// What that changes in the simulator.
+    pub(crate) effect: Effect,
+}
+
+impl Case {
+    /// A change that the run feels.
+    const fn run(base: Settings, set: Settings) -> Self {
+        Self { base, set, effect: Effect::Run }
+    }
+
+    /// The key that it is for, as in [`page::keys`].
+    pub(crate) fn key(&self) -> String {
+        key_of_path(self.set[0].0)
+    }
+
+    /// What it is compared with.
+    pub(crate) fn base(&self) -> Scenario {
+        overridden(&Scenario::parse(BASE).unwrap(), self.base)
+            .unwrap_or_else(|error| panic!("{:?}: {error}", self.base))
+    }
+
+    /// With the change.
+    pub(crate) fn changed(&self) -> Scenario {
+        overridden(&self.base(), self.set).unwrap_or_else(|error| panic!("{:?}: {error}", self.set))
+    }
+}
+
+/// `scenario` with `settings`, as `--set` makes it.
+pub(crate) fn overridden(
+    scenario: &Scenario,
+    settings: Settings,
+) -> Result<Scenario, ScenarioError> {
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    scenario.with_overrides(&settings.iter().map(owned).collect::<Vec<_>>())
+}
+
+/// All changes, in the order of the page.
+pub(crate) fn cases() -> Vec<Case> {
+    [run::CASES, access_point::CASES, stations::CASES, flows::CASES, conditions::CASES].concat()
+}
+
+/// A path of `--set` without the names and numbers of entries: `stations.tablet.queue` is
+/// `stations[].queue`.
+fn key_of_path(path: &str) -> String {
+    let mut key = String::new();
+    let mut parts = path.split('.');
+    while let Some(part) = parts.next() {
+        if !key.is_empty() {
+            key.push('.');
+        }
+        key.push_str(part);
+        if ["stations", "flows", "events", "conditions", "bounds"].contains(&part)
+            && parts.clone().next().is_some()
+        {
+            parts.next();
+            if parts.clone().next().is_some() {
+                key.push_str("[]");
+            }
+        }
+    }
+    key
+}

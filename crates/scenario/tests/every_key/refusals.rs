@@ -1,0 +1,81 @@
+//! Keys that say nothing where they stand: each is refused, and named.
+
+use super::Settings;
+use super::access_point::CELL;
+
+/// What is not allowed together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    /// What is set beforehand.
+    pub(crate) base: Settings,
+    /// What is refused.
+    pub(crate) set: Settings,
+    /// The key that the error names.
+    pub(crate) names: &'static str,
+}
+
+const fn refused(base: Settings, set: Settings, names: &'static str) -> Refusal {
+    Refusal { base, set, names }
+}
+
+const UDP: Settings = &[("flows.1.kind", "udp"), ("flows.1.rate", "1Mbit/s")];
+const DCF: Settings = &[("access_point.standard", "802.11a")];
+
+pub(crate) const REFUSALS: &[Refusal] = &[
+    refused(&[], &[("access_point.medium", "cellular")], "access_point.standard"),
+    refused(&[], &[("access_point.uplink", "1Mbit/s")], "access_point.uplink"),
+    refused(&[], &[("access_point.downlink", "1Mbit/s")], "access_point.downlink"),
+    refused(&[], &[("access_point.scheduler", "round-robin")], "access_point.scheduler"),
+    refused(CELL, &[("access_point.queue", "fq")], "access_point.queue"),
+    refused(CELL, &[("access_point.ampdu_subframes", "4")], "access_point.ampdu_subframes"),
+    refused(CELL, &[("stations.tablet.standard", "802.11n")], "stations.tablet.standard"),
+    refused(CELL, &[("stations.tablet.rate", "6Mbit/s")], "stations.tablet.rate"),
+    refused(CELL, &[("stations.tablet.contention.aifsn", "3")], "stations.tablet.contention"),
+    refused(
+        CELL,
+        &[("stations.tablet.frame_error_rate", "0.1")],
+        "stations.tablet.frame_error_rate",
+    ),
+    refused(
+        CELL,
+        &[("events", "[{ at = \"1s\", station = \"tablet\", frame_error_rate = 0.1 }]")],
+        "events.1.frame_error_rate",
+    ),
+    refused(
+        CELL,
+        &[("events", "[{ at = \"1s\", station = \"tablet\", rate = \"6Mbit/s\" }]")],
+        "events.1.rate",
+    ),
+    refused(DCF, &[("access_point.ampdu", "4000")], "access_point.ampdu"),
+    refused(DCF, &[("access_point.ampdu_subframes", "4")], "access_point.ampdu_subframes"),
+    refused(DCF, &[("access_point.width", "40MHz")], "access_point.width"),
+    refused(DCF, &[("access_point.streams", "2")], "access_point.streams"),
+    refused(DCF, &[("access_point.guard_interval", "400ns")], "access_point.guard_interval"),
+    refused(&[], &[("access_point.ampdu_subframes", "65")], "access_point.ampdu_subframes"),
+    refused(
+        &[("stations.tablet.tcp", "classic")],
+        &[("stations.tablet.host_queue", "tsq")],
+        "stations.tablet.host_queue",
+    ),
+    refused(
+        &[("stations.tablet.tcp", "classic")],
+        &[("stations.tablet.proxy", "true")],
+        "stations.tablet.proxy",
+    ),
+    refused(UDP, &[("flows.1.algorithm", "cubic")], "flows.1.algorithm"),
+    refused(UDP, &[("flows.1.beta", "0.2")], "flows.1.beta"),
+    refused(UDP, &[("flows.1.rtt_ref", "100ms")], "flows.1.rtt_ref"),
+    refused(UDP, &[("flows.1.tcp_friendliness", "false")], "flows.1.tcp_friendliness"),
+    refused(UDP, &[("flows.1.reserve", "true")], "flows.1.reserve"),
+    refused(&[], &[("flows.1.reserve", "true")], "flows.1.reserve"),
+    refused(UDP, &[("flows.1.chunks", "2")], "flows.1.chunks"),
+    refused(&[], &[("flows.1.chunks", "2")], "flows.1.chunks"),
+    refused(&[], &[("conditions.one.agents", "tablet")], "conditions.one.agents"),
+    refused(
+        &[],
+        &[("conditions.one.bounds", "[{ stations = \"tablet\" }]")],
+        "conditions.one.bounds",
+    ),
+    refused(&[], &[("conditions.one.law", "fixed")], "conditions.one.bounds"),
+    refused(&[], &[("conditions.one.set", "{ name = \"two\" }")], "conditions.one.set"),
+];

@@ -1,0 +1,43 @@
+//! `[[stations]]`.
+
+use super::access_point::CELL;
+use super::{Case, Effect};
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        base: &[],
+        set: &[("stations.1.name", "pad"), ("flows.1.from", "pad")],
+        effect: Effect::Report(&[
+            "runs[].flows[].station",
+            "runs[].groups[].group",
+            "runs[].stations[].station",
+        ]),
+    },
+    Case::run(&[], &[("stations.tablet.count", "3")]),
+    Case::run(&[], &[("stations.tablet.standard", "802.11a")]),
+    Case::run(&[], &[("stations.tablet.rate", "13Mbit/s")]),
+    Case::run(&[], &[("stations.tablet.contention.aifsn", "7")]),
+    Case::run(&[], &[("stations.tablet.contention.cw_min", "63")]),
+    Case::run(&[], &[("stations.tablet.contention.cw_max", "15")]),
+    Case::run(&[], &[("stations.tablet.contention.txop", "2528us")]),
+    Case::run(&[], &[("stations.tablet.queue", "20")]),
+    Case::run(CELL, &[("stations.tablet.queue", "20")]),
+    Case::run(&[], &[("stations.tablet.host_queue", "tsq")]),
+    Case::run(CELL, &[("stations.tablet.host_queue", "tsq")]),
+    Case::run(&[], &[("stations.tablet.frame_error_rate", "0.1")]),
+    Case::run(&[], &[("stations.tablet.wired_delay", "20ms")]),
+    Case::run(CELL, &[("stations.tablet.wired_delay", "20ms")]),
+    Case {
+        base: &[],
+        set: &[("stations.tablet.max", "20Mbit/s")],
+        effect: Effect::Report(&[
+            "runs[].capacity_normalised",
+            "runs[].mean_utilisation",
+            "runs[].stations[].max_mbps",
+        ]),
+    },
+    // An agent is told what its station reaches alone.
+    Case::run(&[("conditions.one.law", "airtime")], &[("stations.tablet.max", "5Mbit/s")]),
+    Case::run(&[("stations.tablet.queue", "50")], &[("stations.tablet.tcp", "classic")]),
+    Case { base: &[], set: &[("stations.tablet.proxy", "true")], effect: Effect::Nothing },
+];

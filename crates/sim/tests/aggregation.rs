@@ -1,0 +1,66 @@
+//! How many frames an A-MPDU holds, and what that is worth: against the airtime of the exchanges,
+//! added up by hand as in `crates/medium/tests/one_station.rs`.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+mod common;
+
+use common::{DOWN, UP, goodput, report, scenario, simulate};
+use wakeai_scenario::Scenario;
+use wakeai_sim::SimOptions;
+
+/// What one exchange carries: `frames` datagrams of 1472 bytes in `data_us` of data frame.
+///
+/// AIFS 43 us, 7.5 slots of backoff, SIFS, and an ACK of 28 us to one frame at 24 Mbit/s, a `BlockAck`
+/// of 32 us to several.
+fn by_hand(frames: f64, data_us: f64) -> f64 {
+    let answer_us = if frames > 1.0 { 32.0 } else { 28.0 };
+    frames * 1_472.0 * 8.0 / (43.0 + 67.5 + data_us + 16.0 + answer_us)
+}
+
+/// One 802.11n station at 65 Mbit/s with more datagrams than the air carries.
+fn saturated(flow: &str, subframes: u32) -> Scenario {
+    let flow = format!("{flow}\nkind = \"udp\"\nrate = \"100Mbit/s\"");
+    let scenario = scenario("802.11n", 1, &flow, "");
+    let key = ("access_point.ampdu_subframes".to_owned(), subframes.to_string());
+    scenario.with_overrides(&[key]).unwrap()
+}
+
+#[test]
+fn an_ampdu_has_as_many_subframes_as_the_access_point_says() {
+    // An MPDU of 1538 bytes is 12326 bits with service and tail: 48 symbols of 260 bits, 36 + 192 us.
+    // In an A-MPDU all but the last take 1544 bytes and the last 1542: 4 are 6174 bytes, 191 symbols;
+    // 16 are 24702 bytes, 761 symbols. 28 end the longest PPDU, of 5.484 ms, so 64 are never reached.
+    let cases = [(1, 1.0, 228.0), (4, 4.0, 800.0), (16, 16.0, 3_080.0), (64, 28.0, 5_360.0)];
+    for flow in [UP, DOWN] {
+        for (subframes, frames, data_us) in cases {
+            let found = goodput(&simulate(&saturated(flow, subframes), 1, ()).0);
+            let expected = by_hand(frames, data_us);
+            let off = (found / expected - 1.0).abs();
+            assert!(off < 0.03, "{flow}, {subframes}: {found:.2}, by hand {expected:.2}");
+        }
+    }
+}
+
+#[test]
+fn what_a_station_reaches_alone_is_found_with_the_same_aggregates() {
+    let alone = |subframes: u32| {
+        let report = report(&saturated(UP, subframes), &SimOptions::default());
+        report.runs[0].stations[0].max_mbps.unwrap()
+    };
+    for (subframes, expected) in [(1, by_hand(1.0, 228.0)), (16, by_hand(16.0, 3_080.0))] {
+        let found = alone(subframes);
+        assert!((found / expected - 1.0).abs() < 0.03, "{subframes}: {found:.2}, {expected:.2}");
+    }
+}
+
+#[test]
+fn fewer_subframes_carry_less_of_tcp_too() {
+    let carried = |subframes: u32| {
+        let scenario = scenario("802.11n", 3, UP, "");
+        let key = ("access_point.ampdu_subframes".to_owned(), subframes.to_string());
+        goodput(&simulate(&scenario.with_overrides(&[key]).unwrap(), 1, ()).0)
+    };
+    let found = [1, 4, 16].map(carried);
+    assert!(found.is_sorted_by(|few, many| few * 1.1 < *many), "{found:?}");
+}
