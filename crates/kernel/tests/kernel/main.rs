@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics or prints")]
 
 mod algorithms;
+mod as_linux;
 mod bounds;
 mod killed;
 mod monitor;
 mod path;
+mod peer;
 mod privileges;
 mod registration;
 mod rig;

@@ -75,7 +75,7 @@ impl Drop for Path {
     }
 }
 
-fn open_tun(name: &str) -> io::Result<File> {
+pub(crate) fn open_tun(name: &str) -> io::Result<File> {
     const IFF_TUN: libc::c_short = 0x0001;
     const IFF_NO_PI: libc::c_short = 0x1000;
     let tun = File::options().read(true).write(true).open("/dev/net/tun")?;

@@ -145,7 +145,7 @@ pub(crate) fn ip(namespace: &Namespace, arguments: &str) {
     assert!(namespace.run(run).unwrap().success(), "ip {arguments}");
 }
 
-fn set(namespace: &Namespace, name: &str, value: &str) {
+pub(crate) fn set(namespace: &Namespace, name: &str, value: &str) {
     let write = || std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value);
     namespace.run(write).unwrap().unwrap();
 }
