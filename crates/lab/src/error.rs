@@ -62,6 +62,9 @@ pub enum LabError {
     /// The record of changes could not be kept.
     #[error(transparent)]
     Lease(#[from] wakeai_host::LeaseError),
+    /// The directory of the agents' files could not be made.
+    #[error("the lab's directory: {0}")]
+    Make(#[from] wakeai_host::MakeError),
     /// A system call failed while the lab was built.
     #[error("cannot {action}: {source}")]
     System {

@@ -1,9 +1,8 @@
 //! The lab as a whole: what every run of a command shares, taken and given back.
 
-use std::fs;
 use std::path::PathBuf;
 
-use wakeai_host::{Change, Lease, Role};
+use wakeai_host::{Lease, Role};
 use wakeai_scenario::result::Report;
 use wakeai_scenario::{FlowKnobs, FlowSpec, HostQueue, Scenario, TcpProfile};
 use wakeai_world::{Asked, Recorder, World as _, session};
@@ -109,7 +108,6 @@ fn warn(scenario: &Scenario, progress: &dyn Progress) {
 /// A directory for the agents' files, readable by root alone.
 fn scratch(lease: &Lease) -> Result<PathBuf, LabError> {
     let path = PathBuf::from(format!("/run/wakeai/lab-{}", std::process::id()));
-    lease.record(Change::File { path: path.clone() })?;
-    fs::create_dir_all(&path).map_err(LabError::system("make the lab's directory"))?;
+    lease.create_directory(&path)?;
     Ok(path)
 }
