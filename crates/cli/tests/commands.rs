@@ -24,7 +24,7 @@ fn help_names_every_command_and_every_exit_status() {
         assert!(text.contains(&format!("\n  {command} ")), "{command} is not in:\n{text}");
         assert!(wakeai(&[command, "--help"]).status.success());
     }
-    for status in ["  0 ", "  1 ", "  2 ", "  77 "] {
+    for status in ["  0 ", "  1 ", "  2 ", "  77 ", "  130 "] {
         assert!(text.contains(status), "{text}");
     }
 }

@@ -59,8 +59,9 @@ pub fn run(
                 realtime: realtime.guarded(),
                 steering,
                 targets,
+                scratch: &scratch,
             };
-            report(options, &asked, Lab::new(options, bench, scratch))
+            report(options, &asked, bench)
         }
         Err(error) => Err(error),
     };
@@ -71,9 +72,11 @@ pub fn run(
     result
 }
 
-fn report(options: &LabOptions, asked: &Asked<'_>, lab: Lab<'_>) -> Result<Report, LabError> {
+fn report(options: &LabOptions, asked: &Asked<'_>, bench: Bench<'_>) -> Result<Report, LabError> {
     let create = |out| Recorder::create(out, asked.scenario, asked.manifest(Lab::NAME));
-    let recorder = options.out.as_deref().map(create).transpose()?;
+    let recorder = options.out.clone().map(create).transpose()?;
+    let agents = recorder.as_ref().map(Recorder::agents).transpose()?;
+    let lab = Lab::new(options, bench, agents);
     let report = session::report(&lab, asked, recorder)?;
     lab.judged(report)
 }
