@@ -123,6 +123,36 @@ fn an_out_that_is_no_directory_is_bad_usage_and_one_that_cannot_be_written_fails
     assert!(directory.path().join("a/c/result.json").exists());
 }
 
+#[test]
+fn on_a_full_disk_the_earlier_result_stays_and_nothing_else_is_left() {
+    if !nix::unistd::geteuid().is_root() {
+        let required = std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_some_and(|value| value == "1");
+        assert!(!required, "WAKEAI_REQUIRE_KERNEL=1, but not root, who may mount");
+        let _ = writeln!(io::stdout(), "SKIPPED: not root, who may mount");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("my.toml"), SCENARIO).unwrap();
+    fs::write(directory.path().join("long.toml"), SCENARIO.replace("500kB", "500MB")).unwrap();
+    fs::create_dir(directory.path().join("disk")).unwrap();
+    let wakeai = env!("CARGO_BIN_EXE_wakeai");
+    let script = format!(
+        "set -e; mount -t tmpfs -o size=200k none disk; {wakeai} sim my.toml --out disk/one >&2
+         sum=$(cat disk/one/* | cksum); before=$(ls -A disk/one)
+         for out in one two; do
+             status=0; {wakeai} sim long.toml --out disk/$out --pcap --force || status=$?
+             echo $status; test \"$(ls -A disk)\" = one
+         done
+         test \"$(cat disk/one/* | cksum)\" = \"$sum\"; test \"$(ls -A disk/one)\" = \"$before\""
+    );
+    let mut command = Command::new("unshare");
+    command.current_dir(directory.path()).args(["--mount", "sh", "-c", &script]);
+    let found = command.output().unwrap();
+    assert!(found.status.success(), "{}{}", stdout(&found), stderr(&found));
+    assert_eq!(stdout(&found), "1\n1\n");
+    assert_eq!(stderr(&found).matches("No space left on device").count(), 2, "{}", stderr(&found));
+}
+
 /// A simulation that lasts, once its records are begun.
 fn start(directory: &Path, errors: Stdio) -> Child {
     fs::write(directory.join("my.toml"), endless()).unwrap();
