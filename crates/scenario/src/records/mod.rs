@@ -10,6 +10,8 @@
 //! files.
 
 mod captures;
+mod error;
+mod exchange;
 mod marker;
 mod output;
 mod parquet;
@@ -20,105 +22,23 @@ mod workplace;
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::parquet::errors::ParquetError;
 use serde::Serialize;
 
 use crate::Scenario;
 use crate::expand::Expanded;
 use crate::result::{Report, Run};
 pub use captures::{Captures, Host, RunCaptures};
+pub use error::RecordsError;
+use error::{broken, cannot};
 pub use output::Output;
 use parquet::{Column, TableWriter};
 pub use pcapng::Way;
 pub use rows::{AirKind, AirOf, AirtimeRow, EventKind, EventRow, Queue, QueueRow, SampleRow};
 use tables::{FlowRow, Of, RunName};
 use workplace::Workplace;
-
-/// Why records could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordsError {
-    /// A file or directory cannot be written.
-    #[error(
-        "cannot write the records to {}: {reason}; free some space or choose another --out",
-        path.display()
-    )]
-    Write {
-        /// Which one.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// There is something else.
-    #[error(
-        "--out: found {found} at {}, expected a directory or nothing; choose another --out",
-        path.display()
-    )]
-    NotADirectory {
-        /// Where.
-        path: PathBuf,
-        /// What there is.
-        found: &'static str,
-    },
-    /// The scenario that is run would be replaced.
-    #[error(
-        "--out: {} is the scenario that is run, and is never replaced; choose another --out",
-        path.display()
-    )]
-    Input {
-        /// Its file.
-        path: PathBuf,
-    },
-    /// Somebody else's file would be replaced.
-    #[error(
-        "--out: {} is not as wakeai wrote it, or not from wakeai at all, and is never replaced; \
-         choose another --out, or move it away", path.display()
-    )]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// An earlier result would be replaced.
-    #[error(
-        "--out: {} holds an earlier result; choose another --out, or replace it with --force",
-        directory.display()
-    )]
-    Earlier {
-        /// The directory.
-        directory: PathBuf,
-    },
-    /// Another process writes there.
-    #[error(
-        "--out: another run is writing its records to {}; wait for its end, or choose another --out",
-        directory.display()
-    )]
-    Busy {
-        /// The directory.
-        directory: PathBuf,
-    },
-    /// Something has come into the way since the first run began.
-    #[error(
-        "cannot put {} into place: {reason}; the result is whole in {}",
-        path.display(), kept.display()
-    )]
-    Aside {
-        /// The file that could not be put into place.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-        /// Where all files are.
-        kept: PathBuf,
-    },
-}
-
-impl RecordsError {
-    /// Whether another `--out` was to be given.
-    pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Write { .. } | Self::Aside { .. })
-    }
-}
 
 /// What reproduces an experiment: `run.json`.
 #[derive(Clone, Debug, Serialize)]
@@ -383,16 +303,4 @@ fn text(workplace: &Workplace, name: &str, content: &str) -> Result<(), RecordsE
         file.sync_all()
     };
     write().map_err(|error: io::Error| cannot(&path, &error))
-}
-
-fn cannot(path: &Path, error: &io::Error) -> RecordsError {
-    RecordsError::Write { path: path.to_owned(), reason: error.to_string() }
-}
-
-fn broken(path: &Path, error: &ParquetError) -> RecordsError {
-    let reason = match error {
-        ParquetError::External(source) => source.to_string(),
-        other => other.to_string(),
-    };
-    RecordsError::Write { path: path.to_owned(), reason }
 }

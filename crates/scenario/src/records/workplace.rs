@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::exchange::Exchange;
 use super::marker::{self, Listed, MARKER, Seen};
 use super::output::{Output, remove_empty};
 use super::{RESULT, RecordsError, cannot};
@@ -13,18 +14,16 @@ use super::{RESULT, RecordsError, cannot};
 const PARTIAL: &str = ".wakeai.partial";
 /// In there: held by the process that writes.
 const LOCK: &str = "lock";
-/// In there: what is about to be replaced.
-const REPLACED: &str = "replaced";
 
 /// The hidden directory of one command. Dropped before its end, it goes with all that is in it.
 #[derive(Debug)]
 pub(super) struct Workplace {
-    output: Output,
-    partial: PathBuf,
+    pub(super) output: Output,
+    pub(super) partial: PathBuf,
     /// Directories that were made for it, the outermost first.
     made: Vec<PathBuf>,
     /// What an earlier command wrote here.
-    earlier: Listed,
+    pub(super) earlier: Listed,
     /// Held as long as this is.
     _lock: File,
 }
@@ -115,8 +114,8 @@ impl Workplace {
     fn set_aside(&mut self, path: PathBuf, error: &io::Error) -> RecordsError {
         let names = (1..1_000).map(|number| self.output.directory.join(format!("result-{number}")));
         let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
-        let kept = free.find(|name| fs::create_dir(name).is_ok());
-        let kept = kept.filter(|kept| fs::rename(&self.partial, kept).is_ok());
+        // A rename takes no space, and replaces nothing but an empty directory.
+        let kept = free.find(|name| fs::rename(&self.partial, name).is_ok());
         let Some(kept) = kept else { return cannot(&path, error) };
         let _ = fs::remove_file(kept.join(LOCK)); // one file too many does no harm
         self.made.clear();
@@ -178,118 +177,4 @@ fn take(output: &Output, partial: &Path) -> Result<File, RecordsError> {
         }
     }
     Ok(file)
-}
-
-/// An earlier result goes, the new one comes; or all stays as it was.
-struct Exchange<'a> {
-    workplace: &'a Workplace,
-    replaced: PathBuf,
-    removed: Vec<PathBuf>,
-    placed: Vec<PathBuf>,
-    made: Vec<PathBuf>,
-}
-
-/// Which file was in the way, and why.
-type InTheWay = (PathBuf, io::Error);
-
-impl<'a> Exchange<'a> {
-    fn new(workplace: &'a Workplace) -> Self {
-        let replaced = workplace.path(REPLACED);
-        Self { workplace, replaced, removed: Vec::new(), placed: Vec::new(), made: Vec::new() }
-    }
-
-    fn run(mut self, names: &[PathBuf]) -> Result<(), InTheWay> {
-        let done = self.exchange(names);
-        match &done {
-            // Where those of the earlier result are empty now.
-            Ok(()) => self.removed.iter().for_each(|name| self.remove_parents(name)),
-            Err(_) => self.back(),
-        }
-        done
-    }
-
-    fn exchange(&mut self, names: &[PathBuf]) -> Result<(), InTheWay> {
-        if self.workplace.output.force {
-            self.remove_earlier()?;
-        }
-        names.iter().try_for_each(|name| self.place(name))
-    }
-
-    /// Takes away what the earlier result has, as long as it is as it was written.
-    fn remove_earlier(&mut self) -> Result<(), InTheWay> {
-        let Workplace { output, earlier, .. } = self.workplace;
-        let others = earlier.0.keys().filter(|name| *name != Path::new(RESULT));
-        // Without its result and its list it is no result any more.
-        let names = [Path::new(RESULT), Path::new(MARKER)].into_iter();
-        for name in names.chain(others.map(PathBuf::as_path)) {
-            if !earlier.is_ours(&output.directory, name) {
-                continue; // in the way, if a file of that name is to come
-            }
-            let (from, to) = (output.directory.join(name), self.replaced.join(name));
-            let parent = to.parent().expect("it is in a directory");
-            fs::create_dir_all(parent)
-                .and_then(|()| fs::rename(&from, &to))
-                .map_err(|error| (from, error))?;
-            self.removed.push(name.to_owned());
-        }
-        Ok(())
-    }
-
-    fn place(&mut self, name: &Path) -> Result<(), InTheWay> {
-        let Workplace { output, partial, .. } = self.workplace;
-        let (from, to) = (partial.join(name), output.directory.join(name));
-        let placed = self.make_parents(name).and_then(|()| move_to_free(&from, &to));
-        placed.map_err(|error| (to, error))?;
-        self.placed.push(name.to_owned());
-        Ok(())
-    }
-
-    fn make_parents(&mut self, name: &Path) -> io::Result<()> {
-        let parents: Vec<&Path> = name.ancestors().skip(1).collect();
-        for parent in parents.into_iter().rev().filter(|parent| !parent.as_os_str().is_empty()) {
-            let path = self.workplace.output.directory.join(parent);
-            match fs::create_dir(&path) {
-                Ok(()) => self.made.push(path),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if marker::is_inside(&self.workplace.output.directory, name) {
-            return Ok(());
-        }
-        Err(io::ErrorKind::NotADirectory.into())
-    }
-
-    /// Undoes what was done so far.
-    fn back(&self) {
-        let Workplace { output, partial, .. } = self.workplace;
-        // What cannot be moved back stays where it is: nothing is lost.
-        for name in self.placed.iter().rev() {
-            let _ = fs::rename(output.directory.join(name), partial.join(name));
-        }
-        remove_empty(&self.made);
-        for name in self.removed.iter().rev() {
-            let _ = move_to_free(&self.replaced.join(name), &output.directory.join(name));
-        }
-        let _ = fs::remove_dir(&self.replaced);
-    }
-
-    fn remove_parents(&self, name: &Path) {
-        let directory = &self.workplace.output.directory;
-        for parent in name.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty()) {
-            let _ = fs::remove_dir(directory.join(parent)); // where others are in it, it stays
-        }
-    }
-}
-
-/// Moves a file to where nothing is. A link tells at once that something is there, which a rename
-/// would replace.
-fn move_to_free(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::hard_link(from, to) {
-        Ok(()) => fs::remove_file(from),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // A file system without links.
-        Err(_) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
-        Err(error) => Err(error),
-    }
 }
