@@ -2,7 +2,7 @@
 
 use std::io;
 
-use wakeai_host::{LeaseError, PrivilegeError};
+use wakeai_host::{LeaseError, MakeError, PrivilegeError};
 
 use crate::interface::InterfaceError;
 use crate::key::KeyError;
@@ -23,6 +23,9 @@ pub enum AgentError {
     /// Another agent runs here, or the host's records cannot be written.
     #[error(transparent)]
     Lease(#[from] LeaseError),
+    /// The socket of the local API cannot be made.
+    #[error("api.socket: {0}")]
+    Socket(#[from] MakeError),
     /// The kernel lacks something or refused.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
@@ -73,6 +76,7 @@ impl AgentError {
         match self {
             Self::Privilege(error) => matches!(error, PrivilegeError::Missing { .. }),
             Self::Kernel(error) => error.is_missing(),
+            Self::Socket(error) => error.is_permission(),
             Self::Lease(LeaseError::Io(source)) | Self::System { source, .. } => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }

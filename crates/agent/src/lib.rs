@@ -24,5 +24,5 @@ mod wifi;
 
 pub use error::AgentError;
 pub use interface::InterfaceError;
-pub use run::{run, terminated};
+pub use run::{check_socket, run, terminated};
 pub use wakeai_host::PrivilegeError;

@@ -1,12 +1,14 @@
 //! From start to the last thing put back.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::task::Poll;
 use std::time::Duration as Wait;
 
 use tokio::sync::watch;
-use wakeai_host::{Change, Lease, NetnsId, Role, SysctlGuard, read_sysctl};
+use wakeai_host::{
+    Change, Lease, MakeError, NetnsId, Role, SysctlGuard, check_socket_path, holders, read_sysctl,
+};
 use wakeai_kernel::{Bounded, Control, Snapshotter, move_connections, netns_cookie};
 
 use crate::actuator::Actuator;
@@ -59,6 +61,26 @@ pub async fn terminated() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Whether the socket of the local API can be made where the configuration wants it. Where the agent
+/// of this configuration runs, it listens there, and that is good.
+///
+/// # Errors
+/// [`MakeError`], which says what is there.
+pub fn check_socket(config: &Config) -> Result<(), MakeError> {
+    let Some(path) = &config.socket else { return Ok(()) };
+    match check_socket_path(path) {
+        Err(MakeError::Listened { .. }) if is_an_agents(path) => Ok(()),
+        other => other,
+    }
+}
+
+/// Whether a running agent listens there, or nobody can tell who does.
+fn is_an_agents(path: &Path) -> bool {
+    let Ok(holders) = holders() else { return true };
+    let agents = holders.iter().filter(|holder| matches!(holder.role, Role::Agent { .. }));
+    agents.flat_map(|holder| &holder.changes).any(|change| change.socket() == Some(path))
+}
+
 async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
     let mut shutdown = std::pin::pin!(shutdown);
     // Polled once before anything is changed, so that its signal handlers are in place: from here
@@ -78,6 +100,7 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
     let wifi = ask_wifi(&config, interface).await?;
     let netns = NetnsId::current().map_err(AgentError::system("read this network namespace"))?;
     let role = Role::Agent { netns, interface: config.interface.clone() };
+    check_socket(&config)?; // before anything is loaded for nothing
     let lease = Lease::take(role)?;
 
     let brain = Brain::new(&config, station, key);
@@ -123,9 +146,7 @@ fn take_hold(
     let (report, reports) = watch::channel(Report::default());
     let (reserve, wanted) = watch::channel(config.reserve);
     let path = socket_path(&config, netns);
-    lease.record(Change::File { path: path.clone() })?;
-    let server = Server::bind(&path, group, Limits::default(), reports, reserve)
-        .map_err(AgentError::system(format!("listen at {}", path.display())))?;
+    let server = Server::bind(lease, &path, group, Limits::default(), reports, reserve)?;
     let presence = open_presence(&config, Some(interface)).map_err(AgentError::system(format!(
         "bind UDP port {} on {}",
         config.port, config.interface

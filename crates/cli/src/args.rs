@@ -19,6 +19,7 @@ Exit status:
   1   failed, or a lab run was not faithful
   2   bad usage, a bad configuration or a bad scenario
   77  a privilege or a kernel feature is missing
+  130 a run of sim or lab was interrupted by Ctrl-C; 143 by SIGTERM
 
 Before anything else, every command but sim that runs as root removes what a dead one left behind,
 and says so on standard error.";
@@ -87,9 +88,12 @@ Examples:
 pub(crate) struct SimArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// Keep the result and the records in this directory
+    /// Keep the result and the records in this directory, where they replace nothing
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Replace an earlier result in the directory of --out, and still nothing else
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
     /// Keep the packets of every host there, too, as pcapng, without payloads
     #[arg(long)]
     pub(crate) pcap: bool,
@@ -116,9 +120,13 @@ each other late. A run over its lateness bound is not faithful and ends with exi
 pub(crate) struct LabArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// Keep the result, the records and the agents' logs in this directory
+    /// Keep the result, the records and the agents' logs in this directory, where they replace
+    /// nothing
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Replace an earlier result in the directory of --out, and still nothing else
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
     /// Runs at once: the lab allows 1 only
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = one_job)]
     pub(crate) jobs: u32,
@@ -164,7 +172,8 @@ pub(crate) struct AgentArguments {
     /// The configuration
     #[arg(long, value_name = "FILE", default_value = wakeai_agent::config::DEFAULT_PATH)]
     pub(crate) config: PathBuf,
-    /// Check the configuration and the key file that it names, and start nothing
+    /// Check the configuration, the key file that it names and the place of its socket, and start
+    /// nothing
     #[arg(long)]
     pub(crate) check: bool,
     /// Write a new group key to FILE, which must not exist, and start nothing

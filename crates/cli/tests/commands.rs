@@ -24,7 +24,7 @@ fn help_names_every_command_and_every_exit_status() {
         assert!(text.contains(&format!("\n  {command} ")), "{command} is not in:\n{text}");
         assert!(wakeai(&[command, "--help"]).status.success());
     }
-    for status in ["  0 ", "  1 ", "  2 ", "  77 "] {
+    for status in ["  0 ", "  1 ", "  2 ", "  77 ", "  130 "] {
         assert!(text.contains(status), "{text}");
     }
 }
@@ -136,6 +136,49 @@ fn check_accepts_a_good_configuration_and_names_what_is_wrong_with_a_bad_one() {
     let short = check(directory.path(), &good);
     assert_eq!(short.status.code(), Some(2));
     assert!(stderr(&short).contains("line 1: found 5 characters"), "{}", stderr(&short));
+}
+
+#[test]
+fn check_finds_what_lies_where_the_socket_is_to_be() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let key = path("group.key");
+    wakeai_agent::key::GroupKey::generate(&key).unwrap();
+    fs::create_dir(path("archive")).unwrap();
+    fs::write(path("notes.txt"), "mine").unwrap();
+    std::os::unix::fs::symlink(path("nowhere"), path("link")).unwrap();
+    let _live = std::os::unix::net::UnixListener::bind(path("live.sock")).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(path("dead.sock")).unwrap());
+    let cases = [
+        ("archive", Some("found a directory, expected nothing")),
+        ("notes.txt", Some("found a regular file, expected nothing")),
+        ("link", Some("found a symbolic link, expected nothing")),
+        ("none/agent.sock", Some("No such file or directory")),
+        ("dead.sock", None),
+        ("agent.sock", None),
+    ];
+    // Who listens is known to root alone.
+    let live = ("live.sock", Some("a process listens at"));
+    for (name, expected) in
+        cases.into_iter().chain(nix::unistd::geteuid().is_root().then_some(live))
+    {
+        let socket = path(name);
+        let text =
+            format!("interface = \"wlan0\"\nkey_file = {key:?}\n[api]\nsocket = {socket:?}\n");
+        let found = check(directory.path(), &text);
+        let said = stderr(&found);
+        let Some(expected) = expected else {
+            assert!(found.status.success(), "{name}: {said}");
+            continue;
+        };
+        assert_eq!(found.status.code(), Some(2), "{name}: {said}");
+        assert!(said.contains("agent.toml: api.socket: "), "{name}: {said}");
+        assert!(
+            said.contains(expected) && said.contains(socket.to_str().unwrap()),
+            "{name}: {said}"
+        );
+    }
+    assert_eq!(fs::read(path("notes.txt")).unwrap(), b"mine");
 }
 
 #[test]

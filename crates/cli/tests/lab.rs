@@ -71,13 +71,14 @@ fn file(directory: &Path, scenario: &str) -> String {
 }
 
 /// A lab that runs beside the test, once so many agents and proxies of it run.
-fn start(path: &str, helpers: usize) -> Child {
+fn start(path: &str, helpers: usize, more: &[&str]) -> Child {
     let lab = Command::new(env!("CARGO_BIN_EXE_wakeai"))
         .args(["lab", path, "--json"])
         .args(ANY_LATENESS)
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     // Of the lab itself, and of each that it has started.
@@ -86,8 +87,8 @@ fn start(path: &str, helpers: usize) -> Child {
 }
 
 /// The same, once its agents listen.
-fn start_with_agents(path: &str) -> Child {
-    let lab = start(path, 2);
+fn start_with_agents(path: &str, more: &[&str]) -> Child {
+    let lab = start(path, 2, more);
     wait_for("the agents run", || {
         let sockets = leftovers().iter().filter(|left| left.contains(".sock")).count();
         (sockets == 2).then_some(())
@@ -131,7 +132,7 @@ fn kill_9_of_the_lab_leaves_nothing_after_one_more_command() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
     let before = host_state();
-    let mut lab = start_with_agents(&file(directory.path(), SCENARIO));
+    let mut lab = start_with_agents(&file(directory.path(), SCENARIO), &[]);
     // Somewhere between the start of the traffic and its end.
     std::thread::sleep(std::time::Duration::from_secs(3));
     assert_eq!(lab.try_wait().unwrap(), None, "it runs still");
@@ -201,7 +202,7 @@ fn kill_9_of_a_lab_with_a_proxy_leaves_nothing_after_one_more_command() {
     let directory = tempfile::tempdir().unwrap();
     let before = host_state();
     let long = PROXIED.replace("11s", "60s");
-    let mut lab = start(&file(directory.path(), &long), 1);
+    let mut lab = start(&file(directory.path(), &long), 1, &[]);
     std::thread::sleep(std::time::Duration::from_secs(3));
     assert_eq!(lab.try_wait().unwrap(), None, "it runs still");
     lab.kill().unwrap();
@@ -232,7 +233,7 @@ fn agents_hear_each_other_over_the_emulated_air() {
     let directory = tempfile::tempdir().unwrap();
     let law = SCENARIO.find("law = ").unwrap();
     let airtime = format!("{}law = \"airtime\"\n", &SCENARIO[..law]);
-    let mut lab = start_with_agents(&file(directory.path(), &airtime));
+    let mut lab = start_with_agents(&file(directory.path(), &airtime), &[]);
     let senders = || {
         let found = wakeai(&["status", "--json"]);
         let text = stdout(&found);
@@ -244,6 +245,55 @@ fn agents_hear_each_other_over_the_emulated_air() {
     };
     wait_for("both count both", || (senders() == [2, 2]).then_some(()));
     kill(Pid::from_raw(lab.id().cast_signed()), Signal::SIGTERM).unwrap();
-    assert_eq!(lab.wait().unwrap().code(), Some(1), "an interrupted run is a failed one");
+    assert_eq!(lab.wait().unwrap().code(), Some(143), "an interrupted run is a failed one");
+    nothing_left();
+}
+
+#[test]
+fn ctrl_c_ends_a_run_with_130_and_leaves_neither_records_nor_anything_on_the_host() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let before = host_state();
+    let path = file(directory.path(), &SCENARIO.replace("8s", "600s"));
+    let out = directory.path().join("results/one").display().to_string();
+    let lab = start_with_agents(&path, &["--out", &out]);
+    assert!(Path::new(&out).exists());
+    kill(Pid::from_raw(lab.id().cast_signed()), Signal::SIGINT).unwrap();
+    let found = lab.wait_with_output().unwrap();
+    let said = stderr(&found);
+    assert_eq!(found.status.code(), Some(130), "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains("interrupted")).count(), 1, "{said}");
+    assert!(!directory.path().join("results").exists(), "made for nothing");
+    nothing_left();
+    assert_eq!(host_state(), before);
+    assert_eq!(own_processes(), 0);
+}
+
+#[test]
+fn the_lab_replaces_neither_its_scenario_nor_an_agents_file_that_is_not_its_own() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), SCENARIO);
+    let out = directory.path().join("out");
+    let logs = out.join("agents/capped-0");
+    fs::create_dir_all(&logs).unwrap();
+    fs::write(logs.join("tablet1.log"), "mine").unwrap();
+    for (path, out, said) in [
+        (path.as_str(), out.to_str().unwrap(), "agents/capped-0/tablet1.log"),
+        (&path.replace("two.toml", "scenario.toml"), ".", "is the scenario that is run"),
+    ] {
+        let (directory, text) = (directory.path(), fs::read(directory.path().join("two.toml")));
+        fs::write(path, text.unwrap()).unwrap();
+        let before = fs::read_to_string(path).unwrap();
+        let found = Command::new(env!("CARGO_BIN_EXE_wakeai"))
+            .current_dir(directory)
+            .args(["lab", path, "--out", out, "--force"])
+            .output()
+            .unwrap();
+        assert_eq!(found.status.code(), Some(2), "{}", stderr(&found));
+        assert!(stderr(&found).contains(said), "{}", stderr(&found));
+        assert_eq!(fs::read_to_string(path).unwrap(), before);
+    }
+    assert_eq!(fs::read(logs.join("tablet1.log")).unwrap(), b"mine");
     nothing_left();
 }

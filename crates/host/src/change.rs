@@ -1,13 +1,13 @@
 //! The kinds of change, and how each is undone.
 
 use std::fmt;
-use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::assigned::{Assigned, AssignedWay};
+use crate::made::{self, FileId, Kind};
 use crate::namespace::{Namespace, NetnsId};
 use crate::process::ProcessId;
 use crate::route::{self, RouteKey};
@@ -44,6 +44,10 @@ pub enum Change {
     Namespace {
         /// The name that `ip netns` lists.
         name: String,
+        /// Which one it is, once it is made. Without, whatever has the name is removed: it names the
+        /// process that was to make it.
+        #[serde(default)]
+        made: Option<NetnsId>,
     },
     /// A process that was started.
     Process(ProcessId),
@@ -71,10 +75,28 @@ pub enum Change {
     },
     /// Connections that were put on another algorithm.
     Connections(Assigned),
-    /// A file or socket, or a directory with all that is in it.
+    /// A Unix socket: [`crate::Lease::bind_socket`].
+    Socket {
+        /// Its absolute path.
+        path: PathBuf,
+        /// Which one it is, once it is made.
+        made: Option<FileId>,
+    },
+    /// A directory, with all that is in it: [`crate::Lease::create_directory`].
+    Directory {
+        /// Its absolute path.
+        path: PathBuf,
+        /// Which one it is, once it is made.
+        made: Option<FileId>,
+    },
+    /// A regular file. Leases of the version before mean sockets and directories, too, and do not
+    /// say which one was made: of those only a dead socket is removed.
     File {
         /// Its absolute path.
         path: PathBuf,
+        /// Which one it is, once it is made.
+        #[serde(default)]
+        made: Option<FileId>,
     },
     /// A table of nftables, of the family inet.
     PacketRules {
@@ -97,6 +119,23 @@ pub enum Change {
     KernelParts,
 }
 
+/// What came of undoing a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Undone {
+    /// It is undone.
+    Done,
+    /// There was nothing left of it.
+    Nothing,
+    /// What is there now may be somebody else's, and stays; why.
+    Kept(String),
+}
+
+impl From<bool> for Undone {
+    fn from(was_there: bool) -> Self {
+        if was_there { Self::Done } else { Self::Nothing }
+    }
+}
+
 /// The order in which changes are undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -112,6 +151,14 @@ pub(crate) enum Stage {
 }
 
 impl Change {
+    /// Where a process listens, if that is what it made. The version before called it a file.
+    pub fn socket(&self) -> Option<&Path> {
+        match self {
+            Self::Socket { path, .. } | Self::File { path, made: None } => Some(path),
+            _ => None,
+        }
+    }
+
     /// When it is undone, among the changes of several dead processes: the smallest first.
     pub(crate) fn stage(&self) -> Stage {
         match self {
@@ -125,11 +172,19 @@ impl Change {
         }
     }
 
-    /// Undoes the change; says whether there was anything left to undo. The kernel's parts are
-    /// not undone here, because others may use them, and connections only by [`KernelUndo`].
-    pub(crate) fn undo(&self) -> io::Result<bool> {
-        match self {
-            Self::Namespace { name } => Namespace::remove(name).map_err(io::Error::other),
+    /// Undoes the change. The kernel's parts are not undone here, because others may use them, and
+    /// connections only by [`KernelUndo`].
+    pub(crate) fn undo(&self) -> io::Result<Undone> {
+        let was_there = match self {
+            Self::Socket { path, made } => return made::remove(path, Kind::Socket, made.as_ref()),
+            Self::Directory { path, made } => {
+                return made::remove(path, Kind::Directory, made.as_ref());
+            }
+            Self::File { path, made } => return made::remove(path, Kind::File, made.as_ref()),
+            Self::Namespace { name, made: Some(made) } if Namespace::is_another(name, *made) => {
+                return Ok(Undone::Kept("another one has its name now".to_owned()));
+            }
+            Self::Namespace { name, .. } => Namespace::remove(name).map_err(io::Error::other),
             Self::Process(process) => process.kill(),
             Self::Sysctl { netns, name, before, ours } => {
                 inside(*netns, || sysctl::put_back(name, before, ours))
@@ -138,14 +193,6 @@ impl Change {
                 inside(*netns, || route::put_back(route, before.as_deref(), ours))
             }
             Self::Connections(_) => Err(io::Error::other("not by this process")),
-            Self::File { path } => match fs::remove_file(path) {
-                Ok(()) => Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-                Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
-                    fs::remove_dir_all(path).map(|()| true)
-                }
-                Err(error) => Err(error),
-            },
             Self::PacketRules { netns, table } => {
                 inside(*netns, || routing::remove_packet_rules(table).map_err(io::Error::other))
             }
@@ -153,7 +200,8 @@ impl Change {
                 routing::remove_local_route(*mark, *table).map_err(io::Error::other)
             }),
             Self::KernelParts => Ok(false),
-        }
+        };
+        was_there.map(Into::into)
     }
 }
 
@@ -170,7 +218,7 @@ fn inside(netns: NetnsId, undo: impl FnOnce() -> io::Result<bool> + Send) -> io:
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Namespace { name } => write!(f, "network namespace {name}"),
+            Self::Namespace { name, .. } => write!(f, "network namespace {name}"),
             Self::Process(process) => write!(f, "process {process}"),
             Self::Sysctl { name, before, .. } => write!(f, "sysctl {name} (back to {before})"),
             Self::Route { route, before, .. } => {
@@ -180,7 +228,9 @@ impl fmt::Display for Change {
             Self::Connections(Assigned { algorithm, .. }) => {
                 write!(f, "connections that were put on {algorithm}")
             }
-            Self::File { path } => write!(f, "file {}", path.display()),
+            Self::Socket { path, .. } => write!(f, "socket {}", path.display()),
+            Self::Directory { path, .. } => write!(f, "directory {}", path.display()),
+            Self::File { path, .. } => write!(f, "file {}", path.display()),
             Self::PacketRules { table, .. } => write!(f, "table inet {table} of nftables"),
             Self::LocalRoute { mark, .. } => write!(f, "route for packets with mark {mark:#x}"),
             Self::KernelParts => write!(f, "BPF registrations and pins"),

@@ -1,12 +1,14 @@
 //! A process's own record of what it changed.
 
+use std::fs::File;
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Change, KernelUnload};
+use crate::change::{Change, KernelUnload, Undone};
 use crate::namespace::NetnsId;
 use crate::process::ProcessId;
 use crate::registry::{Holder, Registry};
@@ -117,19 +119,34 @@ impl Lease {
         self.edit(|changes| changes.retain(|other| other != change))
     }
 
+    /// Writes down more of a change.
+    pub(crate) fn replace(&self, before: &Change, after: Change) -> Result<(), LeaseError> {
+        self.edit(|changes| {
+            changes.retain(|other| other != before);
+            changes.push(after);
+        })
+    }
+
     /// Undoes every change that is still recorded, the newest first, and gives the lease back.
     /// The kernel's parts go with the last live lease that holds them. What could not be undone
-    /// is returned, with the reason.
+    /// is returned, with the reason; the next [`crate::sweep`] tries it again.
     pub fn release(self, unload: KernelUnload<'_>) -> Vec<(Change, String)> {
-        let holder = self.holder.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut holder = self.holder.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut failed = Vec::new();
         match self.registry.lock() {
             Ok(_lock) => {
                 failed.extend(undo_all(&holder));
-                if let Err(error) = self.registry.remove(&holder) {
+                let held_kernel_parts = holder.changes.contains(&Change::KernelParts);
+                holder.changes = failed.iter().map(|(change, _)| change.clone()).rev().collect();
+                let kept = if failed.is_empty() {
+                    self.registry.remove(&holder)
+                } else {
+                    self.registry.write(&holder)
+                };
+                if let Err(error) = kept {
                     tracing::warn!(%error, "the lease file stays behind");
                 }
-                if holder.changes.contains(&Change::KernelParts)
+                if held_kernel_parts
                     && !kernel_parts_held(&self.registry)
                     && let Err(error) = unload()
                 {
@@ -142,12 +159,31 @@ impl Lease {
     }
 
     fn edit(&self, edit: impl FnOnce(&mut Vec<Change>)) -> Result<(), LeaseError> {
-        let mut holder = self.holder.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut edited = holder.clone();
+        self.editing()?.write(edit)
+    }
+
+    /// The changes, to be edited while nobody else reads or writes any lease.
+    pub(crate) fn editing(&self) -> Result<Editing<'_>, LeaseError> {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = self.registry.lock()?;
+        Ok(Editing { registry: &self.registry, holder, _lock: lock })
+    }
+}
+
+/// See [`Lease::editing`].
+pub(crate) struct Editing<'a> {
+    registry: &'a Registry,
+    holder: MutexGuard<'a, Holder>,
+    _lock: Flock<File>,
+}
+
+impl Editing<'_> {
+    /// Edits what is on disk, and where that is not possible nothing.
+    pub(crate) fn write(&mut self, edit: impl FnOnce(&mut Vec<Change>)) -> Result<(), LeaseError> {
+        let mut edited = self.holder.clone();
         edit(&mut edited.changes);
-        let _lock = self.registry.lock()?;
         self.registry.write(&edited)?;
-        *holder = edited;
+        *self.holder = edited;
         Ok(())
     }
 }
@@ -171,11 +207,16 @@ fn refusal(role: &Role, other: &Holder) -> Option<LeaseError> {
 }
 
 /// Undoes the holder's changes, the newest first; returns those that could not be.
-pub(crate) fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
-    let undone = holder.changes.iter().rev().map(|change| (change, change.undo()));
-    undone
-        .filter_map(|(change, result)| Some((change.clone(), result.err()?.to_string())))
-        .collect()
+fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
+    let mut failed = Vec::new();
+    for change in holder.changes.iter().rev() {
+        match change.undo() {
+            Ok(Undone::Done | Undone::Nothing) => {}
+            Ok(Undone::Kept(reason)) => tracing::warn!("left alone: {change}: {reason}"),
+            Err(error) => failed.push((change.clone(), error.to_string())),
+        }
+    }
+    failed
 }
 
 /// Whether a live process holds the kernel's parts. Unreadable leases count as none.

@@ -7,11 +7,16 @@
 //!
 //! Order of calls: [`sweep`] first, [`Lease::take`], then for each change [`Lease::record`], the
 //! change itself, and where it is undone early [`Lease::forget`]; [`Lease::release`] at the end.
+//! Sockets, directories and namespaces are made by the lease itself ([`Lease::bind_socket`],
+//! [`Lease::create_directory`], [`Lease::create_namespace`]), which then knows them from whatever
+//! takes their place: nothing is removed that was not made.
 
 mod assigned;
 mod cgroup;
 mod change;
 mod lease;
+mod made;
+mod making;
 mod namespace;
 mod netlink;
 mod privileges;
@@ -26,6 +31,7 @@ pub use assigned::{Assigned, AssignedWay};
 pub use cgroup::{Cgroup, CgroupError};
 pub use change::{Change, KernelUndo, KernelUnload};
 pub use lease::{Lease, LeaseError, Role};
+pub use made::{FileId, MakeError, check_socket_path};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
 pub use privileges::{Capability, PrivilegeError, drop_privileges, require_privileges};
 pub use process::ProcessId;

@@ -10,6 +10,8 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde::{Deserialize, Serialize};
 
+use crate::lease::LeaseError;
+
 /// Where `ip netns` keeps its names (ip-netns(8)).
 const NETNS_DIR: &str = "/run/netns";
 
@@ -49,6 +51,12 @@ impl NamespaceError {
     pub fn is_permission(&self) -> bool {
         self.source.kind() == io::ErrorKind::PermissionDenied
     }
+
+    /// The lease could not be written.
+    pub(crate) fn unrecorded(name: &str, error: &LeaseError) -> Self {
+        let source = io::Error::other(error.to_string());
+        Self { action: "write down", name: name.to_owned(), source }
+    }
 }
 
 /// An open network namespace.
@@ -61,7 +69,7 @@ pub struct Namespace {
 
 impl Namespace {
     /// Makes a namespace that `ip netns` lists under `name`, with its loopback still down.
-    /// Record [`crate::Change::Namespace`] first.
+    /// [`crate::Lease::create_namespace`] writes it down as well.
     ///
     /// # Errors
     ///
@@ -85,6 +93,17 @@ impl Namespace {
             return Err(failed(errno.into()));
         }
         Self::open(name)
+    }
+
+    /// An error where the name is taken.
+    pub(crate) fn check_free(name: &str) -> Result<(), NamespaceError> {
+        match fs::symlink_metadata(path_of(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            found => {
+                let source = found.err().unwrap_or(io::ErrorKind::AlreadyExists.into());
+                Err(NamespaceError { action: "create", name: name.to_owned(), source })
+            }
+        }
     }
 
     /// The namespace that `ip netns` lists under `name`.
@@ -163,6 +182,11 @@ impl Namespace {
             let inside = scope.spawn(|| self.enter().map(|()| work()));
             inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    /// Whether the name is that of another namespace than `made`.
+    pub(crate) fn is_another(name: &str, made: NetnsId) -> bool {
+        Self::open(name).is_ok_and(|found| found.id != made)
     }
 
     /// Removes the name; the kernel frees the namespace with its last process and socket. Says

@@ -56,9 +56,13 @@ impl Registry {
     pub(crate) fn write(&self, holder: &Holder) -> io::Result<()> {
         let path = self.path(holder);
         let temporary = path.with_extension("new");
-        let mut file = File::create(&temporary)?;
-        file.write_all(&serde_json::to_vec(holder)?)?;
-        fs::rename(temporary, path)
+        let write = || {
+            File::create(&temporary)?.write_all(&serde_json::to_vec(holder)?)?;
+            fs::rename(&temporary, path)
+        };
+        write().inspect_err(|_: &io::Error| {
+            let _ = fs::remove_file(&temporary); // it may be the disk that is full
+        })
     }
 
     pub(crate) fn remove(&self, holder: &Holder) -> io::Result<()> {

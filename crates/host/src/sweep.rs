@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::change::{Change, KernelUndo, Stage};
+use crate::change::{Change, KernelUndo, Stage, Undone};
 use crate::lease::kernel_parts_held;
 use crate::process::ProcessId;
 use crate::registry::{Holder, Registry};
@@ -36,6 +36,14 @@ pub enum SweepError {
     #[error("cannot undo {change}: {reason}")]
     Undo {
         /// What stays.
+        change: Change,
+        /// Why.
+        reason: String,
+    },
+    /// Something else is where the change was made. It stays, and is not looked at again.
+    #[error("left alone: {change}: {reason}")]
+    Kept {
+        /// What is not undone.
         change: Change,
         /// Why.
         reason: String,
@@ -110,22 +118,28 @@ impl Sweep<'_> {
     /// Undoes a dead process's changes of this stage, the newest first; says whether all could be
     /// undone.
     fn undo(&mut self, holder: &Holder, stage: Stage) -> bool {
-        let failures = self.errors.len();
+        let mut all = true;
         for change in holder.changes.iter().rev().filter(|change| change.stage() == stage) {
             let undone = match change {
-                Change::Connections(assigned) => self.kernel.give_back(assigned),
+                Change::Connections(assigned) => self.kernel.give_back(assigned).map(Into::into),
                 other => other.undo().map_err(Into::into),
             };
             match undone {
-                Ok(true) => {
+                Ok(Undone::Done) => {
                     let change = change.clone();
                     self.removed.push(Removed { process: Some(holder.process), change });
                 }
-                Ok(false) => {}
-                Err(error) => self.fail(change, &*error),
+                Ok(Undone::Nothing) => {}
+                Ok(Undone::Kept(reason)) => {
+                    self.errors.push(SweepError::Kept { change: change.clone(), reason });
+                }
+                Err(error) => {
+                    all = false;
+                    self.fail(change, &*error);
+                }
             }
         }
-        self.errors.len() == failures
+        all
     }
 
     /// Says whether no live process holds the kernel's parts, so that they were unloaded.
@@ -153,6 +167,7 @@ mod tests {
     use super::*;
     use crate::assigned::{Assigned, AssignedWay};
     use crate::lease::{Lease, LeaseError, Role};
+    use crate::made::FileId;
     use crate::namespace::NetnsId;
     use std::cell::Cell;
 
@@ -177,6 +192,13 @@ mod tests {
         ProcessId { start_time: me.start_time - 1, ..me }
     }
 
+    /// A file that was made.
+    fn made(path: &std::path::Path) -> Change {
+        std::fs::write(path, "").unwrap();
+        let made = FileId::of(&std::fs::symlink_metadata(path).unwrap());
+        Change::File { path: path.to_owned(), made: Some(made) }
+    }
+
     fn agent() -> Role {
         Role::Agent { netns: NetnsId(7), interface: "wlan0".to_owned() }
     }
@@ -186,8 +208,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
         let left = dir.path().join("agent.sock");
-        std::fs::write(&left, "").unwrap();
-        let change = Change::File { path: left.clone() };
+        let change = made(&left);
         let _ = registry.lock().unwrap();
         registry
             .write(&Holder {
@@ -210,8 +231,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
         let namespace = dir.path().join("stands-for-a-namespace");
-        std::fs::write(&namespace, "").unwrap();
-        let changes = vec![Change::File { path: namespace.clone() }, Change::KernelParts];
+        let changes = vec![made(&namespace), Change::KernelParts];
         let _ = registry.lock().unwrap();
         registry.write(&Holder { process: dead(), sequence: 0, role: Role::Lab, changes }).unwrap();
         let (removed, errors) = sweep_in(&registry, &Kernel(|| namespace.exists()));
@@ -272,8 +292,7 @@ mod tests {
         let registry = Registry::at(dir.path());
         let lease = Lease::take_in(registry.clone(), agent()).unwrap();
         let file = dir.path().join("held");
-        std::fs::write(&file, "").unwrap();
-        lease.record(Change::File { path: file.clone() }).unwrap();
+        lease.record(made(&file)).unwrap();
         lease.record(Change::KernelParts).unwrap();
 
         let (removed, errors) = sweep_in(&registry, &Kernel(|| panic!("the parts are held")));
@@ -321,7 +340,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let stuck = file.join("under-a-file"); // ENOTDIR
         let _ = registry.lock().unwrap();
-        let change = Change::File { path: stuck };
+        let change = Change::File { path: stuck, made: None };
         registry
             .write(&Holder { process: dead(), sequence: 0, role: Role::Lab, changes: vec![change] })
             .unwrap();

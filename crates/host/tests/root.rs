@@ -74,8 +74,7 @@ fn releasing_a_lease_undoes_everything_in_it() {
     }
     let name = name("release");
     let lease = Lease::take(Role::Command).unwrap();
-    lease.record(Change::Namespace { name: name.clone() }).unwrap();
-    let namespace = Namespace::create(&name).unwrap();
+    let namespace = lease.create_namespace(&name).unwrap();
     let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
     let process = ProcessId::of(child.id()).unwrap();
     lease.record(Change::Process(process)).unwrap();
@@ -86,4 +85,24 @@ fn releasing_a_lease_undoes_everything_in_it() {
     assert!(!child.wait().unwrap().success(), "the child was killed");
     assert!(!process.is_alive());
     assert!(!Path::new("/run/netns").join(&name).exists());
+}
+
+#[test]
+fn a_namespace_that_was_there_or_took_the_name_since_stays() {
+    if !is_root() {
+        return;
+    }
+    let name = name("theirs");
+    let _theirs = Namespace::create(&name).unwrap();
+    let lease = Lease::take(Role::Command).unwrap();
+    lease.create_namespace(&name).unwrap_err();
+    assert!(lease.release(&|| Ok(false)).is_empty());
+    assert!(Namespace::remove(&name).unwrap(), "it was there before");
+
+    let lease = Lease::take(Role::Command).unwrap();
+    let _ours = lease.create_namespace(&name).unwrap();
+    assert!(Namespace::remove(&name).unwrap());
+    let _theirs = Namespace::create(&name).unwrap();
+    assert!(lease.release(&|| Ok(false)).is_empty());
+    assert!(Namespace::remove(&name).unwrap(), "it is another one");
 }

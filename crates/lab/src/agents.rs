@@ -23,6 +23,7 @@ use crate::clock;
 use crate::error::LabError;
 use crate::host::{Child, Host, STATION_BROADCAST, STATION_INTERFACE, dying_with_us};
 use crate::interrupt::Interrupt;
+use crate::run::Bench;
 
 /// How long an agent may take to start (it loads BPF programs) or to put everything back.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -54,15 +55,14 @@ struct Agent {
 
 impl Agents {
     /// Starts an agent on every station that the condition names, and waits until all are ready.
-    /// Files go into `directory`.
+    /// Configurations and logs go into `directory`; the key and the sockets, which are of no use
+    /// after the run, do not.
     pub(crate) fn start(
+        bench: &Bench<'_>,
         condition: &ResolvedCondition,
         facts: &[StationFacts],
         stations: &[Host],
-        wakeai: &Path,
         directory: &Path,
-        lease: &Lease,
-        interrupt: &Interrupt,
     ) -> Result<Self, LabError> {
         let laws = AgentLaw::of_stations(condition);
         if laws.iter().all(Option::is_none) {
@@ -70,7 +70,7 @@ impl Agents {
         }
         let written = |what: &str| LabError::system::<io::Error>(format!("write {what}"));
         fs::create_dir_all(directory).map_err(written("the agents' directory"))?;
-        let key_file = directory.join("group.key");
+        let key_file = bench.scratch.join("group.key");
         write_key(&key_file).map_err(written("the group key"))?;
         let bssid = BSSID.map(|octet| format!("{octet:02x}")).join(":");
         let mut agents = Self::default();
@@ -93,10 +93,10 @@ impl Agents {
                 },
                 law: LawSection::of(law),
             };
-            agents.running.push(Agent::spawn(&config, index, host, wakeai, directory, lease)?);
+            agents.running.push(Agent::spawn(bench, &config, index, host, directory)?);
         }
         for agent in &mut agents.running {
-            agent.wait_until_ready(interrupt)?;
+            agent.wait_until_ready(bench.interrupt)?;
         }
         Ok(agents)
     }
@@ -228,12 +228,11 @@ impl LawSection {
 
 impl Agent {
     fn spawn(
+        bench: &Bench<'_>,
         config: &Config<'_>,
         station: usize,
         host: &Host,
-        wakeai: &Path,
         directory: &Path,
-        lease: &Lease,
     ) -> Result<Self, LabError> {
         let failed = |what: &str| {
             LabError::system::<io::Error>(format!("{what} for the agent of {}", host.name))
@@ -244,16 +243,17 @@ impl Agent {
         text.and_then(|text| fs::write(&config_path, text)).map_err(failed("write the file"))?;
         let log = path("log");
         let log_file = File::create(&log).map_err(failed("create the log"))?;
-        let notify_path = path("notify");
+        // A short path, which a socket can have wherever the logs are.
+        let notify_path = bench.scratch.join(format!("{}.notify", host.name));
         let _ = fs::remove_file(&notify_path); // of the run before
         let ready = UnixDatagram::bind(&notify_path).map_err(failed("bind the notify socket"))?;
         ready.set_nonblocking(true).map_err(failed("set up the notify socket"))?;
-        let mut command = dying_with_us(wakeai);
+        let mut command = dying_with_us(bench.wakeai);
         command.arg("agent").arg("--config").arg(&config_path);
         command.env("NOTIFY_SOCKET", &notify_path);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log_file);
         Ok(Self {
-            child: Child::spawn(&mut command, host, lease)?,
+            child: Child::spawn(&mut command, host, bench.lease)?,
             station,
             ready,
             log,

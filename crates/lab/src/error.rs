@@ -31,9 +31,12 @@ pub enum LabError {
         /// All runs, this one with the others.
         report: Box<Report>,
     },
-    /// Ctrl-C or SIGTERM.
-    #[error("interrupted: namespaces and processes of this run were removed")]
-    Interrupted,
+    /// Ctrl-C, SIGTERM or a closed terminal.
+    #[error("the run was interrupted; its namespaces and processes are gone, nothing was kept")]
+    Interrupted {
+        /// The number of the signal.
+        signal: i32,
+    },
     /// A privilege, a program or a kernel feature is missing (exit status 77).
     #[error("{what} is missing: {remedy}")]
     Missing {
@@ -62,6 +65,9 @@ pub enum LabError {
     /// The record of changes could not be kept.
     #[error(transparent)]
     Lease(#[from] wakeai_host::LeaseError),
+    /// The directory of the agents' files could not be made.
+    #[error("the lab's directory: {0}")]
+    Make(#[from] wakeai_host::MakeError),
     /// A system call failed while the lab was built.
     #[error("cannot {action}: {source}")]
     System {
@@ -101,13 +107,16 @@ impl LabError {
     }
 
     /// The exit status of `wakeai lab` (DESIGN §10): 2 for a scenario that this world cannot
-    /// run, 77 for a missing privilege or feature, 1 for everything else.
+    /// run, 77 for a missing privilege or feature, 128 and the signal's number (130 for Ctrl-C) for
+    /// a run that was interrupted, 1 for everything else.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Missing { .. } => 77,
+            Self::Interrupted { signal } => 128 + u8::try_from(*signal).unwrap_or(0),
             Self::Namespace(error) if error.is_permission() => 77,
             Self::Algorithms(error) if error.is_missing() => 77,
             Self::Unsupported { .. } | Self::Medium(_) | Self::Condition(_) => 2,
+            Self::Records(error) if error.is_usage() => 2,
             _ => 1,
         }
     }

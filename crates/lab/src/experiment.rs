@@ -1,9 +1,8 @@
 //! The lab as a whole: what every run of a command shares, taken and given back.
 
-use std::fs;
 use std::path::PathBuf;
 
-use wakeai_host::{Change, Lease, Role};
+use wakeai_host::{Lease, Role};
 use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Report;
 use wakeai_world::{Asked, Recorder, World as _, session};
@@ -60,8 +59,9 @@ pub fn run(
                 realtime: realtime.guarded(),
                 steering,
                 targets,
+                scratch: &scratch,
             };
-            report(options, &asked, Lab::new(options, bench, scratch))
+            report(options, &asked, bench)
         }
         Err(error) => Err(error),
     };
@@ -72,9 +72,11 @@ pub fn run(
     result
 }
 
-fn report(options: &LabOptions, asked: &Asked<'_>, lab: Lab<'_>) -> Result<Report, LabError> {
+fn report(options: &LabOptions, asked: &Asked<'_>, bench: Bench<'_>) -> Result<Report, LabError> {
     let create = |out| Recorder::create(out, asked.scenario, asked.manifest(Lab::NAME));
-    let recorder = options.out.as_deref().map(create).transpose()?;
+    let recorder = options.out.clone().map(create).transpose()?;
+    let agents = recorder.as_ref().map(Recorder::agents).transpose()?;
+    let lab = Lab::new(options, bench, agents);
     let report = session::report(&lab, asked, recorder)?;
     lab.judged(report)
 }
@@ -82,7 +84,6 @@ fn report(options: &LabOptions, asked: &Asked<'_>, lab: Lab<'_>) -> Result<Repor
 /// A directory for the agents' files, readable by root alone.
 fn scratch(lease: &Lease) -> Result<PathBuf, LabError> {
     let path = PathBuf::from(format!("/run/wakeai/lab-{}", std::process::id()));
-    lease.record(Change::File { path: path.clone() })?;
-    fs::create_dir_all(&path).map_err(LabError::system("make the lab's directory"))?;
+    lease.create_directory(&path)?;
     Ok(path)
 }

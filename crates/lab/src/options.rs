@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use wakeai_scenario::records::Output;
 use wakeai_units::Duration;
 
 /// How a scenario is run.
@@ -14,7 +15,7 @@ pub struct LabOptions {
     /// The conditions to run, by name; empty: all.
     pub conditions: Vec<String>,
     /// Where to keep records (Parquet) and the agents' logs.
-    pub out: Option<PathBuf>,
+    pub out: Option<Output>,
     /// A run whose releases are later than this at the 99th percentile is not faithful.
     pub lateness_p99: Duration,
     /// A run with a single release later than this is not faithful.

@@ -20,7 +20,8 @@ const WAITS_NOTED: Duration = Duration::from_millis(50);
 pub(crate) struct Lab<'a> {
     options: &'a LabOptions,
     bench: Bench<'a>,
-    scratch: PathBuf,
+    /// Where the agents' files of a run go that are kept.
+    agents: Option<PathBuf>,
     /// The first run that was not faithful.
     worst: RefCell<Option<(String, driver::Lateness)>>,
 }
@@ -53,9 +54,9 @@ impl World for Lab<'_> {
 }
 
 impl<'a> Lab<'a> {
-    /// A lab without runs yet; agents' files go into `scratch` where nothing is kept.
-    pub(crate) fn new(options: &'a LabOptions, bench: Bench<'a>, scratch: PathBuf) -> Self {
-        Self { options, bench, scratch, worst: RefCell::new(None) }
+    /// A lab without runs yet; agents' files go into `agents` where they are kept.
+    pub(crate) fn new(options: &'a LabOptions, bench: Bench<'a>, agents: Option<PathBuf>) -> Self {
+        Self { options, bench, agents, worst: RefCell::new(None) }
     }
 
     /// The report, unless a run was not faithful.
@@ -76,12 +77,13 @@ impl<'a> Lab<'a> {
 
     /// Where the agents' files go.
     fn directory(&self, task: &Task<'_>) -> PathBuf {
-        match (task.place, &self.options.out) {
-            (None, _) => self.scratch.join("solo"),
-            (Some((_, repeat)), Some(out)) => {
-                out.join("agents").join(format!("{}-{repeat}", task.condition.name()))
+        let scratch = self.bench.scratch;
+        match (task.place, &self.agents) {
+            (None, _) => scratch.join("solo"),
+            (Some((_, repeat)), Some(kept)) => {
+                kept.join(format!("{}-{repeat}", task.condition.name()))
             }
-            (Some((index, _)), None) => self.scratch.join(index.to_string()),
+            (Some((index, _)), None) => scratch.join(index.to_string()),
         }
     }
 

@@ -277,7 +277,7 @@ fn a_long_run() {
         "#,
     );
     let result = wakeai_lab::run(&options(), &scenario.unwrap(), &Silent);
-    assert!(matches!(result, Err(LabError::Interrupted)), "{result:?}");
+    assert!(matches!(result, Err(LabError::Interrupted { .. })), "{result:?}");
 }
 
 /// A lab in a process of its own, with two senders and two receivers running.

@@ -8,8 +8,8 @@ use std::path::Path;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::records::{
-    AirKind, AirOf, AirtimeRow, EventKind, EventRow, Host, Manifest, Queue, QueueRow, Records,
-    SampleRow, Way,
+    AirKind, AirOf, AirtimeRow, EventKind, EventRow, Host, Manifest, Output, Queue, QueueRow,
+    Records, RecordsError, SampleRow, Way,
 };
 use wakeai_scenario::result::{ErrorCounts, Measured, MeasuredFlow, Report, Run};
 use wakeai_scenario::{Direction, Expanded, FlowKind, Scenario};
@@ -66,10 +66,15 @@ fn run(expanded: &Expanded) -> Run {
     })
 }
 
-fn write(directory: &Path, samples: u32) {
+/// Where an earlier result may be replaced.
+fn forced(directory: &Path) -> Output {
+    Output { force: true, ..Output::from(directory) }
+}
+
+fn write(output: impl Into<Output>, samples: u32) {
     let scenario = Scenario::parse(SCENARIO).unwrap();
     let expanded = scenario.expand(7);
-    let mut records = Records::create(directory, &scenario, manifest()).unwrap();
+    let mut records = Records::create(output, &scenario, manifest()).unwrap();
     records.begin_run("default", 0, &expanded);
     for number in 0..samples {
         let flow = number % 2;
@@ -114,7 +119,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-const ALL: [&str; 8] = [
+const ALL: [&str; 9] = [
     "airtime.parquet",
     "events.parquet",
     "flows.parquet",
@@ -123,13 +128,14 @@ const ALL: [&str; 8] = [
     "run.json",
     "samples.parquet",
     "scenario.toml",
+    "wakeai.files",
 ];
 
 #[test]
 fn what_was_written_reads_back() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path().join("made/on/the/way");
-    write(&directory, 100_000);
+    write(directory.as_path(), 100_000);
     assert_eq!(names(&directory), ALL);
 
     let samples = rows(&directory.join("samples.parquet"));
@@ -160,7 +166,8 @@ fn records_that_are_not_finished_leave_the_earlier_ones_alone() {
     let before = std::fs::read(directory.path().join("samples.parquet")).unwrap();
     {
         let scenario = Scenario::parse(SCENARIO).unwrap();
-        let mut records = Records::create(directory.path(), &scenario, manifest()).unwrap();
+        let output = forced(directory.path());
+        let mut records = Records::create(output, &scenario, manifest()).unwrap();
         records.begin_run("default", 0, &scenario.expand(7));
         records.sample(SampleRow::default()).unwrap();
     }
@@ -169,9 +176,9 @@ fn records_that_are_not_finished_leave_the_earlier_ones_alone() {
 }
 
 /// Records with a capture of two stations, `packets` at the first, not finished yet.
-fn captured(directory: &Path, packets: u64) -> Records {
+fn captured(output: impl Into<Output>, packets: u64) -> Records {
     let scenario = Scenario::parse(SCENARIO).unwrap();
-    let mut records = Records::create(directory, &scenario, manifest()).unwrap();
+    let mut records = Records::create(output, &scenario, manifest()).unwrap();
     let mut run = records.capture().unwrap().run("default", 0, ["tablet1", "tablet2"]).unwrap();
     for at in 0..packets {
         run.packet(Host::Station(0), at, Way::In, &[0; 40], 1_500);
@@ -186,23 +193,191 @@ fn empty_report() -> Report {
 }
 
 #[test]
-fn captures_replace_those_of_the_same_run_and_nothing_else() {
+fn a_result_is_replaced_with_all_its_captures_and_nothing_else_is() {
     let directory = tempfile::tempdir().unwrap();
     let pcap = directory.path().join("pcap");
-    std::fs::create_dir_all(pcap.join("default-0")).unwrap();
-    let others = [pcap.join("own.pcapng"), pcap.join("default-0/notes.txt")];
-    let stale = pcap.join("default-0/tablet3.pcapng");
-    for path in others.iter().chain([&stale]) {
-        std::fs::write(path, "before").unwrap();
-    }
-    drop(captured(directory.path(), 10));
-    assert!(stale.exists() && !directory.path().join(".pcap.partial").exists());
     captured(directory.path(), 10).finish(&empty_report()).unwrap();
-    assert!(others.iter().all(|path| std::fs::read(path).unwrap() == b"before"));
-    let mut all = names(&pcap.join("default-0"));
-    all.sort();
-    assert_eq!(all, ["notes.txt", "server.pcapng", "tablet1.pcapng", "tablet2.pcapng"]);
-    assert!(!directory.path().join(".pcap.partial").exists());
+    let others = [pcap.join("own.pcapng"), directory.path().join("notes.txt")];
+    for path in &others {
+        std::fs::write(path, "mine").unwrap();
+    }
+    drop(captured(forced(directory.path()), 10));
+    assert_eq!(names(&pcap.join("default-0")).len(), 3, "it was not finished");
+
+    write(forced(directory.path()), 10);
+    assert_eq!(names(&pcap), ["own.pcapng"], "this one has no captures");
+    assert!(others.iter().all(|path| std::fs::read(path).unwrap() == b"mine"));
+    let theirs = ["notes.txt", "pcap"].map(str::to_owned);
+    let mut expected: Vec<_> = ALL.map(str::to_owned).into_iter().chain(theirs).collect();
+    expected.sort();
+    assert_eq!(names(directory.path()), expected);
+    captured(forced(directory.path()), 10).finish(&empty_report()).unwrap();
+    let captures = ["server.pcapng", "tablet1.pcapng", "tablet2.pcapng"];
+    assert_eq!(names(&pcap.join("default-0")), captures);
+}
+
+fn refused(output: impl Into<Output>) -> RecordsError {
+    let error = Records::create(output, &Scenario::parse(SCENARIO).unwrap(), manifest());
+    let error = error.unwrap_err();
+    assert!(error.is_usage() && error.to_string().contains("--out"), "{error}");
+    error
+}
+
+#[test]
+fn an_earlier_result_is_replaced_where_that_is_wanted_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), 10);
+    let before = std::fs::read(directory.path().join("samples.parquet")).unwrap();
+    let error = refused(directory.path());
+    assert!(matches!(error, RecordsError::Earlier { .. }), "{error}");
+    assert!(error.to_string().contains("--force"), "{error}");
+    assert_eq!(names(directory.path()), ALL);
+    assert_eq!(std::fs::read(directory.path().join("samples.parquet")).unwrap(), before);
+    write(forced(directory.path()), 20);
+    assert_eq!(rows(&directory.path().join("samples.parquet")).len(), 20);
+}
+
+#[test]
+fn what_is_no_earlier_result_is_not_even_replaced_where_that_is_wanted() {
+    for name in ALL {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(name);
+        for way in ["beside a result", "alone", "as a link", "as a directory"] {
+            let _ = std::fs::remove_file(&path);
+            match way {
+                "beside a result" => {
+                    write(directory.path(), 10);
+                    std::fs::write(&path, "mine").unwrap();
+                }
+                "alone" => {
+                    for name in ALL {
+                        let _ = std::fs::remove_file(directory.path().join(name));
+                    }
+                    std::fs::write(&path, "mine").unwrap();
+                }
+                "as a link" => std::os::unix::fs::symlink("nowhere", &path).unwrap(),
+                _ => std::fs::create_dir(&path).unwrap(),
+            }
+            let before = names(directory.path());
+            for output in [forced(directory.path()), directory.path().into()] {
+                let error = refused(output.clone());
+                let is_known = matches!(error, RecordsError::Foreign { .. })
+                    || (!output.force && matches!(error, RecordsError::Earlier { .. }));
+                assert!(is_known, "{name} {way}: {error}");
+            }
+            assert_eq!(names(directory.path()), before, "{name} {way}");
+            if path.is_file() {
+                assert_eq!(std::fs::read(&path).unwrap(), b"mine", "{name} {way}");
+            }
+        }
+    }
+}
+
+#[test]
+fn captures_replace_nothing_of_somebody_elses() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = directory.path().join("pcap/default-0");
+    std::fs::create_dir_all(&run).unwrap();
+    std::fs::write(run.join("tablet1.pcapng"), "mine").unwrap();
+    let scenario = Scenario::parse(SCENARIO).unwrap();
+    let mut records = Records::create(forced(directory.path()), &scenario, manifest()).unwrap();
+    let error = records.capture().unwrap_err();
+    assert!(matches!(error, RecordsError::Foreign { .. }), "{error}");
+    drop(records);
+    assert_eq!(names(directory.path()), ["pcap"]);
+}
+
+#[test]
+fn the_scenario_that_is_run_is_never_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), 10);
+    let path = directory.path().join("scenario.toml");
+    let elsewhere = directory.path().join("link.toml");
+    std::os::unix::fs::symlink(&path, &elsewhere).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    for scenario in [&path, &elsewhere] {
+        let error =
+            refused(Output { scenario: Some(scenario.clone()), ..forced(directory.path()) });
+        assert!(matches!(error, RecordsError::Input { .. }), "{error}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn what_comes_into_the_way_meanwhile_stays_and_the_result_is_kept_aside() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), 10);
+    let earlier = std::fs::read(directory.path().join("samples.parquet")).unwrap();
+    for kept in ["result-1", "result-2"] {
+        let records = captured(forced(directory.path()), 10);
+        std::fs::write(directory.path().join("flows.parquet"), "mine").unwrap();
+        let error = records.finish(&empty_report()).unwrap_err();
+        assert!(!error.is_usage() && error.to_string().contains(kept), "{error}");
+        let mut all: Vec<_> = ALL.to_vec();
+        all.insert(3, "pcap");
+        assert_eq!(names(&directory.path().join(kept)), all);
+        assert_eq!(std::fs::read(directory.path().join("flows.parquet")).unwrap(), b"mine");
+        let now = std::fs::read(directory.path().join("samples.parquet")).unwrap();
+        assert!(now == earlier, "the earlier result is back");
+        assert!(!directory.path().join(".wakeai.partial").exists());
+        assert!(!directory.path().join("pcap").exists());
+        for name in ALL {
+            std::fs::remove_file(directory.path().join(name)).unwrap();
+        }
+        write(directory.path(), 10);
+    }
+}
+
+#[test]
+fn two_runs_do_not_write_to_one_directory_and_a_dead_one_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let partial = directory.path().join(".wakeai.partial");
+    let records = captured(directory.path(), 10);
+    assert!(matches!(refused(directory.path()), RecordsError::Busy { .. }));
+    drop(records);
+    assert!(!partial.exists());
+    // What a killed process leaves.
+    std::fs::create_dir_all(partial.join("pcap")).unwrap();
+    for name in ["lock", "samples.parquet", "pcap/server.pcapng"] {
+        std::fs::write(partial.join(name), "half").unwrap();
+    }
+    write(directory.path(), 10);
+    assert_eq!(names(directory.path()), ALL);
+    // What has the name, and is nothing of ours.
+    let directory = tempfile::tempdir().unwrap();
+    let partial = directory.path().join(".wakeai.partial");
+    std::fs::create_dir(&partial).unwrap();
+    std::fs::write(partial.join("notes"), "mine").unwrap();
+    assert!(matches!(refused(directory.path()), RecordsError::Foreign { .. }));
+    assert!(partial.join("notes").exists());
+}
+
+#[test]
+fn directories_that_were_made_for_nothing_go_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("results/today/one");
+    drop(captured(out.as_path(), 10));
+    assert!(names(directory.path()).is_empty());
+    std::fs::create_dir(directory.path().join("results")).unwrap();
+    drop(captured(out.as_path(), 10));
+    assert_eq!(names(directory.path()), ["results"]);
+}
+
+#[test]
+fn what_is_no_directory_is_refused_and_a_link_to_one_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("file"), "mine").unwrap();
+    std::os::unix::fs::symlink("nowhere", path("dangling")).unwrap();
+    for name in ["file", "file/below", "dangling", "dangling/below"] {
+        let error = refused(path(name).as_path());
+        assert!(matches!(error, RecordsError::NotADirectory { .. }), "{name}: {error}");
+    }
+    assert_eq!(names(directory.path()), ["dangling", "file"]);
+    std::fs::create_dir(path("real")).unwrap();
+    std::os::unix::fs::symlink("real", path("link")).unwrap();
+    write(path("link").as_path(), 10);
+    assert_eq!(names(&path("real")), ALL);
 }
 
 #[test]
@@ -223,7 +398,8 @@ fn a_capture_that_cannot_be_written_is_named() {
     let scenario = Scenario::parse(SCENARIO).unwrap();
     let mut records = Records::create(directory.path(), &scenario, manifest()).unwrap();
     let mut run = records.capture().unwrap().run("default", 0, ["tablet1"]).unwrap();
-    std::fs::remove_file(directory.path().join(".pcap.partial/default-0/tablet1.pcapng")).unwrap();
+    std::fs::remove_file(directory.path().join(".wakeai.partial/pcap/default-0/tablet1.pcapng"))
+        .unwrap();
     for at in 0..5_000 {
         run.packet(Host::Station(0), at, Way::Out, &[0; 40], 40);
     }
@@ -235,7 +411,8 @@ fn a_capture_that_cannot_be_written_is_named() {
 fn a_directory_that_cannot_be_made_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let scenario = Scenario::parse(SCENARIO).unwrap();
-    let error = Records::create(&file.path().join("out"), &scenario, manifest()).unwrap_err();
+    let error =
+        Records::create(file.path().join("out").as_path(), &scenario, manifest()).unwrap_err();
     let text = error.to_string();
     assert!(text.contains(&file.path().display().to_string()), "{text}");
     assert!(text.contains("--out"), "{text}");
@@ -245,8 +422,8 @@ fn a_directory_that_cannot_be_made_is_named() {
 fn equal_runs_write_equal_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let (one, two) = (directory.path().join("one"), directory.path().join("two"));
-    write(&one, 40_000);
-    write(&two, 40_000);
+    write(one.as_path(), 40_000);
+    write(two.as_path(), 40_000);
     for name in ALL {
         let same = std::fs::read(one.join(name)).unwrap() == std::fs::read(two.join(name)).unwrap();
         assert!(same, "{name}");

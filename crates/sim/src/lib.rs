@@ -31,6 +31,9 @@ pub use outcome::{FlowDetail, SimOutcome};
 pub use setup::Job;
 pub use world::{Progress, Silent, SimOptions, run};
 
+use std::ops::ControlFlow;
+
+use simulation::Reached;
 use wakeai_units::Duration;
 
 /// Simulates one run. `observer` sees every packet at the hosts and is given back; `reached` hears,
@@ -44,7 +47,20 @@ pub fn simulate<O: Observer>(
     observer: O,
     reached: &mut dyn FnMut(Duration),
 ) -> Result<(SimOutcome, O), SimError> {
+    let mut go_on = |at| {
+        reached(at);
+        ControlFlow::Continue(())
+    };
+    simulate_until(job, observer, &mut go_on)
+}
+
+/// The same, until `reached` breaks it off: [`SimError::Interrupted`].
+fn simulate_until<O: Observer>(
+    job: &Job<'_>,
+    observer: O,
+    reached: &mut Reached<'_>,
+) -> Result<(SimOutcome, O), SimError> {
     let (mut simulation, expanded) = setup::set_up(job, observer)?;
-    let end = simulation.run(reached);
+    let end = simulation.run(reached).ok_or(SimError::Interrupted)?;
     Ok(simulation.finish(expanded, end))
 }

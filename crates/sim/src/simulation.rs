@@ -5,6 +5,7 @@ mod connections;
 mod flows;
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use wakeai_medium::{Delivery, Node, StationId};
@@ -68,6 +69,9 @@ pub(crate) struct Station {
     pub(crate) reserving: Reserving,
 }
 
+/// Hears how far a run is, and says whether it goes on.
+pub(crate) type Reached<'a> = dyn FnMut(Duration) -> ControlFlow<()> + 'a;
+
 /// What can happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
@@ -77,27 +81,30 @@ enum Next {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// Runs until all flows are done, or to the end. Gives that time; `reached` hears how far it is.
-    pub(crate) fn run(&mut self, reached: &mut dyn FnMut(Duration)) -> Instant {
-        let end = self.handle_events(reached);
+    /// Runs until all flows are done, or to the end. Gives that time; `reached` hears how far it is,
+    /// and may break the run off.
+    pub(crate) fn run(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
+        let end = self.handle_events(reached)?;
         if let Some(gauge) = &mut self.gauge {
             gauge.look_at_the_end(end, &self.carrier.network);
         }
-        end
+        Some(end)
     }
 
-    fn handle_events(&mut self, reached: &mut dyn FnMut(Duration)) -> Instant {
+    fn handle_events(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
         let span = self.carrier.span;
         let mut now = Instant::ZERO;
         let mut report = span.origin + REPORT;
         while self.unfinished > 0 {
-            let Some((at, next)) = self.next_event() else { return span.end };
+            let Some((at, next)) = self.next_event() else { return Some(span.end) };
             if at > span.end {
-                return span.end;
+                return Some(span.end);
             }
             now = at;
             if now >= report {
-                reached(span.since(now));
+                if reached(span.since(now)).is_break() {
+                    return None;
+                }
                 report = now + REPORT;
             }
             match next {
@@ -106,7 +113,7 @@ impl<O: Observer> Simulation<O> {
                 Next::Timer => self.wake(now),
             }
         }
-        now
+        Some(now)
     }
 
     fn next_event(&mut self) -> Option<(Instant, Next)> {

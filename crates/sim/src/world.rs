@@ -1,6 +1,7 @@
 //! The simulator as a world.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use wakeai_scenario::result::Report;
 use wakeai_scenario::{ResolvedCondition, Scenario, StationGroup};
@@ -10,7 +11,8 @@ use wakeai_world::{Asked, Outcome, Recorder, RunSink, Task, World};
 
 use crate::capture::Capture;
 use crate::error::SimError;
-use crate::{Job, SimOutcome, simulate};
+use crate::simulation::Reached;
+use crate::{Job, SimOutcome, simulate_until};
 
 /// Hears how far the runs are; several at once.
 pub trait Progress: Sync {
@@ -29,6 +31,10 @@ pub trait Progress: Sync {
     /// A run has ended.
     fn ends(&self, run: usize) {
         let _ = run;
+    }
+    /// Whether the user wants the runs to end; asked as often.
+    fn is_interrupted(&self) -> bool {
+        false
     }
     /// Something that the user should know.
     fn note(&self, text: &str) {
@@ -127,22 +133,38 @@ impl World for Simulator<'_> {
             sink: task.sink,
             progress: Duration::ZERO,
         };
-        let mut reached = |elapsed| self.progress.reached(number, elapsed);
+        let mut reached = |elapsed| {
+            self.progress.reached(number, elapsed);
+            self.go_on()
+        };
+        if reached(Duration::ZERO).is_break() {
+            return Err(SimError::Interrupted);
+        }
         let outcome = match captures {
             Some(captures) => captured(&job, Capture::new(captures), &mut reached)?,
-            None => simulate(&job, (), &mut reached)?.0,
+            None => simulate_until(&job, (), &mut reached)?.0,
         };
         self.progress.ends(number);
         Ok(outcome.outcome)
     }
 }
 
+impl Simulator<'_> {
+    fn go_on(&self) -> ControlFlow<()> {
+        if self.progress.is_interrupted() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
 fn captured(
     job: &Job<'_>,
     capture: Capture,
-    reached: &mut dyn FnMut(Duration),
+    reached: &mut Reached<'_>,
 ) -> Result<SimOutcome, SimError> {
-    let (outcome, capture) = simulate(job, capture, reached)?;
+    let (outcome, capture) = simulate_until(job, capture, reached)?;
     capture.finish()?;
     Ok(outcome)
 }

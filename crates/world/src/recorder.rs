@@ -3,11 +3,11 @@
 //! Rows are written by run in the order of the report, so that the files are the same for any
 //! number of jobs. A run whose turn has not come keeps its rows; one that has very many waits.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use wakeai_scenario::records::{
-    AirtimeRow, Captures, EventRow, Manifest, QueueRow, Records, RecordsError, RunCaptures,
+    AirtimeRow, Captures, EventRow, Manifest, Output, QueueRow, Records, RecordsError, RunCaptures,
     SampleRow,
 };
 use wakeai_scenario::result::{Report, Run};
@@ -51,17 +51,18 @@ struct State {
 }
 
 impl Recorder {
-    /// Begins the records of a command in `directory`.
+    /// Begins the records of a command.
     ///
     /// # Errors
     ///
-    /// Where the directory or a file in it cannot be made.
+    /// Where the directory or a file in it cannot be made, or something is there that is not to be
+    /// replaced.
     pub fn create(
-        directory: &Path,
+        output: impl Into<Output>,
         scenario: &Scenario,
         manifest: Manifest,
     ) -> Result<Self, RecordsError> {
-        Ok(Self::of(Records::create(directory, scenario, manifest)?, None))
+        Ok(Self::of(Records::create(output, scenario, manifest)?, None))
     }
 
     /// Begins the records of a command, and captures of the packets.
@@ -70,13 +71,22 @@ impl Recorder {
     ///
     /// As [`Recorder::create`].
     pub fn create_with_captures(
-        directory: &Path,
+        output: impl Into<Output>,
         scenario: &Scenario,
         manifest: Manifest,
     ) -> Result<Self, RecordsError> {
-        let mut records = Records::create(directory, scenario, manifest)?;
+        let mut records = Records::create(output, scenario, manifest)?;
         let captures = records.capture()?;
         Ok(Self::of(records, Some(captures)))
+    }
+
+    /// Where the agents' files go, by run: see [`Records::agents`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Recorder::create`].
+    pub fn agents(&self) -> Result<PathBuf, RecordsError> {
+        self.state().records.as_ref().expect("not finished yet").agents()
     }
 
     fn of(records: Records, captures: Option<Captures>) -> Self {

@@ -4,7 +4,6 @@
 //! its own, with a limit on clients, on the length of a request and on the time of every step.
 
 use std::cell::Cell;
-use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
+use wakeai_host::{Lease, MakeError};
 
 use super::access::Access;
 use super::{Answer, Body, Question, Request, Reserve, VERSION};
@@ -69,22 +69,21 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens at `path`. Any user may connect, so that a stranger is told and counted; who may
-    /// ask is decided by the peer's credentials.
+    /// Listens at `path`; the lease removes the socket. Any user may connect, so that a stranger is
+    /// told and counted; who may ask is decided by the peer's credentials.
     pub(crate) fn bind(
+        lease: &Lease,
         path: &Path,
         group: Option<u32>,
         limits: Limits,
         report: watch::Receiver<Report>,
         reserve: watch::Sender<Option<Rate>>,
-    ) -> io::Result<Self> {
-        use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
-        // The lease says that no other agent lives in this namespace: a socket here is a dead one's.
-        if std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
-            std::fs::remove_file(path)?;
-        }
-        let listener = UnixListener::bind(path)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    ) -> Result<Self, MakeError> {
+        let listener = lease.bind_socket(path, 0o666)?;
+        let registered =
+            listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
+        let failed = |source| MakeError::Io { path: path.to_owned(), source };
+        let listener = registered.map_err(failed)?;
         let (refusals, reserve) = (Rc::default(), Rc::new(reserve));
         Ok(Self { listener, group, limits, refusals, report, reserve })
     }

@@ -28,6 +28,9 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
         })
         .map_err(Failure::usage)?;
     if arguments.check {
+        wakeai_agent::check_socket(&config)
+            .with_context(|| format!("{}: api.socket", arguments.config.display()))
+            .map_err(Failure::usage)?;
         let text = format!("{}: configuration and key are good\n", arguments.config.display());
         return output::write(&text).map(|_| ());
     }

@@ -29,11 +29,9 @@ pub(super) fn sockets() -> Vec<PathBuf> {
         if !matches!(holder.role, wakeai_host::Role::Agent { .. }) {
             continue;
         }
-        for change in holder.changes {
-            if let wakeai_host::Change::File { path } = change
-                && !sockets.contains(&path)
-            {
-                sockets.push(path);
+        for path in holder.changes.iter().filter_map(wakeai_host::Change::socket) {
+            if !sockets.iter().any(|known| known == path) {
+                sockets.push(path.to_owned());
             }
         }
     }

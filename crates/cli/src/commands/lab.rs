@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use wakeai_lab::{LabError, LabOptions};
 
-use super::experiment::{load, show};
+use super::experiment::{load, output, show};
 use crate::args::LabArguments;
 use crate::failure::Failure;
 
@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
         seed: experiment.seed,
         repeat: experiment.repeat,
         conditions: experiment.conditions.clone(),
-        out: arguments.out.clone(),
+        out: output(experiment, arguments.out.as_deref(), arguments.force),
         lateness_p99: arguments.lateness_p99,
         lateness_max: arguments.lateness_max,
         ..LabOptions::new(wakeai)

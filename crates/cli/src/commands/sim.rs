@@ -2,12 +2,14 @@
 
 use std::num::NonZero;
 
-use wakeai_sim::SimOptions;
+use anyhow::Context as _;
+use wakeai_sim::{SimError, SimOptions};
 use wakeai_world::Recorder;
 
-use super::experiment::{load, show};
+use super::experiment::{load, output, show};
 use crate::args::SimArguments;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 
 mod progress;
 
@@ -25,8 +27,10 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<(), Failure> {
         conditions: experiment.conditions.clone(),
         jobs: arguments.jobs.map_or_else(processors, |jobs| jobs as usize),
     };
-    let progress = progress::Bar::new();
-    let out = arguments.out.as_deref();
+    let interrupt =
+        Interrupt::install().context("cannot set signal handlers").map_err(Failure::failed)?;
+    let progress = progress::Bar::new(interrupt.clone());
+    let out = output(experiment, arguments.out.as_deref(), arguments.force);
     let result = wakeai_sim::run(
         &options,
         &scenario,
@@ -39,7 +43,10 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<(), Failure> {
         &progress,
     );
     progress.clear();
-    let report = result.map_err(|error| Failure::with_status(error.exit_status(), error))?;
+    let report = result.map_err(|error| match error {
+        SimError::Interrupted => Failure::with_status(interrupt.exit_status(), error),
+        error => Failure::with_status(error.exit_status(), error),
+    })?;
     show(&report, experiment.json)
 }
 

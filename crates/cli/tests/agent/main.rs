@@ -9,6 +9,7 @@ mod support;
 mod api;
 mod bounds;
 mod death;
+mod files;
 mod life;
 mod presence;
 mod reserve;

@@ -141,9 +141,8 @@ impl Host {
         build: impl FnOnce() -> io::Result<T> + Send,
     ) -> Result<(Self, T), LabError> {
         let namespace_name = format!("wakeai-{}-{name}", std::process::id());
-        let registered = Change::Namespace { name: namespace_name.clone() };
-        lease.record(registered.clone())?;
-        let namespace = Namespace::create(&namespace_name)?;
+        let namespace = lease.create_namespace(&namespace_name)?;
+        let registered = Change::Namespace { name: namespace_name, made: Some(namespace.id()) };
         let (cubic_by_default, built) = namespace
             .run(|| {
                 let cubic_by_default = sysctl::apply()?;

@@ -42,6 +42,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) steering: Option<Steering>,
     /// What gives connections their target rates, where an algorithm of ours is asked for.
     pub(crate) targets: Option<Arc<Control>>,
+    /// A directory for what is needed while a run lasts.
+    pub(crate) scratch: &'a Path,
 }
 
 /// What one run gave.
@@ -77,15 +79,8 @@ pub(crate) fn run(
     let network = Network::build(bench, experiment, &expanded, rng)?;
     let plans = flows::plan(experiment, &expanded, &senders(task.condition, &network))?;
     let watch = Watch::start(&network.hosts, &plans, task.sink.clone().map(monitor_sink))?;
-    let mut agents = Agents::start(
-        task.condition,
-        &task.facts,
-        network.stations(),
-        bench.wakeai,
-        directory,
-        bench.lease,
-        bench.interrupt,
-    )?;
+    let mut agents =
+        Agents::start(bench, task.condition, &task.facts, network.stations(), directory)?;
     let mut proxies = Proxies::start(bench, &plans, &network.hosts, directory)?;
     let mut traffic = Traffic::prepare(bench, experiment, &expanded, &plans, &network)?;
 

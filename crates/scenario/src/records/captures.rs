@@ -1,36 +1,29 @@
 //! Packet captures: a directory for each run, and in it a file for each host.
 //!
-//! They are written in a hidden directory and moved with the other records. Files are not kept
-//! open: with a thousand stations, and several runs at once, there would be more than a process may
+//! They are moved with the other records. Files are not kept open: with a thousand stations, and several runs at once, there would be more than a process may
 //! have.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::pcapng::{self, Way};
 use super::{RecordsError, cannot};
 
 /// What a host's file collects before it is written to.
 const BUFFER: usize = 1 << 16;
-/// Under `--out`.
-const DIRECTORY: &str = "pcap";
-const PARTIAL: &str = ".pcap.partial";
 
 /// The captures of a command.
 #[derive(Clone, Debug)]
 pub struct Captures {
-    partial: PathBuf,
+    directory: PathBuf,
     application: String,
 }
 
 impl Captures {
     /// Begins captures in `directory`, which exists.
-    pub(super) fn create(directory: &Path, version: &str) -> Result<Self, RecordsError> {
-        discard(directory);
-        let partial = directory.join(PARTIAL);
-        fs::create_dir_all(&partial).map_err(|error| cannot(&partial, &error))?;
-        Ok(Self { partial, application: format!("wakeai {version}") })
+    pub(super) fn create(directory: PathBuf, version: &str) -> Self {
+        Self { directory, application: format!("wakeai {version}") }
     }
 
     /// Begins those of a run: of the server and of these stations.
@@ -44,7 +37,7 @@ impl Captures {
         repeat: u32,
         stations: impl IntoIterator<Item = &'a str>,
     ) -> Result<RunCaptures, RecordsError> {
-        let directory = self.partial.join(format!("{condition}-{repeat}"));
+        let directory = self.directory.join(format!("{condition}-{repeat}"));
         fs::create_dir_all(&directory).map_err(|error| cannot(&directory, &error))?;
         let begin = |name: &str| {
             let mut kept = Vec::new();
@@ -132,35 +125,4 @@ impl HostFile {
         self.kept.clear();
         Ok(file)
     }
-}
-
-/// Puts the captures into place. What an earlier command captured of the same conditions and
-/// repeats goes; everything else in `pcap` stays, for it may be somebody's own.
-pub(super) fn put_into_place(directory: &Path) -> Result<(), RecordsError> {
-    let (from, to) = (directory.join(PARTIAL), directory.join(DIRECTORY));
-    for run in names(&from)? {
-        let (from, to) = (from.join(&run), to.join(&run));
-        fs::create_dir_all(&to).map_err(|error| cannot(&to, &error))?;
-        let earlier = names(&to)?.into_iter().map(|name| to.join(name));
-        for path in earlier.filter(|path| path.extension().is_some_and(|end| end == "pcapng")) {
-            fs::remove_file(&path).map_err(|error| cannot(&path, &error))?;
-        }
-        for name in names(&from)? {
-            let path = to.join(&name);
-            fs::rename(from.join(&name), &path).map_err(|error| cannot(&path, &error))?;
-        }
-    }
-    Ok(())
-}
-
-fn names(directory: &Path) -> Result<Vec<std::ffi::OsString>, RecordsError> {
-    let entries = fs::read_dir(directory)
-        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
-    entries.map_err(|error| cannot(directory, &error))
-}
-
-/// Removes what is left of the hidden directory.
-pub(super) fn discard(directory: &Path) {
-    // What cannot be removed is overwritten by the next command.
-    let _ = fs::remove_dir_all(directory.join(PARTIAL));
 }

@@ -3,42 +3,42 @@
 //! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::sample`],
 //! [`Records::event`], [`Records::queue`] and [`Records::airtime`] any number of times,
 //! [`Records::end_run`]; then [`Records::finish`].
-//! Everything is written under temporary names and renamed at the end, `result.json` last: where
-//! that file is, the others are whole. A run that fails, or a full disk, leaves the directory's
-//! earlier files as they were. `docs/reference/records.md` describes the files.
+//! Everything is written in a hidden directory and put into place at the end, `result.json` last:
+//! where that file is, the others are whole. A run that fails, or a full disk, leaves the directory
+//! as it was. Nothing is replaced but an earlier result, and that only where [`Output::force`] says
+//! so; what is in the way is found before the first run. `docs/reference/records.md` describes the
+//! files.
 
 mod captures;
+mod error;
+mod exchange;
+mod marker;
+mod output;
 mod parquet;
 mod pcapng;
 mod rows;
 mod tables;
+mod workplace;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::parquet::errors::ParquetError;
 use serde::Serialize;
 
 use crate::Scenario;
 use crate::expand::Expanded;
 use crate::result::{Report, Run};
 pub use captures::{Captures, Host, RunCaptures};
+pub use error::RecordsError;
+use error::{broken, cannot};
+pub use output::Output;
 use parquet::{Column, TableWriter};
 pub use pcapng::Way;
 pub use rows::{AirKind, AirOf, AirtimeRow, EventKind, EventRow, Queue, QueueRow, SampleRow};
 use tables::{FlowRow, Of, RunName};
-
-/// Why records could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write the records to {}: {reason}; free some space or choose another --out", path.display())]
-pub struct RecordsError {
-    /// Which file or directory.
-    pub path: PathBuf,
-    /// Why.
-    pub reason: String,
-}
+use workplace::Workplace;
 
 /// What reproduces an experiment: `run.json`.
 #[derive(Clone, Debug, Serialize)]
@@ -58,6 +58,15 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// What the directories of its runs are called.
+    fn runs(&self) -> impl Iterator<Item = String> {
+        let repeats = |name: &String| {
+            let name = name.clone();
+            (0..self.repeat).map(move |repeat| format!("{name}-{repeat}"))
+        };
+        self.conditions.iter().flat_map(repeats)
+    }
+
     /// The command that runs it again, in the directory of the records.
     fn command(&self) -> String {
         format!(
@@ -93,7 +102,6 @@ struct Rows {
 
 /// Records that are being written.
 pub struct Records {
-    directory: PathBuf,
     manifest: Manifest,
     scenario: String,
     run: Option<Arc<RunName>>,
@@ -103,19 +111,19 @@ pub struct Records {
     queues: Table<QueueRow>,
     airtime: Table<AirtimeRow>,
     captures: Option<Captures>,
-    /// Temporary files, removed on drop.
-    temporary: Temporary,
+    /// Where all of it lies. The last field: dropped after the files in it.
+    workplace: Workplace,
 }
 
 type Table<R> = (PathBuf, TableWriter<Of<R>, File>);
 
 impl std::fmt::Debug for Records {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Records").field("directory", &self.directory).finish_non_exhaustive()
+        f.debug_struct("Records").field("workplace", &self.workplace).finish_non_exhaustive()
     }
 }
 
-/// The files, in the order in which they are put into place.
+/// The files that every result has.
 const FILES: [&str; 8] = [
     "flows.parquet",
     "samples.parquet",
@@ -129,30 +137,29 @@ const FILES: [&str; 8] = [
 const RESULT: &str = "result.json";
 
 impl Records {
-    /// Begins records of `scenario` in `directory`, which is made where it does not exist.
+    /// Begins records of `scenario`. The directory is made where it does not exist.
     ///
     /// # Errors
     ///
-    /// Where the directory or a file in it cannot be made.
+    /// Where the directory or a file in it cannot be made, or something is there that is not to be
+    /// replaced.
     pub fn create(
-        directory: &Path,
+        output: impl Into<Output>,
         scenario: &Scenario,
         manifest: Manifest,
     ) -> Result<Self, RecordsError> {
-        fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
-        let temporary = Temporary { directory: directory.to_owned() };
+        let workplace = Workplace::begin(output.into())?;
         Ok(Self {
-            flows: table(directory, FILES[0], &tables::FLOWS)?,
-            samples: table(directory, FILES[1], &tables::SAMPLES)?,
-            events: table(directory, FILES[2], &tables::EVENTS)?,
-            queues: table(directory, FILES[3], &tables::QUEUES)?,
-            airtime: table(directory, FILES[4], &tables::AIRTIME)?,
-            directory: directory.to_owned(),
+            flows: table(&workplace, FILES[0], &tables::FLOWS)?,
+            samples: table(&workplace, FILES[1], &tables::SAMPLES)?,
+            events: table(&workplace, FILES[2], &tables::EVENTS)?,
+            queues: table(&workplace, FILES[3], &tables::QUEUES)?,
+            airtime: table(&workplace, FILES[4], &tables::AIRTIME)?,
             manifest,
             scenario: scenario.to_toml(),
             run: None,
             captures: None,
-            temporary,
+            workplace,
         })
     }
 
@@ -160,10 +167,21 @@ impl Records {
     ///
     /// # Errors
     ///
-    /// Where their directory cannot be made.
+    /// Where their directory cannot be made, or something is there that is not to be replaced.
     pub fn capture(&mut self) -> Result<Captures, RecordsError> {
-        let captures = Captures::create(&self.directory, &self.manifest.version)?;
+        let directory = self.workplace.directory("pcap", self.manifest.runs())?;
+        let captures = Captures::create(directory, &self.manifest.version);
         Ok(self.captures.insert(captures).clone())
+    }
+
+    /// A directory for what the agents of each run write, in a directory of the run's name. It is
+    /// moved with the other records.
+    ///
+    /// # Errors
+    ///
+    /// As [`Records::capture`].
+    pub fn agents(&self) -> Result<PathBuf, RecordsError> {
+        self.workplace.directory("agents", self.manifest.runs())
     }
 
     /// The rows that follow are of this run.
@@ -242,7 +260,7 @@ impl Records {
     ///
     /// Where a file cannot be written; then none is put into place.
     pub fn finish(self, report: &Report) -> Result<(), RecordsError> {
-        let Self { directory, manifest, scenario, flows, samples, events, temporary, .. } = self;
+        let Self { manifest, scenario, flows, samples, events, workplace, .. } = self;
         let rows = Rows {
             flows: complete(flows)?,
             samples: complete(samples)?,
@@ -252,39 +270,20 @@ impl Records {
         };
         let (command, pcap) = (manifest.command(), self.captures.is_some());
         let written = Written { command, pcap, manifest: &manifest, rows };
-        let manifest = serde_json::to_string_pretty(&written).expect("strings and numbers");
-        text(&directory, FILES[5], &scenario)?;
-        text(&directory, FILES[6], &(manifest + "\n"))?;
-        text(&directory, RESULT, &(report.to_json() + "\n"))?;
-        // From here on an earlier result is no longer whole.
-        match fs::remove_file(directory.join(RESULT)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(cannot(&directory.join(RESULT), &error));
-            }
-            _ => {}
-        }
-        if pcap {
-            captures::put_into_place(&directory)?;
-        }
-        for name in FILES {
-            let path = directory.join(name);
-            fs::rename(partial(&directory, name), &path).map_err(|error| cannot(&path, &error))?;
-        }
-        drop(temporary);
-        Ok(())
+        let json = serde_json::to_string_pretty(&written).expect("strings and numbers");
+        text(&workplace, FILES[5], &scenario)?;
+        text(&workplace, FILES[6], &(json + "\n"))?;
+        text(&workplace, RESULT, &(report.to_json() + "\n"))?;
+        workplace.finish(&manifest.version)
     }
 }
 
-fn partial(directory: &Path, name: &str) -> PathBuf {
-    directory.join(format!(".{name}.partial"))
-}
-
 fn table<R>(
-    directory: &Path,
+    workplace: &Workplace,
     name: &str,
     columns: &'static [Column<Of<R>>],
 ) -> Result<Table<R>, RecordsError> {
-    let path = partial(directory, name);
+    let path = workplace.path(name);
     let file = File::create(&path).map_err(|error| cannot(&path, &error))?;
     let writer = TableWriter::new(columns, file).map_err(|error| broken(&path, &error))?;
     Ok((path, writer))
@@ -296,40 +295,12 @@ fn complete<R>((path, writer): Table<R>) -> Result<u64, RecordsError> {
     Ok(rows)
 }
 
-fn text(directory: &Path, name: &str, content: &str) -> Result<(), RecordsError> {
-    let path = partial(directory, name);
+fn text(workplace: &Workplace, name: &str, content: &str) -> Result<(), RecordsError> {
+    let path = workplace.path(name);
     let write = || {
         let mut file = File::create(&path)?;
         file.write_all(content.as_bytes())?;
         file.sync_all()
     };
     write().map_err(|error: io::Error| cannot(&path, &error))
-}
-
-fn cannot(path: &Path, error: &io::Error) -> RecordsError {
-    RecordsError { path: path.to_owned(), reason: error.to_string() }
-}
-
-fn broken(path: &Path, error: &ParquetError) -> RecordsError {
-    let reason = match error {
-        ParquetError::External(source) => source.to_string(),
-        other => other.to_string(),
-    };
-    RecordsError { path: path.to_owned(), reason }
-}
-
-/// Removes what is left of the temporary files.
-struct Temporary {
-    directory: PathBuf,
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        for name in FILES {
-            // What was renamed is not there any more, and what cannot be removed is overwritten
-            // by the next run.
-            let _ = fs::remove_file(partial(&self.directory, name));
-        }
-        captures::discard(&self.directory);
-    }
 }

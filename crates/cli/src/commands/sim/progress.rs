@@ -8,11 +8,13 @@ use wakeai_sim::Progress;
 use wakeai_units::Duration;
 
 use crate::failure::note;
+use crate::interrupt::Interrupt;
 
 /// The bar.
 pub(super) struct Bar {
-    bar: Option<ProgressBar>,
+    drawn: Option<ProgressBar>,
     state: Mutex<State>,
+    interrupt: Interrupt,
 }
 
 #[derive(Default)]
@@ -23,25 +25,25 @@ struct State {
 }
 
 impl Bar {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(interrupt: Interrupt) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{prefix} {msg} [{wide_bar}] {eta}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Self { bar, state: Mutex::default() }
+        Self { drawn: bar, state: Mutex::default(), interrupt }
     }
 
     pub(super) fn clear(&self) {
-        if let Some(bar) = &self.bar {
+        if let Some(bar) = &self.drawn {
             bar.finish_and_clear();
         }
     }
 
     /// Changes the state, and shows it.
     fn update(&self, change: impl FnOnce(&mut State)) {
-        let Some(bar) = &self.bar else { return };
+        let Some(bar) = &self.drawn else { return };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut state);
         bar.set_prefix(format!("{} of {} runs", state.ended, state.runs.len()));
@@ -57,7 +59,7 @@ impl Progress for Bar {
     }
 
     fn begins(&self, _: usize, name: &str) {
-        if let Some(bar) = &self.bar {
+        if let Some(bar) = &self.drawn {
             bar.set_message(name.to_owned());
         }
     }
@@ -73,8 +75,12 @@ impl Progress for Bar {
         });
     }
 
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.is_asked()
+    }
+
     fn note(&self, text: &str) {
-        match &self.bar {
+        match &self.drawn {
             Some(bar) => bar.suspend(|| note(text)),
             None => note(text),
         }

@@ -3,13 +3,12 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wakeai_host::{Change, Lease, LeaseError};
+use wakeai_host::{Lease, MakeError};
 
 /// A process answers at once, unless it is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -72,12 +71,10 @@ pub(super) struct Listener(UnixListener);
 
 impl Listener {
     /// Listens where this process is expected; the lease removes the socket.
-    pub(super) fn bind(lease: &Lease) -> Result<Self, LeaseError> {
+    pub(super) fn bind(lease: &Lease) -> Result<Self, MakeError> {
         let path = path(std::process::id());
-        lease.record(Change::File { path: path.clone() })?;
-        let listener = UnixListener::bind(&path)?;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
-        listener.set_nonblocking(true)?;
+        let listener = lease.bind_socket(&path, 0o600)?;
+        listener.set_nonblocking(true).map_err(|source| MakeError::Io { path, source })?;
         Ok(Self(listener))
     }
 

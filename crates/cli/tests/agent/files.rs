@@ -1,0 +1,116 @@
+//! The agent's socket lies among files that are not the agent's: none of those is ever lost.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Output;
+
+use nix::sys::signal::Signal;
+
+use crate::support::agent::{BSSID, Fleet, in_namespace};
+use crate::support::bss::Bss;
+use crate::support::{Machine, nothing_left, stderr, wakeai};
+
+fn api(socket: &Path) -> String {
+    format!("[api]\nsocket = \"{}\"\n", socket.display())
+}
+
+fn start_at(fleet: &Fleet, bss: &Bss, socket: &Path) -> Output {
+    let config = fleet.configure(1, BSSID, &api(socket));
+    in_namespace(bss, "a").args(["agent", "--config"]).arg(config).output().unwrap()
+}
+
+#[test]
+fn what_lies_where_the_socket_is_to_be_stays_and_is_named() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a"]);
+    let fleet = Fleet::new();
+    let (directory, file) = (fleet.path("archive"), fleet.path("notes.txt"));
+    let (link, live) = (fleet.path("link"), fleet.path("live.sock"));
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("thesis.tex"), "years of work").unwrap();
+    fs::write(&file, "mine").unwrap();
+    std::os::unix::fs::symlink(fleet.path("nowhere"), &link).unwrap();
+    let _listener = UnixListener::bind(&live).unwrap();
+    for (path, what) in [
+        (&directory, "a directory"),
+        (&file, "a regular file"),
+        (&link, "a symbolic link"),
+        (&live, "listens"),
+    ] {
+        let found = start_at(&fleet, &bss, path);
+        let said = stderr(&found);
+        assert_eq!(found.status.code(), Some(1), "{said}");
+        assert!(said.contains(&path.display().to_string()) && said.contains(what), "{said}");
+        assert!(path.symlink_metadata().is_ok(), "{} is gone", path.display());
+    }
+    assert_eq!(fs::read(directory.join("thesis.tex")).unwrap(), b"years of work");
+    assert_eq!(fs::read(&file).unwrap(), b"mine");
+    nothing_left();
+    wakeai(&["sweep"]);
+}
+
+#[test]
+fn a_dead_socket_is_taken_over_and_goes_with_the_agent() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a"]);
+    let fleet = Fleet::new();
+    let socket = fleet.path("agent.sock");
+    drop(UnixListener::bind(&socket).unwrap());
+    let mut agent = fleet.start(&bss, "a", 1, &api(&socket));
+    assert!(agent.end(Signal::SIGTERM).success(), "{}", agent.log());
+    assert!(!socket.exists());
+    wakeai(&["sweep"]);
+}
+
+#[test]
+fn what_took_the_place_of_a_dead_agents_socket_is_left_and_said_once() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a"]);
+    let fleet = Fleet::new();
+    let socket = fleet.path("agent.sock");
+    let mut agent = fleet.start(&bss, "a", 1, &api(&socket));
+    agent.end(Signal::SIGKILL);
+    fs::remove_file(&socket).unwrap();
+    fs::create_dir(&socket).unwrap();
+    fs::write(socket.join("photo.jpg"), "once").unwrap();
+
+    let swept = stderr(&wakeai(&["sweep"]));
+    assert!(swept.contains("left alone"), "{swept}");
+    assert!(swept.contains(&socket.display().to_string()), "{swept}");
+    assert_eq!(fs::read(socket.join("photo.jpg")).unwrap(), b"once");
+    nothing_left();
+    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second finds nothing");
+}
+
+/// A lease as the version before wrote it, of a process that is dead.
+fn old_lease(path: &Path) {
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let pid = child.id();
+    child.wait().unwrap();
+    let lease = format!(
+        "{{\"process\":{{\"pid\":{pid},\"start_time\":1}},\"sequence\":0,\"role\":{{\"role\":\"command\"}},\
+         \"changes\":[{{\"kind\":\"file\",\"path\":\"{}\"}}]}}",
+        path.display()
+    );
+    fs::create_dir_all("/run/wakeai/leases").unwrap();
+    fs::write(format!("/run/wakeai/leases/{pid}-1-0.json"), lease).unwrap();
+}
+
+#[test]
+fn a_lease_of_the_version_before_deletes_no_directory_and_no_file() {
+    let Some(_machine) = Machine::take() else { return };
+    let fleet = Fleet::new();
+    let (directory, file) = (fleet.path("archive"), fleet.path("notes.txt"));
+    fs::create_dir(&directory).unwrap();
+    fs::write(&file, "mine").unwrap();
+    let dead = fleet.path("agent.sock");
+    drop(UnixListener::bind(&dead).unwrap());
+    for path in [&directory, &file, &dead] {
+        old_lease(path);
+        wakeai(&["sweep"]);
+    }
+    assert!(directory.is_dir() && file.is_file(), "neither was the agent's");
+    assert!(!dead.exists(), "a dead socket goes");
+    nothing_left();
+}

@@ -1,0 +1,266 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use super::*;
+use crate::lease::Role;
+use crate::made::check_socket_path;
+use crate::process::ProcessId;
+use crate::registry::{Holder, Registry};
+use crate::sweep::{SweepError, sweep_in};
+use crate::{Assigned, KernelUndo, Removed};
+
+struct NoKernel;
+
+impl KernelUndo for NoKernel {
+    fn unload(&self) -> Result<bool, Box<dyn std::error::Error>> {
+        Ok(false)
+    }
+
+    fn give_back(&self, _: &Assigned) -> Result<bool, Box<dyn std::error::Error>> {
+        Ok(false)
+    }
+}
+
+struct Rig {
+    directory: tempfile::TempDir,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn registry(&self) -> Registry {
+        Registry::at(&self.path("leases"))
+    }
+
+    fn lease(&self) -> Lease {
+        Lease::take_in(self.registry(), Role::Command).unwrap()
+    }
+
+    fn on_disk(&self) -> Vec<Change> {
+        let holders = self.registry().holders().unwrap();
+        holders.into_iter().flat_map(|holder| holder.changes).collect()
+    }
+
+    /// Makes whatever is on disk the lease of a dead process, as `kill -9` would, and sweeps.
+    fn kill_and_sweep(&self, lease: Lease) -> (Vec<Removed>, Vec<SweepError>) {
+        drop(lease);
+        let registry = self.registry();
+        for mut holder in registry.holders().unwrap() {
+            registry.remove(&holder).unwrap();
+            holder.process.start_time -= 1;
+            registry.write(&holder).unwrap();
+        }
+        sweep_in(&registry, &NoKernel)
+    }
+
+    /// As above, of a process that wrote this change down and nothing more.
+    fn sweep_of(&self, change: Change) -> (Vec<Removed>, Vec<SweepError>) {
+        let me = ProcessId::current().unwrap();
+        let process = ProcessId { start_time: me.start_time - 1, ..me };
+        let role = Role::Command;
+        let _ = self.registry().lock().unwrap();
+        let holder = Holder { process, sequence: 0, role, changes: vec![change] };
+        self.registry().write(&holder).unwrap();
+        sweep_in(&self.registry(), &NoKernel)
+    }
+}
+
+#[test]
+fn a_socket_and_a_directory_with_all_in_it_go_with_the_lease() {
+    let rig = Rig::new();
+    let lease = rig.lease();
+    let (socket, directory) = (rig.path("a.sock"), rig.path("scratch"));
+    let _listener = lease.bind_socket(&socket, 0o660).unwrap();
+    lease.create_directory(&directory).unwrap();
+    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&socket), mode(&directory)), (0o660, 0o700));
+    fs::create_dir(directory.join("below")).unwrap();
+    fs::write(directory.join("below/log"), "").unwrap();
+    std::os::unix::fs::symlink(rig.directory.path(), directory.join("link")).unwrap();
+    assert!(lease.release(&|| Ok(false)).is_empty());
+    assert!(!socket.exists() && !directory.exists());
+    assert!(rig.path("leases").exists(), "what a link leads to stays");
+}
+
+#[test]
+fn what_is_there_is_refused_before_anything_is_written_down() {
+    let rig = Rig::new();
+    let lease = rig.lease();
+    let paths = ["directory", "file", "link", "live"].map(|name| rig.path(name));
+    fs::create_dir(&paths[0]).unwrap();
+    fs::write(&paths[1], "mine").unwrap();
+    std::os::unix::fs::symlink(rig.path("nowhere"), &paths[2]).unwrap();
+    let _live = UnixListener::bind(&paths[3]).unwrap();
+    for path in &paths {
+        for error in [
+            check_socket_path(path).unwrap_err(),
+            lease.bind_socket(path, 0o600).unwrap_err(),
+            lease.create_directory(path).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+        }
+        assert!(rig.on_disk().is_empty());
+    }
+    assert!(lease.release(&|| Ok(false)).is_empty());
+    assert!(paths.iter().all(|path| path.symlink_metadata().is_ok()));
+    let nowhere = rig.path("none/a.sock");
+    assert!(check_socket_path(&nowhere).unwrap_err().to_string().contains("No such file"));
+}
+
+#[test]
+fn a_dead_socket_is_replaced() {
+    let rig = Rig::new();
+    let path = rig.path("a.sock");
+    drop(UnixListener::bind(&path).unwrap());
+    check_socket_path(&path).unwrap();
+    let lease = rig.lease();
+    let _listener = lease.bind_socket(&path, 0o600).unwrap();
+    std::os::unix::net::UnixStream::connect(&path).unwrap();
+}
+
+#[test]
+fn what_took_the_place_of_what_was_made_stays_and_is_named_once() {
+    let rig = Rig::new();
+    let lease = rig.lease();
+    let (socket, directory) = (rig.path("a.sock"), rig.path("scratch"));
+    drop(lease.bind_socket(&socket, 0o600).unwrap());
+    lease.create_directory(&directory).unwrap();
+    fs::remove_file(&socket).unwrap();
+    fs::write(&socket, "mine").unwrap();
+    // Moved, so that its inode is not free for the next one.
+    fs::rename(&directory, rig.path("aside")).unwrap();
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("own"), "mine").unwrap();
+
+    let (removed, errors) = rig.kill_and_sweep(lease);
+    assert!(removed.is_empty(), "{removed:?}");
+    let kept: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert!(kept.iter().all(|text| text.contains("has taken its place")), "{kept:?}");
+    assert!(socket.is_file() && directory.join("own").exists());
+    assert!(rig.on_disk().is_empty(), "said once");
+}
+
+#[test]
+fn killed_before_the_making_nothing_of_anybodys_is_removed() {
+    let rig = Rig::new();
+    let path = rig.path("x");
+    let intents = || {
+        let path = path.clone();
+        [
+            Change::Socket { path: path.clone(), made: None },
+            Change::Directory { path: path.clone(), made: None },
+            Change::File { path, made: None },
+        ]
+    };
+    for change in intents() {
+        let (removed, errors) = rig.sweep_of(change);
+        assert!(removed.is_empty() && errors.is_empty(), "{errors:?}");
+    }
+    // Somebody used the path since.
+    let file = || fs::write(&path, "mine").unwrap();
+    let full = || {
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("own"), "mine").unwrap();
+    };
+    let link = || std::os::unix::fs::symlink(rig.path("nowhere"), &path).unwrap();
+    for (make, unmake) in [
+        (&file as &dyn Fn(), &(|| fs::remove_file(&path).unwrap()) as &dyn Fn()),
+        (&full, &|| fs::remove_dir_all(&path).unwrap()),
+        (&link, &|| fs::remove_file(&path).unwrap()),
+    ] {
+        make();
+        for change in intents() {
+            let (removed, errors) = rig.sweep_of(change);
+            assert!(removed.is_empty() && errors.len() == 1, "{removed:?} {errors:?}");
+            assert!(errors[0].to_string().starts_with("left alone: "), "{}", errors[0]);
+        }
+        unmake();
+    }
+    let _live = UnixListener::bind(&path).unwrap();
+    let (removed, errors) = rig.sweep_of(Change::Socket { path: path.clone(), made: None });
+    assert!(removed.is_empty() && path.exists());
+    assert!(errors[0].to_string().contains("listens"), "{}", errors[0]);
+}
+
+#[test]
+fn killed_between_making_and_writing_it_down_a_dead_socket_and_an_empty_directory_go() {
+    let rig = Rig::new();
+    let path = rig.path("x");
+    drop(UnixListener::bind(&path).unwrap());
+    let (removed, _) = rig.sweep_of(Change::Socket { path: path.clone(), made: None });
+    assert!(removed.len() == 1 && !path.exists());
+    fs::create_dir(&path).unwrap();
+    let (removed, _) = rig.sweep_of(Change::Directory { path: path.clone(), made: None });
+    assert!(removed.len() == 1 && !path.exists());
+}
+
+#[test]
+fn a_lease_of_the_version_before_removes_a_dead_socket_and_no_directory_and_no_file() {
+    let rig = Rig::new();
+    let change = |path: &Path| {
+        let text = format!("{{\"kind\":\"file\",\"path\":{path:?}}}");
+        serde_json::from_str::<Change>(&text).unwrap()
+    };
+    let (socket, file, empty) = (rig.path("a.sock"), rig.path("notes"), rig.path("empty"));
+    drop(UnixListener::bind(&socket).unwrap());
+    fs::write(&file, "mine").unwrap();
+    fs::create_dir(&empty).unwrap();
+    for path in [&socket, &file, &empty] {
+        rig.sweep_of(change(path));
+    }
+    assert!(!socket.exists() && file.exists() && empty.exists());
+    let namespace = r#"{"kind":"namespace","name":"wakeai-1-tablet1"}"#;
+    let namespace: Change = serde_json::from_str(namespace).unwrap();
+    assert!(matches!(namespace, Change::Namespace { made: None, .. }));
+}
+
+/// From here on no lease can be written, as on a full disk. Removing what is returned ends that.
+fn stop_writing(rig: &Rig) -> PathBuf {
+    let mut files = fs::read_dir(rig.path("leases")).unwrap().flatten().map(|file| file.path());
+    let is_lease = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
+    let obstacle = files.find(is_lease).unwrap().with_extension("new");
+    fs::create_dir(&obstacle).unwrap();
+    obstacle
+}
+
+#[test]
+fn what_cannot_be_written_down_is_not_made() {
+    let rig = Rig::new();
+    let lease = rig.lease();
+    let obstacle = stop_writing(&rig);
+    let (socket, directory) = (rig.path("a.sock"), rig.path("scratch"));
+    lease.bind_socket(&socket, 0o600).unwrap_err();
+    lease.create_directory(&directory).unwrap_err();
+    assert!(!socket.exists() && !directory.exists());
+    fs::remove_dir(obstacle).unwrap();
+    assert!(lease.release(&|| Ok(false)).is_empty());
+}
+
+#[test]
+fn what_was_made_and_cannot_be_written_down_is_removed_again() {
+    let rig = Rig::new();
+    let lease = rig.lease();
+    let path = rig.path("scratch");
+    let change = |made| Change::Directory { path: path.clone(), made };
+    let failed = lease.make(
+        &path,
+        change,
+        || Ok(Vacancy::Nothing),
+        |_| {
+            let made = made::create_directory(&path);
+            stop_writing(&rig);
+            made
+        },
+    );
+    assert!(matches!(failed, Err(MakeError::Lease(_))), "{failed:?}");
+    assert!(!path.exists());
+    assert_eq!(rig.on_disk(), [change(None)], "what is on disk removes nothing of anybody's");
+}

@@ -1,0 +1,101 @@
+//! Why records could not be written.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ::parquet::errors::ParquetError;
+
+/// Why records could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordsError {
+    /// A file or directory cannot be written.
+    #[error(
+        "cannot write the records to {}: {reason}; free some space or choose another --out",
+        path.display()
+    )]
+    Write {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// There is something else.
+    #[error(
+        "--out: found {found} at {}, expected a directory or nothing; choose another --out",
+        path.display()
+    )]
+    NotADirectory {
+        /// Where.
+        path: PathBuf,
+        /// What there is.
+        found: &'static str,
+    },
+    /// The scenario that is run would be replaced.
+    #[error(
+        "--out: {} is the scenario that is run, and is never replaced; choose another --out",
+        path.display()
+    )]
+    Input {
+        /// Its file.
+        path: PathBuf,
+    },
+    /// Somebody else's file would be replaced.
+    #[error(
+        "--out: {} is not as wakeai wrote it, or not from wakeai at all, and is never replaced; \
+         choose another --out, or move it away", path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An earlier result would be replaced.
+    #[error(
+        "--out: {} holds an earlier result; choose another --out, or replace it with --force",
+        directory.display()
+    )]
+    Earlier {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Another process writes there.
+    #[error(
+        "--out: another run is writing its records to {}; wait for its end, or choose another --out",
+        directory.display()
+    )]
+    Busy {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Something has come into the way since the first run began.
+    #[error(
+        "cannot put {} into place: {reason}; the result is whole in {}",
+        path.display(), kept.display()
+    )]
+    Aside {
+        /// The file that could not be put into place.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+        /// Where all files are.
+        kept: PathBuf,
+    },
+}
+
+impl RecordsError {
+    /// Whether another `--out` was to be given.
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, Self::Write { .. } | Self::Aside { .. })
+    }
+}
+
+pub(super) fn cannot(path: &Path, error: &io::Error) -> RecordsError {
+    RecordsError::Write { path: path.to_owned(), reason: error.to_string() }
+}
+
+pub(super) fn broken(path: &Path, error: &ParquetError) -> RecordsError {
+    let reason = match error {
+        ParquetError::External(source) => source.to_string(),
+        other => other.to_string(),
+    };
+    RecordsError::Write { path: path.to_owned(), reason }
+}

@@ -1,0 +1,180 @@
+//! Records that are not whole yet lie in a hidden directory, and are put into place at the end.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::exchange::Exchange;
+use super::marker::{self, Listed, MARKER, Seen};
+use super::output::{Output, remove_empty};
+use super::{RESULT, RecordsError, cannot};
+
+/// In the directory of the records, while they are not whole.
+const PARTIAL: &str = ".wakeai.partial";
+/// In there: held by the process that writes.
+const LOCK: &str = "lock";
+
+/// The hidden directory of one command. Dropped before its end, it goes with all that is in it.
+#[derive(Debug)]
+pub(super) struct Workplace {
+    pub(super) output: Output,
+    pub(super) partial: PathBuf,
+    /// Directories that were made for it, the outermost first.
+    made: Vec<PathBuf>,
+    /// What an earlier command wrote here.
+    pub(super) earlier: Listed,
+    /// Held as long as this is.
+    _lock: File,
+}
+
+impl Workplace {
+    /// Begins one, where `output` may be written.
+    pub(super) fn begin(output: Output) -> Result<Self, RecordsError> {
+        let made = output.make()?;
+        let begun = Self::in_directory(&output);
+        match begun {
+            Ok((partial, earlier, lock)) => {
+                Ok(Self { output, partial, made, earlier, _lock: lock })
+            }
+            Err(error) => {
+                remove_empty(&made);
+                Err(error)
+            }
+        }
+    }
+
+    fn in_directory(output: &Output) -> Result<(PathBuf, Listed, File), RecordsError> {
+        let earlier = Listed::read(&output.directory);
+        output.check(&earlier)?;
+        let partial = output.directory.join(PARTIAL);
+        let lock = take(output, &partial)?;
+        Ok((partial, earlier, lock))
+    }
+
+    /// Where a file or directory of this name is written.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.partial.join(name)
+    }
+
+    /// A directory for the files of each of these runs, by name, where what there is of them is of an
+    /// earlier result.
+    pub(super) fn directory(
+        &self,
+        name: &str,
+        runs: impl IntoIterator<Item = String>,
+    ) -> Result<PathBuf, RecordsError> {
+        for run in runs {
+            self.output.check_directory(&Path::new(name).join(run), &self.earlier)?;
+        }
+        let path = self.path(name);
+        fs::create_dir(&path).map_err(|error| cannot(&path, &error))?;
+        Ok(path)
+    }
+
+    /// Puts everything into place, `result.json` last. Where something is in the way by now, the
+    /// records stay together under another name.
+    pub(super) fn finish(mut self, version: &str) -> Result<(), RecordsError> {
+        let list = self.list()?;
+        let path = self.path(MARKER);
+        fs::write(&path, list.to_text(version)).map_err(|error| cannot(&path, &error))?;
+        let mut names: Vec<PathBuf> = list.0.into_keys().collect();
+        names.retain(|name| name != Path::new(RESULT));
+        names.extend([PathBuf::from(MARKER), PathBuf::from(RESULT)]);
+        let placed = Exchange::new(&self).run(&names);
+        let result = placed.map_err(|(path, error)| self.set_aside(path, &error));
+        if result.is_ok() {
+            self.made.clear(); // they are in use
+        }
+        result
+    }
+
+    /// What has been written.
+    fn list(&self) -> Result<Listed, RecordsError> {
+        let mut list = Listed::default();
+        let mut directories = vec![PathBuf::new()];
+        while let Some(directory) = directories.pop() {
+            let whole = self.partial.join(&directory);
+            for entry in fs::read_dir(&whole).map_err(|error| cannot(&whole, &error))? {
+                let entry = entry.map_err(|error| cannot(&whole, &error))?;
+                let (name, path) = (directory.join(entry.file_name()), entry.path());
+                let kind = entry.file_type().map_err(|error| cannot(&path, &error))?;
+                if kind.is_dir() {
+                    directories.push(name);
+                } else if kind.is_file() && name != Path::new(LOCK) {
+                    let seen = Seen::of(&path).map_err(|error| cannot(&path, &error))?;
+                    list.0.insert(name, seen);
+                }
+            }
+        }
+        Ok(list)
+    }
+
+    /// Keeps the records where nothing is; says where.
+    fn set_aside(&mut self, path: PathBuf, error: &io::Error) -> RecordsError {
+        let names = (1..1_000).map(|number| self.output.directory.join(format!("result-{number}")));
+        let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
+        // A rename takes no space, and replaces nothing but an empty directory.
+        let kept = free.find(|name| fs::rename(&self.partial, name).is_ok());
+        let Some(kept) = kept else { return cannot(&path, error) };
+        let _ = fs::remove_file(kept.join(LOCK)); // one file too many does no harm
+        self.made.clear();
+        RecordsError::Aside { path, reason: error.to_string(), kept }
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        // What cannot be removed is removed by the next command that writes here.
+        let _ = fs::remove_dir_all(&self.partial);
+        remove_empty(&self.made);
+    }
+}
+
+/// Makes the hidden directory, or takes over that of a dead process, and empties it.
+fn take(output: &Output, partial: &Path) -> Result<File, RecordsError> {
+    let failed = |error: io::Error| cannot(partial, &error);
+    let lock = partial.join(LOCK);
+    let is_new = match fs::create_dir(partial) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(failed(error)),
+    };
+    let busy = || RecordsError::Busy { directory: output.directory.clone() };
+    let foreign = || RecordsError::Foreign { path: partial.to_owned() };
+    let is_empty = || {
+        fs::symlink_metadata(partial).is_ok_and(|file| file.is_dir())
+            && fs::read_dir(partial).is_ok_and(|mut entries| entries.next().is_none())
+    };
+    let file = if is_new || is_empty() {
+        match File::create_new(&lock) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(busy()),
+            made => made.map_err(failed)?,
+        }
+    } else {
+        let is_lock = marker::is_inside(&output.directory, &Path::new(PARTIAL).join(LOCK))
+            && fs::symlink_metadata(&lock).is_ok_and(|file| file.is_file());
+        if !is_lock {
+            return Err(foreign());
+        }
+        File::open(&lock).map_err(failed)?
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(busy()),
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    let inode = file.metadata().map_err(failed)?.ino();
+    if !fs::symlink_metadata(&lock).is_ok_and(|now| now.ino() == inode) {
+        return Err(busy()); // its process ended just now, and took it away
+    }
+    for entry in fs::read_dir(partial).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() && !path.is_symlink() {
+            fs::remove_dir_all(&path).map_err(failed)?;
+        } else if path != lock {
+            fs::remove_file(&path).map_err(failed)?;
+        }
+    }
+    Ok(file)
+}
