@@ -349,7 +349,8 @@ pub(crate) enum AirLeg {
 /// Say what this kernel offers, what is missing, and what to do about it
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit status 77 where something is missing without which nothing works.")]
+Each line begins with ok, with note (only the lab, or a part of a command, does not work without it), or
+with MISSING (the monitor or the bounds do not work). Exit status 77 where something is MISSING.")]
 pub(crate) struct DoctorArguments {
     /// One JSON object
     #[arg(long)]

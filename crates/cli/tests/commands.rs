@@ -158,9 +158,53 @@ fn the_doctor_finds_the_same_in_words_and_in_json() {
         assert!(text.contains(finding["name"].as_str().unwrap()), "{text}");
         let is_ok = finding["ok"].as_bool().unwrap();
         assert_eq!(is_ok, finding["remedy"].is_null(), "a lack has a remedy: {finding}");
+        assert_eq!(is_ok, finding["level"] == "ok", "{finding}");
     }
     let able = found["can_monitor"] == true && found["can_bound"] == true;
     assert_eq!(json.status.code(), Some(if able { 0 } else { 77 }));
+    assert_eq!(able, findings(&found, "missing").is_empty(), "{text}");
+    assert_eq!(able, !text.contains("MISSING"), "{text}");
+}
+
+/// The names of what the doctor says this of.
+fn findings(said: &serde_json::Value, level: &str) -> Vec<String> {
+    let all = said["findings"].as_array().unwrap().iter();
+    let name = |finding: &serde_json::Value| finding["name"].as_str().unwrap().to_owned();
+    all.filter(|finding| finding["level"] == level).map(name).collect()
+}
+
+#[test]
+fn without_root_the_doctor_calls_missing_only_what_is_needed_and_missing() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("wakeai");
+    fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |arguments: &[&str]| {
+        // Without iperf3 in the path: what only the lab needs is a note.
+        let mut command = Command::new(&program);
+        command.args(arguments).env("PATH", directory.path()).uid(65534).gid(65534);
+        command.output().unwrap()
+    };
+    let json = run(&["doctor", "--json"]);
+    assert_eq!(json.status.code(), Some(77));
+    let found: serde_json::Value = serde_json::from_str(&stdout(&json)).unwrap();
+    let all = wakeai(&["doctor", "--json"]);
+    let as_root: serde_json::Value = serde_json::from_str(&stdout(&all)).unwrap();
+    if findings(&as_root, "missing").is_empty() {
+        assert_eq!(findings(&found, "missing"), ["capabilities"]);
+        let said = stderr(&json);
+        assert!(
+            said.trim_end().ends_with("something is missing that is needed: capabilities"),
+            "{said}"
+        );
+    }
+    assert!(findings(&found, "note").contains(&"iperf3".to_owned()), "{found}");
+    let text = stdout(&run(&["doctor"]));
+    assert!(text.contains("note     iperf3: not found"), "{text}");
+    assert!(text.contains("MISSING  capabilities: CAP_BPF"), "{text}");
 }
 
 #[test]

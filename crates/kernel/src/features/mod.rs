@@ -57,9 +57,9 @@ impl Features {
         self.first_lacking(BOUND).is_none() && self.first_lacking(ITERATE).is_none()
     }
 
-    /// Whether ceilings alone can be enforced, by [`crate::clamp_connections`].
-    pub fn can_clamp(&self) -> bool {
-        self.first_lacking(ITERATE).is_none()
+    /// Whether this feature is one of those without which the monitor or the bounds do not work.
+    pub fn is_needed(name: &str) -> bool {
+        [MONITOR, BOUND, ITERATE].iter().any(|needs| needs.contains(&name))
     }
 
     fn first_lacking(&self, needs: &[&str]) -> Option<(&Feature, &Lack)> {
@@ -156,15 +156,19 @@ fn lockdown() -> Feature {
     feature("lockdown", is_open, found, ("no BPF program of ours loads", remedy))
 }
 
+/// What a kernel gets that cannot load our algorithms. Nothing weaker stands in for them:
+/// `docs/decisions/007-no-bounds-without-struct-ops.md` says why.
+const NO_ALGORITHMS: &str = "our algorithms do not load: no bounds, and an agent with a law, `wakeai \
+                             use` and a proxy with one of ours end with exit status 77";
+
 fn struct_ops(is_there: bool, signature: Option<CongControl>) -> Feature {
     let found = match (is_there, signature) {
         (true, Some(CongControl::Long)) => "cong_control(sk, ack, flag, rs), as from 6.10",
         (true, Some(CongControl::Short)) => "cong_control(sk, rs), as before 6.10",
         _ => "congestion control in BPF (struct_ops for tcp_congestion_ops)",
     };
-    let consequence = "no floors and no pacing; ceilings only, by the TCP iterator";
     let remedy = "use Linux 5.13 or later with CONFIG_BPF_JIT=y";
-    feature("struct_ops", is_there && signature.is_some(), found, (consequence, remedy))
+    feature("struct_ops", is_there && signature.is_some(), found, (NO_ALGORITHMS, remedy))
 }
 
 fn link(is_there: bool) -> Feature {
@@ -179,8 +183,7 @@ fn pacing(release: &str) -> Feature {
     let is_there = major.is_some_and(|major| major >= 6);
     let found =
         yes_no(is_there, "a BPF algorithm may set it", "leave for BPF to set the pacing rate");
-    let consequence = "our algorithms do not load; ceilings only, by the TCP iterator";
-    feature("pacing", is_there, found, (consequence, "use Linux 6.0 or later"))
+    feature("pacing", is_there, found, (NO_ALGORITHMS, "use Linux 6.0 or later"))
 }
 
 fn traces(has: &dyn Fn(&str) -> bool) -> Feature {
@@ -255,6 +258,15 @@ mod tests {
         let lack = Lack { consequence: "", remedy: "", privilege: false };
         assert!(!with(Some(lack.clone())).can_monitor());
         assert!(with(Some(lack)).can_bound());
+    }
+
+    #[test]
+    fn a_kernel_without_our_algorithms_is_promised_no_bounds() {
+        for feature in [struct_ops(false, None), pacing("5.10.0-30-amd64")] {
+            let lack = feature.lack.unwrap();
+            assert!(lack.consequence.contains("no bounds"), "{}", lack.consequence);
+            assert!(!lack.consequence.contains("ceilings only"), "{}", lack.consequence);
+        }
     }
 
     #[test]
