@@ -118,6 +118,10 @@ struct sock {
 	unsigned long sk_max_pacing_rate;
 };
 
+struct inet_sock {
+	__be16 inet_sport;
+};
+
 struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	__u8 icsk_ca_state : 5;
