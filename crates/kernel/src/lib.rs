@@ -24,6 +24,7 @@ mod error;
 pub mod features;
 mod libbpf;
 pub mod monitor;
+mod mounts;
 mod netns;
 mod place;
 mod raw;

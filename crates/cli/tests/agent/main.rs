@@ -10,5 +10,6 @@ mod api;
 mod bounds;
 mod death;
 mod life;
+mod netns_exec;
 mod presence;
 mod reserve;

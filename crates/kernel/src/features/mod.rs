@@ -10,6 +10,7 @@ pub use btf::CongControl;
 use btf::Types;
 
 use crate::error::Error;
+use crate::place;
 
 /// One thing that Wakeai needs or would use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,7 +215,7 @@ fn sockops(is_there: bool) -> Feature {
 }
 
 fn bpffs() -> Feature {
-    let mounted = crate::place::has_bpffs();
+    let mounted = place::in_machine_mounts(place::has_bpffs);
     let can = mounted || read("/proc/filesystems").lines().any(|line| line.ends_with("\tbpf"));
     let has_place = Path::new("/sys/fs/bpf").is_dir();
     let found = match (mounted, can && has_place) {
