@@ -139,6 +139,59 @@ fn check_accepts_a_good_configuration_and_names_what_is_wrong_with_a_bad_one() {
 }
 
 #[test]
+fn a_key_that_exists_is_kept_and_the_advice_works() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("group.key");
+    let generate = || wakeai(&["agent", "--generate-key", key.to_str().unwrap()]);
+    assert!(generate().status.success());
+    let before = fs::read(&key).unwrap();
+    let again = generate();
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(fs::read(&key).unwrap(), before);
+    let said = stderr(&again);
+    assert!(!said.contains("make one with"), "that is what has just failed: {said}");
+    assert!(said.contains("exists") && said.contains("is kept"), "{said}");
+    // The advice for who wants another key.
+    let advice = format!("mv {0} {0}.old", key.display());
+    assert!(said.contains(&advice), "{said}");
+    let words: Vec<_> = advice.split(' ').collect();
+    assert!(Command::new(words[0]).args(&words[1..]).status().unwrap().success());
+    assert!(generate().status.success());
+
+    let nowhere = directory.path().join("none/group.key");
+    let made = wakeai(&["agent", "--generate-key", nowhere.to_str().unwrap()]);
+    let said = stderr(&made);
+    assert!(
+        said.contains("No such file or directory") && !said.contains("make one with"),
+        "{said}"
+    );
+}
+
+#[test]
+fn tcp_av_needs_a_rate_to_hold() {
+    let asked: [&[&str]; 5] = [
+        // Were it not refused, it would find no such namespace, and change nothing.
+        &["use", "wakeai_av", "--namespace", "wkt-nowhere"],
+        &["use", "wakeai_av", "--namespace", "wkt-nowhere", "--for", "1s"],
+        &["use", "wakeai_av", "--namespace", "wkt-nowhere", "--connections"],
+        &["proxy", "--algorithm", "wakeai_av"],
+        &["proxy", "--algorithm", "wakeai_av", "--listen", "127.0.0.1:0"],
+    ];
+    for arguments in asked {
+        // One that is not refused goes on until it is told to end.
+        let found = Command::new("timeout")
+            .args(["--signal=INT", "5", env!("CARGO_BIN_EXE_wakeai")])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(found.status.code(), Some(2), "{arguments:?}: {}", stderr(&found));
+        let said = stderr(&found);
+        assert!(said.contains("wakeai_av holds a target rate"), "{arguments:?}: {said}");
+        assert!(said.contains("--rate 5Mbit/s"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn a_completion_script_knows_commands_and_options() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&wakeai(&["completion", shell]));
