@@ -112,7 +112,7 @@ Examples:
   wakeai lab scenarios/quickstart.toml --out results/quickstart   records as Parquet too
 
 Runs come one after another: they share the machine's clock and cores, and two at once would make
-each other late. A run over its lateness bound is not faithful and ends with exit status 1.")]
+each other late. A run over its bounds of lateness and waits is not faithful and ends with exit status 1.")]
 pub(crate) struct LabArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
@@ -128,6 +128,10 @@ pub(crate) struct LabArguments {
     /// The largest lateness up to which a run is faithful
     #[arg(long, value_name = "TIME", default_value = "20ms")]
     pub(crate) lateness_max: Duration,
+    /// How long ordinary processes may wait for a processor, at the 99th percentile, up to which a run
+    /// with agents or proxies is faithful
+    #[arg(long, value_name = "TIME", default_value = "50ms")]
+    pub(crate) waits_p99: Duration,
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {

@@ -60,6 +60,11 @@ impl Proxies {
         Ok(proxies)
     }
 
+    /// Whether no station has one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
     /// An error where a proxy has ended by itself.
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
         for proxy in &mut self.running {
