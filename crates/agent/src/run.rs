@@ -219,14 +219,14 @@ fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     }
 }
 
-fn derived_station(config: &Config, interface: Interface) -> Result<u64, AgentError> {
+pub(crate) fn derived_station(config: &Config, interface: Interface) -> Result<u64, AgentError> {
     let missing = || AgentError::NoStation { interface: config.interface.clone() };
     let hardware = interface.hardware.ok_or_else(missing)?;
     let machine = identity::machine_id().map_err(|_| missing())?;
     Ok(identity::station_number(&machine, hardware))
 }
 
-fn group_id(group: &Group) -> Result<u32, AgentError> {
+pub(crate) fn group_id(group: &Group) -> Result<u32, AgentError> {
     let name = match group {
         Group::Id(id) => return Ok(*id),
         Group::Name(name) => name,
@@ -241,7 +241,10 @@ fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
 }
 
 /// Opens nl80211 where something is to be asked there, and makes sure that it knows the interface.
-async fn ask_wifi(config: &Config, interface: Interface) -> Result<Option<Wifi>, AgentError> {
+pub(crate) async fn ask_wifi(
+    config: &Config,
+    interface: Interface,
+) -> Result<Option<Wifi>, AgentError> {
     let stated = config.bssid != Automatic::Auto;
     if stated && config.link_rate != Automatic::Auto {
         return Ok(None);

@@ -168,7 +168,8 @@ pub(crate) struct AgentArguments {
     /// The configuration
     #[arg(long, value_name = "FILE", default_value = wakeai_agent::config::DEFAULT_PATH)]
     pub(crate) config: PathBuf,
-    /// Check the configuration and the key file that it names, and start nothing
+    /// Say all that a start here would refuse: in the configuration, in the key file and in this network
+    /// namespace. Starts nothing
     #[arg(long)]
     pub(crate) check: bool,
     /// Write a new group key to FILE, which must not exist, and start nothing

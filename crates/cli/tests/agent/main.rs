@@ -8,6 +8,7 @@ mod support;
 
 mod api;
 mod bounds;
+mod check;
 mod death;
 mod life;
 mod netns_exec;

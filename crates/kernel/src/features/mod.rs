@@ -58,6 +58,17 @@ impl Features {
         self.first_lacking(BOUND).is_none() && self.first_lacking(ITERATE).is_none()
     }
 
+    /// What this kernel, whatever the privileges, lacks for an agent; with `bounds` for one that
+    /// rules.
+    pub fn lacks_for_agent(&self, bounds: bool) -> Option<Error> {
+        let needs = if bounds { &[ITERATE, BOUND][..] } else { &[ITERATE] };
+        let of_kernel = Self {
+            features: self.features.iter().filter(|of| !is_privilege(of)).cloned().collect(),
+            ..self.clone()
+        };
+        needs.iter().find_map(|needs| of_kernel.why_not("run an agent here", needs))
+    }
+
     /// Whether this feature is one of those without which the monitor or the bounds do not work.
     pub fn is_needed(name: &str) -> bool {
         [MONITOR, BOUND, ITERATE].iter().any(|needs| needs.contains(&name))
@@ -81,6 +92,10 @@ impl Features {
             Error::Feature { asked, lacks, remedy }
         })
     }
+}
+
+fn is_privilege(feature: &Feature) -> bool {
+    feature.lack.as_ref().is_some_and(|lack| lack.privilege)
 }
 
 /// What the monitor needs.
@@ -252,6 +267,18 @@ mod tests {
         );
         assert!(with(Some(lack)).why_not("move connections", ITERATE).is_none());
         assert!(with(None).why_not("watch TCP", MONITOR).is_none());
+    }
+
+    #[test]
+    fn an_agent_with_a_law_lacks_what_bounds_need_and_no_privilege() {
+        let lack = |privilege| Lack { consequence: "", remedy: "", privilege };
+        let mut features = with(None);
+        features.features[0] =
+            Feature { name: "struct_ops", found: "BPF".to_owned(), lack: Some(lack(false)) };
+        assert!(features.lacks_for_agent(true).is_some_and(|error| error.is_missing()));
+        assert!(features.lacks_for_agent(false).is_none());
+        features.features[0].lack = Some(lack(true));
+        assert!(features.lacks_for_agent(true).is_none());
     }
 
     #[test]
