@@ -9,13 +9,18 @@ pub(crate) fn of_the_machine() -> Option<File> {
     let path = |pid: u32| format!("/proc/{pid}/ns/mnt");
     let mut elders = std::iter::once(1).chain(forebears().into_iter().rev());
     let machine = elders.find_map(|pid| File::open(path(pid)).ok())?;
-    let is_here = machine.metadata().ok()?.ino() == inode("/proc/thread-self/ns/mnt")?;
+    let is_here = machine.metadata().ok()?.ino() == here()?;
     (!is_here).then_some(machine)
+}
+
+/// The inode of the calling thread's mount namespace.
+pub(crate) fn here() -> Option<u64> {
+    inode("/proc/thread-self/ns/mnt")
 }
 
 /// Whether the calling thread has left the mount namespace of its process.
 pub(crate) fn is_elsewhere() -> bool {
-    inode("/proc/thread-self/ns/mnt") != inode("/proc/self/ns/mnt")
+    here() != inode("/proc/self/ns/mnt")
 }
 
 fn inode(path: &str) -> Option<u64> {

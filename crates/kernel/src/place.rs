@@ -16,7 +16,8 @@ use crate::mounts;
 const BPFFS: &str = "/sys/fs/bpf";
 const STATE: &str = "/run/wakeai";
 
-/// Exists while the bpffs is one that we mounted, and so ours to unmount.
+/// Exists while the bpffs is one that we mounted, and so ours to unmount. Names the mount namespace in
+/// which it is mounted: a process in another does not see it, and cannot tell what has become of it.
 const MOUNTED_BY_US: &str = "/run/wakeai/bpffs-mounted";
 
 /// The machine's bpffs, kept open by a process whose own mounts do not show it: to look for it again
@@ -98,7 +99,7 @@ pub(crate) fn prepare() -> io::Result<()> {
     if !has_bpffs() {
         // The note comes first: a process that dies in between leaves a note about nothing,
         // which is harmless, and not a mount that nobody removes.
-        File::create(MOUNTED_BY_US)?;
+        fs::write(MOUNTED_BY_US, mounts::here().unwrap_or_default().to_string())?;
         mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>)?;
     }
     match fs::create_dir(pins()) {
@@ -132,7 +133,9 @@ pub(crate) fn clear() -> io::Result<bool> {
             Err(error) => return Err(error),
         }
     }
-    if Path::new(MOUNTED_BY_US).exists() {
+    let noted = fs::read_to_string(MOUNTED_BY_US).ok();
+    // One that names nothing is of an older version.
+    if noted.is_some_and(|inode| inode.is_empty() || inode.parse().ok() == mounts::here()) {
         if has_bpffs() {
             if is_used_by_others()? {
                 return Ok(found);

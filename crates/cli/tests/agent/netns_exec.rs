@@ -1,5 +1,6 @@
 //! Commands under `ip netns exec`, which gives them a /sys of their own.
 
+use std::fs;
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
@@ -81,6 +82,31 @@ fn use_proxy_and_doctor_work_there_while_an_agent_holds_the_registration() {
     let pid = nix::unistd::Pid::from_raw(proxy.id().cast_signed());
     nix::sys::signal::kill(pid, Signal::SIGTERM).unwrap();
     assert!(proxy.wait().unwrap().success());
+}
+
+/// An agent keeps no privilege to unmount a bpffs that it has mounted: it leaves a note to the next command.
+#[test]
+fn who_does_not_see_the_bpffs_leaves_the_note_that_it_is_ours_alone() {
+    let Some(_machine) = Machine::take() else { return };
+    let is_mounted = || fs::read_to_string("/proc/mounts").unwrap().contains(" /sys/fs/bpf ");
+    wakeai(&["sweep"]);
+    if is_mounted() {
+        return println!("SKIPPED: somebody else has mounted the bpffs of this machine");
+    }
+    let bss = Bss::new(&["a"]);
+    let mut agent = Fleet::new().start(&bss, "a", 1, "");
+    assert!(agent.end(Signal::SIGTERM).success());
+    assert!(is_mounted(), "the agent may not unmount it");
+    // As its own first process it finds no other mounts than these.
+    let script = "umount /sys/fs/bpf && exec \"$0\" sweep";
+    let elsewhere = Command::new("unshare")
+        .args(["--pid", "--fork", "--mount-proc", "--mount", "sh", "-c", script])
+        .arg(env!("CARGO_BIN_EXE_wakeai"))
+        .status();
+    assert!(elsewhere.unwrap().success());
+    assert!(is_mounted());
+    wakeai(&["sweep"]);
+    assert!(!is_mounted(), "the next command that sees it unmounts it");
 }
 
 #[test]
