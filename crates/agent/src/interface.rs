@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nameindex, if_nametoindex};
+use nix::sys::socket::SockaddrStorage;
 
 /// What the kernel says about an interface at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,9 @@ pub(crate) struct Interface {
     pub(crate) index: u32,
     /// Up and running.
     pub(crate) up: bool,
-    /// The broadcast address of its first IPv4 network.
+    /// Its first IPv4 address.
+    pub(crate) address: Option<Ipv4Addr>,
+    /// The broadcast address that comes with it.
     pub(crate) broadcast: Option<Ipv4Addr>,
     /// Its hardware address; a TUN has none.
     pub(crate) hardware: Option<[u8; 6]>,
@@ -41,7 +44,7 @@ impl Interface {
         let Ok(index) = if_nametoindex(name) else {
             return Err(InterfaceError::Missing { name: name.to_owned(), others: others() });
         };
-        let mut found = Self { index, up: false, broadcast: None, hardware: None };
+        let mut found = Self { index, up: false, address: None, broadcast: None, hardware: None };
         for entry in getifaddrs().map_err(io::Error::from)? {
             if entry.interface_name != name {
                 continue;
@@ -49,13 +52,29 @@ impl Interface {
             found.up |= entry.flags.contains(InterfaceFlags::IFF_UP);
             let hardware = entry.address.as_ref().and_then(|a| a.as_link_addr()?.addr());
             found.hardware = found.hardware.or(hardware.filter(|octets| *octets != [0; 6]));
-            if entry.flags.contains(InterfaceFlags::IFF_BROADCAST) {
-                let address = entry.broadcast.as_ref().and_then(|a| Some(a.as_sockaddr_in()?.ip()));
-                found.broadcast = found.broadcast.or(address);
+            if found.address.is_none() {
+                found.address = ipv4(entry.address.as_ref());
+                let told = ipv4(entry.broadcast.as_ref());
+                let told = told.filter(|_| entry.flags.contains(InterfaceFlags::IFF_BROADCAST));
+                found.broadcast = told.filter(|told| {
+                    let own = found.address.zip(ipv4(entry.netmask.as_ref()));
+                    own.is_some_and(|(own, mask)| is_broadcast(*told, own, mask))
+                });
             }
         }
         Ok(found)
     }
+}
+
+fn ipv4(address: Option<&SockaddrStorage>) -> Option<Ipv4Addr> {
+    Some(address?.as_sockaddr_in()?.ip())
+}
+
+/// Whether this is a broadcast address of the network of `own`. Where an address has none, getifaddrs(3)
+/// tells the address itself in its place, or the peer's.
+fn is_broadcast(told: Ipv4Addr, own: Ipv4Addr, mask: Ipv4Addr) -> bool {
+    let last = Ipv4Addr::from_bits(own.to_bits() | !mask.to_bits());
+    told == last && told != own
 }
 
 fn others() -> String {
@@ -74,6 +93,17 @@ mod tests {
         let found = Interface::find("lo").unwrap();
         assert_eq!(found.index, if_nametoindex("lo").unwrap());
         assert_eq!((found.broadcast, found.hardware), (None, None));
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_a_broadcast_address_is_none() {
+        let [own, mask] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(255, 255, 255, 0)];
+        assert!(is_broadcast(Ipv4Addr::new(10, 1, 0, 255), own, mask));
+        assert!(!is_broadcast(own, own, mask), "plain `ip addr add 10.1.0.1/24`");
+        let (pair, single) = (Ipv4Addr::new(255, 255, 255, 254), Ipv4Addr::BROADCAST);
+        assert!(!is_broadcast(own, own, pair), "RFC 3021: two addresses, no broadcast");
+        assert!(!is_broadcast(own, own, single));
+        assert!(!is_broadcast(Ipv4Addr::new(10, 1, 0, 2), own, single), "the peer of a /32");
     }
 
     #[test]

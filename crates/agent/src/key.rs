@@ -25,9 +25,28 @@ impl fmt::Debug for GroupKey {
 /// Why a group key cannot be used or made.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The file cannot be read or written.
-    #[error("key file {path}: {source}; make one with: wakeai agent --generate-key {path}")]
+    /// The file cannot be read.
+    #[error("key file {path}: {source}{}", advice(path, source))]
     File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is a key, which is not replaced.
+    #[error(
+        "key file {path} exists and is kept, since stations that have it do not hear those with \
+         another; to make another, move it away first: mv {path} {path}.old"
+    )]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be written.
+    #[error(
+        "cannot write the key file {path}: {source}; name a directory that exists and is yours"
+    )]
+    Write {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -59,6 +78,16 @@ pub enum KeyError {
     },
 }
 
+fn advice(path: &Path, source: &io::Error) -> String {
+    if source.kind() != io::ErrorKind::NotFound {
+        return String::new();
+    }
+    format!(
+        "; copy the fleet's to there, or make one with: wakeai agent --generate-key {}",
+        path.display()
+    )
+}
+
 impl GroupKey {
     /// Reads `path`: one line of 64 hexadecimal digits or of base64; empty lines and lines that
     /// begin with `#` are left out.
@@ -85,9 +114,12 @@ impl GroupKey {
     /// Writes a fresh random key to `path`, readable by its owner alone. An existing file stays.
     ///
     /// # Errors
-    /// [`KeyError::File`], also where `path` exists.
+    /// [`KeyError::Exists`] and [`KeyError::Write`].
     pub fn generate(path: &Path) -> Result<(), KeyError> {
-        let failed = |source| KeyError::File { path: path.to_owned(), source };
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
+            _ => KeyError::Write { path: path.to_owned(), source },
+        };
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| failed(io::Error::other(error.to_string())))?;
         let mut file = OpenOptions::new()
@@ -161,7 +193,7 @@ mod tests {
     #[test]
     fn generating_does_not_replace_a_key() {
         let (_directory, path) = file_with("precious", 0o600);
-        assert!(matches!(GroupKey::generate(&path), Err(KeyError::File { .. })));
+        assert!(matches!(GroupKey::generate(&path), Err(KeyError::Exists { .. })));
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
 

@@ -1,12 +1,14 @@
 //! The daemon of one station: it joins presence, laws and bounds on one Wi-Fi interface.
 //!
-//! [`config::Config::load`], then [`run`] with a future that ends it. The agent has one thread:
+//! [`config::Config::load`] (or [`config::Examined::load`] and [`check`], for all that is wrong at once),
+//! then [`run`] with a future that ends it. The agent has one thread:
 //! if its loop hangs, its heartbeat stops and its bounds expire by themselves. [`api`] is how
 //! others ask it what it does.
 
 mod actuator;
 pub mod api;
 mod brain;
+mod check;
 mod clock;
 pub mod config;
 mod error;
@@ -22,7 +24,8 @@ mod run;
 mod station;
 mod wifi;
 
+pub use check::{Findings, check};
 pub use error::AgentError;
 pub use interface::InterfaceError;
-pub use run::{check_socket, run, terminated};
+pub use run::{run, terminated};
 pub use wakeai_host::PrivilegeError;

@@ -42,6 +42,11 @@ impl Presence {
         Ok(Self { receiver, sender, to: SocketAddrV4::new(to, port) })
     }
 
+    /// Where messages go.
+    pub(crate) fn to(&self) -> SocketAddrV4 {
+        self.to
+    }
+
     /// Waits until there is something to receive.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         self.receiver.readable().await

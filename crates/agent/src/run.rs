@@ -66,7 +66,7 @@ pub async fn terminated() -> std::io::Result<()> {
 ///
 /// # Errors
 /// [`MakeError`], which says what is there.
-pub fn check_socket(config: &Config) -> Result<(), MakeError> {
+pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
     let Some(path) = &config.socket else { return Ok(()) };
     match check_socket_path(path) {
         Err(MakeError::Listened { .. }) if is_an_agents(path) => Ok(()),
@@ -240,14 +240,14 @@ fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     }
 }
 
-fn derived_station(config: &Config, interface: Interface) -> Result<u64, AgentError> {
+pub(crate) fn derived_station(config: &Config, interface: Interface) -> Result<u64, AgentError> {
     let missing = || AgentError::NoStation { interface: config.interface.clone() };
     let hardware = interface.hardware.ok_or_else(missing)?;
     let machine = identity::machine_id().map_err(|_| missing())?;
     Ok(identity::station_number(&machine, hardware))
 }
 
-fn group_id(group: &Group) -> Result<u32, AgentError> {
+pub(crate) fn group_id(group: &Group) -> Result<u32, AgentError> {
     let name = match group {
         Group::Id(id) => return Ok(*id),
         Group::Name(name) => name,
@@ -262,7 +262,10 @@ fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
 }
 
 /// Opens nl80211 where something is to be asked there, and makes sure that it knows the interface.
-async fn ask_wifi(config: &Config, interface: Interface) -> Result<Option<Wifi>, AgentError> {
+pub(crate) async fn ask_wifi(
+    config: &Config,
+    interface: Interface,
+) -> Result<Option<Wifi>, AgentError> {
     let stated = config.bssid != Automatic::Auto;
     if stated && config.link_rate != Automatic::Auto {
         return Ok(None);

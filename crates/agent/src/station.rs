@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::Ipv4Addr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration as Wait;
@@ -279,6 +280,7 @@ impl Station {
             station: self.brain.station().to_string(),
             bssid: self.brain.bssid().map(|bssid| bssid.to_string()),
             link_rate_mbps: own.link_rate.map(Rate::as_mbps_f64),
+            presence_to: self.presence.as_ref().map(|presence| presence.to().to_string()),
             law: self.config.law.name().to_owned(),
             default_algorithm: wakeai_host::read_sysctl(crate::run::DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,
@@ -339,9 +341,23 @@ pub(crate) fn open_presence(
     config: &Config,
     interface: Option<Interface>,
 ) -> std::io::Result<Presence> {
+    let (to, why) = destination(config, interface);
+    let presence = Presence::open(&config.interface, to, config.port)?;
+    tracing::info!("presence goes to {to}:{} ({why})", config.port);
+    Ok(presence)
+}
+
+/// Where presence messages go, and why. What goes to 255.255.255.255 every station on the link takes,
+/// whatever its own addresses are (RFC 919, 7).
+pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv4Addr, String) {
+    let name = &config.interface;
     let own = interface.and_then(|interface| interface.broadcast);
-    let to = config.broadcast.given().or(own).unwrap_or(std::net::Ipv4Addr::BROADCAST);
-    Presence::open(&config.interface, to, config.port)
+    match (config.broadcast.given(), own, interface.and_then(|interface| interface.address)) {
+        (Some(given), ..) => (given, "presence.broadcast says so".to_owned()),
+        (_, Some(own), _) => (own, format!("the broadcast address of {name}")),
+        (_, _, Some(_)) => (Ipv4Addr::BROADCAST, format!("{name} has no IPv4 broadcast address")),
+        (_, _, None) => (Ipv4Addr::BROADCAST, format!("{name} has no IPv4 address")),
+    }
 }
 
 async fn wait_readable(presence: Option<&Presence>) -> std::io::Result<()> {

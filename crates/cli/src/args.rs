@@ -116,7 +116,7 @@ Examples:
   wakeai lab scenarios/quickstart.toml --out results/quickstart   records as Parquet too
 
 Runs come one after another: they share the machine's clock and cores, and two at once would make
-each other late. A run over its lateness bound is not faithful and ends with exit status 1.")]
+each other late. A run over its bounds of lateness and waits is not faithful and ends with exit status 1.")]
 pub(crate) struct LabArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
@@ -136,6 +136,10 @@ pub(crate) struct LabArguments {
     /// The largest lateness up to which a run is faithful
     #[arg(long, value_name = "TIME", default_value = "20ms")]
     pub(crate) lateness_max: Duration,
+    /// How long ordinary processes may wait for a processor, at the 99th percentile, up to which a run
+    /// with agents or proxies is faithful
+    #[arg(long, value_name = "TIME", default_value = "50ms")]
+    pub(crate) waits_p99: Duration,
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {
@@ -172,8 +176,8 @@ pub(crate) struct AgentArguments {
     /// The configuration
     #[arg(long, value_name = "FILE", default_value = wakeai_agent::config::DEFAULT_PATH)]
     pub(crate) config: PathBuf,
-    /// Check the configuration, the key file that it names and the place of its socket, and start
-    /// nothing
+    /// Say all that a start here would refuse: in the configuration, in the key file and in this network
+    /// namespace. Starts nothing
     #[arg(long)]
     pub(crate) check: bool,
     /// Write a new group key to FILE, which must not exist, and start nothing
@@ -358,7 +362,8 @@ pub(crate) enum AirLeg {
 /// Say what this kernel offers, what is missing, and what to do about it
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit status 77 where something is missing without which nothing works.")]
+Each line begins with ok, with note (only the lab, or a part of a command, does not work without it), or
+with MISSING (the monitor or the bounds do not work). Exit status 77 where something is MISSING.")]
 pub(crate) struct DoctorArguments {
     /// One JSON object
     #[arg(long)]

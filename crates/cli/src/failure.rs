@@ -26,6 +26,11 @@ impl Failure {
         Self { code: if missing { 77 } else { 1 }, error: error.into() }
     }
 
+    /// The same with exit status 77: a privilege or a kernel feature is missing.
+    pub(crate) fn missing(self) -> Self {
+        Self { code: 77, ..self }
+    }
+
     /// The exit status that the error itself names.
     pub(crate) fn with_status(code: u8, error: impl Into<anyhow::Error>) -> Self {
         Self { code, error: error.into() }

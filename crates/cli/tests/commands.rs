@@ -106,15 +106,14 @@ fn check_accepts_a_good_configuration_and_names_what_is_wrong_with_a_bad_one() {
     let key = directory.path().join("group.key");
     let made = wakeai(&["agent", "--generate-key", key.to_str().unwrap()]);
     assert!(made.status.success(), "{}", stderr(&made));
-    let again = wakeai(&["agent", "--generate-key", key.to_str().unwrap()]);
-    assert_eq!(again.status.code(), Some(1), "an existing key is not replaced");
-
     let shown = key.display().to_string();
-    let good = format!("interface = \"wlan0\"\nkey_file = {shown:?}\n");
+    let good = format!(
+        "interface = \"lo\"\nkey_file = {shown:?}\nbssid = \"02:00:00:00:00:01\"\nstation = 1\n"
+    );
     assert!(check(directory.path(), &good).status.success());
     let cases = [
-        (format!("{good}[law]\nname = \"fast\"\n"), ":4: law.name: unknown variant `fast`"),
-        (format!("{good}[presence]\nport = 0\n"), ":4: presence.port: found 0, allowed are"),
+        (format!("{good}[law]\nname = \"fast\"\n"), ":6: law.name: unknown variant `fast`"),
+        (format!("{good}[presence]\nport = 0\n"), ":6: presence.port: found 0, allowed are"),
         (format!("{good}[log]\nlevel = \"a=b=c\"\n"), "log.level: found \"a=b=c\", expected"),
         (
             "interface = \"wlan0\"\nkey_file = \"/nonexistent\"\n".to_owned(),
@@ -163,8 +162,10 @@ fn check_finds_what_lies_where_the_socket_is_to_be() {
         cases.into_iter().chain(nix::unistd::geteuid().is_root().then_some(live))
     {
         let socket = path(name);
-        let text =
-            format!("interface = \"wlan0\"\nkey_file = {key:?}\n[api]\nsocket = {socket:?}\n");
+        let text = format!(
+            "interface = \"lo\"\nkey_file = {key:?}\nbssid = \"02:00:00:00:00:01\"\nstation = 1\n\
+             [api]\nsocket = {socket:?}\n"
+        );
         let found = check(directory.path(), &text);
         let said = stderr(&found);
         let Some(expected) = expected else {
@@ -172,13 +173,66 @@ fn check_finds_what_lies_where_the_socket_is_to_be() {
             continue;
         };
         assert_eq!(found.status.code(), Some(2), "{name}: {said}");
-        assert!(said.contains("agent.toml: api.socket: "), "{name}: {said}");
+        assert!(said.contains("api.socket: "), "{name}: {said}");
         assert!(
             said.contains(expected) && said.contains(socket.to_str().unwrap()),
             "{name}: {said}"
         );
     }
     assert_eq!(fs::read(path("notes.txt")).unwrap(), b"mine");
+}
+
+#[test]
+fn a_key_that_exists_is_kept_and_the_advice_works() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("group.key");
+    let generate = || wakeai(&["agent", "--generate-key", key.to_str().unwrap()]);
+    assert!(generate().status.success());
+    let before = fs::read(&key).unwrap();
+    let again = generate();
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(fs::read(&key).unwrap(), before);
+    let said = stderr(&again);
+    assert!(!said.contains("make one with"), "that is what has just failed: {said}");
+    assert!(said.contains("exists") && said.contains("is kept"), "{said}");
+    // The advice for who wants another key.
+    let advice = format!("mv {0} {0}.old", key.display());
+    assert!(said.contains(&advice), "{said}");
+    let words: Vec<_> = advice.split(' ').collect();
+    assert!(Command::new(words[0]).args(&words[1..]).status().unwrap().success());
+    assert!(generate().status.success());
+
+    let nowhere = directory.path().join("none/group.key");
+    let made = wakeai(&["agent", "--generate-key", nowhere.to_str().unwrap()]);
+    let said = stderr(&made);
+    assert!(
+        said.contains("No such file or directory") && !said.contains("make one with"),
+        "{said}"
+    );
+}
+
+#[test]
+fn tcp_av_needs_a_rate_to_hold() {
+    let asked: [&[&str]; 5] = [
+        // Were it not refused, it would find no such namespace, and change nothing.
+        &["use", "wakeai_av", "--namespace", "wkt-nowhere"],
+        &["use", "wakeai_av", "--namespace", "wkt-nowhere", "--for", "1s"],
+        &["use", "wakeai_av", "--namespace", "wkt-nowhere", "--connections"],
+        &["proxy", "--algorithm", "wakeai_av"],
+        &["proxy", "--algorithm", "wakeai_av", "--listen", "127.0.0.1:0"],
+    ];
+    for arguments in asked {
+        // One that is not refused goes on until it is told to end.
+        let found = Command::new("timeout")
+            .args(["--signal=INT", "5", env!("CARGO_BIN_EXE_wakeai")])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(found.status.code(), Some(2), "{arguments:?}: {}", stderr(&found));
+        let said = stderr(&found);
+        assert!(said.contains("wakeai_av holds a target rate"), "{arguments:?}: {said}");
+        assert!(said.contains("--rate 5Mbit/s"), "{arguments:?}: {said}");
+    }
 }
 
 #[test]
@@ -201,9 +255,53 @@ fn the_doctor_finds_the_same_in_words_and_in_json() {
         assert!(text.contains(finding["name"].as_str().unwrap()), "{text}");
         let is_ok = finding["ok"].as_bool().unwrap();
         assert_eq!(is_ok, finding["remedy"].is_null(), "a lack has a remedy: {finding}");
+        assert_eq!(is_ok, finding["level"] == "ok", "{finding}");
     }
     let able = found["can_monitor"] == true && found["can_bound"] == true;
     assert_eq!(json.status.code(), Some(if able { 0 } else { 77 }));
+    assert_eq!(able, findings(&found, "missing").is_empty(), "{text}");
+    assert_eq!(able, !text.contains("MISSING"), "{text}");
+}
+
+/// The names of what the doctor says this of.
+fn findings(said: &serde_json::Value, level: &str) -> Vec<String> {
+    let all = said["findings"].as_array().unwrap().iter();
+    let name = |finding: &serde_json::Value| finding["name"].as_str().unwrap().to_owned();
+    all.filter(|finding| finding["level"] == level).map(name).collect()
+}
+
+#[test]
+fn without_root_the_doctor_calls_missing_only_what_is_needed_and_missing() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("wakeai");
+    fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |arguments: &[&str]| {
+        // Without iperf3 in the path: what only the lab needs is a note.
+        let mut command = Command::new(&program);
+        command.args(arguments).env("PATH", directory.path()).uid(65534).gid(65534);
+        command.output().unwrap()
+    };
+    let json = run(&["doctor", "--json"]);
+    assert_eq!(json.status.code(), Some(77));
+    let found: serde_json::Value = serde_json::from_str(&stdout(&json)).unwrap();
+    let all = wakeai(&["doctor", "--json"]);
+    let as_root: serde_json::Value = serde_json::from_str(&stdout(&all)).unwrap();
+    if findings(&as_root, "missing").is_empty() {
+        assert_eq!(findings(&found, "missing"), ["capabilities"]);
+        let said = stderr(&json);
+        assert!(
+            said.trim_end().ends_with("something is missing that is needed: capabilities"),
+            "{said}"
+        );
+    }
+    assert!(findings(&found, "note").contains(&"iperf3".to_owned()), "{found}");
+    let text = stdout(&run(&["doctor"]));
+    assert!(text.contains("note     iperf3: not found"), "{text}");
+    assert!(text.contains("MISSING  capabilities: CAP_BPF"), "{text}");
 }
 
 #[test]

@@ -61,8 +61,9 @@ to = "server"
 algorithm = "wakeai_reno"
 "#;
 
-/// How late the emulated radio may be is another test's matter.
-const ANY_LATENESS: [&str; 4] = ["--lateness-p99", "10s", "--lateness-max", "60s"];
+/// How late the emulated radio may be is another test's matter, and how long processes wait.
+const ANY_LATENESS: [&str; 6] =
+    ["--lateness-p99", "10s", "--lateness-max", "60s", "--waits-p99", "60s"];
 
 fn file(directory: &Path, scenario: &str) -> String {
     let path = directory.join("two.toml");
@@ -125,6 +126,30 @@ fn the_result_is_one_json_object_and_agents_hold_their_bounds() {
     nothing_left();
     assert_eq!(host_state(), before);
     assert_eq!(own_processes(), 0);
+}
+
+#[test]
+fn a_run_whose_agents_starved_is_not_faithful() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    // Nobody comes back from sleep within a nanosecond: by that bound everybody starves.
+    let starving = ["--lateness-p99", "10s", "--lateness-max", "60s", "--waits-p99", "1ns"];
+    let plain = "[[conditions]]\nname = \"plain\"\n";
+    let short = format!("{}{plain}", SCENARIO.replace("8s", "3s").replace("warmup = \"2s\"", ""));
+    let path = file(directory.path(), &short);
+    let run = |conditions: &str| {
+        let arguments = ["lab", &path, "--json", "--conditions", conditions];
+        let found = wakeai(&[&arguments as &[&str], &starving].concat());
+        let report: Value = serde_json::from_str(&stdout(&found)).unwrap();
+        (found.status.code(), report["runs"][0]["lateness"]["faithful"].clone(), stderr(&found))
+    };
+    let (status, faithful, said) = run("capped");
+    assert_eq!((status, faithful), (Some(1), false.into()), "{said}");
+    assert!(said.contains("the run capped 1 was not faithful"), "{said}");
+    assert!(said.contains("waited") && said.contains("--waits-p99"), "{said}");
+    let (status, faithful, said) = run("plain");
+    assert_eq!((status, faithful), (Some(0), true.into()), "no agent that could starve: {said}");
+    nothing_left();
 }
 
 #[test]

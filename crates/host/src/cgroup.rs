@@ -14,8 +14,9 @@ use nix::sys::statfs::statfs;
 pub enum CgroupError {
     /// The machine has version 1 only, or none.
     #[error(
-        "no cgroup v2 is mounted on this machine; boot with systemd.unified_cgroup_hierarchy=1, or \
-         `mount -t cgroup2 none /sys/fs/cgroup/unified`"
+        "no cgroup v2 is mounted here; boot with systemd.unified_cgroup_hierarchy=1, or `mount -t cgroup2 \
+         none /sys/fs/cgroup/unified`. Under `ip netns exec`, which hides it: run this without, as a \
+         cgroup is ruled in all network namespaces"
     )]
     NoHierarchy,
     /// There is no such directory.

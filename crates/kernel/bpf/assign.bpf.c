@@ -81,14 +81,15 @@ static __always_inline void name_of(char *name, const struct inet_connection_soc
 	bpf_probe_read_kernel(name, TCP_CA_NAME_MAX, icsk->icsk_ca_ops->name);
 }
 
-static __always_inline bool goes_there(struct sock *sk, const struct assignment *asked)
+static __always_inline bool goes_there(struct tcp_sock *tp, const struct assignment *asked)
 {
+	struct net *net = ((struct sock *)tp)->__sk_common.skc_net.net;
 	struct socket_value socket = {};
 	const u32 *remote = (const u32 *)socket.remote;
 
-	if (asked->netns_cookie && asked->netns_cookie != sk->__sk_common.skc_net.net->net_cookie)
+	if (asked->netns_cookie && asked->netns_cookie != net->net_cookie)
 		return false;
-	read_addresses(&socket, sk);
+	read_addresses(&socket, tp);
 	for (int i = 0; i < 4; i++) {
 		if ((remote[i] ^ asked->to[i]) & asked->to_mask[i])
 			return false;
@@ -105,7 +106,7 @@ static __always_inline bool has_by_default(struct tcp_sock *tp, const struct ass
 	if (BPF_CORE_READ_BITFIELD(icsk, icsk_ca_setsockopt))
 		return false;
 	name_of(name, icsk);
-	return same_name(name, asked->algorithm) && goes_there((struct sock *)tp, asked);
+	return same_name(name, asked->algorithm) && goes_there(tp, asked);
 }
 
 static __always_inline void aim(u64 cookie, const struct assignment *asked)
@@ -175,7 +176,7 @@ int take_existing(struct bpf_iter__tcp *ctx)
 	if (!tp || !asked || !may_send(sk->__sk_common.skc_state))
 		return 0;
 	cookie = bpf_get_socket_cookie(sk);
-	if ((asked->cookie && asked->cookie != cookie) || !goes_there(sk, asked))
+	if ((asked->cookie && asked->cookie != cookie) || !goes_there(tp, asked))
 		return 0;
 	return count(take(tp, tp, cookie, asked));
 }
@@ -193,7 +194,7 @@ int take_in_cgroup(struct bpf_sock_ops *ctx)
 	if (!asked || !sk)
 		return 1;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (tp && goes_there((struct sock *)tp, asked))
+	if (tp && goes_there(tp, asked))
 		take(ctx, sk, bpf_get_socket_cookie(ctx), asked);
 	return 1;
 }

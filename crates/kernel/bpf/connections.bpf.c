@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Iterators that change connections: their algorithm, or their window's clamp. */
+/* The iterator that moves connections to another algorithm. */
 #include "kernel_types.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -68,17 +68,5 @@ int move_connections(struct bpf_iter__tcp *ctx)
 		return 0;
 	if (is_asked_for(name))
 		count(bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, request.to, sizeof(request.to)));
-	return 0;
-}
-
-/* For kernels without struct_ops. Sets ssthresh too: the kernel knows no option that does not. */
-SEC("iter/tcp")
-int clamp_connections(struct bpf_iter__tcp *ctx)
-{
-	struct tcp_sock *tp = candidate(ctx);
-	int clamp = request.clamp;
-
-	if (tp && ((struct sock *)tp)->__sk_common.skc_state != TCP_LISTEN)
-		count(bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &clamp, sizeof(clamp)));
 	return 0;
 }

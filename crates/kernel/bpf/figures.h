@@ -28,8 +28,20 @@ static __always_inline void copy_address(u8 *to, const __be32 *v6, __be32 v4, bo
 	words[3] = is_v4 ? v4 : v6[3];
 }
 
-static __always_inline void read_addresses(struct socket_value *to, struct sock *sk)
+/*
+ * The local port. A socket that closes has given its number back (skc_num is 0) when it says so; what
+ * it put into its segments stays.
+ */
+static __always_inline u16 local_port_of(struct tcp_sock *tp)
 {
+	u16 port = ((struct sock *)tp)->__sk_common.skc_num;
+
+	return port ? port : bpf_ntohs(((struct inet_sock *)tp)->inet_sport);
+}
+
+static __always_inline void read_addresses(struct socket_value *to, struct tcp_sock *tp)
+{
+	struct sock *sk = (struct sock *)tp;
 	struct sock_common *skc = &sk->__sk_common;
 	bool is_v4 = skc->skc_family == AF_INET;
 	__be32 local[4] = {}, remote[4] = {};
@@ -42,15 +54,16 @@ static __always_inline void read_addresses(struct socket_value *to, struct sock 
 	}
 	copy_address(to->local, local, skc->skc_rcv_saddr, is_v4);
 	copy_address(to->remote, remote, skc->skc_daddr, is_v4);
-	to->local_port = skc->skc_num;
+	to->local_port = local_port_of(tp);
 	to->remote_port = bpf_ntohs(skc->skc_dport);
 }
 
-static __always_inline void read_socket(struct socket_value *to, struct sock *sk)
+static __always_inline void read_socket(struct socket_value *to, struct tcp_sock *tp)
 {
+	struct sock *sk = (struct sock *)tp;
 	struct net *net = sk->__sk_common.skc_net.net;
 
-	read_addresses(to, sk);
+	read_addresses(to, tp);
 	to->cookie = bpf_get_socket_cookie(sk);
 	to->netns_cookie = net->net_cookie;
 	to->netns_inode = net->ns.inum;

@@ -87,7 +87,7 @@ struct snapshot_value {
 	char algorithm[TCP_CA_NAME_MAX];
 };
 
-/* What `move_connections` and `clamp_connections` are asked to do, and did. */
+/* What `move_connections` is asked to do, and did. */
 #define MOVE_FROM_MAX 8
 
 struct move_request {
@@ -95,10 +95,8 @@ struct move_request {
 	u32 from_count; /* 0: any algorithm */
 	char from[MOVE_FROM_MAX][TCP_CA_NAME_MAX];
 	char to[TCP_CA_NAME_MAX];
-	u32 clamp; /* segments */
 	u32 moved;
 	u32 failed;
-	u32 zero;
 };
 
 /* What assign.bpf.c is asked for. A zero condition is none. */
@@ -146,7 +144,7 @@ _Static_assert(sizeof(struct socket_value) == 64, "mirrored in raw.rs");
 _Static_assert(sizeof(struct figures_value) == 72, "mirrored in raw.rs");
 _Static_assert(sizeof(struct record_value) == 152, "mirrored in raw.rs");
 _Static_assert(sizeof(struct snapshot_value) == 152, "mirrored in raw.rs");
-_Static_assert(sizeof(struct move_request) == 168, "mirrored in raw.rs");
+_Static_assert(sizeof(struct move_request) == 160, "mirrored in raw.rs");
 _Static_assert(sizeof(struct assignment) == 96, "mirrored in raw.rs");
 _Static_assert(sizeof(struct assign_outcome) == 8, "mirrored in raw.rs");
 _Static_assert(sizeof(struct moved_value) == 20, "compared in assign.rs");

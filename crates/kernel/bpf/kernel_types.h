@@ -37,7 +37,6 @@ enum {
 	BPF_F_NO_PREALLOC = 1,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
-	TCP_BPF_SNDCWND_CLAMP = 1002,
 };
 
 enum {
@@ -119,6 +118,10 @@ struct sock {
 	u32 sk_pacing_status;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
+};
+
+struct inet_sock {
+	__be16 inet_sport;
 };
 
 struct inet_connection_sock {

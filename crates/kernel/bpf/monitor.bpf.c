@@ -63,18 +63,19 @@ static __always_inline bool is_watched_namespace(struct net *net)
 	       bpf_map_lookup_elem(&watched_namespaces, &inode);
 }
 
-static __always_inline bool is_watched(struct sock *sk)
+static __always_inline bool is_watched(struct tcp_sock *tp)
 {
+	struct sock *sk = (struct sock *)tp;
 	struct socket_value socket;
 
 	if (watch.by_namespace && !is_watched_namespace(sk->__sk_common.skc_net.net))
 		return false;
-	if (watch.port && watch.port != sk->__sk_common.skc_num &&
+	if (watch.port && watch.port != local_port_of(tp) &&
 	    watch.port != bpf_ntohs(sk->__sk_common.skc_dport))
 		return false;
 	if (!watch.by_address)
 		return true;
-	read_addresses(&socket, sk);
+	read_addresses(&socket, tp);
 	return is_watched_address(&socket);
 }
 
@@ -89,7 +90,7 @@ static __always_inline void report(struct tcp_sock *tp, u32 kind, u32 detail)
 	record->at_ns = bpf_ktime_get_ns();
 	record->kind = kind;
 	record->detail = detail;
-	read_socket(&record->socket, (struct sock *)tp);
+	read_socket(&record->socket, tp);
 	read_figures(&record->figures, tp);
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
@@ -122,7 +123,7 @@ int BPF_PROG(on_segment, struct sock *sk, struct sk_buff *skb)
 	if (!sk->sk_wmem_queued)
 		return 0; /* a receiver's, most of all: leave at once */
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || !tp->packets_out || !is_watched(sk))
+	if (!tp || !tp->packets_out || !is_watched(tp))
 		return 0;
 	if (sample_is_due(sk, tp))
 		report(tp, RECORD_SAMPLE, 0);
@@ -148,7 +149,7 @@ int BPF_PROG(on_congestion_state, struct sock *sk, const u8 state)
 	u32 detail;
 	u8 before;
 
-	if (!tp || !is_watched(sk))
+	if (!tp || !is_watched(tp))
 		return 0;
 	before = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 	if (before == state && state != TCP_CA_Loss)
@@ -167,7 +168,7 @@ int BPF_PROG(on_retransmit, struct sock *sk, struct sk_buff *skb)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 
-	if (tp && is_watched(sk))
+	if (tp && is_watched(tp))
 		report(tp, RECORD_RETRANSMIT, 0);
 	return 0;
 }
@@ -177,7 +178,7 @@ int BPF_PROG(on_socket_state, struct sock *sk, const int before, const int after
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 
-	if (!tp || !is_watched(sk))
+	if (!tp || !is_watched(tp))
 		return 0;
 	if (after == TCP_ESTABLISHED)
 		report(tp, RECORD_OPENED, 0);

@@ -28,7 +28,7 @@ int snapshot_connections(struct bpf_iter__tcp *ctx)
 	tp = bpf_skc_to_tcp_sock(skc);
 	if (!tp)
 		return 0;
-	read_socket(&value.socket, (struct sock *)tp);
+	read_socket(&value.socket, tp);
 	read_figures(&value.figures, tp);
 	bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, value.algorithm, sizeof(value.algorithm));
 	bpf_seq_write(ctx->meta->seq, &value, sizeof(value));

@@ -1,20 +1,19 @@
-//! Established connections are changed by a TCP iterator: their algorithm, or their window's
-//! clamp.
+//! A TCP iterator moves established connections to another algorithm.
 
 use std::io::Read;
 use std::mem::MaybeUninit;
 
+use libbpf_rs::Iter;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Iter, ProgramMut};
 
 use crate::error::Error;
 use crate::features::ITERATE;
 use crate::libbpf::{explain, quiet};
 use crate::raw::name_field;
+use crate::skeleton::connections::ConnectionsSkelBuilder;
 use crate::skeleton::connections::types::move_request;
-use crate::skeleton::connections::{ConnectionsSkel, ConnectionsSkelBuilder};
 
-/// What [`move_connections`] or [`clamp_connections`] did.
+/// What [`move_connections`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveReport {
     /// Sockets that were changed.
@@ -46,22 +45,7 @@ pub fn move_connections(
     for (field, from) in request.from.iter_mut().zip(from) {
         *field = name(&asked, from)?;
     }
-    run(&asked, request, |skel| &mut skel.progs.move_connections)
-}
-
-/// For kernels without `struct_ops`: sets the clamp of every connection's window in the calling
-/// thread's network namespace, with `ifindex` of those routed over that interface.
-///
-/// This is a ceiling only. It also sets ssthresh to the same value, which no such kernel lets us
-/// avoid; it does not expire by itself; and to take it away is to set a large one.
-///
-/// # Errors
-///
-/// Where a privilege or feature is missing.
-pub fn clamp_connections(ceiling: u32, ifindex: Option<u32>) -> Result<MoveReport, Error> {
-    let request =
-        move_request { ifindex: ifindex.unwrap_or(0), clamp: ceiling, ..move_request::default() };
-    run("clamp the windows of connections", request, |skel| &mut skel.progs.clamp_connections)
+    run(&asked, request)
 }
 
 fn name(asked: &str, name: &str) -> Result<[i8; 16], Error> {
@@ -69,11 +53,7 @@ fn name(asked: &str, name: &str) -> Result<[i8; 16], Error> {
         .ok_or_else(|| Error::refused(asked, format!("\"{name}\" is not a name of 1 to 15 bytes")))
 }
 
-fn run(
-    asked: &str,
-    request: move_request,
-    program: for<'a, 'b> fn(&'a mut ConnectionsSkel<'b>) -> &'a mut ProgramMut<'b>,
-) -> Result<MoveReport, Error> {
+fn run(asked: &str, request: move_request) -> Result<MoveReport, Error> {
     quiet();
     let failed = |error| explain(asked, ITERATE, error);
     let mut object = MaybeUninit::uninit();
@@ -81,10 +61,10 @@ fn run(
     if let Some(bss) = open.maps.bss_data.as_deref_mut() {
         bss.request = request;
     }
-    let mut skel = open.load().map_err(failed)?;
-    let link = program(&mut skel).attach().map_err(failed)?;
+    let skel = open.load().map_err(failed)?;
+    let link = skel.progs.move_connections.attach().map_err(failed)?;
     let mut iterator = Iter::new(&link).map_err(failed)?;
-    // The programs write nothing; reading is what runs them.
+    // The program writes nothing; reading is what runs it.
     iterator.read_to_end(&mut Vec::new()).map_err(|error| Error::from_io(asked, error))?;
     let done = skel.maps.bss_data.as_deref().map(|bss| bss.request).unwrap_or_default();
     Ok(MoveReport { moved: done.moved, failed: done.failed })

@@ -24,6 +24,7 @@ mod error;
 pub mod features;
 mod libbpf;
 pub mod monitor;
+mod mounts;
 mod netns;
 mod place;
 mod raw;
@@ -35,7 +36,7 @@ mod undo;
 
 pub use assign::{Assigner, Assignment, Covered, Destination};
 pub use bounded::Bounded;
-pub use connections::{MoveReport, clamp_connections, move_connections};
+pub use connections::{MoveReport, move_connections};
 pub use control::{Control, STALE_AFTER, SocketBounds};
 pub use error::Error;
 pub use monitor::{ErrorCode, Event, EventKind, Filter, Monitor, MonitorConfig, Record, Sample};

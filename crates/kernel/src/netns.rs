@@ -1,7 +1,7 @@
 //! The kernel's number for a network namespace.
 
 use std::io;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 /// The cookie of the calling thread's network namespace (`SO_NETNS_COOKIE`, Linux 5.14).
@@ -13,7 +13,9 @@ use std::os::fd::AsRawFd;
 ///
 /// Where the kernel is older or allows no socket.
 pub fn netns_cookie() -> io::Result<u64> {
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).or_else(|_| UdpSocket::bind(("::1", 0)))?;
+    // To no address of its own: loopback may be down.
+    let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
+    let socket = any.or_else(|_| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)))?;
     let mut cookie = 0_u64;
     let mut length = size_of::<u64>() as libc::socklen_t;
     #[allow(unsafe_code, reason = "no crate at hand wraps SO_NETNS_COOKIE")]

@@ -2,22 +2,43 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
+use crate::mounts;
+
 const BPFFS: &str = "/sys/fs/bpf";
 const STATE: &str = "/run/wakeai";
 
-/// Exists while the bpffs is one that we mounted, and so ours to unmount.
+/// Exists while the bpffs is one that we mounted, and so ours to unmount. Names the mount namespace in
+/// which it is mounted: a process in another does not see it, and cannot tell what has become of it.
 const MOUNTED_BY_US: &str = "/run/wakeai/bpffs-mounted";
+
+/// The machine's bpffs, kept open by a process whose own mounts do not show it: to look for it again
+/// takes privileges that an agent gives up.
+static KEPT: Mutex<Option<File>> = Mutex::new(None);
+
+fn kept() -> MutexGuard<'static, Option<File>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The bpffs, as this thread reaches it.
+fn bpffs() -> PathBuf {
+    match &*kept() {
+        Some(directory) => format!("/proc/self/fd/{}", directory.as_raw_fd()).into(),
+        None => BPFFS.into(),
+    }
+}
 
 /// The directory of the pins.
 pub(crate) fn pins() -> PathBuf {
-    Path::new(BPFFS).join("wakeai")
+    bpffs().join("wakeai")
 }
 
 /// The pin of one map or link.
@@ -30,25 +51,28 @@ pub(crate) fn pin(name: &str) -> PathBuf {
 /// `ip netns exec` gives its command a private `/sys`, and a bpffs that is mounted there is seen
 /// by nobody else: agents that are started in that way would not find each other.
 pub(crate) fn in_machine_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    let inode = |path: &str| fs::metadata(path).map(|metadata| metadata.ino()).ok();
-    let machine = "/proc/1/ns/mnt";
-    if inode(machine).is_none() || inode(machine) == inode("/proc/thread-self/ns/mnt") {
-        return work();
-    }
+    let Some(machine) = mounts::of_the_machine() else { return work() };
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| {
-            // Without the privilege the mounts at hand must do; what fails then names itself.
-            if let Ok(namespace) = File::open(machine) {
-                let moved = unshare(CloneFlags::CLONE_FS)
-                    .and_then(|()| setns(namespace, CloneFlags::CLONE_NEWNS));
-                if let Err(errno) = moved {
-                    tracing::debug!(%errno, "staying in this process's mount namespace");
-                }
+            let moved = unshare(CloneFlags::CLONE_FS)
+                .and_then(|()| setns(machine, CloneFlags::CLONE_NEWNS));
+            if let Err(errno) = moved {
+                // Without the privilege the mounts at hand must do; what fails then names itself.
+                tracing::debug!(%errno, "staying in this process's mount namespace");
             }
             work()
         });
         inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// Keeps hold of the bpffs for a process whose own mounts do not show it.
+pub(crate) fn keep() {
+    let mut kept = kept();
+    if kept.is_none() && mounts::is_elsewhere() {
+        let flags = libc::O_PATH | libc::O_DIRECTORY;
+        *kept = File::options().read(true).custom_flags(flags).open(BPFFS).ok();
+    }
 }
 
 /// Whether this process sees all others.
@@ -67,7 +91,7 @@ pub(crate) fn lock() -> io::Result<Flock<File>> {
 /// Whether a bpffs is mounted where it belongs.
 pub(crate) fn has_bpffs() -> bool {
     // BPF_FS_MAGIC of <linux/magic.h>
-    nix::sys::statfs::statfs(BPFFS).is_ok_and(|stat| stat.filesystem_type().0 == 0xcafe_4a11)
+    nix::sys::statfs::statfs(&bpffs()).is_ok_and(|stat| stat.filesystem_type().0 == 0xcafe_4a11)
 }
 
 /// Mounts the bpffs if nobody has, and makes the directory of the pins.
@@ -75,7 +99,7 @@ pub(crate) fn prepare() -> io::Result<()> {
     if !has_bpffs() {
         // The note comes first: a process that dies in between leaves a note about nothing,
         // which is harmless, and not a mount that nobody removes.
-        File::create(MOUNTED_BY_US)?;
+        fs::write(MOUNTED_BY_US, mounts::here().unwrap_or_default().to_string())?;
         mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>)?;
     }
     match fs::create_dir(pins()) {
@@ -109,11 +133,14 @@ pub(crate) fn clear() -> io::Result<bool> {
             Err(error) => return Err(error),
         }
     }
-    if Path::new(MOUNTED_BY_US).exists() {
+    let noted = fs::read_to_string(MOUNTED_BY_US).ok();
+    // One that names nothing is of an older version.
+    if noted.is_some_and(|inode| inode.is_empty() || inode.parse().ok() == mounts::here()) {
         if has_bpffs() {
             if is_used_by_others()? {
                 return Ok(found);
             }
+            drop(kept().take()); // what is held open is busy
             if let Err(errno) = umount2(BPFFS, MntFlags::empty()) {
                 // Busy, or the process gave up the privilege: the note stays for the next one.
                 tracing::warn!(%errno, "{BPFFS} stays mounted");
@@ -128,7 +155,7 @@ pub(crate) fn clear() -> io::Result<bool> {
 
 /// Whether somebody else has pins on the bpffs. The kernel itself puts two files on a new one.
 fn is_used_by_others() -> io::Result<bool> {
-    for entry in fs::read_dir(BPFFS)? {
+    for entry in fs::read_dir(bpffs())? {
         let name = entry?.file_name();
         if name != "maps.debug" && name != "progs.debug" {
             return Ok(true);

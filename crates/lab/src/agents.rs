@@ -101,6 +101,11 @@ impl Agents {
         Ok(agents)
     }
 
+    /// Whether no station runs one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
     /// An error where an agent has ended by itself; once in a while asks what has become of
     /// reservations.
     pub(crate) fn look(&mut self) -> Result<(), LabError> {

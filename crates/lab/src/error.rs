@@ -9,25 +9,13 @@ use wakeai_world::RadioError;
 /// A lab run failed, was interrupted, or was not faithful.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The emulated radio was late: the figures of this run are worth nothing.
-    #[error(
-        "the run {run} was not faithful: packets were released late, p99 {p99} (allowed \
-         {allowed_p99}), max {max} (allowed {allowed_max}), of {releases}. Run it on a quieter \
-         machine, at a lower rate, or with wider bounds (--lateness-p99, --lateness-max)"
-    )]
+    /// The machine was too busy: the figures of this run are worth nothing.
+    #[error("the run {run} was not faithful: {lapse}")]
     Unfaithful {
         /// Condition and repeat.
         run: String,
-        /// Packets that were released.
-        releases: u64,
-        /// 99th percentile of the lateness.
-        p99: Duration,
-        /// Largest lateness.
-        max: Duration,
-        /// The bound on `p99`.
-        allowed_p99: Duration,
-        /// The bound on `max`.
-        allowed_max: Duration,
+        /// In what.
+        lapse: Lapse,
         /// All runs, this one with the others.
         report: Box<Report>,
     },
@@ -97,6 +85,41 @@ pub enum LabError {
     /// The records could not be written.
     #[error(transparent)]
     Records(#[from] wakeai_scenario::records::RecordsError),
+}
+
+/// How a run failed to show what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lapse {
+    /// The emulated radio was late.
+    #[error(
+        "packets were released late, p99 {p99} (allowed {allowed_p99}), max {max} (allowed \
+         {allowed_max}), of {releases}. Run it on a quieter machine, at a lower rate, or with wider \
+         bounds (--lateness-p99, --lateness-max)"
+    )]
+    Late {
+        /// Packets that were released.
+        releases: u64,
+        /// 99th percentile of the lateness.
+        p99: Duration,
+        /// Largest lateness.
+        max: Duration,
+        /// The bound on `p99`.
+        allowed_p99: Duration,
+        /// The bound on `max`.
+        allowed_max: Duration,
+    },
+    /// Agents or proxies did not get a processor when they should have.
+    #[error(
+        "ordinary processes, such as its agents and proxies, waited for a processor, p99 {p99} \
+         (allowed {allowed}). Run it on a quieter machine, with fewer stations, or with a wider bound \
+         (--waits-p99)"
+    )]
+    Starved {
+        /// 99th percentile of the waits.
+        p99: Duration,
+        /// The bound on it.
+        allowed: Duration,
+    },
 }
 
 impl LabError {

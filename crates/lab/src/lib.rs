@@ -30,7 +30,7 @@ mod unheard;
 mod watch;
 
 pub use driver::{DriverReport, Lateness, Strays};
-pub use error::LabError;
+pub use error::{LabError, Lapse};
 pub use experiment::run;
 pub use options::LabOptions;
 pub use progress::{Progress, Silent};

@@ -14,7 +14,7 @@ use crate::clock;
 use crate::error::LabError;
 use crate::host::{Child, Host, dying_with_us};
 use crate::run::Bench;
-use crate::traffic::FlowPlan;
+use crate::traffic::{FlowPlan, HOLDS_A_RATE};
 
 /// How long a proxy may take to start (it loads BPF programs and makes rules) or to put everything
 /// back.
@@ -58,6 +58,11 @@ impl Proxies {
             proxy.wait_until_ready(bench)?;
         }
         Ok(proxies)
+    }
+
+    /// Whether no station has one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty()
     }
 
     /// An error where a proxy has ended by itself.
@@ -166,8 +171,16 @@ impl Proxy {
 /// What the proxy is asked to do: the connection attempts of a flow last as long as its run.
 fn arguments(command: &mut Command, plan: &FlowPlan) {
     command.args(["proxy", "--json", "--transparent", "forwarded", "--connect-timeout", "3600s"]);
-    if let Some(algorithm) = &plan.algorithm {
-        command.args(["--algorithm", algorithm]);
+    match plan.algorithm.as_deref() {
+        // What TCP-AV is without a target, as where it is looked for what a station reaches alone; the
+        // proxy takes it with one only.
+        Some(HOLDS_A_RATE) if plan.target.is_none() => {
+            command.args(["--algorithm", "wakeai_reno"]);
+        }
+        Some(algorithm) => {
+            command.args(["--algorithm", algorithm]);
+        }
+        None => {}
     }
     if let Some(target) = plan.target {
         command.args(["--rate", &target.to_string()]);

@@ -1,20 +1,16 @@
-//! The lab as a world: runs one after another, each judged by its lateness.
+//! The lab as a world: runs one after another, each judged by its lateness and its waits.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
 
 use wakeai_scenario::result::{Lateness, Report};
-use wakeai_units::Duration;
 use wakeai_world::session::Planned;
 use wakeai_world::{Outcome, Task, World};
 
-use crate::driver::{self, Strays};
-use crate::error::LabError;
+use crate::driver::Strays;
+use crate::error::{LabError, Lapse};
 use crate::options::LabOptions;
 use crate::run::{self, Bench};
-
-/// An agent decides every 500 ms: what waits a tenth of that for a processor, decides late.
-const WAITS_NOTED: Duration = Duration::from_millis(50);
 
 /// The runs of one command.
 pub(crate) struct Lab<'a> {
@@ -22,8 +18,8 @@ pub(crate) struct Lab<'a> {
     bench: Bench<'a>,
     /// Where the agents' files of a run go that are kept.
     agents: Option<PathBuf>,
-    /// The first run that was not faithful.
-    worst: RefCell<Option<(String, driver::Lateness)>>,
+    /// The first run that was not faithful, and in what.
+    first: RefCell<Option<(String, Lapse)>>,
 }
 
 impl World for Lab<'_> {
@@ -56,22 +52,16 @@ impl World for Lab<'_> {
 impl<'a> Lab<'a> {
     /// A lab without runs yet; agents' files go into `agents` where they are kept.
     pub(crate) fn new(options: &'a LabOptions, bench: Bench<'a>, agents: Option<PathBuf>) -> Self {
-        Self { options, bench, agents, worst: RefCell::new(None) }
+        Self { options, bench, agents, first: RefCell::new(None) }
     }
 
     /// The report, unless a run was not faithful.
     pub(crate) fn judged(self, report: Report) -> Result<Report, LabError> {
-        match self.worst.into_inner() {
+        match self.first.into_inner() {
             None => Ok(report),
-            Some((run, lateness)) => Err(LabError::Unfaithful {
-                run,
-                releases: lateness.count(),
-                p99: lateness.quantile(0.99),
-                max: lateness.max(),
-                allowed_p99: self.options.lateness_p99,
-                allowed_max: self.options.lateness_max,
-                report: Box::new(report),
-            }),
+            Some((run, lapse)) => {
+                Err(LabError::Unfaithful { run, lapse, report: Box::new(report) })
+            }
         }
     }
 
@@ -118,29 +108,40 @@ impl<'a> Lab<'a> {
                  after its start"
             ));
         }
-        if outcome.waits.quantile(0.99) > WAITS_NOTED {
-            let waits = outcome.waits.quantile(0.99);
+        let waits = outcome.waits.quantile(0.99);
+        if waits > self.options.waits_p99 && !outcome.has_helpers {
             self.bench.progress.note(&format!(
                 "{name}: ordinary processes waited {waits} and longer for a processor (one time in \
-                 100): what agents and proxies did is not what they would do on a quieter machine"
+                 100): there were neither agents nor proxies, which would have starved"
             ));
         }
-        if !self.lateness(outcome).faithful {
-            let mut worst = self.worst.borrow_mut();
-            worst.get_or_insert_with(|| (name.to_owned(), driver.lateness.clone()));
+        if let Some(lapse) = self.lapse(outcome) {
+            self.first.borrow_mut().get_or_insert_with(|| (name.to_owned(), lapse));
         }
+    }
+
+    /// In what a run was not faithful. Without agents and proxies nobody decides late: what senders and
+    /// receivers do, the kernel does for them.
+    fn lapse(&self, outcome: &run::Outcome) -> Option<Lapse> {
+        let (lateness, options) = (&outcome.driver.lateness, self.options);
+        let (p99, max) = (lateness.quantile(0.99), lateness.max());
+        let (allowed_p99, allowed_max) = (options.lateness_p99, options.lateness_max);
+        if p99 > allowed_p99 || max > allowed_max {
+            let releases = lateness.count();
+            return Some(Lapse::Late { releases, p99, max, allowed_p99, allowed_max });
+        }
+        let (p99, allowed) = (outcome.waits.quantile(0.99), options.waits_p99);
+        (outcome.has_helpers && p99 > allowed).then_some(Lapse::Starved { p99, allowed })
     }
 
     fn lateness(&self, outcome: &run::Outcome) -> Lateness {
         let lateness = &outcome.driver.lateness;
-        let p99 = lateness.quantile(0.99);
         Lateness {
             releases: lateness.count(),
             p50_ms: lateness.quantile(0.5).as_millis_f64(),
-            p99_ms: p99.as_millis_f64(),
+            p99_ms: lateness.quantile(0.99).as_millis_f64(),
             max_ms: lateness.max().as_millis_f64(),
-            faithful: p99 <= self.options.lateness_p99
-                && lateness.max() <= self.options.lateness_max,
+            faithful: self.lapse(outcome).is_none(),
             waits_p99_ms: outcome.waits.quantile(0.99).as_millis_f64(),
         }
     }

@@ -16,7 +16,8 @@ use crate::rates::HOLDS_A_RATE;
 ///
 /// # Errors
 ///
-/// Where the kernel does not have it or does not allow it, or it holds no target rate.
+/// Where the kernel does not have it or does not allow it, or a target rate is given and it holds none, or the
+/// other way round.
 pub(crate) fn prepare(
     config: &Config,
     lease: &mut Option<Lease>,
@@ -24,6 +25,9 @@ pub(crate) fn prepare(
     let aims = !config.rates.is_empty();
     if aims && config.algorithm.as_deref() != Some(HOLDS_A_RATE) {
         return Err(ProxyError::HoldsNoRate { name: config.algorithm.clone() });
+    }
+    if !aims && config.algorithm.as_deref() == Some(HOLDS_A_RATE) {
+        return Err(ProxyError::NeedsRate);
     }
     let Some(name) = &config.algorithm else { return Ok(None) };
     let control =

@@ -45,6 +45,12 @@ pub enum ProxyError {
         /// What was asked for.
         name: Option<String>,
     },
+    /// TCP-AV without a rate to hold.
+    #[error(
+        "wakeai_av holds a target rate, and none was given: add one, such as --rate 5Mbit/s, or for \
+         the destinations in a network alone --rate 192.0.2.0/24=5Mbit/s"
+    )]
+    NeedsRate,
     /// Target rates are written where only root may.
     #[error("a target rate takes root, because it is written into a BPF map: run as root")]
     RateNotAllowed,
@@ -100,14 +106,16 @@ impl ProxyError {
             | Self::Lease(LeaseError::Io(source)) => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }
-            Self::HoldsNoRate { .. } | Self::Runs { .. } | Self::Lease(_) | Self::Privilege(_) => {
-                false
-            }
+            Self::HoldsNoRate { .. }
+            | Self::NeedsRate
+            | Self::Runs { .. }
+            | Self::Lease(_)
+            | Self::Privilege(_) => false,
         }
     }
 
     /// Whether what was asked makes no sense: the command exits with 2 then.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::HoldsNoRate { .. })
+        matches!(self, Self::HoldsNoRate { .. } | Self::NeedsRate)
     }
 }

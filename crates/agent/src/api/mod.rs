@@ -183,6 +183,8 @@ pub struct Status {
     pub bssid: Option<String>,
     /// PHY rate, where it is known.
     pub link_rate_mbps: Option<f64>,
+    /// Where presence messages go, while the interface is up.
+    pub presence_to: Option<String>,
     /// The law in force.
     pub law: String,
     /// What new connections of the namespace use.

@@ -14,6 +14,14 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
+    /// A required key is not there.
+    #[error("{}: missing field `{key}`", .file.as_deref().unwrap_or(Path::new("configuration")).display())]
+    Missing {
+        /// The file, where there is one.
+        file: Option<PathBuf>,
+        /// The key.
+        key: &'static str,
+    },
     /// The file says something that cannot be.
     #[error("{}:{line}: {}{problem}", .file.as_deref().unwrap_or(Path::new("configuration")).display(), in_key(.key))]
     Invalid {
@@ -34,10 +42,23 @@ fn in_key(key: &str) -> String {
 
 impl ConfigError {
     pub(super) fn in_file(mut self, path: &Path) -> Self {
-        if let Self::Invalid { file, .. } = &mut self {
+        if let Self::Invalid { file, .. } | Self::Missing { file, .. } = &mut self {
             *file = Some(path.to_owned());
         }
         self
+    }
+
+    /// What is not there is behind the last line.
+    pub(super) fn line(&self) -> usize {
+        match self {
+            Self::Read { .. } => 0,
+            Self::Invalid { line, .. } => *line,
+            Self::Missing { .. } => usize::MAX,
+        }
+    }
+
+    pub(super) fn missing(key: &'static str) -> Self {
+        Self::Missing { file: None, key }
     }
 
     pub(super) fn from_toml(text: &str, error: &toml::de::Error) -> Self {

@@ -1,11 +1,12 @@
 //! The agent's configuration: a TOML file, read once at start.
 //!
-//! [`Config::load`] reads and checks the file alone; [`Config::load_key`] then reads the group
-//! key that it names. What the host decides (the interface's index, the access point's address)
+//! [`Config::load`] reads and checks the file alone, and [`Examined::load`] tells all that is wrong with
+//! it; [`Config::load_key`] then reads the group key that it names. What the host decides (the interface's index, the access point's address)
 //! is found at start and again while running, never here.
 //! `docs/reference/agent.md` lists every key.
 
 mod error;
+mod examine;
 mod law;
 mod value;
 
@@ -17,6 +18,7 @@ use wakeai_control::Share;
 use wakeai_units::{Duration, Rate};
 
 pub use error::ConfigError;
+pub use examine::Examined;
 pub use law::LawChoice;
 pub(crate) use value::PositiveRate;
 pub use value::{Automatic, Bssid, Group};
@@ -85,11 +87,10 @@ impl Config {
     /// Reads and checks `path`.
     ///
     /// # Errors
-    /// [`ConfigError`] with the file, the line, the key, what was found and what is allowed.
+    /// The first [`ConfigError`], with the file, the line, the key, what was found and what is allowed;
+    /// [`Examined::load`] has all.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-        Self::parse(&text).map_err(|error| error.in_file(path))
+        Examined::load(path).into_config()
     }
 
     /// Checks `text` as the content of a configuration file.
@@ -97,29 +98,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Invalid`].
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let file: File =
-            toml::from_str(text).map_err(|error| ConfigError::from_toml(text, &error))?;
-        let law = file.law.map_or(Ok(LawChoice::default()), |law| law.check(text))?;
-        Ok(Self {
-            interface: file.interface.0,
-            key_file: file.key_file,
-            station: file.station,
-            bssid: file.bssid,
-            link_rate: file.link_rate.convert(|rate| rate.0),
-            max: file.max.map(|rate| rate.0),
-            reserve: file.reserve.map(|rate| rate.0),
-            port: file.presence.port.0,
-            broadcast: file.presence.broadcast.convert(|address| address.0),
-            clock_tolerance: file.presence.clock_tolerance.map(|tolerance| tolerance.0),
-            buffer: file.access_point.buffer.0,
-            basic_rate: file.access_point.basic_rate.0,
-            reservable: file.access_point.reservable_percent.0,
-            law,
-            socket: file.api.socket.map(|path| path.0),
-            group: file.api.group,
-            log_format: file.log.format,
-            log_level: file.log.level,
-        })
+        Examined::parse(text).into_config()
     }
 
     /// Reads the group key that this configuration names.
@@ -153,6 +132,31 @@ struct File {
     api: ApiSection,
     #[serde(default)]
     log: LogSection,
+}
+
+impl File {
+    fn into_config(self, law: LawChoice) -> Config {
+        Config {
+            interface: self.interface.0,
+            key_file: self.key_file,
+            station: self.station,
+            bssid: self.bssid,
+            link_rate: self.link_rate.convert(|rate| rate.0),
+            max: self.max.map(|rate| rate.0),
+            reserve: self.reserve.map(|rate| rate.0),
+            port: self.presence.port.0,
+            broadcast: self.presence.broadcast.convert(|address| address.0),
+            clock_tolerance: self.presence.clock_tolerance.map(|tolerance| tolerance.0),
+            buffer: self.access_point.buffer.0,
+            basic_rate: self.access_point.basic_rate.0,
+            reservable: self.access_point.reservable_percent.0,
+            law,
+            socket: self.api.socket.map(|path| path.0),
+            group: self.api.group,
+            log_format: self.log.format,
+            log_level: self.log.level,
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]

@@ -114,6 +114,65 @@ fn a_missing_key_is_named() {
 }
 
 #[test]
+fn all_problems_are_found_and_what_is_good_is_kept() {
+    let text = "interface = 3\nspeed = 9\nbssid = \"x\"\nmax = \"7Mbit/s\"\n\
+                [presence]\nport = 0\nbroadcast = \"10.0.0.255\"\ncolour = \"red\"\n\
+                [law]\nname = \"fixed\"\nceiling = \"high\"\n[log]\nlevel = 5\nformat = \"json\"\n";
+    let examined = Examined::parse(text);
+    let found: Vec<_> = examined.problems.iter().map(ToString::to_string).collect();
+    for expected in [
+        "configuration: missing field `key_file`",
+        ":1: interface: ",
+        ":2: speed: unknown field",
+        ":3: bssid: found \"x\"",
+        ":6: presence.port: found 0",
+        ":8: presence.colour: unknown field",
+        ":11: law.ceiling: ",
+        ":13: log.level: ",
+    ] {
+        let count = found.iter().filter(|problem| problem.contains(expected)).count();
+        assert_eq!(count, 1, "{expected}: {found:#?}");
+    }
+    assert_eq!(found.len(), 8, "{found:#?}");
+    for bad in ["interface", "key_file", "bssid", "presence.port", "law", "law.name", "log.level"] {
+        assert!(!examined.is_good(bad), "{bad}");
+    }
+    assert!(
+        ["max", "presence", "presence.broadcast", "station"]
+            .iter()
+            .all(|key| examined.is_good(key))
+    );
+    let config = examined.config.unwrap();
+    assert_eq!(config.max, Some(Rate::from_mbps(7)));
+    assert_eq!(config.broadcast, Automatic::Given(Ipv4Addr::new(10, 0, 0, 255)));
+    assert_eq!((config.port, config.log_format), (19719, LogFormat::Json));
+}
+
+#[test]
+fn one_mistake_is_one_problem() {
+    for mistake in [
+        "[law]\nname = \"best\"\nceiling = 5\n",
+        "[law]\nname = \"fixed\"\nceiling = \"high\"\n",
+        "[law]\nceiling = 5\n",
+        "law = 5\n",
+        "[presence]\nport = [1,\n 2]\n",
+        "presence.port = 0\n",
+        "access_point = { buffer = 0 }\n",
+        "station = -1\n",
+    ] {
+        let examined = Examined::parse(&format!("{SMALLEST}{mistake}"));
+        assert_eq!(examined.problems.len(), 1, "{mistake}: {:#?}", examined.problems);
+        assert!(examined.config.is_some(), "{mistake}");
+    }
+}
+
+#[test]
+fn what_is_no_toml_is_one_problem() {
+    let examined = Examined::parse("interface = \"wlan0\nkey_file\n");
+    assert_eq!((examined.problems.len(), examined.config), (1, None));
+}
+
+#[test]
 fn the_file_is_named_in_the_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("agent.toml");

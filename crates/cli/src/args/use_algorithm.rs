@@ -63,7 +63,7 @@ pub(crate) struct UseArguments {
     /// port go brackets
     #[arg(long, value_name = "NETWORK[:PORT]", requires = "movable")]
     pub(crate) to: Option<To>,
-    /// The rate that each connection aims at; for `wakeai_av` only
+    /// The rate that each connection aims at; for `wakeai_av`, which needs one
     #[arg(long, value_name = "RATE", value_parser = some_rate)]
     pub(crate) rate: Option<Rate>,
     /// End after this time, such as 10min

@@ -1,8 +1,12 @@
 //! `wakeai agent`.
 
-use anyhow::Context as _;
+use std::fmt::Display;
+use std::path::Path;
+
+use anyhow::anyhow;
 use tracing_subscriber::EnvFilter;
-use wakeai_agent::config::Config;
+use wakeai_agent::AgentError;
+use wakeai_agent::config::{Config, Examined};
 use wakeai_agent::key::GroupKey;
 
 use crate::args::AgentArguments;
@@ -16,24 +20,18 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
         note(format_args!("wrote a new group key to {}: copy it to every station", path.display()));
         return Ok(());
     }
-    let config = Config::load(&arguments.config).map_err(Failure::usage)?;
-    config.load_key().map_err(Failure::usage)?;
-    let filter = EnvFilter::try_new(&config.log_level)
-        .with_context(|| {
-            format!(
-                "{}: log.level: found {:?}, expected error, warn, info, debug, trace or directives",
-                arguments.config.display(),
-                config.log_level
-            )
-        })
-        .map_err(Failure::usage)?;
+    let path = arguments.config.display();
+    let examined = Examined::load(&arguments.config);
+    let mut problems = said(&examined.problems);
+    let filter = examined.config.as_ref().map(|config| filter(&arguments.config, config));
+    let filter = filter.and_then(|filter| filter.map_err(|problem| problems.push(problem)).ok());
     if arguments.check {
-        wakeai_agent::check_socket(&config)
-            .with_context(|| format!("{}: api.socket", arguments.config.display()))
-            .map_err(Failure::usage)?;
-        let text = format!("{}: configuration and key are good\n", arguments.config.display());
-        return output::write(&text).map(|_| ());
+        return check(&arguments.config, &examined, problems);
     }
+    let (Some(config), Some(filter), true) = (examined.config, filter, problems.is_empty()) else {
+        return Err(all(&path, &problems));
+    };
+    config.load_key().map_err(Failure::usage)?;
     logging::for_agent(config.log_format, filter);
     let shutdown = async {
         if let Err(error) = wakeai_agent::terminated().await {
@@ -42,4 +40,42 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
     };
     wakeai_agent::run(config, shutdown)
         .map_err(|error| Failure::missing_if(error.is_missing(), error))
+}
+
+/// What of the host a start would refuse is added to what is wrong with the file.
+fn check(path: &Path, examined: &Examined, mut problems: Vec<String>) -> Result<(), Failure> {
+    let findings = wakeai_agent::check(examined);
+    let only_missing = problems.is_empty() && findings.problems.iter().all(AgentError::is_missing);
+    problems.extend(said(&findings.problems));
+    for words in findings.notes {
+        note(words);
+    }
+    if problems.is_empty() {
+        let text = format!("{}: configuration and key are good\n", path.display());
+        return output::write(&text).map(|_| ());
+    }
+    let failure = all(&path.display(), &problems);
+    Err(if only_missing { failure.missing() } else { failure })
+}
+
+fn said(problems: &[impl Display]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
+}
+
+fn all(path: &impl Display, problems: &[String]) -> Failure {
+    Failure::usage(match problems {
+        [only] => anyhow!("{only}"),
+        many => anyhow!("{path}: {} problems:\n  {}", many.len(), many.join("\n  ")),
+    })
+}
+
+fn filter(path: &Path, config: &Config) -> Result<EnvFilter, String> {
+    let level = &config.log_level;
+    EnvFilter::try_new(level).map_err(|error| {
+        format!(
+            "{}: log.level: found {level:?}, expected error, warn, info, debug, trace or directives: \
+             {error}",
+            path.display()
+        )
+    })
 }

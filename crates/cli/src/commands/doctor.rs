@@ -9,11 +9,34 @@ use crate::args::DoctorArguments;
 use crate::failure::Failure;
 use crate::output;
 
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    /// It is there.
+    Ok,
+    /// It is not there, and the monitor and the bounds work without it.
+    Note,
+    /// It is not there, and the monitor or the bounds need it.
+    Missing,
+}
+
+impl Level {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Missing => "MISSING",
+        }
+    }
+}
+
 /// One line of the diagnosis.
 #[derive(Debug, Serialize)]
 struct Finding {
     name: String,
     found: String,
+    level: Level,
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     consequence: Option<String>,
@@ -27,7 +50,6 @@ struct Diagnosis {
     kernel: String,
     can_monitor: bool,
     can_bound: bool,
-    can_clamp: bool,
     findings: Vec<Finding>,
 }
 
@@ -38,15 +60,11 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
     } else {
         output::write(&text(&diagnosis))?;
     }
-    if diagnosis.can_monitor && diagnosis.can_bound {
+    let missing = diagnosis.findings.iter().filter(|finding| finding.level == Level::Missing);
+    let lacks: Vec<_> = missing.map(|finding| finding.name.as_str()).collect();
+    if lacks.is_empty() {
         return Ok(());
     }
-    let lacks: Vec<_> = diagnosis
-        .findings
-        .iter()
-        .filter(|finding| !finding.ok)
-        .map(|finding| finding.name.as_str())
-        .collect();
     let problem = anyhow::anyhow!("something is missing that is needed: {}", lacks.join(", "));
     Err(Failure::missing_if(true, problem))
 }
@@ -58,7 +76,6 @@ fn diagnose() -> Diagnosis {
     Diagnosis {
         can_monitor: found.can_monitor(),
         can_bound: found.can_bound(),
-        can_clamp: found.can_clamp(),
         kernel: found.kernel_release,
         findings,
     }
@@ -68,6 +85,11 @@ fn of_kernel(features: &Features) -> Vec<Finding> {
     let finding = |feature: &features::Feature| Finding {
         name: feature.name.to_owned(),
         found: feature.found.clone(),
+        level: match &feature.lack {
+            None => Level::Ok,
+            Some(_) if Features::is_needed(feature.name) => Level::Missing,
+            Some(_) => Level::Note,
+        },
         ok: feature.lack.is_none(),
         consequence: feature.lack.as_ref().map(|lack| lack.consequence.to_owned()),
         remedy: feature.lack.as_ref().map(|lack| lack.remedy.to_owned()),
@@ -75,12 +97,13 @@ fn of_kernel(features: &Features) -> Vec<Finding> {
     features.features.iter().map(finding).collect()
 }
 
-/// Something outside the BPF parts.
+/// Something outside the BPF parts: the lab, or an agent that is told nothing, would use it.
 fn other(name: &str, found: Option<String>, consequence: &str, remedy: &str) -> Finding {
     let ok = found.is_some();
     Finding {
         name: name.to_owned(),
         found: found.unwrap_or_else(|| "not found".to_owned()),
+        level: if ok { Level::Ok } else { Level::Note },
         ok,
         consequence: (!ok).then(|| consequence.to_owned()),
         remedy: (!ok).then(|| remedy.to_owned()),
@@ -141,8 +164,8 @@ fn text(diagnosis: &Diagnosis) -> String {
     use std::fmt::Write as _;
     let mut text = format!("kernel {}\n", diagnosis.kernel);
     for finding in &diagnosis.findings {
-        let mark = if finding.ok { "ok     " } else { "MISSING" };
-        let _ = writeln!(text, "{mark}  {}: {}", finding.name, finding.found);
+        let mark = finding.level.word();
+        let _ = writeln!(text, "{mark:<7}  {}: {}", finding.name, finding.found);
         if let Some(consequence) = &finding.consequence {
             let _ = writeln!(text, "         so {consequence}");
         }
@@ -151,11 +174,7 @@ fn text(diagnosis: &Diagnosis) -> String {
         }
     }
     let monitor = if diagnosis.can_monitor { "works" } else { "does not work" };
-    let bounds = match (diagnosis.can_bound, diagnosis.can_clamp) {
-        (true, _) => "floors, ceilings and pacing",
-        (false, true) => "ceilings only",
-        (false, false) => "none",
-    };
+    let bounds = if diagnosis.can_bound { "floors, ceilings and pacing" } else { "none" };
     let _ = writeln!(text, "here the monitor {monitor}; bounds on connections: {bounds}");
     text
 }

@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
         out: output(experiment, arguments.out.as_deref(), arguments.force),
         lateness_p99: arguments.lateness_p99,
         lateness_max: arguments.lateness_max,
+        waits_p99: arguments.waits_p99,
         ..LabOptions::new(wakeai)
     };
     let progress = progress::Bars::new();

@@ -1,5 +1,6 @@
 //! `wakeai status`.
 
+mod alone;
 mod table;
 
 use std::path::{Path, PathBuf};

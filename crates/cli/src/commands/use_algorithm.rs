@@ -13,6 +13,9 @@ use crate::args::UseArguments;
 use crate::failure::Failure;
 
 pub(crate) fn run(arguments: &UseArguments) -> Result<(), Failure> {
+    if let Some(algorithm) = &arguments.algorithm {
+        algorithm::check_rate(algorithm, arguments.rate)?;
+    }
     if !nix::unistd::geteuid().is_root() {
         let missing = "`wakeai use` needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN: \
                        run as root";

@@ -8,8 +8,10 @@ mod support;
 
 mod api;
 mod bounds;
+mod check;
 mod death;
 mod files;
 mod life;
+mod netns_exec;
 mod presence;
 mod reserve;

@@ -7,7 +7,7 @@ use wakeai_agent::api::Request;
 
 use crate::support::agent::{BSSID, Fleet};
 use crate::support::bss::{Bss, WIFI};
-use crate::support::{Machine, wait_for};
+use crate::support::{Machine, stdout, wait_for, wakeai};
 
 #[test]
 fn two_agents_on_one_link_see_each_other_and_none_of_another_access_point() {
@@ -25,6 +25,53 @@ fn two_agents_on_one_link_see_each_other_and_none_of_another_access_point() {
     });
     assert_eq!(stranger.peers(), [0_u64; 0]);
     assert_eq!(first.peers(), [2]);
+}
+
+#[test]
+fn agents_hear_each_other_whatever_addresses_their_interfaces_have() {
+    let Some(_machine) = Machine::take() else { return };
+    let plain = ["10.77.0.1/24", "10.77.0.2/24"];
+    let mixed = ["10.77.0.1/24", "10.77.0.2/24 brd +"];
+    let pair = ["10.77.0.0/31", "10.77.0.1/31"];
+    let single = ["10.77.0.1/32", "10.77.0.2/32"];
+    let only_v6 = ["fd77::1/64", "fd77::2/64"];
+    for addresses in [plain, mixed, pair, single, only_v6] {
+        let bss = Bss::without_addresses(&["a", "b"]);
+        for (station, address) in ["a", "b"].into_iter().zip(addresses) {
+            bss.ip(station, &format!("addr add {address} dev {WIFI}"));
+        }
+        let fleet = Fleet::new();
+        let agents = [("a", 1, 2), ("b", 2, 1)]
+            .map(|(name, own, other)| (fleet.start(&bss, name, own, ""), other));
+        for (agent, other) in &agents {
+            wait_for(&format!("{addresses:?}: {other} is heard"), || {
+                (agent.peers() == [*other]).then_some(())
+            });
+        }
+    }
+}
+
+#[test]
+fn status_says_where_presence_goes_and_what_to_try_where_nobody_is_heard() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::without_addresses(&["a"]);
+    bss.ip("a", &format!("addr add 10.77.0.1/24 dev {WIFI}"));
+    let agent = Fleet::new().start(&bss, "a", 1, "");
+    let goes_to = "presence goes to 255.255.255.255:19719 (wlan0 has no IPv4 broadcast address)";
+    assert!(agent.log().contains(goes_to), "{}", agent.log());
+    wait_for("it has heard itself", || {
+        (agent.metric("presence_sent") >= 3 && agent.metric("presence_own") >= 1).then_some(())
+    });
+    let socket = agent.socket.display().to_string();
+    let said = stdout(&wakeai(&["status", "--socket", &socket]));
+    let line = said.lines().find(|line| line.contains("none but my own heard"));
+    let line = line.unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains(" sent to 255.255.255.255:19719, none but my own heard"), "{line}");
+    for tip in ["the same group key", "client isolation", "UDP port 19719", "presence.broadcast"] {
+        assert!(said.contains(tip), "{tip} is not in {said}");
+    }
+    let status = agent.ask(Request::Status);
+    assert_eq!(status["presence_to"], "255.255.255.255:19719");
 }
 
 #[test]

@@ -64,6 +64,19 @@ impl Fleet {
         self.start_at(bss, name, station, BSSID, more)
     }
 
+    /// The same, but `command` runs the program.
+    pub(crate) fn start_by(
+        &self,
+        command: Command,
+        bss: &Bss,
+        name: &str,
+        station: u64,
+        more: &str,
+    ) -> Agent {
+        let config = self.configure(station, BSSID, more);
+        self.start_with(command, &config, bss, name, station)
+    }
+
     pub(crate) fn start_at(
         &self,
         bss: &Bss,
@@ -73,15 +86,26 @@ impl Fleet {
         more: &str,
     ) -> Agent {
         let config = self.configure(station, bssid, more);
+        self.start_with(in_namespace(bss, name), &config, bss, name, station)
+    }
+
+    fn start_with(
+        &self,
+        mut command: Command,
+        config: &Path,
+        bss: &Bss,
+        name: &str,
+        station: u64,
+    ) -> Agent {
         let notify = self.path(&format!("{station}.notify"));
         let _ = fs::remove_file(&notify);
         let ready = UnixDatagram::bind(&notify).unwrap();
         ready.set_nonblocking(true).unwrap();
         let log = self.path(&format!("{station}.log"));
         let netns = bss.namespace(name).id().0;
-        let child = in_namespace(bss, name)
+        let child = command
             .args(["agent", "--config"])
-            .arg(&config)
+            .arg(config)
             .env("NOTIFY_SOCKET", &notify)
             .stderr(File::options().create(true).append(true).open(&log).unwrap())
             .spawn()

@@ -16,17 +16,25 @@ pub(crate) struct Bss {
 impl Bss {
     /// Station `n` (from 1) has the address 10.77.0.n.
     pub(crate) fn new(stations: &[&'static str]) -> Self {
+        let bss = Self::without_addresses(stations);
+        for (index, station) in stations.iter().enumerate() {
+            bss.ip(station, &format!("addr add 10.77.0.{}/24 brd + dev {WIFI}", index + 1));
+        }
+        bss
+    }
+
+    /// Stations that are told no address.
+    pub(crate) fn without_addresses(stations: &[&'static str]) -> Self {
         let bss =
             Self { prefix: format!("wkt-{}", std::process::id()), stations: stations.to_vec() };
         must("ip", &format!("netns add {}", bss.name("air")));
         bss.ip("air", "link add br0 type bridge");
         bss.ip("air", "link set br0 up");
-        for (index, station) in stations.iter().enumerate() {
+        for station in stations {
             must("ip", &format!("netns add {}", bss.name(station)));
             bss.set_default(station, "reno");
             bss.ip(station, "link set lo up");
             bss.plug(station, WIFI);
-            bss.ip(station, &format!("addr add 10.77.0.{}/24 brd + dev {WIFI}", index + 1));
         }
         bss
     }

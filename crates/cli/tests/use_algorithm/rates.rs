@@ -54,10 +54,9 @@ fn existing_connections_and_those_of_a_cgroup_get_it_too() {
     assert_eq!(target_of(&bss, &there), Some(1_000_000));
     assert_eq!(target_of(&bss, &elsewhere), None);
 
-    let service = Use::run(&format!("wakeai_av --cgroup {}", group.path()), &[]);
+    let service = Use::run(&format!("wakeai_av --rate 2Mbit/s --cgroup {}", group.path()), &[]);
     let client = Client::start(&bss, group.path());
-    wait_for("it is ruled", || (client.algorithm(&bss) == "wakeai_av").then_some(()));
-    assert_eq!(target(client.cookie(&bss)), None);
+    wait_for("it has it", || (target(client.cookie(&bss)) == Some(250_000)).then_some(()));
     for ruling in [&service, &moving] {
         let set = wakeai(&["use", "--set", &ruling.id(), "--rate", "16Mbit/s"]);
         assert!(set.status.success(), "{}", stderr(&set));

@@ -10,6 +10,7 @@ pub use btf::CongControl;
 use btf::Types;
 
 use crate::error::Error;
+use crate::place;
 
 /// One thing that Wakeai needs or would use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +58,20 @@ impl Features {
         self.first_lacking(BOUND).is_none() && self.first_lacking(ITERATE).is_none()
     }
 
-    /// Whether ceilings alone can be enforced, by [`crate::clamp_connections`].
-    pub fn can_clamp(&self) -> bool {
-        self.first_lacking(ITERATE).is_none()
+    /// What this kernel, whatever the privileges, lacks for an agent; with `bounds` for one that
+    /// rules.
+    pub fn lacks_for_agent(&self, bounds: bool) -> Option<Error> {
+        let needs = if bounds { &[ITERATE, BOUND][..] } else { &[ITERATE] };
+        let of_kernel = Self {
+            features: self.features.iter().filter(|of| !is_privilege(of)).cloned().collect(),
+            ..self.clone()
+        };
+        needs.iter().find_map(|needs| of_kernel.why_not("run an agent here", needs))
+    }
+
+    /// Whether this feature is one of those without which the monitor or the bounds do not work.
+    pub fn is_needed(name: &str) -> bool {
+        [MONITOR, BOUND, ITERATE].iter().any(|needs| needs.contains(&name))
     }
 
     fn first_lacking(&self, needs: &[&str]) -> Option<(&Feature, &Lack)> {
@@ -80,6 +92,10 @@ impl Features {
             Error::Feature { asked, lacks, remedy }
         })
     }
+}
+
+fn is_privilege(feature: &Feature) -> bool {
+    feature.lack.as_ref().is_some_and(|lack| lack.privilege)
 }
 
 /// What the monitor needs.
@@ -156,15 +172,19 @@ fn lockdown() -> Feature {
     feature("lockdown", is_open, found, ("no BPF program of ours loads", remedy))
 }
 
+/// What a kernel gets that cannot load our algorithms. Nothing weaker stands in for them:
+/// `docs/decisions/007-no-bounds-without-struct-ops.md` says why.
+const NO_ALGORITHMS: &str = "our algorithms do not load: no bounds, and an agent with a law, `wakeai \
+                             use` and a proxy with one of ours end with exit status 77";
+
 fn struct_ops(is_there: bool, signature: Option<CongControl>) -> Feature {
     let found = match (is_there, signature) {
         (true, Some(CongControl::Long)) => "cong_control(sk, ack, flag, rs), as from 6.10",
         (true, Some(CongControl::Short)) => "cong_control(sk, rs), as before 6.10",
         _ => "congestion control in BPF (struct_ops for tcp_congestion_ops)",
     };
-    let consequence = "no floors and no pacing; ceilings only, by the TCP iterator";
     let remedy = "use Linux 5.13 or later with CONFIG_BPF_JIT=y";
-    feature("struct_ops", is_there && signature.is_some(), found, (consequence, remedy))
+    feature("struct_ops", is_there && signature.is_some(), found, (NO_ALGORITHMS, remedy))
 }
 
 fn link(is_there: bool) -> Feature {
@@ -179,8 +199,7 @@ fn pacing(release: &str) -> Feature {
     let is_there = major.is_some_and(|major| major >= 6);
     let found =
         yes_no(is_there, "a BPF algorithm may set it", "leave for BPF to set the pacing rate");
-    let consequence = "our algorithms do not load; ceilings only, by the TCP iterator";
-    feature("pacing", is_there, found, (consequence, "use Linux 6.0 or later"))
+    feature("pacing", is_there, found, (NO_ALGORITHMS, "use Linux 6.0 or later"))
 }
 
 fn traces(has: &dyn Fn(&str) -> bool) -> Feature {
@@ -211,7 +230,7 @@ fn sockops(is_there: bool) -> Feature {
 }
 
 fn bpffs() -> Feature {
-    let mounted = crate::place::has_bpffs();
+    let mounted = place::in_machine_mounts(place::has_bpffs);
     let can = mounted || read("/proc/filesystems").lines().any(|line| line.ends_with("\tbpf"));
     let has_place = Path::new("/sys/fs/bpf").is_dir();
     let found = match (mounted, can && has_place) {
@@ -251,10 +270,31 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_with_a_law_lacks_what_bounds_need_and_no_privilege() {
+        let lack = |privilege| Lack { consequence: "", remedy: "", privilege };
+        let mut features = with(None);
+        features.features[0] =
+            Feature { name: "struct_ops", found: "BPF".to_owned(), lack: Some(lack(false)) };
+        assert!(features.lacks_for_agent(true).is_some_and(|error| error.is_missing()));
+        assert!(features.lacks_for_agent(false).is_none());
+        features.features[0].lack = Some(lack(true));
+        assert!(features.lacks_for_agent(true).is_none());
+    }
+
+    #[test]
     fn a_missing_tracepoint_ends_the_monitor_only() {
         let lack = Lack { consequence: "", remedy: "", privilege: false };
         assert!(!with(Some(lack.clone())).can_monitor());
         assert!(with(Some(lack)).can_bound());
+    }
+
+    #[test]
+    fn a_kernel_without_our_algorithms_is_promised_no_bounds() {
+        for feature in [struct_ops(false, None), pacing("5.10.0-30-amd64")] {
+            let lack = feature.lack.unwrap();
+            assert!(lack.consequence.contains("no bounds"), "{}", lack.consequence);
+            assert!(!lack.consequence.contains("ceilings only"), "{}", lack.consequence);
+        }
     }
 
     #[test]

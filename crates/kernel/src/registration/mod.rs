@@ -35,14 +35,16 @@ const PREFIX: &str = "wakeai_";
 
 const LOAD: &str = "register the congestion controls wakeai_*";
 const UNLOAD: &str = "remove the congestion controls wakeai_*";
-const ELSEWHERE: &str = "they are registered from outside this container, or from one, whose \
-                         /sys/fs/bpf and /run/wakeai are not seen here; run it there";
+const ELSEWHERE: &str = "they are registered from outside this container, or from one, whose /sys/fs/bpf and /run/wakeai \
+     are not seen here: run it there. Under `ip netns exec`, which mounts a /sys of its own, enter the \
+     network namespace alone: `nsenter --net=/run/netns/NAME wakeai ...`";
 
 pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
     quiet();
     place::in_machine_mounts(|| {
         let _lock = place::lock().map_err(|error| Error::from_io(LOAD, error))?;
         if is_complete() {
+            place::keep();
             return pinned_maps();
         }
         if let Some(missing) = features::detect().why_not(LOAD, BOUND) {
@@ -53,6 +55,7 @@ pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
             return Err(Error::refused(LOAD, ELSEWHERE));
         }
         place::prepare().map_err(|error| Error::from_io(LOAD, error))?;
+        place::keep();
         load::register().inspect_err(|_| drop(remove_but_moved()))?;
         pinned_maps()
     })

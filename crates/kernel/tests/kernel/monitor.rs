@@ -1,8 +1,13 @@
 //! What the monitor sees, and what it leaves out.
 
-use std::net::IpAddr;
+use std::io::Read as _;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, bind, getsockname, socket,
+};
 use wakeai_kernel::{
     CongestionState, ErrorCode, Event, EventKind, Filter, Monitor, MonitorConfig, Record, Sample,
     snapshot,
@@ -193,14 +198,107 @@ fn a_connection_over_ipv6_is_seen_with_its_addresses() {
     ip(&rig.sender, "-6 address add fd77::1/64 dev wire nodad");
     ip(&rig.receiver, "-6 address add fd77::2/64 dev wire nodad");
     let mut monitor = monitor(&rig);
-    let listen = || std::net::TcpListener::bind("[fd77::2]:0").unwrap();
+    let listen = || TcpListener::bind("[fd77::2]:0").unwrap();
     let listener = rig.receiver.run(listen).unwrap();
     let address = listener.local_addr().unwrap();
-    let connect = || std::net::TcpStream::connect(address).unwrap();
+    let connect = || TcpStream::connect(address).unwrap();
     let stream = rig.sender.run(connect).unwrap();
     drop(stream);
     let (_, events) = collect(&mut monitor, Duration::from_millis(50));
     assert_eq!(events[0].kind, EventKind::Opened);
     assert_eq!(events[0].socket.remote, address);
     assert_eq!(events[0].socket.local.ip(), "fd77::1".parse::<IpAddr>().unwrap());
+}
+
+/// What connection attempts and connections between two addresses of the rig leave behind: how each
+/// was closed, and its local address as its owner saw it.
+fn closed_connections(rig: &Rig, ends: [IpAddr; 2]) -> Vec<(&'static str, SocketAddr)> {
+    let [near, far] = ends;
+    let mut closed = Vec::new();
+    for first in ["active close", "passive close"] {
+        let listen = || TcpListener::bind((far, 0)).unwrap();
+        let listener = rig.receiver.run(listen).unwrap();
+        let address = listener.local_addr().unwrap();
+        let near_end = rig.sender.run(|| TcpStream::connect(address).unwrap()).unwrap();
+        let (mut far_end, _) = listener.accept().unwrap();
+        closed.push((first, near_end.local_addr().unwrap()));
+        if first == "active close" {
+            drop(near_end);
+            assert_eq!(far_end.read(&mut [0]).unwrap(), 0);
+        } else {
+            drop(far_end);
+            assert_eq!((&near_end).read(&mut [0]).unwrap(), 0);
+        }
+    }
+    let (refused, local) = rig.sender.run(|| bound(near)).unwrap();
+    closed.push(("refused", local));
+    let nobody = SockaddrStorage::from(SocketAddr::new(far, 9));
+    assert!(nix::sys::socket::connect(refused.as_raw_fd(), &nobody).is_err());
+    closed
+}
+
+/// A socket with this address and a port of its own.
+fn bound(address: IpAddr) -> (OwnedFd, SocketAddr) {
+    let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let made = socket(family, SockType::Stream, flags, SockProtocol::Tcp).unwrap();
+    bind(made.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(address, 0))).unwrap();
+    let name: SockaddrStorage = getsockname(made.as_raw_fd()).unwrap();
+    let port = match (name.as_sockaddr_in(), name.as_sockaddr_in6()) {
+        (Some(name), _) => name.port(),
+        (_, Some(name)) => name.port(),
+        _ => panic!("neither IPv4 nor IPv6"),
+    };
+    (made, SocketAddr::new(address, port))
+}
+
+#[test]
+fn a_close_shows_both_ports_and_is_seen_by_the_local_one() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_veth();
+    ip(&rig.sender, "-6 address add fd77::1/64 dev wire nodad");
+    ip(&rig.receiver, "-6 address add fd77::2/64 dev wire nodad");
+    let v4 = [IpAddr::from([10, 77, 0, 1]), IpAddr::from([10, 77, 0, 2])];
+    let v6 = ["fd77::1", "fd77::2"].map(|text| text.parse().unwrap());
+    for ends in [v4, v6] {
+        let mut everything = monitor(&rig);
+        let wanted = closed_connections(&rig, ends);
+        let seen = wait_for_closes(&mut everything, ends[0], wanted.len());
+        for (how, local) in wanted {
+            let close = seen.iter().find(|event| event.socket.local == local);
+            assert!(close.is_some_and(|event| event.socket.remote.port() != 0), "{how}: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn a_filter_by_the_local_port_passes_the_close() {
+    let Some(_kernel) = kernel() else { return };
+    let rig = Rig::with_veth();
+    let listener = rig.receiver.run(|| TcpListener::bind("10.77.0.2:0").unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let near = rig.sender.run(|| TcpStream::connect(address).unwrap()).unwrap();
+    let local = near.local_addr().unwrap();
+    let port = Some(local.port());
+    let filter = Filter { port, netns_cookies: vec![rig.interface("wire").0], ..Filter::default() };
+    let config = MonitorConfig { filter, ..MonitorConfig::default() };
+    let mut monitor = Monitor::open(&config).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    drop(far);
+    assert_eq!((&near).read(&mut [0]).unwrap(), 0);
+    drop(near);
+    assert_eq!(wait_for_closes(&mut monitor, local.ip(), 1)[0].socket.local, local);
+}
+
+/// The closes of so many connections from this address.
+fn wait_for_closes(monitor: &mut Monitor, local: IpAddr, count: usize) -> Vec<Event> {
+    let give_up = Instant::now() + Duration::from_secs(10);
+    let mut closes = Vec::new();
+    while closes.len() < count {
+        assert!(Instant::now() < give_up, "waited in vain for closes: {closes:?}");
+        let (_, events) = collect(monitor, Duration::from_millis(10));
+        let closed = events.into_iter().filter(|event| event.kind == EventKind::Closed);
+        closes.extend(closed.filter(|event| event.socket.local.ip() == local));
+    }
+    closes
 }

@@ -12,7 +12,7 @@ use crate::rig::{Registration, Rig, kernel, struct_ops};
 #[ignore = "runs without capabilities"]
 fn everything_is_refused() {
     let found = features::detect();
-    assert!(!found.can_monitor() && !found.can_bound() && !found.can_clamp());
+    assert!(!found.can_monitor() && !found.can_bound());
     let errors: [Option<Error>; 3] = [
         Control::open().err(),
         Monitor::open(&MonitorConfig::default()).err(),

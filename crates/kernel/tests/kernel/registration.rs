@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use wakeai_kernel::{
-    Bounded, Control, SocketBounds, clamp_connections, move_connections, snapshot,
-};
+use wakeai_kernel::{Bounded, Control, SocketBounds, move_connections, snapshot};
 
 use crate::path::PathConfig;
 use crate::rig::{Registration, Rig, kernel, struct_ops};
@@ -178,19 +176,4 @@ fn a_connection_whose_namespace_is_gone_leaves_by_itself() {
     assert!(Control::unload().unwrap());
     assert!(!struct_ops().contains(Control::ALGORITHM));
     drop(registration);
-}
-
-#[test]
-fn without_struct_ops_a_ceiling_can_be_set_by_the_iterator() {
-    let Some(_kernel) = kernel() else { return };
-    let rig = Rig::with_path(PathConfig::CALM);
-    let (flow, other) = (rig.flow(77, "cubic"), rig.flow(78, "cubic"));
-    let (_, wire) = rig.interface("wire");
-    let clamped = rig.sender.run(|| clamp_connections(9, Some(wire))).unwrap().unwrap();
-    assert_eq!((clamped.moved, clamped.failed), (1, 0));
-    assert!(flow.goodput(Duration::from_millis(500)) > 0);
-    assert!(other.goodput(Duration::from_millis(10)) > 0);
-    for connection in rig.sender.run(|| snapshot(None)).unwrap().unwrap() {
-        assert_eq!(connection.figures.cwnd.get() <= 9, connection.figures.interface == wire);
-    }
 }

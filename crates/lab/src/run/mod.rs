@@ -58,6 +58,8 @@ pub(crate) struct Outcome {
     pub(crate) driver: DriverReport,
     /// How late an ordinary thread came back from its sleep.
     pub(crate) waits: Lateness,
+    /// Whether agents or proxies took part, which are ordinary processes, too.
+    pub(crate) has_helpers: bool,
     /// Flows whose first data came much later than a handshake after their start: the flow, and
     /// how much later.
     pub(crate) stragglers: Vec<(usize, Duration)>,
@@ -82,6 +84,7 @@ pub(crate) fn run(
     let mut agents =
         Agents::start(bench, task.condition, &task.facts, network.stations(), directory)?;
     let mut proxies = Proxies::start(bench, &plans, &network.hosts, directory)?;
+    let has_helpers = !agents.is_empty() || !proxies.is_empty();
     let mut traffic = Traffic::prepare(bench, experiment, &expanded, &plans, &network)?;
 
     let origin = clock::now() + traffic.lead();
@@ -120,6 +123,7 @@ pub(crate) fn run(
         errors: watched.errors,
         driver,
         waits,
+        has_helpers,
         lost: watched.lost,
     })
 }

@@ -18,7 +18,7 @@ const FIRST_DATA_PORT: u16 = 20_001;
 /// iperf3 clients that are all connected before the first of them fills the air.
 const MAX_IPERF: usize = 16;
 /// The algorithm that holds a target rate.
-const HOLDS_A_RATE: &str = "wakeai_av";
+pub(crate) const HOLDS_A_RATE: &str = "wakeai_av";
 /// More than any run carries.
 const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// Ports between the two.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::Answers;
+use super::{Answers, alone};
 
 /// One agent: a paragraph, its connections, its peers.
 pub(super) fn render(said: &Answers) -> String {
@@ -37,6 +37,7 @@ pub(super) fn render(said: &Answers) -> String {
         time(status.min_rtt_ms),
         time(status.growth_ms)
     );
+    text.push_str(&alone::words(status, &said.metrics));
     let bounds = &said.bounds;
     let _ = writeln!(
         text,

@@ -3,11 +3,25 @@
 use anyhow::anyhow;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 use wakeai_kernel::Bounded;
+use wakeai_units::Rate;
 
 use crate::failure::Failure;
 
 /// The only algorithm that has a target.
 pub(super) const AIMED: &str = "wakeai_av";
+
+/// A target rate goes with the algorithm that holds one, and that one with a rate.
+pub(super) fn check_rate(algorithm: &str, rate: Option<Rate>) -> Result<(), Failure> {
+    match (algorithm == AIMED, rate) {
+        (true, None) => Err(Failure::usage(anyhow!(
+            "{AIMED} holds a target rate, and none was given: add one, such as --rate 5Mbit/s"
+        ))),
+        (false, Some(_)) => {
+            Err(Failure::usage(anyhow!("--rate: {algorithm} has no target rate, {AIMED} has")))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Whether it is one of ours, which are loaded when they are needed.
 pub(super) fn is_ours(algorithm: &str) -> bool {

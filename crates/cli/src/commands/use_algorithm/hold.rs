@@ -7,7 +7,7 @@ use wakeai_host::{Change, Lease, LeaseError, Role, RouteGuard, SysctlError, Sysc
 use wakeai_kernel::{Assigner, Control, MoveReport};
 use wakeai_units::Rate;
 
-use super::algorithm::{AIMED, is_ours, require};
+use super::algorithm::{is_ours, require};
 use super::control::Listener;
 use super::reign::Reign;
 use super::scope::{Ruled, Scope};
@@ -18,9 +18,6 @@ use crate::failure::{Failure, note};
 const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 
 pub(super) fn run(algorithm: &str, arguments: &UseArguments) -> Result<(), Failure> {
-    if arguments.rate.is_some() && algorithm != AIMED {
-        return Err(Failure::usage(anyhow!("--rate: {algorithm} has no target rate, {AIMED} has")));
-    }
     let ruled = Ruled::find(arguments)?;
     require(algorithm)?;
     // Before anything is changed: from here on a signal ends it in good order.

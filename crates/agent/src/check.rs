@@ -1,0 +1,162 @@
+//! What a start would refuse, found before: every item of a list is looked at, and nothing is changed.
+
+use std::io;
+
+use wakeai_host::{NetnsId, Role, read_sysctl};
+use wakeai_kernel::{Bounded, features};
+
+use crate::config::{Automatic, Config, Examined, LawChoice};
+use crate::error::AgentError;
+use crate::interface::Interface;
+use crate::presence::Presence;
+use crate::run::{DEFAULT_ALGORITHM, ask_wifi, check_socket, derived_station, group_id};
+use crate::station::destination;
+
+/// What [`check`] found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// What a start would refuse.
+    pub problems: Vec<AgentError>,
+    /// What it would do that one might not expect.
+    pub notes: Vec<String>,
+}
+
+/// What is looked at.
+struct Subject<'a> {
+    examined: &'a Examined,
+    config: &'a Config,
+    /// `None` where it is not there, or what the configuration says of it is no name.
+    interface: Option<Interface>,
+}
+
+/// Gives what it finds wrong. One that depends on a key that is not good finds nothing.
+type Look = fn(&Subject<'_>) -> Result<(), AgentError>;
+
+const LOOKS: [Look; 8] = [key, interface, station, access_point, port, group, socket, kernel];
+
+/// Looks at this machine and the calling thread's network namespace as a start would.
+pub fn check(examined: &Examined) -> Findings {
+    let Some(config) = &examined.config else { return Findings::default() };
+    let found = examined.is_good("interface").then(|| Interface::find(&config.interface).ok());
+    let subject = Subject { examined, config, interface: found.flatten() };
+    let problems = LOOKS.iter().filter_map(|look| look(&subject).err());
+    Findings { problems: problems.collect(), notes: notes(&subject) }
+}
+
+fn key(subject: &Subject<'_>) -> Result<(), AgentError> {
+    if subject.examined.is_good("key_file") {
+        subject.config.load_key()?;
+    }
+    Ok(())
+}
+
+fn interface(subject: &Subject<'_>) -> Result<(), AgentError> {
+    if subject.examined.is_good("interface") {
+        Interface::find(&subject.config.interface)?;
+    }
+    Ok(())
+}
+
+fn station(subject: &Subject<'_>) -> Result<(), AgentError> {
+    match (subject.interface, subject.config.station) {
+        (Some(interface), None) if subject.examined.is_good("station") => {
+            derived_station(subject.config, interface).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
+    let is_told = subject.config.bssid != Automatic::Auto || !subject.examined.is_good("bssid");
+    match subject.interface {
+        Some(interface) if !is_told => {
+            in_event_loop(async { ask_wifi(subject.config, interface).await.map(|_| ()) })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// That of the agent that runs here already is its own.
+fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
+    let is_known = subject.interface.is_some() && subject.examined.is_good("presence.port");
+    if !is_known || running_agent().is_some() {
+        return Ok(());
+    }
+    let config = subject.config;
+    let (to, _) = destination(config, subject.interface);
+    in_event_loop(async {
+        match Presence::open(&config.interface, to, config.port) {
+            // Who may not bind it cannot tell; who starts the agent may.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            opened => opened.map(|_| ()).map_err(AgentError::system(format!(
+                "bind UDP port {} on {}",
+                config.port, config.interface
+            ))),
+        }
+    })
+}
+
+fn group(subject: &Subject<'_>) -> Result<(), AgentError> {
+    subject.config.group.as_ref().map_or(Ok(()), |group| group_id(group).map(|_| ()))
+}
+
+fn socket(subject: &Subject<'_>) -> Result<(), AgentError> {
+    if subject.examined.is_good("api.socket") {
+        check_socket(subject.config)?;
+    }
+    Ok(())
+}
+
+fn kernel(subject: &Subject<'_>) -> Result<(), AgentError> {
+    let rules = subject.config.law != LawChoice::None;
+    features::detect().lacks_for_agent(rules).map_or(Ok(()), |lack| Err(lack.into()))
+}
+
+fn notes(subject: &Subject<'_>) -> Vec<String> {
+    let config = subject.config;
+    let mut notes = Vec::new();
+    if subject.interface.is_some() {
+        let (to, why) = destination(config, subject.interface);
+        notes.push(format!("presence goes to {to}:{} ({why})", config.port));
+    }
+    if subject.interface.is_some_and(|interface| !interface.up) {
+        notes.push(format!("{} is down: the agent will wait for it", config.interface));
+    }
+    let default = read_sysctl(DEFAULT_ALGORITHM).unwrap_or_default();
+    let is_bound = Bounded::instead_of(&default).is_some() || default.starts_with("wakeai_");
+    if config.law != LawChoice::None && !is_bound {
+        notes.push(format!(
+            "new connections use {default} by default: only those that ask for cubic or reno are bound"
+        ));
+    }
+    if let Some((pid, interface)) = running_agent() {
+        notes.push(format!(
+            "an agent runs here already (pid {pid}, interface {interface}): stop it before another is \
+             started"
+        ));
+    }
+    notes
+}
+
+/// The agent of this network namespace.
+fn running_agent() -> Option<(i32, String)> {
+    let here = NetnsId::current().ok()?;
+    let holders = wakeai_host::holders().unwrap_or_default();
+    holders.into_iter().filter(|holder| holder.process.is_alive()).find_map(|holder| {
+        match holder.role {
+            Role::Agent { netns, interface } if netns == here => {
+                Some((holder.process.pid, interface))
+            }
+            _ => None,
+        }
+    })
+}
+
+fn in_event_loop<T>(work: impl Future<Output = Result<T, AgentError>>) -> Result<T, AgentError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(AgentError::system("start the event loop"))?;
+    runtime.block_on(work)
+}

@@ -1,0 +1,61 @@
+//! Which mount namespace is the machine's, and whether this one is another.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+
+/// The machine's mount namespace, where the calling thread is in another: that of the first process,
+/// or, where nobody may look at that one, of the oldest forebear of this process.
+pub(crate) fn of_the_machine() -> Option<File> {
+    let path = |pid: u32| format!("/proc/{pid}/ns/mnt");
+    let mut elders = std::iter::once(1).chain(forebears().into_iter().rev());
+    let machine = elders.find_map(|pid| File::open(path(pid)).ok())?;
+    let is_here = machine.metadata().ok()?.ino() == here()?;
+    (!is_here).then_some(machine)
+}
+
+/// The inode of the calling thread's mount namespace.
+pub(crate) fn here() -> Option<u64> {
+    inode("/proc/thread-self/ns/mnt")
+}
+
+/// Whether the calling thread has left the mount namespace of its process.
+pub(crate) fn is_elsewhere() -> bool {
+    here() != inode("/proc/self/ns/mnt")
+}
+
+fn inode(path: &str) -> Option<u64> {
+    fs::metadata(path).map(|metadata| metadata.ino()).ok()
+}
+
+/// The parent, its parent, and so on, as far as this PID namespace goes.
+fn forebears() -> Vec<u32> {
+    std::iter::successors(parent(std::process::id()), |pid| parent(*pid)).collect()
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    parent_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The fourth field of proc(5)'s `stat`; the second, a name in parentheses, may hold anything.
+fn parent_in(stat: &str) -> Option<u32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok().filter(|pid| *pid != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_hide_the_parent() {
+        assert_eq!(parent_in("7 (a) S 9 (b) R 4 7 7 0"), Some(4));
+        assert_eq!(parent_in("1 (init) S 0 1 1 0"), None);
+        assert_eq!(parent_in(""), None);
+    }
+
+    #[test]
+    fn the_forebears_of_this_process_begin_with_its_parent() {
+        assert_eq!(forebears().first().copied(), Some(std::os::unix::process::parent_id()));
+        assert!(!is_elsewhere());
+    }
+}
