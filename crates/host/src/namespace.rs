@@ -140,6 +140,19 @@ impl Namespace {
         found
     }
 
+    /// The namespace that an open file stands for, named after its inode.
+    ///
+    /// # Errors
+    ///
+    /// Where the file is none of a namespace.
+    pub fn from_file(file: File) -> io::Result<Self> {
+        let inode = file.metadata()?.ino();
+        if !is_nsfs(&file) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it stands for no namespace"));
+        }
+        Ok(Self { name: inode.to_string(), id: NetnsId(inode), file })
+    }
+
     fn at(name: &str, path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;

@@ -1,6 +1,7 @@
 //! The one registration of our algorithms on this machine: made by the first agent, found by the
 //! others through its pins, removed by the last.
 
+mod held;
 mod load;
 mod vacate;
 
@@ -197,21 +198,32 @@ fn unpin_link(path: &Path) -> Result<(), Error> {
     std::fs::remove_file(path).map_err(|error| Error::from_io(UNLOAD, error))
 }
 
+/// How many rounds of [`wait_until_gone`] lie between two looks at what may still be moved, and how many
+/// come before the first: mostly all is gone by then.
+const ROUNDS_PER_LOOK: u32 = 50;
+const SOON: u32 = 10;
+
 /// The kernel frees a `struct_ops` after an RCU grace period. A connection that was accepted while
-/// the others were moved is moved on the next round; one that nobody can see leaves with its next
-/// retransmission, which comes after as long as it has been alone. Says whether all are gone.
+/// the others were moved is moved on the next round; so is what only open files keep, for which all of
+/// them are looked through where something stays. What is closed with data under way, in a namespace
+/// that nobody can enter, leaves with its next retransmission, which comes after as long as it has been
+/// alone. Says whether all are gone.
 fn wait_until_gone(patience_ms: u64) -> bool {
     let give_up = Instant::now() + Duration::from_millis(patience_ms);
     let mut rounds = 0_u32;
     while !registered_maps().is_empty() {
         if Instant::now() > give_up {
-            tracing::warn!("sockets that cannot be moved keep our algorithms loaded for a while");
+            tracing::warn!(
+                "connections that are closed with data under way, in a network namespace without a \
+                 name or a process, keep our algorithms loaded until they send again"
+            );
             return false;
         }
         sleep(Duration::from_millis(20));
         rounds += 1;
-        if rounds.is_multiple_of(50) {
+        if rounds % ROUNDS_PER_LOOK == SOON {
             vacate();
+            held::give_back();
         }
     }
     true

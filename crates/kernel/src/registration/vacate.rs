@@ -22,7 +22,8 @@ pub(super) fn vacate() {
     }
 }
 
-fn vacate_here() {
+/// In the calling thread's namespace.
+pub(super) fn vacate_here() {
     if let Err(error) = vacate_default() {
         tracing::warn!(%error, "the default congestion control stays");
     }
@@ -55,7 +56,7 @@ fn vacate_default() -> std::io::Result<()> {
 }
 
 /// The algorithm asked for, or Reno, which every kernel has.
-fn available(asked: &'static str) -> &'static str {
+pub(super) fn available(asked: &'static str) -> &'static str {
     let available = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
     let is_there = available.is_ok_and(|names| names.split(' ').any(|name| name == asked));
     if is_there { asked } else { "reno" }

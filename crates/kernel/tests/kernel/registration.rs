@@ -1,12 +1,21 @@
 //! One registration for all, and nothing left of it.
 
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn, getsockopt, setsockopt, socket,
+    sockopt,
+};
+use wakeai_host::Namespace;
 use wakeai_kernel::{Bounded, Control, SocketBounds, move_connections, snapshot};
 
-use crate::path::PathConfig;
-use crate::rig::{Registration, Rig, kernel, struct_ops};
+use crate::path::{PathConfig, open_tun};
+use crate::rig::{Registration, Rig, ip, kernel, set, struct_ops};
 
 /// The algorithms of the sender's connections.
 fn algorithms(rig: &Rig) -> Vec<String> {
@@ -176,4 +185,67 @@ fn a_connection_whose_namespace_is_gone_leaves_by_itself() {
     assert!(Control::unload().unwrap());
     assert!(!struct_ops().contains(Control::ALGORITHM));
     drop(registration);
+}
+
+/// A socket of this process that asks for the algorithm.
+fn asking_socket(rig: &Rig) -> OwnedFd {
+    let open = || {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let socket =
+            socket(AddressFamily::Inet, SockType::Stream, flags, SockProtocol::Tcp).unwrap();
+        setsockopt(&socket, sockopt::TcpCongestion, &Control::ALGORITHM.into()).unwrap();
+        socket
+    };
+    rig.sender.run(open).unwrap()
+}
+
+#[test]
+fn sockets_that_are_in_no_table_of_the_kernel_are_moved_too() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_veth();
+    // Neither connected nor listening; no list of connections has it.
+    let fresh = asking_socket(&rig);
+    // Reset by its peer, and not yet closed.
+    let listener = rig.receiver.run(|| TcpListener::bind("10.77.0.2:0").unwrap()).unwrap();
+    let reset = asking_socket(&rig);
+    let SocketAddr::V4(to) = listener.local_addr().unwrap() else { unreachable!("it is IPv4") };
+    nix::sys::socket::connect(reset.as_raw_fd(), &SockaddrIn::from(to)).unwrap();
+    let accepted = listener.accept().unwrap().0;
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    setsockopt(&accepted, sockopt::Linger, &at_once).unwrap();
+    drop(accepted);
+    let mut reset = TcpStream::from(reset);
+    assert_eq!(reset.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert!(Control::unload().unwrap());
+    assert!(!struct_ops().contains("wakeai_"));
+    for socket in [&fresh, &OwnedFd::from(reset)] {
+        let name = getsockopt(socket, sockopt::TcpCongestion).unwrap();
+        assert_eq!(name.to_string_lossy().trim_end_matches('\0'), "cubic");
+    }
+    drop(registration);
+}
+
+#[test]
+fn namespaces_that_only_an_open_file_keeps_go_back_to_their_default() {
+    let Some(_kernel) = kernel() else { return };
+    // A handle on the namespace, a socket in it, a TUN in it.
+    let keepers: [fn() -> OwnedFd; 3] = [
+        || File::open("/proc/thread-self/ns/net").unwrap().into(),
+        || UdpSocket::bind("127.0.0.1:0").unwrap().into(),
+        || open_tun("kept").unwrap().into(),
+    ];
+    for (number, keeper) in keepers.into_iter().enumerate() {
+        let registration = Registration::open();
+        let name = format!("wkt-{}-kept{number}", std::process::id());
+        let namespace = Namespace::create(&name).unwrap();
+        set(&namespace, "tcp_congestion_control", Control::ALGORITHM);
+        ip(&namespace, "link set lo up");
+        let kept = namespace.run(keeper).unwrap();
+        Namespace::remove(&name).unwrap();
+        drop(namespace);
+        assert!(Control::unload().unwrap());
+        assert!(!struct_ops().contains("wakeai_"), "{number}: {}", struct_ops());
+        drop((kept, registration));
+    }
 }

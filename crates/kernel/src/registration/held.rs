@@ -1,0 +1,115 @@
+//! What nothing but an open file keeps: TCP sockets that are in no table of the kernel's, because they
+//! are not connected yet or were reset by their peer and not closed by their owner; and network
+//! namespaces that have neither a name nor a process. No iterator and no list of sockets shows them, and
+//! each holds the algorithm that it has.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use wakeai_host::{Namespace, NetnsId};
+
+use super::PREFIX;
+use super::vacate::{available, vacate_here};
+use crate::bounded::Bounded;
+
+/// Goes through the open files of all processes that this one may look into.
+pub(super) fn give_back() {
+    let mut seen = Seen {
+        namespaces: Namespace::all().iter().map(Namespace::id).collect(),
+        sockets: HashSet::new(),
+    };
+    for process in numbered("/proc") {
+        for file in numbered(Path::new("/proc").join(process.to_string()).join("fd")) {
+            seen.look_at(process, file);
+        }
+    }
+}
+
+struct Seen {
+    namespaces: HashSet<NetnsId>,
+    /// By their links, which name their inodes.
+    sockets: HashSet<PathBuf>,
+}
+
+impl Seen {
+    /// A file that is closed meanwhile is no error, and neither is one that this process may not have.
+    fn look_at(&mut self, process: RawFd, file: RawFd) {
+        let path = format!("/proc/{process}/fd/{file}");
+        let Ok(link) = fs::read_link(&path) else { return };
+        let text = link.as_os_str().as_encoded_bytes();
+        if text.starts_with(b"net:[") {
+            self.vacate(File::open(path));
+        } else if text == b"/dev/net/tun" {
+            self.vacate(take(process, file).and_then(|tun| namespace_of(&tun, TUNGETDEVNETNS)));
+        } else if text.starts_with(b"socket:[") && self.sockets.insert(link) {
+            let Ok(socket) = take(process, file) else { return };
+            leave(&socket);
+            self.vacate(namespace_of(&socket, SIOCGSKNS));
+        }
+    }
+
+    fn vacate(&mut self, namespace: io::Result<File>) {
+        let Ok(namespace) = namespace.and_then(Namespace::from_file) else { return };
+        if self.namespaces.insert(namespace.id())
+            && let Err(error) = namespace.run(vacate_here)
+        {
+            tracing::debug!(%error, "a namespace that an open file keeps stays as it is");
+        }
+    }
+}
+
+/// Gives a TCP socket under one of ours what that stood in for.
+fn leave(socket: &OwnedFd) {
+    let Ok(found) = getsockopt(socket, sockopt::TcpCongestion) else { return };
+    let found = found.to_string_lossy();
+    let found = found.trim_end_matches('\0');
+    let Some(ours) = Bounded::ALL.iter().find(|bounded| bounded.name == found) else { return };
+    debug_assert!(found.starts_with(PREFIX));
+    let plain = OsString::from(available(ours.plain));
+    if let Err(error) = setsockopt(socket, sockopt::TcpCongestion, &plain) {
+        tracing::debug!(%error, "a socket that an open file keeps stays on {found}");
+    }
+}
+
+/// The entries of a directory that are numbers.
+fn numbered(directory: impl AsRef<Path>) -> Vec<RawFd> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// An open file of another process, as one of this (`pidfd_getfd`, Linux 5.6).
+fn take(process: RawFd, file: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: both take integers only.
+    #[allow(unsafe_code, reason = "no crate at hand wraps pidfd_open and pidfd_getfd")]
+    unsafe {
+        let process = new_file(libc::syscall(libc::SYS_pidfd_open, process, 0))?;
+        new_file(libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), file, 0))
+    }
+}
+
+/// `<linux/sockios.h>`, `<linux/if_tun.h>`: the network namespace of a socket, of a TUN.
+const SIOCGSKNS: libc::c_ulong = 0x894C;
+const TUNGETDEVNETNS: libc::c_ulong = 0x54E3;
+
+fn namespace_of(file: &OwnedFd, request: libc::c_ulong) -> io::Result<File> {
+    // The type of `request` depends on the C library.
+    #[allow(unsafe_code, reason = "no crate at hand wraps them")]
+    // SAFETY: both requests take no argument and give a new file descriptor.
+    let made = unsafe { libc::ioctl(file.as_raw_fd(), request as _) };
+    new_file(made.into()).map(File::from)
+}
+
+/// What a system call gave that makes file descriptors.
+fn new_file(result: libc::c_long) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    #[allow(unsafe_code, reason = "a number becomes an owned file descriptor")]
+    // SAFETY: the kernel has just made it, for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as RawFd) })
+}
