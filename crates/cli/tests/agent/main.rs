@@ -9,6 +9,7 @@ mod support;
 mod api;
 mod bounds;
 mod check;
+mod churn;
 mod death;
 mod files;
 mod life;
