@@ -4,6 +4,8 @@ use wakeai_medium::MediumConfig;
 use wakeai_scenario::Experiment;
 use wakeai_world::RadioError;
 
+use crate::host::tun::MAX_QUEUE_PACKETS;
+
 /// Two aggregates of 64 subframes: one on the air, one ready when it ends.
 const AGGREGATING_PACKETS: u32 = 128;
 /// A few single frames, each of which is on the air for about as long as the driver may be late.
@@ -20,10 +22,12 @@ pub(crate) struct QueueSplit {
     pub(crate) medium: u32,
 }
 
-/// Divides a station's queue. At least one packet is on each side.
+/// Divides a station's queue. At least one packet is on each side; of a queue that is longer than the
+/// kernel gives a device, the rest waits in the medium.
 pub(crate) fn split_queue(queue: u32, aggregates: bool) -> QueueSplit {
     let wanted = if aggregates { AGGREGATING_PACKETS } else { SINGLE_PACKETS };
-    let medium = wanted.min(queue / 2).max(1);
+    let beyond = queue.saturating_sub(MAX_QUEUE_PACKETS);
+    let medium = wanted.min(queue / 2).max(beyond).max(1);
     QueueSplit { host: queue.saturating_sub(medium).max(1), medium }
 }
 
@@ -49,5 +53,14 @@ mod tests {
             }
         }
         assert_eq!(split_queue(1_000, true), QueueSplit { host: 872, medium: 128 });
+    }
+
+    #[test]
+    fn no_device_gets_a_longer_queue_than_every_kernel_takes() {
+        for queue in [32_767, 32_768, 32_895, 32_896, 60_000, 1_000_000] {
+            let split = split_queue(queue, true);
+            assert_eq!(split.host + split.medium, queue);
+            assert!(split.host <= 32_767, "{queue}: {split:?}");
+        }
     }
 }
