@@ -37,7 +37,7 @@ pub fn run(
         seed: options.seed,
         repeat: options.repeat,
     };
-    preflight::check()?;
+    preflight::check(&asked.conditions)?;
     warn(scenario, progress);
     for text in wakeai_world::reservations::unheard(&asked.conditions) {
         progress.note(&text);

@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
 
+/// How late the emulated radio may be is another test's matter.
+pub(crate) const ANY_LATENESS: [&str; 4] = ["--lateness-p99", "10s", "--lateness-max", "60s"];
+
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The machine, for one test at a time: registrations and pins are everybody's.

@@ -57,6 +57,25 @@ impl Features {
         self.first_lacking(BOUND).is_none() && self.first_lacking(ITERATE).is_none()
     }
 
+    /// What keeps the monitor from running, as the error that it would end with.
+    ///
+    /// # Errors
+    ///
+    /// The first privilege or feature that is missing.
+    pub fn to_monitor(&self) -> Result<(), Error> {
+        self.why_not("watch TCP", MONITOR).map_or(Ok(()), Err)
+    }
+
+    /// What keeps bounds from being enforced in full.
+    ///
+    /// # Errors
+    ///
+    /// The first privilege or feature that is missing.
+    pub fn to_bound(&self) -> Result<(), Error> {
+        let missing = self.why_not("bound connections", BOUND);
+        missing.or_else(|| self.why_not("bound connections", ITERATE)).map_or(Ok(()), Err)
+    }
+
     /// Whether ceilings alone can be enforced, by [`crate::clamp_connections`].
     pub fn can_clamp(&self) -> bool {
         self.first_lacking(ITERATE).is_none()

@@ -165,10 +165,10 @@ impl Host {
     pub(crate) fn overflowed(&self) -> Result<u64, LabError> {
         let card = if self.node == Node::Server { WIRED_INTERFACE } else { STATION_INTERFACE };
         let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
-        let table = self
-            .namespace
-            .run(read)?
-            .map_err(LabError::system::<io::Error>(format!("count the packets of {}", self.name)))?;
+        let table = self.namespace.run(read)?.map_err(LabError::system::<io::Error>(format!(
+            "count the packets of {}",
+            self.name
+        )))?;
         Ok(dropped_in(&table, card).unwrap_or(0))
     }
 
