@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::apt::Suite;
 use crate::machine::Machine;
-use crate::{Kernel, modules, succeeds, which};
+use crate::{Kernel, modules, skip, succeeds, which};
 
 const TOOLS: [&str; 9] = [
     "apt-get",
@@ -20,16 +20,13 @@ const TOOLS: [&str; 9] = [
     "xz",
 ];
 
-/// The machine with this kernel, which writes below `work`; `None`, and a line that says why, where
-/// it cannot be had. Under `WAKEAI_REQUIRE_KERNEL=1` that is a failure.
+/// The machine with this kernel, which writes below `work`; `None` where it cannot be had, after a
+/// [`skip`].
 pub fn take(kernel: &Kernel, work: &Path) -> Option<Machine> {
     match machine(kernel, &work.join("guests").join(kernel.suite)) {
         Ok(machine) => Some(machine),
         Err(reason) => {
-            let reason = format!("Linux {} of {}: {reason}", kernel.version, kernel.suite);
-            let required = std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_some_and(|is| is == "1");
-            assert!(!required, "WAKEAI_REQUIRE_KERNEL=1, but {reason}");
-            println!("SKIPPED: {reason}");
+            skip(&format!("Linux {} of {}: {reason}", kernel.version, kernel.suite));
             None
         }
     }

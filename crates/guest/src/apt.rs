@@ -20,16 +20,16 @@ impl Suite {
             "this machine's package sources name no archive of Debian; \
              set WAKEAI_DEBIAN_MIRROR to the URL of one, which ends in /debian",
         )?;
-        let options =
+        let keys =
             if Path::new(KEYS).exists() { format!("[signed-by={KEYS}] ") } else { String::new() };
-        let mut sources = format!("deb {options}{archive} {suite} main\n");
+        let mut sources = vec![format!("deb {keys}{archive} {suite} main\n")];
         if !suite.contains('-') {
-            sources += &format!("deb {options}{archive}-security {suite}-security main\n");
+            sources.push(format!("deb {keys}{archive}-security {suite}-security main\n"));
         }
         for directory in ["lists/partial", "archives/partial"] {
             fs::create_dir_all(state.join(directory)).unwrap();
         }
-        fs::write(state.join("sources.list"), sources).unwrap();
+        fs::write(state.join("sources.list"), sources.concat()).unwrap();
         let read = Self { state: state.to_owned() };
         // One of the two sources may be missing; whether that matters, the kernel's version says.
         let _ = read.apt("apt-get").args(["-qq", "update"]).status();

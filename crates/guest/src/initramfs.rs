@@ -44,6 +44,10 @@ pub struct Program {
 
 impl Program {
     /// This machine's program of that name; in the guest it is found by its name.
+    ///
+    /// # Errors
+    ///
+    /// The reason to skip, where this machine has none.
     pub fn tool(name: &str) -> Result<Self, String> {
         let from = crate::which(name).ok_or_else(|| format!("{name} is not installed"))?;
         Ok(Self { from, to: Path::new("/usr/bin").join(name) })

@@ -26,10 +26,19 @@ pub use machine::Machine;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The program of this name that a shell would run.
-pub fn which(tool: &str) -> Option<PathBuf> {
+/// The program of this name that root's shell would run.
+fn which(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(tool)).find(|file| file.is_file())
+    let of_root = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let mut places = std::env::split_paths(&path).chain(of_root).map(|dir| dir.join(tool));
+    places.find(|file| file.is_file())
+}
+
+/// Says why something is not tested here. Under `WAKEAI_REQUIRE_KERNEL=1` that is a failure.
+pub fn skip(reason: &str) {
+    let required = std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_some_and(|is| is == "1");
+    assert!(!required, "WAKEAI_REQUIRE_KERNEL=1, but {reason}");
+    println!("SKIPPED: {reason}");
 }
 
 /// Runs it; whether it said that all was well.

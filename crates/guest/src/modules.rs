@@ -55,7 +55,7 @@ fn take(name: &str, all: &BTreeMap<String, PathBuf>, directory: &Path, order: &m
         return;
     }
     let Some(path) = all.get(&name) else { return };
-    let module = if file_name(path).ends_with(".xz") {
+    let module = if path.extension().is_some_and(|extension| extension == "xz") {
         Command::new("xz").arg("-dc").arg(path).output().unwrap().stdout
     } else {
         fs::read(path).unwrap()

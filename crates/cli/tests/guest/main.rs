@@ -95,13 +95,21 @@ fn boot(
     files: Vec<(String, String)>,
     end: &str,
 ) -> Result<(), String> {
+    let tools: Result<Vec<_>, _> = TOOLS.into_iter().map(Program::tool).collect();
+    let tools = match tools {
+        Ok(tools) => tools,
+        Err(reason) => {
+            wakeai_guest::skip(&reason);
+            return Ok(());
+        }
+    };
     let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let Some(machine) = wakeai_guest::take(kernel, work) else { return Ok(()) };
     let program = |from: &str, to: &str| Program { from: from.into(), to: to.into() };
     let this = std::env::current_exe().unwrap();
     let wakeai = env!("CARGO_BIN_EXE_wakeai"); // where the checks look for it
     let mut programs = vec![program(this.to_str().unwrap(), "/checks"), program(wakeai, wakeai)];
-    programs.extend(TOOLS.map(|tool| Program::tool(tool).unwrap()));
+    programs.extend(tools);
     let began = Instant::now();
     let console = machine.boot(&Task { command, programs, files });
     println!("{console}\nLinux {} took {:.0} s", kernel.version, began.elapsed().as_secs_f64());

@@ -205,7 +205,7 @@ impl Host {
     }
 }
 
-/// The packets that `interface` could not send, by proc_net_dev(5): after the name eight counts of
+/// The packets that `interface` could not send, by `proc_net_dev(5)`: after the name eight counts of
 /// what was received, then bytes, packets, errors and drops of what was sent.
 fn dropped_in(table: &str, interface: &str) -> Option<u64> {
     let mut lines = table.lines().filter_map(|line| line.trim().split_once(':'));
