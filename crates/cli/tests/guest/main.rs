@@ -77,7 +77,7 @@ fn try_on(kernel: &Kernel) -> Result<(), String> {
         Verdict::Refused => "inside_a_guest_that_is_too_old",
     };
     let command = format!("/checks --ignored --exact {test} --nocapture");
-    boot(kernel, &command, Vec::new(), "guest: all checks made")
+    boot(kernel, 900, &command, Vec::new(), "guest: all checks made")
 }
 
 fn quickstart_on(kernel: &Kernel) -> Result<(), String> {
@@ -85,12 +85,13 @@ fn quickstart_on(kernel: &Kernel) -> Result<(), String> {
     let files = vec![("/quickstart.toml".to_owned(), std::fs::read_to_string(path).unwrap())];
     let program = env!("CARGO_BIN_EXE_wakeai");
     let command = format!("{program} lab /quickstart.toml {}", support::ANY_LATENESS.join(" "));
-    boot(kernel, &command, files, " airtime ")
+    boot(kernel, 3600, &command, files, " airtime ")
 }
 
 /// Runs the command on that kernel; what it wrote, where it failed or did not write `end`.
 fn boot(
     kernel: &Kernel,
+    patience_s: u32,
     command: &str,
     files: Vec<(String, String)>,
     end: &str,
@@ -104,7 +105,8 @@ fn boot(
         }
     };
     let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let Some(machine) = wakeai_guest::take(kernel, work) else { return Ok(()) };
+    let Some(mut machine) = wakeai_guest::take(kernel, work) else { return Ok(()) };
+    machine.patience_s = patience_s;
     let program = |from: &str, to: &str| Program { from: from.into(), to: to.into() };
     let this = std::env::current_exe().unwrap();
     let wakeai = env!("CARGO_BIN_EXE_wakeai"); // where the checks look for it
