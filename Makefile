@@ -3,7 +3,7 @@
 SCENARIO ?= scenarios/quickstart.toml
 WAKEAI := target/release/wakeai
 
-.PHONY: help deps build demo test test-arm64 test-packetdrill bench validation ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-guests test-arm64 test-packetdrill bench validation ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
@@ -20,6 +20,9 @@ demo: build ## install, build, and run $(SCENARIO) on the real TCP stack
 test: deps ## install, build, and run every test (kernel tests need root)
 	cargo test --locked --workspace
 	cargo run --locked --quiet -p wakeai-scenario --example fuzz_scenarios -- 1000000
+
+test-guests: deps ## the quickstart on each kernel of README's list, under qemu (many minutes)
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test guest -- --include-ignored --skip inside_ --nocapture
 
 test-arm64: ## monitor and algorithms in an arm64 kernel under qemu (minutes; root to install packages)
 	scripts/arm64-guest

@@ -18,7 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tcp", &["units", "algorithms"]),
     ("sim", &["units", "control", "medium", "algorithms", "scenario", "tcp", "world"]),
     ("validation", &["units", "medium", "scenario", "world", "sim"]),
-    ("kernel", &["units", "algorithms", "host"]),
+    ("guest", &[]),
+    ("kernel", &["units", "algorithms", "host", "guest"]),
     ("agent", &["units", "control", "host", "kernel"]),
     ("proxy", &["units", "host", "kernel"]),
     ("lab", &["units", "control", "medium", "scenario", "host", "kernel", "world"]),
@@ -26,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units", "control", "medium", "scenario", "host", "kernel", "agent", "world", "sim",
-            "lab", "proxy",
+            "lab", "proxy", "guest",
         ],
     ),
 ];
@@ -79,6 +80,16 @@ fn the_table_of_arrows_has_no_cycle_and_no_crate_that_is_gone() {
             "{name} uses a crate that comes later"
         );
         seen.push(name);
+    }
+}
+
+#[test]
+fn only_tests_use_the_crate_of_guests() {
+    for (name, _) in ARROWS {
+        let manifest = format!("{}/../{name}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
+        let manifest = std::fs::read_to_string(manifest).unwrap();
+        let built_with = manifest.split("[dev-dependencies]").next().unwrap();
+        assert!(!built_with.contains("wakeai-guest."), "{name}");
     }
 }
 

@@ -11,7 +11,9 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::{Machine, host_state, leftovers, nothing_left, stderr, stdout, wait_for, wakeai};
+use support::{
+    ANY_LATENESS, Machine, host_state, leftovers, nothing_left, stderr, stdout, wait_for, wakeai,
+};
 
 const SCENARIO: &str = r#"
 name = "two"
@@ -60,10 +62,6 @@ from = "tablet"
 to = "server"
 algorithm = "wakeai_reno"
 "#;
-
-/// How late the emulated radio may be is another test's matter, and how long processes wait.
-const ANY_LATENESS: [&str; 6] =
-    ["--lateness-p99", "10s", "--lateness-max", "60s", "--waits-p99", "60s"];
 
 fn file(directory: &Path, scenario: &str) -> String {
     let path = directory.join("two.toml");

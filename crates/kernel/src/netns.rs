@@ -4,6 +4,8 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
+use crate::error::Error;
+
 /// The cookie of the calling thread's network namespace (`SO_NETNS_COOKIE`, Linux 5.14).
 ///
 /// Unlike the inode of `/proc/self/ns/net` it is never given to another namespace later, which is
@@ -30,6 +32,18 @@ pub fn netns_cookie() -> io::Result<u64> {
         )
     };
     if status == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The error of an operation that cannot do without the cookie.
+pub(crate) fn unreadable(asked: &str, error: io::Error) -> Error {
+    if error.raw_os_error() != Some(libc::ENOPROTOOPT) {
+        return Error::from_io("read the namespace's cookie", error);
+    }
+    Error::Feature {
+        asked: asked.to_owned(),
+        lacks: "cookies of network namespaces (SO_NETNS_COOKIE)".to_owned(),
+        remedy: "use Linux 6.0 or later".to_owned(),
+    }
 }
 
 /// `<asm-generic/socket.h>`

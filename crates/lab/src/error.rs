@@ -76,9 +76,9 @@ pub enum LabError {
         /// The last lines that it wrote.
         log: String,
     },
-    /// Algorithms of ours could not be loaded.
+    /// The kernel lacks something, or algorithms of ours could not be loaded.
     #[error(transparent)]
-    Algorithms(#[from] wakeai_kernel::Error),
+    Kernel(#[from] wakeai_kernel::Error),
     /// The monitor failed.
     #[error("the monitor of the lab failed: {0}")]
     Monitor(String),
@@ -137,7 +137,7 @@ impl LabError {
             Self::Missing { .. } => 77,
             Self::Interrupted { signal } => 128 + u8::try_from(*signal).unwrap_or(0),
             Self::Namespace(error) if error.is_permission() => 77,
-            Self::Algorithms(error) if error.is_missing() => 77,
+            Self::Kernel(error) if error.is_missing() => 77,
             Self::Unsupported { .. } | Self::Medium(_) | Self::Condition(_) => 2,
             Self::Records(error) if error.is_usage() => 2,
             _ => 1,

@@ -37,7 +37,7 @@ pub fn run(
         seed: options.seed,
         repeat: options.repeat,
     };
-    preflight::check()?;
+    preflight::check(&asked.conditions)?;
     for text in unheard::keys(&asked.conditions) {
         progress.note(&text);
     }

@@ -4,6 +4,8 @@ use wakeai_medium::MediumConfig;
 use wakeai_scenario::{Experiment, StationGroup};
 use wakeai_world::RadioError;
 
+use crate::host::tun::MAX_QUEUE_PACKETS;
+
 /// One on the air, one ready when it ends.
 const AGGREGATES: u32 = 2;
 /// A few single frames, each of which is on the air for about as long as the driver may be late.
@@ -20,10 +22,13 @@ pub(crate) struct QueueSplit {
     pub(crate) medium: u32,
 }
 
-/// Divides the queue of one of the group's stations. At least one packet is on each side.
+/// Divides the queue of one of the group's stations. At least one packet is on each side; of a queue that
+/// is longer than the kernel gives a device, the rest waits in the medium.
 pub(crate) fn split_queue(group: &StationGroup) -> QueueSplit {
     let subframes = group.radio.map_or(1, |radio| radio.ampdu_subframes);
-    let medium = (AGGREGATES * subframes).max(SINGLE_PACKETS).min(group.queue / 2).max(1);
+    let wanted = (AGGREGATES * subframes).max(SINGLE_PACKETS);
+    let beyond = group.queue.saturating_sub(MAX_QUEUE_PACKETS);
+    let medium = wanted.min(group.queue / 2).max(beyond).max(1);
     QueueSplit { host: group.queue.saturating_sub(medium).max(1), medium }
 }
 
@@ -78,5 +83,16 @@ mod tests {
                     stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n";
         let config = medium_config(&Scenario::parse(text).unwrap()).unwrap();
         assert_eq!(config.access_point.ampdu_subframes, Some(5));
+    }
+
+    #[test]
+    fn no_device_gets_a_longer_queue_than_every_kernel_takes() {
+        for queue in [32_767, 32_768, 32_895, 32_896, 60_000, 1_000_000] {
+            let mut group = group("standard = \"802.11n\"");
+            group.queue = queue;
+            let split = split_queue(&group);
+            assert_eq!(split.host + split.medium, queue);
+            assert!(split.host <= 32_767, "{queue}: {split:?}");
+        }
     }
 }

@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
 
+/// How late the emulated radio may be is another test's matter, and how long processes wait.
+pub(crate) const ANY_LATENESS: [&str; 6] =
+    ["--lateness-p99", "10s", "--lateness-max", "60s", "--waits-p99", "60s"];
+
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The machine, for one test at a time: registrations and pins are everybody's.

@@ -14,6 +14,7 @@ use crate::connections::MoveReport;
 use crate::error::Error;
 use crate::features::ITERATE;
 use crate::libbpf::explain;
+use crate::netns::unreadable;
 use crate::raw::{AssignOutcomeValue, AssignmentValue, Plain, name_field};
 
 /// The assignment in the kernel. While it lives, new connections of a cgroup are taken, and those
@@ -55,8 +56,7 @@ impl Assigner {
     ///
     /// Where a privilege or feature is missing.
     pub fn open(assignment: &Assignment<'_>) -> Result<Self, Error> {
-        let netns_cookie = crate::netns_cookie()
-            .map_err(|error| Error::from_io("read the namespace's cookie", error))?;
+        let netns_cookie = crate::netns_cookie().map_err(|error| unreadable(ASKED, error))?;
         let value = assignment.to_raw(netns_cookie)?;
         load::load(assignment, value)
     }

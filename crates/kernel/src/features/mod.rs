@@ -74,6 +74,25 @@ impl Features {
         [MONITOR, BOUND, ITERATE].iter().any(|needs| needs.contains(&name))
     }
 
+    /// What keeps the monitor from running, as the error that it would end with.
+    ///
+    /// # Errors
+    ///
+    /// The first privilege or feature that is missing.
+    pub fn to_monitor(&self) -> Result<(), Error> {
+        self.why_not("watch TCP", MONITOR).map_or(Ok(()), Err)
+    }
+
+    /// What keeps bounds from being enforced in full.
+    ///
+    /// # Errors
+    ///
+    /// The first privilege or feature that is missing.
+    pub fn to_bound(&self) -> Result<(), Error> {
+        let missing = self.why_not("bound connections", BOUND);
+        missing.or_else(|| self.why_not("bound connections", ITERATE)).map_or(Ok(()), Err)
+    }
+
     fn first_lacking(&self, needs: &[&str]) -> Option<(&Feature, &Lack)> {
         self.features
             .iter()

@@ -171,7 +171,10 @@ fn unregister() -> Result<(), Error> {
             tracing::debug!(%error, "struct_ops map not unregistered");
         }
     }
-    Ok(())
+    // The pins would keep the maps, which are waited for.
+    pinned_algorithms().try_for_each(|pin| {
+        std::fs::remove_file(pin).map_err(|error| Error::from_io(UNLOAD, error))
+    })
 }
 
 /// Tells the connections that nobody can see to leave. Only now: before it was unregistered, a new

@@ -2,27 +2,31 @@
 
 use std::path::PathBuf;
 
-use crate::boot::{Machine, image};
+use wakeai_guest::{Kernel, Machine};
 
-/// Reads from the environment what the script has written there.
-pub(crate) fn machine() -> Machine {
+/// Reads from the environment what the script has written there: the machine, and the program that
+/// it is to run.
+pub(crate) fn machine(kernel: &Kernel) -> (Machine, PathBuf) {
     let told = |name| {
         let value = std::env::var_os(name);
         PathBuf::from(value.unwrap_or_else(|| panic!("scripts/arm64-guest sets {name}")))
     };
     let root = told("WAKEAI_ARM64_ROOT");
-    Machine {
+    let machine = Machine {
         qemu: &["qemu-system-aarch64", "-M", "virt", "-accel", "tcg", "-cpu", "max"],
         console: "ttyAMA0",
         patience_s: 1800,
-        kernel: image(&root).expect("a Linux 6.1 in WAKEAI_ARM64_ROOT/boot"),
-        program: told("WAKEAI_ARM64_PROGRAM"),
+        kernel: kernel.image(&root).expect("the kernel in WAKEAI_ARM64_ROOT/boot"),
+        modules: None,
         busybox: root.join("bin/busybox"),
         libraries: vec![
             "/usr/aarch64-linux-gnu/lib".into(), // of the cross compiler
             root.join("usr/lib/aarch64-linux-gnu"),
             root.join("lib/aarch64-linux-gnu"),
         ],
+        strips: false, // the script has done that
         work: root.join("guest"),
-    }
+        lock: None,
+    };
+    (machine, told("WAKEAI_ARM64_PROGRAM"))
 }

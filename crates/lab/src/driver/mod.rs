@@ -75,15 +75,17 @@ pub struct Strays {
     pub refused: u64,
     /// Refused by the receiving host.
     pub undelivered: u64,
+    /// The server's, which its card had no room for: it must never be what drops.
+    pub overflowed: u64,
 }
 
 impl fmt::Display for Strays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { malformed, unroutable, refused, undelivered } = self;
+        let Self { malformed, unroutable, refused, undelivered, overflowed } = self;
         write!(
             f,
             "{malformed} malformed, {unroutable} for nobody, {refused} refused by the medium, \
-             {undelivered} refused by their receiver"
+             {undelivered} refused by their receiver, {overflowed} too many for the server's card"
         )
     }
 }

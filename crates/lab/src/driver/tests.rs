@@ -29,18 +29,8 @@ struct Lab {
 }
 
 impl Lab {
-    /// `None`, with a printed line, where this machine cannot.
     fn new(stations: u32) -> Option<Self> {
-        static ALONE: Mutex<()> = Mutex::new(());
-        let able =
-            nix::unistd::geteuid().is_root() && std::path::Path::new("/dev/net/tun").exists();
-        if !able {
-            assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "root and TUN are needed");
-            println!("skipped: this needs root and /dev/net/tun");
-            return None;
-        }
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let lease = Lease::take(Role::Lab).unwrap();
+        let (alone, lease) = lease()?;
         let (server, tun) = Host::server(&lease, Steering::plan()).unwrap();
         let mut ports = vec![server.port(tun, None)];
         let mut hosts = vec![server];
@@ -72,6 +62,19 @@ impl Lab {
         assert!(failed.is_empty(), "{failed:?}");
         report
     }
+}
+
+/// The lease of this process; `None`, with a printed line, where this machine cannot.
+fn lease() -> Option<(MutexGuard<'static, ()>, Lease)> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let able = nix::unistd::geteuid().is_root() && std::path::Path::new("/dev/net/tun").exists();
+    if !able {
+        assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "root and TUN are needed");
+        println!("skipped: this needs root and /dev/net/tun");
+        return None;
+    }
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    Some((alone, Lease::take(Role::Lab).unwrap()))
 }
 
 fn station(index: u32) -> Ipv4Addr {
@@ -161,6 +164,25 @@ fn a_change_of_delay_takes_effect_in_mid_run() {
     assert!(before < Duration::from_millis(300), "{before}");
     drop((socket, server));
     lab.end();
+}
+
+#[test]
+fn the_server_s_card_holds_a_long_burst_and_counts_what_is_too_long() {
+    let Some((_alone, lease)) = lease() else { return };
+    let (server, nobody_reads) = Host::server(&lease, None).unwrap();
+    let burst = |packets: u32| {
+        let send = || {
+            let socket = UdpSocket::bind((SERVER_ADDRESS, PORT)).unwrap();
+            (0..packets).for_each(|_| _ = socket.send_to(b"burst", (station(0), PORT)).unwrap());
+        };
+        server.namespace().run(send).unwrap();
+        server.overflowed().unwrap()
+    };
+    assert_eq!(burst(30_000), 0);
+    assert_eq!(burst(3_000), 30_000 + 3_000 - 32_767);
+    drop(nobody_reads);
+    server.remove(&lease).unwrap();
+    assert!(lease.release(&|| Ok(false)).is_empty());
 }
 
 /// One datagram there and back: how long that took.

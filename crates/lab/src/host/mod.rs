@@ -34,9 +34,6 @@ const WIRED_INTERFACE: &str = "eth0";
 const CABLE_INTERFACE: &str = "lan0";
 /// IP packets of the emulated network.
 pub(crate) const MTU_BYTES: u32 = 1500;
-/// The server's host queue has no limit of its own (DESIGN §10): the driver empties it at once
-/// into the medium's wired queue, so this is only ever a burst.
-const SERVER_QUEUE_PACKETS: u32 = 100_000;
 
 /// One host of the lab.
 #[derive(Debug)]
@@ -81,14 +78,16 @@ impl Host {
         })
     }
 
-    /// Makes the server.
+    /// Makes the server. Its host queue has no limit of its own (DESIGN §10): the driver empties it
+    /// at once into the medium's wired queue, so it only ever holds a burst. [`Host::overflowed`]
+    /// says whether one was too long.
     pub(crate) fn server(
         lease: &Lease,
         steering: Option<Steering>,
     ) -> Result<(Self, Tun), LabError> {
         let settings = LinkSettings {
             mtu_bytes: MTU_BYTES,
-            queue_packets: SERVER_QUEUE_PACKETS,
+            queue_packets: tun::MAX_QUEUE_PACKETS,
             gso_max_segments: None,
         };
         Self::make(lease, "server", Node::Server, SERVER_ADDRESS, steering, move || {
@@ -161,6 +160,17 @@ impl Host {
         Ok((Self { name, node, address, cubic_by_default, namespace, registered }, built))
     }
 
+    /// Packets that the host's card had no room for.
+    pub(crate) fn overflowed(&self) -> Result<u64, LabError> {
+        let card = if self.node == Node::Server { WIRED_INTERFACE } else { STATION_INTERFACE };
+        let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
+        let table = self.namespace.run(read)?.map_err(LabError::system::<io::Error>(format!(
+            "count the packets of {}",
+            self.name
+        )))?;
+        Ok(dropped_in(&table, card).unwrap_or(0))
+    }
+
     /// The namespace's identity: what agents and the monitor know it by.
     pub(crate) fn netns(&self) -> NetnsId {
         self.namespace.id()
@@ -192,4 +202,12 @@ impl Host {
         lease.forget(&self.registered)?;
         Ok(())
     }
+}
+
+/// The packets that `interface` could not send, by `proc_net_dev(5)`: after the name eight counts of
+/// what was received, then bytes, packets, errors and drops of what was sent.
+fn dropped_in(table: &str, interface: &str) -> Option<u64> {
+    let mut lines = table.lines().filter_map(|line| line.trim().split_once(':'));
+    let (_, counts) = lines.find(|(name, _)| *name == interface)?;
+    counts.split_ascii_whitespace().nth(11)?.parse().ok()
 }

@@ -108,7 +108,9 @@ impl Network {
     /// Ends the medium and removes the namespaces.
     pub(super) fn remove(mut self, lease: &Lease) -> Result<DriverReport, LabError> {
         let driver = self.driver.take().expect("only `remove` takes it");
-        let report = driver.stop()?;
+        let overflowed = self.hosts[0].overflowed()?; // its card goes with the driver
+        let mut report = driver.stop()?;
+        report.strays.overflowed = overflowed;
         let behind = std::mem::take(&mut self.behind).into_values();
         for host in behind.chain(std::mem::take(&mut self.hosts)) {
             host.remove(lease)?;

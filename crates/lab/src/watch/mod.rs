@@ -120,10 +120,7 @@ impl Watch {
         match thread.join() {
             Ok(watched) => watched.map_err(|error| {
                 if error.is_missing() {
-                    LabError::Missing {
-                        what: error.to_string(),
-                        remedy: "`wakeai doctor` says what this kernel offers".to_owned(),
-                    }
+                    LabError::Kernel(error)
                 } else {
                     LabError::Monitor(error.to_string())
                 }

@@ -1,0 +1,38 @@
+//! An agent: start, `wakeai status`, stop.
+
+use std::net::Ipv4Addr;
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::passed;
+use crate::support::agent::Fleet;
+use crate::support::bss::Bss;
+use crate::support::traffic::Upload;
+use crate::support::{nothing_left, stderr, stdout, wait_for, wakeai};
+
+pub(crate) fn binds_and_tells_and_leaves_nothing() {
+    let began = Instant::now();
+    let bss = Bss::new(&["a", "server"]);
+    let (from, to) = (bss.namespace("a"), bss.namespace("server"));
+    let pause = std::time::Duration::from_millis(20);
+    let upload = Upload::with_pauses(from, &to, Ipv4Addr::new(10, 77, 0, 2), "cubic", pause);
+    let before = bss.default("a");
+    let law = "[law]\nname = \"fixed\"\nceiling = 5\n";
+    let mut agent = Fleet::new().start(&bss, "a", 1, law);
+    wait_for("the connection is moved", || (upload.algorithm() == "wakeai_cubic").then_some(()));
+    wait_for("the ceiling is obeyed", || (upload.cwnd() <= 5).then_some(()));
+
+    let shown = wakeai(&["status", "--json"]);
+    assert!(shown.status.success(), "{}", stderr(&shown));
+    let status: Value = serde_json::from_str(stdout(&shown).trim()).unwrap();
+    assert_eq!(status["status"]["state"], "controlling", "{status}");
+    let table = wakeai(&["status"]);
+    assert!(table.status.success() && stdout(&table).contains("controlling"), "{}", stdout(&table));
+
+    assert!(agent.end(Signal::SIGTERM).success(), "{}", agent.log());
+    assert_eq!((bss.default("a"), upload.algorithm()), (before, "cubic".to_owned()));
+    nothing_left();
+    passed("an agent bound a connection and left nothing", began);
+}

@@ -1,0 +1,129 @@
+//! The real program on every kernel of the one list (`wakeai_guest::KERNELS`): Debian's kernels
+//! under qemu's software emulation, with this very test program as the first user of `wakeai` there.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
+#![allow(clippy::print_stdout, reason = "inside the guest it tells the outside what was checked")]
+
+mod agent;
+mod lab;
+mod proxy;
+mod refused;
+#[allow(dead_code, reason = "the tests of `wakeai use` need more of it")]
+#[path = "../use_algorithm/rig.rs"]
+mod rig;
+#[allow(dead_code, reason = "the tests of `wakeai proxy` need more of it")]
+#[path = "../proxy/road.rs"]
+mod road;
+mod rule;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use wakeai_guest::{KERNELS, Kernel, Program, Task, Verdict, at_once};
+
+/// What the checks and the program run inside, beside busybox's.
+const TOOLS: [&str; 6] = ["bpftool", "curl", "ip", "iperf3", "nft", "setpriv"];
+
+/// Not tests of this machine: the guest's init runs them.
+#[test]
+#[ignore = "runs inside the guest"]
+fn inside_a_guest_that_runs_wakeai() {
+    greet();
+    lab::ends_with_its_table();
+    agent::binds_and_tells_and_leaves_nothing();
+    rule::moves_connections_and_takes_a_cgroup_s();
+    proxy::carries_what_is_forwarded_and_what_asks();
+    println!("guest: all checks made");
+}
+
+#[test]
+#[ignore = "runs inside the guest"]
+fn inside_a_guest_that_is_too_old() {
+    greet();
+    refused::every_command_says_what_is_missing();
+    println!("guest: all checks made");
+}
+
+fn greet() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    println!("guest: Linux {release}");
+}
+
+/// Says inside the guest how far it is, and how long the last step took.
+fn passed(what: &str, since: Instant) {
+    println!("guest: {what} ({:.0} s)", since.elapsed().as_secs_f64());
+}
+
+#[test]
+fn wakeai_works_or_says_what_is_missing_on_every_kernel_of_the_list() {
+    let failed = at_once(KERNELS.iter(), try_on);
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// `make test-guests`: minutes for each kernel.
+#[test]
+#[ignore = "takes long"]
+fn quickstart_ends_with_its_table_on_every_kernel_that_runs_wakeai() {
+    let runs = KERNELS.iter().filter(|kernel| kernel.verdict == Verdict::Runs);
+    let failed = at_once(runs, quickstart_on);
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+fn try_on(kernel: &Kernel) -> Result<(), String> {
+    let test = match kernel.verdict {
+        Verdict::Runs => "inside_a_guest_that_runs_wakeai",
+        Verdict::Refused => "inside_a_guest_that_is_too_old",
+    };
+    let command = format!("/checks --ignored --exact {test} --nocapture");
+    boot(kernel, 900, &command, Vec::new(), "guest: all checks made")
+}
+
+fn quickstart_on(kernel: &Kernel) -> Result<(), String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/quickstart.toml");
+    let files = vec![("/quickstart.toml".to_owned(), std::fs::read_to_string(path).unwrap())];
+    let program = env!("CARGO_BIN_EXE_wakeai");
+    let command = format!("{program} lab /quickstart.toml {}", support::ANY_LATENESS.join(" "));
+    boot(kernel, 3600, &command, files, " airtime ")
+}
+
+/// Runs the command on that kernel; what it wrote, where it failed or did not write `end`.
+fn boot(
+    kernel: &Kernel,
+    patience_s: u32,
+    command: &str,
+    files: Vec<(String, String)>,
+    end: &str,
+) -> Result<(), String> {
+    let tools: Result<Vec<_>, _> = TOOLS.into_iter().map(Program::tool).collect();
+    let tools = match tools {
+        Ok(tools) => tools,
+        Err(reason) => {
+            wakeai_guest::skip(&reason);
+            return Ok(());
+        }
+    };
+    let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let Some(mut machine) = wakeai_guest::take(kernel, work) else { return Ok(()) };
+    machine.patience_s = patience_s;
+    let program = |from: &str, to: &str| Program { from: from.into(), to: to.into() };
+    let this = std::env::current_exe().unwrap();
+    let wakeai = env!("CARGO_BIN_EXE_wakeai"); // where the checks look for it
+    let mut programs = vec![program(this.to_str().unwrap(), "/checks"), program(wakeai, wakeai)];
+    programs.extend(tools);
+    let began = Instant::now();
+    let console = machine.boot(&Task { command, programs, files });
+    println!("{console}\nLinux {} took {:.0} s", kernel.version, began.elapsed().as_secs_f64());
+    if console.contains("guest: status 0") && console.contains(end) {
+        return Ok(());
+    }
+    Err(format!("Linux {} of {}:\n{console}", kernel.version, kernel.suite))
+}
+
+/// A file in a directory that the guest has and that ends with it.
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = Path::new("/tmp").join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}

@@ -1,0 +1,91 @@
+//! The modules of a kernel's package that the guests load.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What Wakeai and its tests use and Debian builds as modules. The first are what modules of before
+/// 6.14 ask for by the name of an algorithm, which is no dependency. A guest has no modprobe, so
+/// all are loaded at its start.
+const WANTED: &[&str] = &[
+    "crc32c_generic",
+    "tun",
+    "veth",
+    "bridge",
+    "tcp_bbr",
+    "nft_ct",
+    "nft_fib_inet",
+    "nft_tproxy",
+    "nft_socket",
+];
+
+/// Copies the wanted modules of `tree`, unpacked, into `directory`, and the modules that these need;
+/// `order` there names them as they are to be loaded.
+pub(crate) fn copy(tree: &Path, directory: &Path) {
+    fs::create_dir_all(directory).unwrap();
+    let mut all = BTreeMap::new();
+    index(tree, &mut all);
+    let mut order = Vec::new();
+    for name in WANTED {
+        take(name, &all, directory, &mut order);
+    }
+    fs::write(directory.join("order"), order.join("\n") + "\n").unwrap();
+}
+
+/// Every module below `tree` by its name.
+fn index(tree: &Path, all: &mut BTreeMap<String, PathBuf>) {
+    for path in fs::read_dir(tree).unwrap().flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            index(&path, all);
+        } else if let Some((name, _)) = file_name(&path).split_once(".ko") {
+            all.insert(name.replace('-', "_"), path);
+        }
+    }
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// What is not there is built in, or the guest's checks will miss it.
+fn take(name: &str, all: &BTreeMap<String, PathBuf>, directory: &Path, order: &mut Vec<String>) {
+    let name = name.replace('-', "_");
+    if order.contains(&name) {
+        return;
+    }
+    let Some(path) = all.get(&name) else { return };
+    let module = if path.extension().is_some_and(|extension| extension == "xz") {
+        Command::new("xz").arg("-dc").arg(path).output().unwrap().stdout
+    } else {
+        fs::read(path).unwrap()
+    };
+    for needed in depends(&module) {
+        take(&needed, all, directory, order);
+    }
+    fs::write(directory.join(format!("{name}.ko")), module).unwrap();
+    order.push(name);
+}
+
+/// The modules that this one needs, as its section `.modinfo` names them.
+fn depends(module: &[u8]) -> Vec<String> {
+    let key = b"\0depends=";
+    let Some(at) = module.windows(key.len()).position(|window| window == key) else {
+        return Vec::new();
+    };
+    let names = module[at + key.len()..].split(|byte| *byte == 0).next().unwrap_or_default();
+    let names = String::from_utf8_lossy(names);
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_names_what_it_needs() {
+        let module = |depends: &str| format!("\x7fELF\0license=GPL\0depends={depends}\0name=x\0");
+        assert_eq!(depends(module("nf_tables,nf-nat").as_bytes()), ["nf_tables", "nf-nat"]);
+        assert!(depends(module("").as_bytes()).is_empty());
+    }
+}
