@@ -25,7 +25,7 @@ ip link set lo up
 /// What a guest does.
 #[derive(Debug)]
 pub struct Task<'a> {
-    /// The command that it runs, in which no quoting is needed.
+    /// The command that it runs, for a shell.
     pub command: &'a str,
     /// The programs that are there beside busybox's.
     pub programs: Vec<Program>,

@@ -198,6 +198,9 @@ impl Host {
 
     /// Removes the namespace; processes in it must be gone.
     pub(crate) fn remove(self, lease: &Lease) -> Result<(), LabError> {
+        let given_up =
+            LabError::system::<io::Error>(format!("end the connections of {}", self.name));
+        self.namespace.run(sysctl::give_up_orphans)?.map_err(given_up)?;
         Namespace::remove(self.namespace.name())?;
         lease.forget(&self.registered)?;
         Ok(())

@@ -40,6 +40,13 @@ pub(super) fn apply() -> io::Result<bool> {
     write(DEFAULT_ALGORITHM, "reno").map(|()| false)
 }
 
+/// Lets connections that nobody owns any more give up at their next timeout, in the calling thread's
+/// namespace. Their peers are gone with the run; for the kernel's eight retransmissions they would keep
+/// their queues, and on a small machine the next run's connections would be short of memory (`tcp_mem`).
+pub(super) fn give_up_orphans() -> io::Result<()> {
+    write("net/ipv4/tcp_orphan_retries", "1")
+}
+
 /// Lets the calling thread's namespace forward packets.
 pub(super) fn forward() -> io::Result<()> {
     write("net/ipv4/ip_forward", "1")
