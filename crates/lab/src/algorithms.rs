@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
-use wakeai_host::{Change, Lease, read_sysctl};
+use wakeai_host::read_sysctl;
 use wakeai_kernel::{Bounded, Control};
 use wakeai_scenario::ResolvedCondition;
 
@@ -18,19 +18,11 @@ use crate::error::LabError;
 /// # Errors
 ///
 /// [`LabError::Missing`] with the name of the first that this kernel does not have.
-pub(crate) fn prepare(
-    conditions: &[ResolvedCondition],
-    lease: &Lease,
-) -> Result<Option<Arc<Control>>, LabError> {
+pub(crate) fn prepare(conditions: &[ResolvedCondition]) -> Result<Option<Arc<Control>>, LabError> {
     let flows = conditions.iter().flat_map(|condition| &condition.scenario.flows);
     let asked: BTreeSet<&str> = flows.filter_map(|flow| flow.algorithm.as_deref()).collect();
     let is_ours = |name: &&str| Bounded::ALL.iter().any(|bounded| bounded.name == *name);
-    let control = if asked.iter().any(is_ours) {
-        lease.record(Change::KernelParts)?;
-        Some(Arc::new(Control::open()?))
-    } else {
-        None
-    };
+    let control = if asked.iter().any(is_ours) { Some(Arc::new(Control::open()?)) } else { None };
     asked.into_iter().try_for_each(try_out)?;
     Ok(control)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wakeai_host::{Lease, Role};
+use wakeai_host::{Change, Lease, Role};
 use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Report;
 use wakeai_world::{Asked, Recorder, World as _, session};
@@ -43,12 +43,15 @@ pub fn run(
     }
     let interrupt = Interrupt::install().map_err(LabError::system("set signal handlers"))?;
     let lease = Lease::take(Role::Lab)?;
+    // What the stations' agents and proxies register goes with the lab: they have given up the
+    // privilege to unmount the bpffs by the time that they end.
+    lease.record(Change::KernelParts)?;
     let realtime = Realtime::prepare();
     realtime.lacks.iter().for_each(|lack| progress.note(lack));
     let steering = Steering::plan();
     let _away = steering.and_then(|steering| steering.leave_driver_alone().ok());
-    let prepared = algorithms::prepare(&asked.conditions, &lease)
-        .and_then(|targets| Ok((targets, scratch(&lease)?)));
+    let prepared =
+        algorithms::prepare(&asked.conditions).and_then(|targets| Ok((targets, scratch(&lease)?)));
     let result = match prepared {
         Ok((targets, scratch)) => {
             let bench = Bench {

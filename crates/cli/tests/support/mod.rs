@@ -105,6 +105,8 @@ pub(crate) fn host_state() -> Vec<String> {
         must("tc", "qdisc show"),
         must("bpftool", "struct_ops list"),
     ];
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    state.extend(mounts.lines().filter(|line| line.contains("/sys/fs/bpf")).map(str::to_owned));
     state.extend(sysctls("/proc/sys/net/core".as_ref()));
     state.extend(sysctls("/proc/sys/net/ipv4".as_ref()));
     state
