@@ -171,6 +171,19 @@ fn recovery_reduces_in_proportion_to_what_arrives() {
 }
 
 #[test]
+fn bounds_hold_in_the_window_that_a_recovery_begins_with() {
+    // A timer found 90 of 100 lost: 10 are in flight, and one may leave.
+    for (floor, ceiling, expected) in [(0, 0, 11), (40, 0, 40), (0, 8, 8)] {
+        let mut sender = Sender::new(100, Knobs::default());
+        sender.tcp.lost_out = 90;
+        sender.tcp.bound_floor = floor;
+        sender.tcp.bound_ceiling = ceiling;
+        sender.enter(State::Recovery);
+        assert_eq!(sender.tcp.snd_cwnd, expected, "{floor} to {ceiling}");
+    }
+}
+
+#[test]
 fn a_reduction_that_is_taken_back_leaves_the_window_as_it_was() {
     let mut sender = Sender::new(100, Knobs::default());
     sender.tcp.snd_ssthresh = 100;
