@@ -97,14 +97,15 @@ impl Controller {
     fn observe(&mut self, now: Instant, own: &StationView) {
         let peers: Vec<PeerView> = self.presence.peers(now).collect();
         let sending = own.connections.iter().any(|connection| connection.sending);
-        if sending && self.observation.sending().next().is_none() {
+        if sending != self.observation.sending().next().is_some() {
             self.presence.announce_soon(now);
         }
         let sending_peers = peers.iter().filter(|peer| peer.sending).count();
         let senders = sending_peers + usize::from(sending);
         let observation = &mut self.observation;
         observation.senders = u32::try_from(senders).unwrap_or(u32::MAX).max(1);
-        observation.rtt = self.rtt.on_tick(now, own);
+        let common = crate::laws::airtime::common_growth(&peers, None).unwrap_or(Duration::ZERO);
+        observation.rtt = self.rtt.on_tick(now, own, common);
         let growth = observation.rtt.map_or(Duration::ZERO, |rtt| rtt.growth);
         self.rates.on_tick(now, own, &peers, growth);
         observation.delivery_rate = self.rates.delivered();

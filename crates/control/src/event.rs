@@ -36,9 +36,8 @@ pub enum Phase {
     Steady,
     /// The queue is empty: a little more each round trip.
     Probing,
-    /// A queue has not obeyed: half the window each tick until it does, or until the path turns out
-    /// to be longer.
-    Draining,
+    /// The queue is not ours: stations without agents fill it, and nothing is bound.
+    Released,
 }
 
 impl fmt::Display for Phase {
@@ -47,7 +46,7 @@ impl fmt::Display for Phase {
             Self::Opening => "opening",
             Self::Steady => "steady",
             Self::Probing => "probing",
-            Self::Draining => "draining",
+            Self::Released => "released",
         })
     }
 }

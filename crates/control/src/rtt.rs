@@ -47,14 +47,14 @@ impl RttWatch {
 
     /// Takes the connections of one tick and tells the station's RTT: the mean over those that are
     /// sending, weighted by their windows; `None` while none has a sample.
-    pub fn on_tick(&mut self, now: Instant, own: &StationView) -> Option<RttView> {
+    pub fn on_tick(&mut self, now: Instant, own: &StationView, common: Duration) -> Option<RttView> {
         self.connections.retain(|id, _| own.connections.iter().any(|c| c.id == *id));
         let mut sum = WeightedSum::default();
         for connection in own.connections.iter().filter(|c| !c.smoothed_rtt.is_zero()) {
             let track = self
                 .connections
                 .entry(connection.id)
-                .and_modify(|track| track.update(now, connection))
+                .and_modify(|track| track.update(now, connection, common))
                 .or_insert_with(|| Track::new(connection));
             if connection.sending {
                 sum.add(connection, track.min);
@@ -102,7 +102,7 @@ impl Track {
         Self { min, kernel_min: connection.min_rtt, grown: VecDeque::new() }
     }
 
-    fn update(&mut self, now: Instant, connection: &ConnectionView) {
+    fn update(&mut self, now: Instant, connection: &ConnectionView, common: Duration) {
         let kernel = connection.min_rtt;
         if !kernel.is_zero() && (kernel < self.kernel_min || self.kernel_min.is_zero()) {
             self.kernel_min = kernel;
@@ -121,7 +121,7 @@ impl Track {
         }
         self.grown.push_back(sample);
         if let Some(path) = self.longer_path() {
-            self.min = path;
+            self.min = path.saturating_sub(common).max(self.min);
             self.grown.clear();
         }
     }

@@ -61,7 +61,7 @@ pub(crate) fn set_up<O: Observer>(
     let experiment = &*job.condition.scenario;
     let expanded = experiment.expand(job.seed);
     let laws = AgentLaw::of_stations(job.condition);
-    let ahead = if laws.iter().any(Option::is_some) { AGENTS_AHEAD } else { Duration::ZERO };
+    let ahead = if laws.iter().any(Option::is_some) { Duration::from_millis(wakeai_control::laws::airtime::knob("ahead", 30) * 1000) } else { Duration::ZERO };
     let origin = Instant::ZERO + ahead;
     let span = Span::new(origin, experiment.warmup, experiment.duration);
     let config = wakeai_world::network_config(experiment, |group| group.queue)?;

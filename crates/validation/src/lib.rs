@@ -8,6 +8,7 @@ pub mod bianchi;
 pub mod context;
 pub mod job;
 pub mod lab;
+pub mod law;
 pub mod markdown;
 pub mod page;
 pub mod reference;

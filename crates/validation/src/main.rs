@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
 use wakeai_validation::context::Context;
 use wakeai_validation::lab::{LabData, wakeai};
 use wakeai_validation::reference::Reference;
-use wakeai_validation::{bench, page};
+use wakeai_validation::{bench, law, page};
 
 /// Runs of each condition in the lab.
 const LAB_REPEATS: u32 = 2;
@@ -45,6 +45,25 @@ enum Command {
         /// Files, from the project's root, such as scenarios/kozu-competing.toml
         #[arg(required = true)]
         files: Vec<String>,
+    },
+    /// The law `airtime` over the matrix of settings, each with a verdict
+    Law {
+        /// Seeds of each run
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+        seeds: u32,
+        /// Settings at once
+        #[arg(long, default_value_t = processors())]
+        jobs: usize,
+        /// Only settings whose names contain one of these
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// Run `airtime` alone beside what this file keeps of the other conditions, which a change of
+        /// the law does not touch; made where it does not exist
+        #[arg(long)]
+        keep: Option<PathBuf>,
+        /// Run nothing; write the scenarios into this directory
+        #[arg(long)]
+        write: Option<PathBuf>,
     },
     /// One run of the same case in ns-3 and in wakeai, one thread each
     Bench {
@@ -86,12 +105,67 @@ fn main() -> anyhow::Result<()> {
             wanted.retain(|file, _| files.contains(file));
             run_lab(&root, &mut LabData::load(&root)?, &wanted)
         }
+        Command::Law { seeds, jobs, only, keep, write } => {
+            let mut settings = law::matrix();
+            let wanted = |name: &str| only.iter().any(|part| name.contains(part.as_str()));
+            settings.retain(|setting| only.is_empty() || wanted(setting.name));
+            ensure!(!settings.is_empty(), "no setting's name contains any of {only:?}");
+            if let Some(directory) = write {
+                return write_scenarios(&directory, &settings);
+            }
+            let rows = match keep {
+                Some(file) => beside_kept(&file, &settings, seeds, jobs)?,
+                None => law::figures::run(&settings, &[], seeds, jobs)?,
+            };
+            print!("{}", law::table::render(&rows));
+            Ok(())
+        }
         Command::Bench { seconds } => {
             let ns3 = root.join("target/ns3/wakeai-ns3");
             ensure!(ns3.exists(), "{} does not exist: `make bench-ns3` builds it", ns3.display());
             bench::run(&root, &wakeai()?, &ns3, seconds)
         }
     }
+}
+
+/// What a file keeps: by seeds and scenario, the figures of each condition but `airtime`.
+type Kept = BTreeMap<String, BTreeMap<String, law::Figures>>;
+
+/// Runs what `file` does not keep, keeps it, and `airtime` in any case.
+fn beside_kept(
+    file: &Path,
+    settings: &[law::Setting],
+    seeds: u32,
+    jobs: usize,
+) -> anyhow::Result<Vec<law::Row>> {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|_| "{}".to_owned());
+    let mut kept: Kept = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+    let key = |setting: &law::Setting| format!("{seeds} {}", setting.toml);
+    let missing = settings.iter().filter(|setting| !kept.contains_key(&key(setting)));
+    let missing: Vec<law::Setting> = missing.cloned().collect();
+    let others = ["default", "shimada-after"].map(str::to_owned);
+    for row in law::figures::run(&missing, &others, seeds, jobs)? {
+        kept.insert(key(&row.setting), row.found);
+    }
+    std::fs::write(file, serde_json::to_string(&kept)?)
+        .with_context(|| file.display().to_string())?;
+    let mut rows = law::figures::run(settings, &["airtime".to_owned()], seeds, jobs)?;
+    for row in &mut rows {
+        if let Some(known) = kept.get(&key(&row.setting)) {
+            row.add(known);
+        }
+    }
+    Ok(rows)
+}
+
+/// Each setting as a file that `wakeai sim` and `wakeai lab` run.
+fn write_scenarios(directory: &Path, settings: &[law::Setting]) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    for setting in settings {
+        let path = directory.join(format!("{}.toml", setting.name));
+        std::fs::write(&path, &setting.toml).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
 }
 
 /// Whether this is root.

@@ -70,6 +70,9 @@ pub struct Schedule {
     last: Instant,
     sent: u32,
     urgent: bool,
+    /// When news is to be told once more: broadcasts are not repeated, and the moment at which many begin
+    /// to send is when they are lost.
+    again: Option<Instant>,
     cost: Duration,
     debt: Duration,
     paid_at: Instant,
@@ -86,6 +89,7 @@ impl Schedule {
             last: now,
             sent: 0,
             urgent: false,
+            again: None,
             cost: Duration::ZERO,
             debt: Duration::ZERO,
             paid_at: now,
@@ -111,6 +115,7 @@ impl Schedule {
             self.next = soon;
             self.urgent = true;
         }
+        self.again = Some(self.next + MIN_INTERVAL * 4);
     }
 
     /// Whether a message is due, with `stations` on the access point (this one included). Where
@@ -138,6 +143,13 @@ impl Schedule {
         self.urgent = false;
         self.plan(now, stations);
         let interval = self.next.saturating_since(now);
+        if let Some(again) = self.again.take_if(|again| *again > now) {
+            let jitter = self.part_of(MIN_INTERVAL);
+            if again + jitter < self.next && self.debt <= self.cost * (MOST_OWED - 1) {
+                self.next = again + jitter;
+                self.urgent = true;
+            }
+        }
         Duration::from_millis(interval.as_millis() + 1).min(MAX_INTERVAL)
     }
 

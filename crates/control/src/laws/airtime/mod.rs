@@ -1,22 +1,27 @@
-//! A share of the air and a short queue: our own law.
+//! An equal share of the air, in whole aggregates, and a short queue: our own law.
 //!
-//! With `x` the delivery rate, `R` the minimum RTT and `q` the RTT growth, a window is
-//! `W = x·(R + q)` (Little), so a station that holds `W = x·R + x·q_target` has `q_target` of its
-//! own waiting: FAST TCP's equilibrium (Wei, Jin, Low and Hegde, 2006). Since `x` is what was
-//! delivered, no window of ours ever asks for more than the air has just carried, but for a
-//! deliberate probe while the queue is empty.
+//! A station of weight `w` holds the window `W = w·X·(R + q)`: by Little's law what it delivers at
+//! its share `w·X` of the air with `q` of queue on a path of `R`. `X` is what all deliver, in parts of what
+//! each reaches alone, divided by the number of stations that want air: not what the station itself
+//! delivers, which would confirm any inequality. With `ΣW = C·(R + q)` the growth of a common queue is
+//! `q` (FAST TCP's equilibrium: Wei, Jin, Low and Hegde, 2006), and each station has its share.
+//! `docs/concepts/laws.md` derives it, and says what each term does when it is taken away.
 
-mod arithmetic;
-mod phases;
+mod history;
+mod path;
+mod release;
 mod share;
-mod situation;
-mod windows;
-
-use std::collections::VecDeque;
+mod target;
+mod window;
 
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
-use crate::{Bounds, Law, Narrator, Observation, Reason};
+use self::history::Highest;
+pub(crate) use self::path::common_growth;
+use self::path::Path;
+use self::release::Release;
+use self::share::Share;
+use crate::{Bounds, CongestionState, Law, Narrator, Observation, Phase, Reason};
 
 /// The knobs of [`Airtime`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,37 +45,61 @@ impl Default for AirtimeKnobs {
     }
 }
 
+/// EXPERIMENT knobs
+pub fn knob(name: &str, default: u64) -> u64 {
+    use std::collections::HashMap;
+    use std::sync::OnceLock;
+    static K: OnceLock<HashMap<String, u64>> = OnceLock::new();
+    let map = K.get_or_init(|| {
+        let text = std::env::var("WK").unwrap_or_default();
+        text.split(',')
+            .filter_map(|kv| {
+                let (k, v) = kv.split_once('=')?;
+                Some((k.to_owned(), v.parse().ok()?))
+            })
+            .collect()
+    });
+    map.get(name).copied().unwrap_or(default)
+}
+
 /// The law `airtime`.
 ///
-/// Each tick: measure, decide the phase (opening, steady, probing, draining), hold the window.
+/// Each tick: what the path is, what the share is, whether the growth is ours at all, and the
+/// window that follows.
 #[derive(Clone, Debug)]
 pub struct Airtime {
     knobs: AirtimeKnobs,
-    /// Rates of the last ticks with their times.
-    rates: VecDeque<(Instant, Rate)>,
-    /// How much more than `x·R` to try, permille; `None` before anything has queued.
-    probe: Option<u32>,
+    share: Share,
+    /// The most that this station delivered lately: what it has proved that it can get.
+    delivered: Highest,
+    /// On a long path, until something queues.
+    opening: bool,
+    /// How much more than its share the station tries while the queue is empty, permille.
+    probe: u32,
     /// When the probe may grow again: one round trip after it did.
-    round_end: Instant,
-    /// Since when the growth has been far above its target.
-    high_since: Option<Instant>,
-    /// Since when the growth has not been clearly below its target.
-    standing_since: Option<Instant>,
-    drain: Option<Drain>,
-    /// The minimum RTT of the last tick.
-    min_rtt: Duration,
-    /// The last ceiling.
+    probe_next: Instant,
+    /// The last ceiling, before it was rounded to aggregates.
     ceiling: Option<Segments>,
     /// Ticks in a row with loss recovery.
     trouble: u32,
+    release: Release,
+    /// Ticks since it began to send.
+    ticks: u32,
 }
 
-/// A deliberate reduction.
-#[derive(Clone, Copy, Debug)]
-struct Drain {
-    cap: Segments,
-    halvings: u32,
-    next: Instant,
+/// What a tick is decided on.
+struct Situation {
+    path: Path,
+    /// What the share of the air delivers.
+    share: Rate,
+    /// The growth that is aimed at.
+    target: Duration,
+    /// What this station delivers.
+    rate: Rate,
+    /// The windows of the sending connections together.
+    window: Segments,
+    connections: u32,
+    trouble: bool,
 }
 
 impl Airtime {
@@ -78,15 +107,47 @@ impl Airtime {
     pub fn new(knobs: AirtimeKnobs) -> Self {
         Self {
             knobs,
-            rates: VecDeque::new(),
-            probe: None,
-            round_end: Instant::ZERO,
-            high_since: None,
-            standing_since: None,
-            drain: None,
-            min_rtt: Duration::ZERO,
+            share: Share::default(),
+            delivered: Highest::default(),
+            opening: false,
+            probe: window::NO_PROBE,
+            probe_next: Instant::ZERO,
             ceiling: None,
             trouble: 0,
+            release: Release::default(),
+            ticks: 0,
+        }
+    }
+
+    /// Nothing is being sent: what begins before the next tick finds room for its share, and no
+    /// more, so that those who begin together do not flood the air before they know each other.
+    fn idle(&mut self, seen: &Observation, narrator: &mut dyn Narrator) -> Bounds {
+        *self = Self::new(self.knobs.clone());
+        narrator.narrate(Reason::Idle);
+        share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
+            let target = target::queue(&self.knobs, seen, share);
+            window::of_newcomer(share, target, seen)
+        })
+    }
+
+    fn measure(&mut self, now: Instant, seen: &Observation, path: Path) -> Situation {
+        self.ticks = self.ticks.saturating_add(1);
+        let share = self.share.on_tick(now, self.ticks, seen);
+        let target = target::queue(&self.knobs, seen, share);
+        let trouble = seen.sending().any(|connection| {
+            let state = connection.congestion_state;
+            matches!(state, CongestionState::Recovery | CongestionState::Loss)
+        });
+        self.trouble = if trouble { self.trouble.saturating_add(1) } else { 0 };
+        let rate = seen.mean_rate.max(seen.delivery_rate);
+        Situation {
+            path,
+            share,
+            target,
+            rate,
+            window: seen.window(),
+            connections: u32::try_from(seen.sending().count()).unwrap_or(u32::MAX),
+            trouble,
         }
     }
 }
@@ -104,28 +165,26 @@ impl Law for Airtime {
     ) -> Bounds {
         let sending = observation.sending().next().is_some();
         let Some(rtt) = observation.rtt.filter(|_| sending) else {
-            *self = Self::new(self.knobs.clone());
-            narrator.narrate(Reason::Idle);
-            return Bounds::NONE;
+            return self.idle(observation, narrator);
         };
-        let situation = self.measure(now, observation, rtt);
-        let phase = self.advance(now, &situation);
-        let mut ceiling = self.ceiling(&situation);
-        if let Some(drain) = &self.drain {
-            ceiling = ceiling.min(drain.cap);
-        }
-        let floor = self.floor(&situation);
-        let pacing = self.pacing(&situation, ceiling, floor);
-        let ceiling = ceiling.max(situation.least_window());
-        self.ceiling = Some(ceiling);
+        let situation = self.measure(now, observation, Path::of(rtt, &observation.peers));
+        let released = self.release.on_tick(now, &situation, self.share.used());
+        let phase = if released { Phase::Released } else { self.advance(now, &situation) };
         narrator.narrate(Reason::Airtime {
             senders: observation.senders,
             rate: situation.rate,
             share: situation.share,
-            growth: rtt.growth,
+            growth: situation.path.growth,
             target: situation.target,
             phase,
         });
-        Bounds { pacing, ..Bounds::window(floor, ceiling) }
+        if knob("debug", 0) > 0 {
+            eprintln!("{:.2} {:p} n{} {phase} own {} share {} R {} g {} q {} ceil {:?} cwnd {} used {:?} probe {} trouble {}", now.saturating_since(Instant::ZERO).as_secs_f64(), self, observation.senders, situation.rate, situation.share, situation.path.min, situation.path.growth, situation.target, self.ceiling, situation.window, self.share.used(), self.probe, self.trouble);
+        }
+        match phase {
+            Phase::Released => Bounds::NONE,
+            Phase::Opening => self.opening_window(&situation, observation),
+            _ => self.window(&situation, observation),
+        }
     }
 }

@@ -1,0 +1,111 @@
+//! Whether a setting keeps its promise.
+
+use super::figures::{Figures, Row};
+use super::matrix::Promise;
+
+/// The ways in which a row breaks its promise, in words; none where it is kept.
+pub fn broken(row: &Row) -> Vec<String> {
+    let (default, ours) = (row.of("default"), row.of("airtime"));
+    let table = row.of("shimada-after");
+    let mut judge = Judge { default, table, ours, broken: Vec::new() };
+    match &row.setting.promise {
+        Promise::All => judge.all(0.98, 0.95),
+        Promise::SingleFrames => {
+            judge.goodput(0.91);
+            judge.index(0.95);
+            judge.timeouts();
+            judge.at_most("p95 growth, ms", judge.ours.growth_ms, 200.0);
+        }
+        Promise::Alone => {
+            judge.goodput(0.99);
+            judge.growth();
+            judge.timeouts();
+        }
+        Promise::BothWays => judge.all(0.98, 0.85),
+        Promise::DownOnly => judge.goodput(0.99),
+        Promise::SmallQueues => judge.all(1.2, 0.95),
+        Promise::Unequal(goodput, index) => judge.all(*goodput, *index),
+        Promise::Ideal => {
+            let (count, bytes) = row.setting.transfers().unwrap_or((0, 0.0));
+            let ideal_s = f64::from(count) * bytes * 8e-6 / judge.ours.alone;
+            let last = judge.ours.completion.unwrap_or_default().1;
+            judge.at_most("last completion / (n · size / solo)", last / ideal_s, 1.05);
+        }
+        Promise::Short => {
+            let of = |figures: &Figures| figures.completion.unwrap_or_default();
+            let (before, after) = (of(&judge.default), of(&judge.ours));
+            judge.at_most("mean completion / default's", after.0 / before.0, 1.05);
+            judge.at_most("last completion / default's", after.1 / before.1, 1.05);
+        }
+        Promise::Limited(group, mbps) => {
+            let asked = mbps * f64::from(row.setting.count_of(group));
+            let got = judge.ours.groups.get(*group).copied().unwrap_or_default();
+            judge.at_least("of what the limited ask", got / asked, 0.98);
+            judge.goodput(0.95);
+        }
+        Promise::Beside(group) => {
+            let of = |figures: &Figures| figures.groups.get(*group).copied().unwrap_or_default();
+            let part = of(&judge.ours) / of(&judge.default);
+            judge.at_least("of what those with agents have without", part, 0.95);
+        }
+    }
+    judge.broken
+}
+
+struct Judge {
+    default: Figures,
+    table: Figures,
+    ours: Figures,
+    broken: Vec<String>,
+}
+
+impl Judge {
+    fn all(&mut self, goodput: f64, index: f64) {
+        self.goodput(goodput);
+        self.index(index);
+        self.growth();
+        self.timeouts();
+    }
+
+    fn at_least(&mut self, what: &str, found: f64, bound: f64) {
+        if found.is_nan() || found < bound {
+            self.broken.push(format!("{what} {found:.3} < {bound:.3}"));
+        }
+    }
+
+    fn at_most(&mut self, what: &str, found: f64, bound: f64) {
+        if found.is_nan() || found > bound {
+            self.broken.push(format!("{what} {found:.3} > {bound:.3}"));
+        }
+    }
+
+    fn goodput(&mut self, bound: f64) {
+        self.at_least("goodput / default's", self.ours.goodput / self.default.goodput, bound);
+    }
+
+    /// At least the bound, and not 0.02 below the others.
+    fn index(&mut self, bound: f64) {
+        let others = self.default.index.max(self.table.index);
+        self.at_least("index", self.ours.index, bound);
+        if bound > 0.9 {
+            self.at_least("index beside the others'", self.ours.index, others - 0.02);
+        }
+    }
+
+    /// At most half of `default`'s, and 1.1 times the table's where that one keeps the goodput; or
+    /// below 30 ms.
+    fn growth(&mut self) {
+        let ours = self.ours.growth_ms;
+        if ours < 30.0 {
+            return;
+        }
+        self.at_most("p95 growth / default's", ours / self.default.growth_ms, 0.5);
+        if self.table.goodput >= 0.97 * self.default.goodput {
+            self.at_most("p95 growth / shimada-after's", ours / self.table.growth_ms, 1.1);
+        }
+    }
+
+    fn timeouts(&mut self) {
+        self.at_most("timeouts", self.ours.timeouts, self.default.timeouts.max(3.0));
+    }
+}
