@@ -58,7 +58,7 @@ pub(crate) struct SocketBounds {
 impl SocketBounds {
     /// Tells a sender: its algorithm obeys at the next ACK.
     pub(crate) fn bind(self, sender: &mut Sender) {
-        sender.set_bounds(self.floor, self.ceiling, self.pacing_bytes_per_second);
+        sender.set_bounds(self.floor, self.ceiling, self.pacing_bytes_per_second, 0);
     }
 }
 
