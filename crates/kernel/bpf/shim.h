@@ -40,6 +40,28 @@ static __always_inline u8 departure_ahead(struct sock *sk)
 	return tp->tcp_wstamp_ns / 1000 > tp->tcp_mstamp;
 }
 
+/* Set by the driver: mac80211 lets more wait, so that aggregates fill. */
+static __always_inline u32 small_queue_shift(struct sock *sk)
+{
+	return sk->sk_pacing_shift & 31;
+}
+
+/*
+ * What a packet counts for in the host's queue beside its payload: the kernel counts the memory that it is
+ * kept in (truesize). A packet that leaves alone, or was cut from a burst before the driver got it, takes
+ * 832 bytes more than its payload in Linux 6.18 and more in others; the least of them, so that nowhere
+ * more wait than are asked for. A device that cuts bursts itself is given them whole: next to nothing.
+ */
+#define TRUESIZE_BESIDE_PAYLOAD 832
+
+static __always_inline u32 queued_beside_payload(struct sock *sk)
+{
+	struct dst_entry *dst = sk->sk_dst_cache;
+	struct net_device *dev = dst ? dst->dev : (void *)0;
+
+	return dev && !(dev->features >> NETIF_F_TSO_BIT & 1) ? TRUESIZE_BESIDE_PAYLOAD : 0;
+}
+
 /* A sysctl of the socket's namespace. Their sizes differ from kernel to kernel. */
 #define ipv4_sysctl(sk, name)                                                    \
 	({                                                                       \
