@@ -66,6 +66,7 @@ fn in_kernel(bounds: Bounds) -> SocketBounds {
         floor: bounds.floor.get(),
         ceiling: if bounds.ceiling == Segments::MAX { 0 } else { bounds.ceiling.get().max(1) },
         pacing_bytes_per_second: bounds.pacing.map_or(0, |rate| rate.bytes_per_second().max(1)),
+        small_queue_bytes: bounds.small_queue.get(),
     }
 }
 
@@ -162,8 +163,10 @@ mod tests {
             floor: Segments::ZERO,
             ceiling: Segments::ZERO,
             pacing: Some(Rate::from_bps(7)),
+            small_queue: wakeai_units::Bytes::new(9),
         };
         let found = in_kernel(slow);
         assert_eq!((found.ceiling, found.pacing_bytes_per_second), (1, 1));
+        assert_eq!(found.small_queue_bytes, 9);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wakeai_control::{Bounds, ConnectionView, Controller, Observation, PeerView, Share, Standing};
 use wakeai_kernel::TcpSnapshot;
-use wakeai_units::{Rate, Segments};
+use wakeai_units::{Bytes, Rate, Segments};
 
 use crate::api::{self, Body, BoundsReport, Connection, Peer, Reservation, State, Status, Targets};
 
@@ -108,6 +108,7 @@ pub(crate) fn bounds(
         floor: (bounds.floor > Segments::ZERO).then(|| bounds.floor.get()),
         ceiling: (bounds.ceiling < Segments::MAX).then(|| bounds.ceiling.get()),
         pacing_mbps: bounds.pacing.map(Rate::as_mbps_f64),
+        small_queue_bytes: (bounds.small_queue > Bytes::ZERO).then(|| bounds.small_queue.get()),
         why: why.to_vec(),
         history: history.to_vec(),
     }
@@ -136,6 +137,9 @@ mod tests {
         let window = Bounds::window(Segments::new(10), Segments::new(50));
         let some = bounds("fixed", window, &[], &[]);
         assert_eq!((some.floor, some.ceiling), (Some(10), Some(50)));
+        assert_eq!((none.small_queue_bytes, some.small_queue_bytes), (None, None));
+        let share = Bounds { small_queue: Bytes::new(9), ..window };
+        assert_eq!(bounds("fixed", share, &[], &[]).small_queue_bytes, Some(9));
     }
 
     #[test]

@@ -119,16 +119,35 @@ HOOK_BODY void connection_set_state(struct sock *sk, u8 next)
 	}
 }
 
+// The kernel sizes the bursts that leave now by the pacing rate as this leaves it, and looks at the rate
+// again for the host's queue. What is raised for that ends with its bounds, also where no ACK comes. With
+// nothing out, when the largest bursts leave, it is lowered until the first of them is on its way.
+static __always_inline void reconsider_small_queue(struct sock *sk)
+{
+	if (!connection_of(sk)->queue_raised)
+		return;
+	if (!tcp_sk(sk)->packets_out || !may_raise_small_queue(sk, bounds_of(sk)))
+		lower_small_queue(sk);
+}
+
 // Something waits to leave, and the window has not been looked at. What leaves first after a time with
 // nothing out finds the window reduced, and within its bounds. Returns what hold() says.
 HOOK_BODY u8 connection_before_sending(struct sock *sk)
 {
+	reconsider_small_queue(sk);
 	// The floor waits for the first ACK (connection_init), which there was where something has been
 	// out and nothing is.
 	if (tcp_sk(sk)->packets_out || !tcp_sk(sk)->max_packets_out)
 		return 0;
 	restart_after_idle(sk);
 	return hold(sk, bounds_of(sk), ca_state(sk));
+}
+
+// The first segment after a time with nothing in flight leaves. How large its burst may be is decided.
+HOOK_BODY void connection_after_idle(struct sock *sk)
+{
+	if (!connection_of(sk)->queue_raised)
+		raise_small_queue(sk, bounds_of(sk));
 }
 
 // The connection leaves: what was done to its pacing is undone.

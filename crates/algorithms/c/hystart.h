@@ -39,7 +39,7 @@ static __always_inline void hystart_new_round(struct sock *sk)
 static __always_inline u32 hystart_train_us(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
-	u64 rate = sk->sk_pacing_rate;
+	u64 rate = connection_of(sk)->queue_raised ? ordinary_rate(sk) : sk->sk_pacing_rate;
 	u64 held_us = rate ? 4ull * 65536 * 1000000 / rate : 0;
 	u32 train_us = ca->delay_min_us + (u32)(held_us < 1000 ? held_us : 1000);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// The pacing rate, which also sizes bursts, its bound, and the restart after an idle time.
+// The pacing rate, which also sizes bursts and the share of the host's queue, its bounds, and the restart
+// after an idle time.
 
 #ifndef WAKEAI_PACING_H
 #define WAKEAI_PACING_H
@@ -20,17 +21,74 @@ static __always_inline u64 own_rate(struct sock *sk)
 	return (u64)tp->mss_cache * window * percent * 80000 / tp->srtt_us;
 }
 
-static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
+// The rate that goes with the window.
+static __always_inline u64 ordinary_rate(struct sock *sk)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct wakeai_connection *ca = connection_of(sk);
-	u64 rate = tp->srtt_us ? own_rate(sk) : sk->sk_pacing_rate;
+	u64 rate = tcp_sk(sk)->srtt_us ? own_rate(sk) : sk->sk_pacing_rate;
 
+	return rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
+}
+
+// TCP small queues let a connection keep sk_pacing_rate >> sk_pacing_shift bytes in the host's queue, and
+// two packets at least. A small window over a long RTT is left with these two, and where stations take
+// turns the next turn finds no aggregate to send (docs/decisions/009-small-queue-budget.md). Nothing
+// but the rate says how much may wait; where nothing paces, it says little else.
+static __always_inline u8 may_raise_small_queue(struct sock *sk, struct wakeai_bounds bounds)
+{
+	return bounds.small_queue && bounds.ceiling && !bounds.pacing && tcp_sk(sk)->srtt_us &&
+	       sk->sk_pacing_status == SK_PACING_NONE;
+}
+
+// The most that is asked for, and that the sums below have room for.
+#define LARGEST_SMALL_QUEUE (1u << 24)
+
+// The rate that lets so many bytes of full packets wait. The host counts what it keeps them in, which is
+// more than they are long. One byte less: it takes another packet as long as there is no more than this.
+static __always_inline u64 small_queue_rate(struct sock *sk, u64 bytes)
+{
+	u32 payload = tcp_sk(sk)->mss_cache;
+	u64 packets = (bytes < LARGEST_SMALL_QUEUE ? bytes : LARGEST_SMALL_QUEUE) /
+		      (payload + PACKET_HEADERS);
+
+	if (!packets)
+		return 0;
+	return (packets * (payload + queued_beside_payload(sk)) - 1) << small_queue_shift(sk);
+}
+
+// The rate must be the ordinary one before.
+static __always_inline void raise_small_queue(struct sock *sk, struct wakeai_bounds bounds)
+{
+	u64 rate;
+
+	if (!may_raise_small_queue(sk, bounds))
+		return;
+	rate = small_queue_rate(sk, bounds.small_queue);
 	if (rate > sk->sk_max_pacing_rate)
 		rate = sk->sk_max_pacing_rate;
+	if (rate > sk->sk_pacing_rate) {
+		sk->sk_pacing_rate = rate;
+		connection_of(sk)->queue_raised = 1;
+	}
+}
+
+static __always_inline void lower_small_queue(struct sock *sk)
+{
+	struct wakeai_connection *ca = connection_of(sk);
+
+	if (ca->queue_raised)
+		sk->sk_pacing_rate = ordinary_rate(sk);
+	ca->queue_raised = 0;
+}
+
+static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
+{
+	struct wakeai_connection *ca = connection_of(sk);
+	u64 rate = ordinary_rate(sk);
+
 	if (bounds.pacing && rate > bounds.pacing)
 		rate = bounds.pacing;
 	sk->sk_pacing_rate = rate;
+	ca->queue_raised = 0;
 	// Without fq nobody paces unless the stack is told to do it itself; and it must stop with
 	// the bound, because plain CUBIC is not paced. But not before the last departure that was
 	// scheduled: what is sent ahead of it bears its time, and its ACK would tell an RTT of 0.
@@ -42,6 +100,7 @@ static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
 			sk->sk_pacing_status = SK_PACING_NONE;
 		ca->paced_by_us = 0;
 	}
+	raise_small_queue(sk, bounds);
 }
 
 // RFC 5681 section 4.1, as Linux has it: half the window for each further RTO of idleness, down to the

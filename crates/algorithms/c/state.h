@@ -14,7 +14,8 @@ struct wakeai_connection {
 	u32 recovery_cwnd; // the window before that
 	u32 restarted_for; // last_sent() of the idle time that the window was last reduced for
 	u8 paced_by_us;    // sk_pacing_status is our doing
-	u8 unused[3];
+	u8 queue_raised;   // sk_pacing_rate is more than what goes with the window (raise_small_queue)
+	u8 unused[2];
 };
 
 #define FITS_THE_PRIVATE_AREA(state) \
@@ -39,10 +40,15 @@ struct wakeai_knobs {
 
 // The bounds of one socket, 0 where there is none. Where they contradict, the ceiling wins.
 struct wakeai_bounds {
-	u32 floor;   // segments; not in Loss
-	u32 ceiling; // segments
-	u64 pacing;  // bytes per second
+	u32 floor;       // segments; not in Loss
+	u32 ceiling;     // segments
+	u64 pacing;      // bytes per second
+	u64 small_queue; // bytes of packets that may wait in the host's queue, where that is more than
+			 // Linux allows; not without a ceiling, and not where something paces
 };
+
+// What a packet has beside its payload: IPv4, TCP and its timestamps.
+#define PACKET_HEADERS 52
 
 static __always_inline u8 in_slow_start(const struct tcp_sock *tp)
 {

@@ -249,6 +249,7 @@ HOOK_BODY void av_before_sending(struct sock *sk)
 HOOK_BODY void av_after_idle(struct sock *sk)
 {
 	av_of(sk)->counted_us = tcp_sk(sk)->tcp_mstamp;
+	connection_after_idle(sk);
 }
 
 HOOK_BODY void av_release(struct sock *sk)

@@ -224,6 +224,11 @@ HOOK_BODY void compound_before_sending(struct sock *sk)
 		compound_split(sk);
 }
 
+HOOK_BODY void compound_after_idle(struct sock *sk)
+{
+	connection_after_idle(sk);
+}
+
 HOOK_BODY void compound_release(struct sock *sk)
 {
 	connection_release(sk);

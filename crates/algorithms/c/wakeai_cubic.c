@@ -6,6 +6,7 @@
 //   - the kernel's names: struct sock, struct tcp_sock, struct rate_sample and their fields;
 //   - tcp_sk(sk), private_of(sk), ca_state(sk), cwnd_limited(sk), path_reorders(sk);
 //   - last_sent(sk), idle_us(sk), rto_us(sk), restart_window(sk);
+//   - small_queue_shift(sk) and queued_beside_payload(sk), for the host's queue;
 //   - bounds_of(sk), the bounds that bind this socket now, and knobs_of(sk).
 
 #include "connection.h"
@@ -119,6 +120,7 @@ HOOK_BODY void cubic_after_idle(struct sock *sk)
 
 	if (ca->epoch_start_us)
 		ca->epoch_start_us += idle_us(sk);
+	connection_after_idle(sk);
 }
 
 HOOK_BODY void cubic_release(struct sock *sk)

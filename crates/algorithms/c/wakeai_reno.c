@@ -72,6 +72,11 @@ HOOK_BODY void reno_before_sending(struct sock *sk)
 		reno_of(sk)->credit = 0;
 }
 
+HOOK_BODY void reno_after_idle(struct sock *sk)
+{
+	connection_after_idle(sk);
+}
+
 HOOK_BODY void reno_release(struct sock *sk)
 {
 	connection_release(sk);

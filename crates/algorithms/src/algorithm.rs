@@ -94,12 +94,7 @@ impl Algorithm {
     /// A segment leaves while nothing is in flight; [`TcpSock::last_sent_us`] is still that of the
     /// segment before.
     pub fn after_idle(&mut self) {
-        let Some(after_idle) = self.hooks.after_idle else { return };
-        #[allow(unsafe_code, reason = "the algorithms are C")]
-        // SAFETY: as in `call`.
-        unsafe {
-            after_idle(&raw mut self.sock);
-        }
+        call!(self.after_idle());
     }
 
     /// K in microseconds, to 1/1024 s: how long after the begin of a stage of congestion avoidance

@@ -14,7 +14,7 @@ pub(crate) struct Hooks {
     pub(crate) undo_cwnd: Window,
     pub(crate) set_state: unsafe extern "C" fn(sk: *mut TcpSock, next: u8),
     pub(crate) before_sending: Simple,
-    pub(crate) after_idle: Option<Simple>,
+    pub(crate) after_idle: Simple,
     pub(crate) k_q10: Option<unsafe extern "C" fn(sk: *const TcpSock) -> u32>,
 }
 

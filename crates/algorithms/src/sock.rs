@@ -35,6 +35,8 @@ pub struct TcpSock {
     pub sk_max_pacing_rate: u64,
     /// 0: bursts leave at once; 1: the sender paces.
     pub sk_pacing_status: u32,
+    /// The host's queue may hold what [`Self::sk_pacing_rate`] carries in a second, shifted right by this.
+    pub sk_pacing_shift: u32,
     /// The first byte that is not yet acknowledged.
     pub snd_una: u32,
     /// The next byte to send.
@@ -83,18 +85,20 @@ pub struct TcpSock {
     pub bound_floor: u32,
     /// Bound: the window is not above this; 0: none.
     pub bound_ceiling: u32,
-    pub(crate) unused: u32,
     /// When a segment with data last left, by the clock of [`Self::tcp_mstamp`].
     pub last_sent_us: u64,
     /// `wakeai_av`'s target in payload bytes per second; 0: none.
     pub target_rate: u64,
     /// Bound: the pacing rate is not above this; 0: none.
     pub bound_pacing: u64,
+    /// Bound: so many bytes of packets may wait in the host's queue, where [`Self::sk_pacing_rate`] would
+    /// let fewer; only with a ceiling and where nothing paces; 0: none.
+    pub bound_small_queue: u64,
     pub(crate) knobs: [u32; 8],
     pub(crate) private: [u64; 13],
 }
 
-const _: () = assert!(size_of::<TcpSock>() == 288, "mirrors c/native/shim.h");
+const _: () = assert!(size_of::<TcpSock>() == 296, "mirrors c/native/shim.h");
 
 impl TcpSock {
     /// A sender that has sent nothing yet, at a time after 0.
@@ -104,6 +108,7 @@ impl TcpSock {
             sk_pacing_rate: u64::MAX,
             sk_max_pacing_rate: u64::MAX,
             sk_pacing_status: 0,
+            sk_pacing_shift: 10,
             snd_una: 0,
             snd_nxt: 0,
             snd_cwnd: initial_window,
@@ -128,10 +133,10 @@ impl TcpSock {
             rto_us: 0,
             bound_floor: 0,
             bound_ceiling: 0,
-            unused: 0,
             last_sent_us: 0,
             target_rate: 0,
             bound_pacing: 0,
+            bound_small_queue: 0,
             knobs: [0; 8],
             private: [0; 13],
         }

@@ -1,6 +1,6 @@
 //! A station's bounds shared out among its connections.
 
-use wakeai_units::Segments;
+use wakeai_units::{Bytes, Segments};
 
 use crate::{Bounds, ConnectionView};
 
@@ -9,8 +9,8 @@ use crate::{Bounds, ConnectionView};
 /// One half of a window goes to all in equal parts, the other by what each has in flight: so a
 /// connection that needs little does not keep the window from one that needs much, and those that
 /// need much become equal. A ceiling leaves every connection at least one segment, since a window
-/// of zero would stop it for good. An absent bound stays absent. The pacing rate goes in equal
-/// parts.
+/// of zero would stop it for good. An absent bound stays absent. The pacing rate and the share of the
+/// host's queue go in equal parts: what the station has waiting is one aggregate in all.
 pub fn divide(bounds: Bounds, connections: &[ConnectionView]) -> Vec<(u64, Bounds)> {
     let sending: Vec<&ConnectionView> = connections.iter().filter(|c| c.sending).collect();
     let count = sending.len() as u64;
@@ -27,7 +27,8 @@ pub fn divide(bounds: Bounds, connections: &[ConnectionView]) -> Vec<(u64, Bound
         .map(|(connection, (floor, ceiling))| {
             let ceiling = ceiling.max(Segments::new(1));
             let pacing = bounds.pacing.map(|rate| rate / count);
-            (connection.id, Bounds { floor: floor.min(ceiling), ceiling, pacing })
+            let small_queue = Bytes::new(bounds.small_queue.get() / count);
+            (connection.id, Bounds { floor: floor.min(ceiling), ceiling, pacing, small_queue })
         })
         .collect()
 }
@@ -103,9 +104,12 @@ mod tests {
     #[test]
     fn a_new_connection_gets_a_part_as_one_more() {
         let pacing = Some(Rate::from_mbps(9));
-        let bounds = Bounds { pacing, ..Bounds::window(Segments::new(30), Segments::new(90)) };
+        let small_queue = Bytes::new(65_535);
+        let window = Bounds::window(Segments::new(30), Segments::new(90));
+        let bounds = Bounds { pacing, small_queue, ..window };
         let expected = |floor, ceiling| Bounds {
             pacing: Some(Rate::from_mbps(3)),
+            small_queue: Bytes::new(21_845),
             ..Bounds::window(Segments::new(floor), Segments::new(ceiling))
         };
         let quiet = connections(&[(0, true), (0, true), (0, false)]);

@@ -79,7 +79,9 @@ fn machine(kernel: &Kernel, work: &Path) -> Result<Machine, String> {
 /// The kernel's image; beside it `modules`. Downloaded and taken apart the first time.
 fn unpacked(kernel: &Kernel, work: &Path) -> Result<PathBuf, String> {
     let package = work.join("package");
-    if !work.join("complete").exists() {
+    let complete = work.join("complete");
+    if fs::read_to_string(&complete).ok() != Some(modules::wanted()) {
+        let _ = fs::remove_dir_all(work.join("modules"));
         let _ = fs::remove_dir_all(&package);
         let is = |name: &str| {
             name.strip_prefix("linux-image-").is_some_and(|release| kernel.is(release))
@@ -96,7 +98,7 @@ fn unpacked(kernel: &Kernel, work: &Path) -> Result<PathBuf, String> {
             let _ = fs::remove_dir_all(rest).or_else(|_| fs::remove_file(rest));
         }
         let _ = fs::remove_dir_all(work.join("apt"));
-        File::create(work.join("complete")).unwrap();
+        fs::write(&complete, modules::wanted()).unwrap();
     }
     Ok(kernel.image(&package).expect("the package has an image"))
 }

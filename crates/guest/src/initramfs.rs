@@ -34,7 +34,7 @@ pub struct Task<'a> {
 }
 
 /// A program of this machine, or one that was built for the guest.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Program {
     /// Where it is.
     pub from: PathBuf,

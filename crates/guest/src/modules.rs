@@ -20,17 +20,27 @@ const WANTED: &[&str] = &[
     "nft_socket",
 ];
 
+/// What a task with an 802.11 interface loads by itself: radios would be in the way of the others.
+const WIFI: &[&str] = &["mac80211_hwsim", "sch_netem", "tcp_diag"];
+
 /// Copies the wanted modules of `tree`, unpacked, into `directory`, and the modules that these need;
-/// `order` there names them as they are to be loaded.
+/// `order` there names them as they are to be loaded at the start, `wifi` what [`WIFI`] takes.
 pub(crate) fn copy(tree: &Path, directory: &Path) {
     fs::create_dir_all(directory).unwrap();
     let mut all = BTreeMap::new();
     index(tree, &mut all);
-    let mut order = Vec::new();
-    for name in WANTED {
-        take(name, &all, directory, &mut order);
+    for (list, names) in [("order", WANTED), ("wifi", WIFI)] {
+        let mut order = Vec::new();
+        for name in names {
+            take(name, &all, directory, &mut order);
+        }
+        fs::write(directory.join(list), order.join("\n") + "\n").unwrap();
     }
-    fs::write(directory.join("order"), order.join("\n") + "\n").unwrap();
+}
+
+/// What [`copy`] looks for: what was copied when it looked for something else is not enough.
+pub(crate) fn wanted() -> String {
+    [WANTED, WIFI].concat().join(" ")
 }
 
 /// Every module below `tree` by its name.

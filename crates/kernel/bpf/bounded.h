@@ -13,8 +13,8 @@
 #include <bpf/bpf_endian.h>
 #include "intf.h"
 #include "figures.h"
-#include "shim.h"
 #include "../../algorithms/c/state.h"
+#include "shim.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -116,7 +116,8 @@ static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 		found = bpf_map_lookup_elem(&interface_bounds, &interface);
 	if (!found)
 		return none;
-	return (struct wakeai_bounds){ found->floor, found->ceiling, found->pacing };
+	return (struct wakeai_bounds){ found->floor, found->ceiling, found->pacing,
+				       found->small_queue };
 }
 
 #endif

@@ -5,7 +5,6 @@
  *   ALGORITHM  it registers as wakeai_ALGORITHM;
  *   SOURCE     the prefix of the shared source's functions, where that is not ALGORITHM;
  *   PLAIN      the name of the kernel's own algorithm that stands in when ours is unloaded;
- *   HAS_AFTER_IDLE  where the source has a function of that name;
  *   FORGET     a statement that forgets a socket by its `cookie`, where there is more than bounds.
  */
 #ifndef WAKEAI_HOOKS_H
@@ -86,17 +85,12 @@ u32 BPF_PROG(min_tso_segs, struct sock *sk)
 	return ipv4_sysctl(sk, sysctl_tcp_min_tso_segs);
 }
 
-#ifdef HAS_AFTER_IDLE
 SEC("struct_ops")
 void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_TX_START)
 		HOOK(after_idle)(sk);
 }
-#define AFTER_IDLE_HOOK .cwnd_event = (void *)cwnd_event,
-#else
-#define AFTER_IDLE_HOOK
-#endif
 
 /* cong_control as it is from Linux 6.10 on... */
 SEC("struct_ops")
@@ -116,7 +110,7 @@ void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 
 /* Without the flag no namespace but the first may make it its default. */
 #define HOOKS                                 \
-	AFTER_IDLE_HOOK                       \
+	.cwnd_event = (void *)cwnd_event,     \
 	.init = (void *)init,                 \
 	.release = (void *)release,           \
 	.ssthresh = (void *)ssthresh,         \

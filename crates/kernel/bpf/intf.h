@@ -15,9 +15,10 @@ struct interface_key {
 
 /* Value of the maps `interface_bounds` and `socket_bounds`: 0 means no bound. */
 struct bounds_value {
-	u32 floor;   /* segments */
-	u32 ceiling; /* segments */
-	u64 pacing;  /* bytes per second */
+	u32 floor;       /* segments */
+	u32 ceiling;     /* segments */
+	u64 pacing;      /* bytes per second */
+	u64 small_queue; /* bytes of packets */
 };
 
 /* Addresses are IPv6, IPv4 mapped into it (RFC 4291 section 2.5.5.2). */
@@ -139,7 +140,7 @@ struct watch_config {
 #define NAMESPACE_BY_INODE (1ull << 63)
 
 _Static_assert(sizeof(struct interface_key) == 16, "mirrored in raw.rs");
-_Static_assert(sizeof(struct bounds_value) == 16, "mirrored in raw.rs");
+_Static_assert(sizeof(struct bounds_value) == 24, "mirrored in raw.rs");
 _Static_assert(sizeof(struct socket_value) == 64, "mirrored in raw.rs");
 _Static_assert(sizeof(struct figures_value) == 72, "mirrored in raw.rs");
 _Static_assert(sizeof(struct record_value) == 152, "mirrored in raw.rs");

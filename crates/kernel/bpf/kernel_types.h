@@ -50,6 +50,8 @@ enum {
 	TCP_CONG_NON_RESTRICTED = 1,
 	SK_PACING_NONE = 0,
 	SK_PACING_NEEDED = 1,
+	NETIF_F_SG_BIT = 0,
+	NETIF_F_TSO_BIT = 16,
 };
 
 enum { TCP_ESTABLISHED = 1, TCP_FIN_WAIT1 = 4, TCP_CLOSE = 7, TCP_CLOSE_WAIT = 8, TCP_LAST_ACK = 9, TCP_LISTEN = 10, TCP_CLOSING = 11 };
@@ -104,6 +106,7 @@ struct sock_common {
 
 struct net_device {
 	int ifindex;
+	u64 features;
 };
 
 struct dst_entry {
@@ -116,6 +119,7 @@ struct sock {
 	int sk_rx_dst_ifindex;
 	int sk_wmem_queued;
 	u32 sk_pacing_status;
+	u8 sk_pacing_shift;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 };

@@ -40,6 +40,37 @@ static __always_inline u8 departure_ahead(struct sock *sk)
 	return tp->tcp_wstamp_ns / 1000 > tp->tcp_mstamp;
 }
 
+/* Set by the driver: mac80211 lets more wait, so that aggregates fill. */
+static __always_inline u32 small_queue_shift(struct sock *sk)
+{
+	return sk->sk_pacing_shift & 31;
+}
+
+/*
+ * What a packet counts for in the host's queue beside its payload: the kernel counts the memory that it is
+ * kept in (truesize), here on x86-64 and arm64. A burst is cut into packets before the driver gets it.
+ *   - The device reads pieces of memory: the packets share the burst's data, and each takes 832 bytes
+ *     more than its payload in Linux 6.18, 960 in Debian's 6.12 and 1280 in 6.1. The least of them, so
+ *     that nowhere more wait than are asked for.
+ *   - It does not, as mac80211's do that compute no checksums: each packet is a copy, whose memory comes
+ *     in powers of two; one with more payload than 1400 bytes takes 4096 and 256.
+ *   - It cuts bursts itself, and is given them whole: next to nothing.
+ */
+enum { BESIDE_SHARED_PAYLOAD = 832, BESIDE_COPIED_PAYLOAD = 4096 + 256 - 1448, LARGEST_IN_2048 = 1400 };
+
+static __always_inline u32 queued_beside_payload(struct sock *sk)
+{
+	struct dst_entry *dst = sk->sk_dst_cache;
+	struct net_device *dev = dst ? dst->dev : (void *)0;
+	u64 features = dev ? dev->features : 0;
+
+	if (!dev || features >> NETIF_F_TSO_BIT & 1)
+		return 0;
+	if (features >> NETIF_F_SG_BIT & 1 || tcp_sk(sk)->mss_cache <= LARGEST_IN_2048)
+		return BESIDE_SHARED_PAYLOAD;
+	return BESIDE_COPIED_PAYLOAD;
+}
+
 /* A sysctl of the socket's namespace. Their sizes differ from kernel to kernel. */
 #define ipv4_sysctl(sk, name)                                                    \
 	({                                                                       \

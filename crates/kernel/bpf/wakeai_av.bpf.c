@@ -23,5 +23,4 @@ static __always_inline u64 target_rate(struct sock *sk)
 #define ALGORITHM av
 #define PLAIN "reno"
 #define FORGET bpf_map_delete_elem(&socket_targets, &cookie)
-#define HAS_AFTER_IDLE
 #include "hooks.h"

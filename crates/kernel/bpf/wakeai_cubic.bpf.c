@@ -5,5 +5,4 @@
 
 #define ALGORITHM cubic
 #define PLAIN "cubic"
-#define HAS_AFTER_IDLE
 #include "hooks.h"

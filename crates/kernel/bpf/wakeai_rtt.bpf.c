@@ -7,5 +7,4 @@
 #define ALGORITHM rtt
 #define SOURCE cubic
 #define PLAIN "cubic"
-#define HAS_AFTER_IDLE
 #include "hooks.h"

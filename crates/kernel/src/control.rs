@@ -21,17 +21,22 @@ pub struct SocketBounds {
     pub ceiling: u32,
     /// Bytes per second: the socket does not send faster than this.
     pub pacing_bytes_per_second: u64,
+    /// Bytes of packets: so much may wait in the host's queue (TCP small queues) where the kernel would
+    /// let less in; only with a ceiling, and where nothing paces.
+    pub small_queue_bytes: u64,
 }
 
 impl SocketBounds {
     /// Plain behaviour.
-    pub const NONE: Self = Self { floor: 0, ceiling: 0, pacing_bytes_per_second: 0 };
+    pub const NONE: Self =
+        Self { floor: 0, ceiling: 0, pacing_bytes_per_second: 0, small_queue_bytes: 0 };
 
     fn to_raw(self) -> BoundsValue {
         BoundsValue {
             floor: self.floor,
             ceiling: self.ceiling,
             pacing: self.pacing_bytes_per_second,
+            small_queue: self.small_queue_bytes,
         }
     }
 }

@@ -62,8 +62,9 @@ pub(crate) struct BoundsValue {
     pub(crate) floor: u32,
     pub(crate) ceiling: u32,
     pub(crate) pacing: u64,
+    pub(crate) small_queue: u64,
 }
-plain!(BoundsValue, 16);
+plain!(BoundsValue, 24);
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]

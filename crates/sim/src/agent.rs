@@ -53,12 +53,18 @@ pub(crate) struct SocketBounds {
     pub(crate) floor: u32,
     pub(crate) ceiling: u32,
     pub(crate) pacing_bytes_per_second: u64,
+    pub(crate) small_queue_bytes: u64,
 }
 
 impl SocketBounds {
     /// Tells a sender: its algorithm obeys at the next ACK.
     pub(crate) fn bind(self, sender: &mut Sender) {
-        sender.set_bounds(self.floor, self.ceiling, self.pacing_bytes_per_second);
+        sender.set_bounds(
+            self.floor,
+            self.ceiling,
+            self.pacing_bytes_per_second,
+            self.small_queue_bytes,
+        );
     }
 }
 
@@ -140,5 +146,6 @@ fn in_socket(bounds: Bounds) -> SocketBounds {
         floor: bounds.floor.get(),
         ceiling: if bounds.ceiling == Segments::MAX { 0 } else { bounds.ceiling.get().max(1) },
         pacing_bytes_per_second: bounds.pacing.map_or(0, |rate| rate.bytes_per_second().max(1)),
+        small_queue_bytes: bounds.small_queue.get(),
     }
 }

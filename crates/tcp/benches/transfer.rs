@@ -35,7 +35,7 @@ impl Line {
         let config = TcpConfig::new(profile);
         let algorithm = by_name("wakeai_cubic", &config).expect("a known name");
         let mut sender = Sender::new(&config, algorithm);
-        sender.set_bounds(ceiling, ceiling, 0);
+        sender.set_bounds(ceiling, ceiling, 0, 0);
         sender.supply(None);
         sender.open(Instant::ZERO);
         let mut line = Self {

@@ -299,6 +299,9 @@ pub struct BoundsReport {
     pub ceiling: Option<u32>,
     /// The data together leaves no faster than this.
     pub pacing_mbps: Option<f64>,
+    /// So many bytes may wait in the host's queue, where Linux would let less in.
+    #[serde(default)]
+    pub small_queue_bytes: Option<u64>,
     /// Why, in words.
     pub why: Vec<String>,
     /// What happened before, the newest last.

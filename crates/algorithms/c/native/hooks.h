@@ -11,7 +11,20 @@
 
 static __always_inline struct wakeai_bounds bounds_of(const struct sock *sk)
 {
-	return (struct wakeai_bounds){ sk->bound_floor, sk->bound_ceiling, sk->bound_pacing };
+	return (struct wakeai_bounds){ sk->bound_floor, sk->bound_ceiling, sk->bound_pacing,
+				       sk->bound_small_queue };
+}
+
+static __always_inline u32 small_queue_shift(const struct sock *sk)
+{
+	return sk->sk_pacing_shift & 31;
+}
+
+// What a packet counts for in the host's queue beside its payload. The simulator's counts packets.
+static __always_inline u32 queued_beside_payload(const struct sock *sk)
+{
+	(void)sk;
+	return PACKET_HEADERS;
 }
 
 static __always_inline const struct wakeai_knobs *knobs_of(const struct sock *sk)
@@ -29,7 +42,7 @@ struct wakeai_hooks {
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*set_state)(struct sock *sk, u8 next);
 	void (*before_sending)(struct sock *sk);
-	void (*after_idle)(struct sock *sk); // null where it means nothing
+	void (*after_idle)(struct sock *sk);
 	u32 (*k_q10)(const struct sock *sk); // null where there is no curve
 };
 
@@ -44,6 +57,7 @@ struct wakeai_hooks {
 		.undo_cwnd = algorithm##_undo_cwnd,            \
 		.set_state = algorithm##_set_state,            \
 		.before_sending = algorithm##_before_sending,  \
+		.after_idle = algorithm##_after_idle,          \
 		__VA_ARGS__                                    \
 	}
 

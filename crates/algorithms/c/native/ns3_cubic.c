@@ -97,4 +97,5 @@ static void ns3_cubic_set_state(struct sock *sk, u8 next)
 #define ns3_cubic_release cubic_release
 #define ns3_cubic_undo_cwnd cubic_undo_cwnd
 #define ns3_cubic_before_sending cubic_before_sending
-EXPORT_HOOKS(ns3_cubic, .after_idle = cubic_after_idle);
+#define ns3_cubic_after_idle cubic_after_idle
+EXPORT_HOOKS(ns3_cubic);

@@ -72,4 +72,4 @@ HOOK_BODY void recorder_after_idle(struct sock *sk)
 	note(sk, 'i', sk->packets_out);
 }
 
-EXPORT_HOOKS(recorder, .after_idle = recorder_after_idle);
+EXPORT_HOOKS(recorder);

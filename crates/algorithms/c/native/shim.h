@@ -30,6 +30,7 @@ struct tcp_sock {
 	u64 sk_pacing_rate;
 	u64 sk_max_pacing_rate;
 	u32 sk_pacing_status;
+	u32 sk_pacing_shift;
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 snd_cwnd;
@@ -55,15 +56,15 @@ struct tcp_sock {
 	u32 rto_us;
 	u32 bound_floor;
 	u32 bound_ceiling;
-	u32 unused;
 	u64 last_sent_us; // as tcp_mstamp
 	u64 target_rate;
 	u64 bound_pacing;
+	u64 bound_small_queue;
 	u32 knobs[8];
 	u64 priv[13];
 };
 
-_Static_assert(sizeof(struct tcp_sock) == 288, "mirrored in src/sock.rs");
+_Static_assert(sizeof(struct tcp_sock) == 296, "mirrored in src/sock.rs");
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {

@@ -5,4 +5,4 @@
 #include "hooks.h"
 #include "../wakeai_av.c"
 
-EXPORT_HOOKS(av, .after_idle = av_after_idle);
+EXPORT_HOOKS(av);

@@ -10,4 +10,4 @@ static u32 k_q10(const struct sock *sk)
 	return cubic_k_q10((const struct wakeai_cubic *)sk->priv);
 }
 
-EXPORT_HOOKS(cubic, .after_idle = cubic_after_idle, .k_q10 = k_q10);
+EXPORT_HOOKS(cubic, .k_q10 = k_q10);

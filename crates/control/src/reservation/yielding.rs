@@ -39,7 +39,7 @@ pub(super) fn of_other(
     let Some(rtt) = seen.rtt else { return paced(bounds, level, seen) };
     let window = windowed(level, rtt, seen);
     if window >= WINDOWED {
-        return Bounds { pacing: bounds.pacing, ..lowered(bounds, window) };
+        return lowered(bounds, window);
     }
     let span = rtt.min.saturating_add(QUEUE);
     let ceiling = Segments::in_flight(percent(level, PACED_PERCENT), span, seen.mss());
@@ -81,7 +81,8 @@ fn windowed(level: Rate, rtt: RttView, seen: &Observation) -> Segments {
 }
 
 fn lowered(bounds: Bounds, ceiling: Segments) -> Bounds {
-    Bounds::window(bounds.floor, bounds.ceiling.min(ceiling))
+    let ceiling = bounds.ceiling.min(ceiling);
+    Bounds { floor: bounds.floor.min(ceiling), ceiling, ..bounds }
 }
 
 /// A segment that waits for more than a tick would wait on when the bound is long lifted.
@@ -165,6 +166,14 @@ mod tests {
         seen.delivery_rate = LEVEL + LEVEL / 2;
         let after = other(Bounds::NONE, &seen).ceiling;
         assert!(after.get() * 4 <= before.get() * 3 + 4, "{before} {after}");
+    }
+
+    #[test]
+    fn who_yields_by_its_window_keeps_its_share_of_the_host_s_queue() {
+        let small_queue = wakeai_units::Bytes::new(65_535);
+        let bounds = other(Bounds { small_queue, ..Bounds::NONE }, &seen(100, 20));
+        assert!(bounds.ceiling < Segments::MAX);
+        assert_eq!(bounds.small_queue, small_queue);
     }
 
     #[test]

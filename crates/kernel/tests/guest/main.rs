@@ -6,6 +6,7 @@
 
 mod arm64;
 mod inside;
+mod wifi;
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,31 @@ fn monitor_and_algorithms_work_on_every_kernel_that_runs_wakeai() {
     let failed = at_once(runs, |kernel| {
         let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let Some(machine) = wakeai_guest::take(kernel, work) else { return Ok(()) };
-        check(kernel, &machine, std::env::current_exe().unwrap(), "x86_64")
+        let own = std::env::current_exe().unwrap();
+        check(kernel, &machine, own, Vec::new(), "inside_the_guest", "x86_64")
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+#[ignore = "runs inside the guest"]
+fn inside_the_guest_with_radios() {
+    wifi::run();
+}
+
+#[test]
+fn a_budget_keeps_an_aggregate_in_the_queue_of_a_wifi_interface() {
+    let tools: Result<Vec<_>, _> = wifi::TOOLS.into_iter().map(Program::tool).collect();
+    let tools = match tools {
+        Ok(tools) => tools,
+        Err(reason) => return wakeai_guest::skip(&reason),
+    };
+    let runs = KERNELS.iter().filter(|kernel| kernel.verdict == Verdict::Runs);
+    let failed = at_once(runs, |kernel| {
+        let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let Some(machine) = wakeai_guest::take(kernel, work) else { return Ok(()) };
+        let own = std::env::current_exe().unwrap();
+        check(kernel, &machine, own, tools.clone(), "inside_the_guest_with_radios", "")
     });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
@@ -34,23 +59,23 @@ fn monitor_and_algorithms_work_on_every_kernel_that_runs_wakeai() {
 fn monitor_and_algorithms_work_on_arm64() {
     let kernel = KERNELS.iter().find(|kernel| kernel.arm64).unwrap();
     let (machine, program) = arm64::machine(kernel);
-    let checked = check(kernel, &machine, program, "aarch64");
+    let checked = check(kernel, &machine, program, Vec::new(), "inside_the_guest", "aarch64");
     assert!(checked.is_ok(), "{}", checked.unwrap_err());
 }
 
-/// What the guest wrote, where a check failed, or not all were made.
+/// Runs a test of this program inside. What the guest wrote, where a check failed, or not all were made.
 fn check(
     kernel: &Kernel,
     machine: &Machine,
     program: PathBuf,
+    tools: Vec<Program>,
+    test: &str,
     architecture: &str,
 ) -> Result<(), String> {
-    let task = Task {
-        command: "/guest --ignored --exact inside_the_guest --nocapture",
-        programs: vec![Program { from: program, to: "/guest".into() }],
-        files: Vec::new(),
-    };
-    let console = machine.boot(&task);
+    let mut programs = vec![Program { from: program, to: "/guest".into() }];
+    programs.extend(tools);
+    let command = format!("/guest --ignored --exact {test} --nocapture");
+    let console = machine.boot(&Task { command: &command, programs, files: Vec::new() });
     println!("{console}");
     let began = console.split("guest: Linux ").nth(1).and_then(|rest| rest.lines().next());
     let well = console.contains("guest: status 0") && console.contains("guest: all checks made");

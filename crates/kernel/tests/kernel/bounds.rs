@@ -18,7 +18,7 @@ fn bind(rig: &Rig, control: &Control, bounds: SocketBounds) {
 }
 
 fn bounds(floor: u32, ceiling: u32) -> SocketBounds {
-    SocketBounds { floor, ceiling, pacing_bytes_per_second: 0 }
+    SocketBounds { floor, ceiling, ..SocketBounds::NONE }
 }
 
 /// A flow of each algorithm, all over the wire.

@@ -12,4 +12,5 @@ mod peer;
 mod privileges;
 mod registration;
 mod rig;
+mod small_queue;
 mod watch;

@@ -6,7 +6,8 @@ use super::Sender;
 use crate::config::{Profile, TcpConfig};
 use crate::segment::Segment;
 
-/// How many of our bytes wait in the host's queue, and how many may.
+/// How many bytes of our packets wait in the host's queue, and how many may. (Linux counts the memory that
+/// they are kept in; who asks for more, asks in what is counted: `queued_beside_payload` in the C sources.)
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostQueue {
     is_small: bool,

@@ -120,7 +120,8 @@ enum Phase {
 
 impl Sender {
     /// A connection that is not open yet.
-    pub fn new(config: &TcpConfig, algorithm: Algorithm) -> Self {
+    pub fn new(config: &TcpConfig, mut algorithm: Algorithm) -> Self {
+        algorithm.sk_pacing_shift = config.small_queue_shift;
         Self {
             algorithm,
             phase: Phase::Idle,
@@ -207,11 +208,19 @@ impl Sender {
         self.finish_if_closed(now);
     }
 
-    /// Sets the bounds that the algorithm obeys from the next ACK on; 0: none.
-    pub fn set_bounds(&mut self, floor: u32, ceiling: u32, pacing_bytes_per_s: u64) {
+    /// Sets the bounds that the algorithm obeys from the next ACK on; 0: none. `small_queue_bytes`: with
+    /// [`TcpConfig::small_queues`] so much may wait in the host's queue, where it would be less.
+    pub fn set_bounds(
+        &mut self,
+        floor: u32,
+        ceiling: u32,
+        pacing_bytes_per_s: u64,
+        small_queue_bytes: u64,
+    ) {
         self.algorithm.bound_floor = floor;
         self.algorithm.bound_ceiling = ceiling;
         self.algorithm.bound_pacing = pacing_bytes_per_s;
+        self.algorithm.bound_small_queue = small_queue_bytes;
     }
 
     /// Sets the target of `wakeai_av` in payload bytes per second, from the next ACK on; 0: none.

@@ -3,7 +3,7 @@
 use wakeai_algorithms::State;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 
-use crate::script::SenderScript;
+use crate::script::{SenderScript, at_ms};
 
 fn established(config: &TcpConfig) -> SenderScript {
     let cubic = by_name("cubic", config).expect("it is known");
@@ -65,6 +65,75 @@ fn small_queues_let_more_out_only_as_packets_leave_the_host() {
     assert!((2..=4).contains(&sent), "{sent} in the host's queue");
     tcp.departs(1).sends([sent]);
     tcp.departs(1).sends([sent + 1]);
+}
+
+/// The largest A-MPDU of 802.11n.
+const AGGREGATE: u64 = 65_535;
+
+/// Takes what leaves until `end_ms`, and where the host's queue `drains`, all of it.
+fn run(tcp: &mut SenderScript, end_ms: u64, drains: bool) -> u64 {
+    let mut sent = 0;
+    loop {
+        sent += std::iter::from_fn(|| tcp.take()).count() as u64;
+        if drains && !tcp.queued.is_empty() {
+            tcp.departs(1);
+        } else if tcp.sender.next_timeout().is_some_and(|due| due < at_ms(end_ms)) {
+            tcp.at_next_timeout();
+        } else {
+            return sent;
+        }
+    }
+}
+
+/// How many packets a sender keeps in a host's queue that stands still, once a round trip of 100 ms has
+/// brought it to the floor of its bounds: floor, ceiling, pacing rate and share of the queue.
+fn kept(algorithm: &str, bounds: (u32, u32, u64, u64)) -> usize {
+    let config = TcpConfig { small_queues: true, ..TcpConfig::new(Profile::Linux) };
+    let algorithm = by_name(algorithm, &config).expect("it is known");
+    let mut tcp = SenderScript::established(&config, algorithm, 100);
+    let (floor, ceiling, pacing, small_queue) = bounds;
+    tcp.sender.set_bounds(floor, ceiling, pacing, small_queue);
+    tcp.supply(None);
+    let first = run(&mut tcp, 190, true);
+    tcp.at(200).ack(first);
+    let second = run(&mut tcp, 290, true);
+    tcp.at(300).ack(first + second);
+    run(&mut tcp, 390, false);
+    tcp.queued.len()
+}
+
+#[test]
+fn a_budget_keeps_an_aggregate_in_the_host_queue_under_a_ceiling() {
+    for algorithm in ["cubic", "reno", "wakeai_rtt", "wakeai_av", "wakeai_compound"] {
+        // 43 packets of 1500 bytes fit.
+        assert_eq!(kept(algorithm, (60, 60, 0, AGGREGATE)), 43, "{algorithm}");
+        // What two windows per RTT, as in slow start, carry in 7.8 ms; and one packet more.
+        assert_eq!(kept(algorithm, (60, 60, 0, 0)), 10, "{algorithm}");
+        // Two windows of four are less than a packet, and two may always wait.
+        assert_eq!(kept(algorithm, (4, 4, 0, 0)), 3, "{algorithm}");
+        assert_eq!(kept(algorithm, (4, 4, 0, AGGREGATE)), 4, "{algorithm}");
+    }
+}
+
+#[test]
+fn a_budget_without_a_ceiling_changes_nothing() {
+    assert_eq!(kept("cubic", (60, 0, 0, AGGREGATE)), kept("cubic", (60, 0, 0, 0)));
+}
+
+#[test]
+fn a_paced_sender_has_no_budget() {
+    let paced = |small_queue| kept("cubic", (60, 60, 1_000_000, small_queue));
+    assert_eq!(paced(AGGREGATE), paced(0));
+    assert!(paced(AGGREGATE) < 10);
+}
+
+#[test]
+fn a_host_without_small_queues_takes_what_the_window_lets_out() {
+    let config = TcpConfig::new(Profile::Linux);
+    let mut tcp = established(&config);
+    tcp.sender.set_bounds(60, 60, 0, 3000);
+    tcp.supply(None).sends(0..10);
+    tcp.at(200).ack(1).sends(10..61);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn what_is_sent_again_is_paced_like_the_rest() {
     let config = TcpConfig::new(Profile::Linux);
     let up = Direction { loss: 10, ..Direction::of(10) };
     let mut path = Path::new(&config, "wakeai_cubic", up, Direction::of(10));
-    path.sender.set_bounds(20, 20, 100_000);
+    path.sender.set_bounds(20, 20, 100_000, 0);
     path.open(Some(1_000_000));
     let end = path.finish(100);
     assert!(path.sender.counters().retransmits > 50, "{:?}", path.sender.counters());
@@ -77,8 +77,8 @@ struct Weather {
     small_buffer: bool,
     /// Bytes per second at which the receiving application reads; 0: at once.
     read_rate: u64,
-    /// Floor, ceiling and pacing rate, all of them or none.
-    bounds: Option<(u32, u32, u64)>,
+    /// Floor, ceiling, pacing rate and share of the host's queue; 0: none.
+    bounds: Option<(u32, u32, u64, u64)>,
     seed: u64,
 }
 
@@ -101,7 +101,8 @@ fn direction() -> impl Strategy<Value = Direction> {
 fn weather() -> impl Strategy<Value = Weather> {
     let drops = prop_oneof![3 => Just(0), 1 => 5..100_u64];
     let reads = prop_oneof![3 => Just(0), 1 => 100_000..2_000_000_u64];
-    let bounds = prop::option::weighted(0.3, (0..20_u32, 0..20_u32, 50_000..5_000_000_u64));
+    let paced = prop_oneof![Just(0), 50_000..5_000_000_u64];
+    let bounds = prop::option::weighted(0.3, (0..20_u32, 0..20_u32, paced, 0..100_000_u64));
     let hosts = (drops, any::<bool>(), any::<bool>(), reads, bounds);
     (0..600_000_u64, direction(), direction(), hosts, any::<u64>()).prop_map(
         |(bytes, up, down, (local_drop, small_queues, small_buffer, read_rate, bounds), seed)| {
@@ -135,8 +136,8 @@ fn transfer(profile: Profile, algorithm: &str, weather: &Weather) -> Path {
     if weather.read_rate > 0 {
         path.receiver.set_reading(path.now, Reading::At(Rate::from_bps(8 * weather.read_rate)));
     }
-    if let Some((floor, ceiling, pacing)) = weather.bounds {
-        path.sender.set_bounds(floor, ceiling, pacing);
+    if let Some((floor, ceiling, pacing, small_queue)) = weather.bounds {
+        path.sender.set_bounds(floor, ceiling, pacing, small_queue);
     }
     path.open(Some(weather.bytes));
     path.finish(100_000);

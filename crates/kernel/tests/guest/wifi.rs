@@ -1,0 +1,216 @@
+//! The share of the host's queue over a real 802.11 stack: two radios of `mac80211_hwsim`, one of them
+//! hostapd's access point. A radio that is simulated sends at once, so that nothing ever waits; but frames
+//! for a station that says it sleeps wait at the access point (802.11-2020 section 11.2.3), in the memory
+//! that TCP small queues count. So the sender is the access point's host, and the station acknowledges
+//! what it gets and then sleeps.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn, setsockopt, socket, sockopt,
+};
+use wakeai_host::Namespace;
+use wakeai_kernel::{Control, SocketBounds, netns_cookie, snapshot};
+
+/// What it takes beside busybox.
+pub(crate) const TOOLS: [&str; 5] = ["hostapd", "iw", "ip", "tc", "ss"];
+
+const ACCESS_POINT: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 1);
+const STATION: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 2);
+
+/// The largest A-MPDU of 802.11n, and how many packets of 1500 bytes it has room for.
+const AGGREGATE: u64 = 65_535;
+const PACKETS: u64 = 43;
+/// What `bpf/shim.h` counts a packet for that is a copy, and mac80211's shift: 7.8 ms of the pacing rate.
+const TRUESIZE: u64 = 4096 + 256;
+const SHIFT: u32 = 7;
+
+/// What the path of the acknowledgements is made to take.
+const RTT: Duration = Duration::from_millis(400);
+
+/// The kernel lets two bursts of two packets wait.
+const WINDOW: SocketBounds = SocketBounds { floor: 60, ceiling: 60, ..SocketBounds::NONE };
+const BUDGET: SocketBounds = SocketBounds { small_queue_bytes: AGGREGATE, ..WINDOW };
+
+const HOSTAPD: &str = "interface=wlan0
+driver=nl80211
+ssid=budget
+hw_mode=g
+channel=1
+ieee80211n=1
+wmm_enabled=1
+";
+
+pub(crate) fn run() {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    println!("guest: Linux {}", release.trim());
+    load_modules();
+    let bss = Bss::start();
+    let control = Control::open().unwrap();
+    let mut download = Transfer::start(&bss);
+    let mut found = [WINDOW, BUDGET].map(|bounds| {
+        download.run(&control, bounds, 10 * RTT);
+        bss.station_sleeps(true);
+        // What was under way is acknowledged after a round trip, and the timer is longer.
+        download.run(&control, bounds, RTT + RTT / 4);
+        let kept = download.kept();
+        bss.station_sleeps(false);
+        println!("guest: {kept:?}");
+        kept
+    });
+    let [without, with] = &mut found;
+    assert_eq!(with.pacing_rate, RAISED);
+    assert!(without.pacing_rate < RAISED / 10);
+    // The kernel refuses the next burst once there is more than it allows, and looks after two at the
+    // earliest.
+    assert!(with.bytes >= PACKETS * TRUESIZE);
+    assert!(with.packets >= PACKETS as u32);
+    assert!(without.packets <= 4);
+    drop(download);
+    Control::unload().unwrap();
+    println!("guest: all checks made");
+}
+
+/// Bytes per second.
+const RAISED: u64 = (PACKETS * TRUESIZE - 1) << SHIFT;
+
+fn load_modules() {
+    for module in fs::read_to_string("/modules/wifi").unwrap().lines() {
+        run_tool(&format!("insmod /modules/{module}.ko"));
+    }
+}
+
+fn run_tool(command: &str) {
+    let mut words = command.split(' ');
+    let mut tool = Command::new(words.next().unwrap());
+    let done = tool.args(words).output().unwrap();
+    assert!(done.status.success(), "{command}: {done:?}");
+}
+
+/// The access point in this namespace, with interface `wlan0`, and the station in its own, with `wlan1`.
+struct Bss {
+    station: Namespace,
+    phy: String,
+}
+
+impl Bss {
+    fn start() -> Self {
+        let station = Namespace::create("station").unwrap();
+        let phy = fs::read_to_string("/sys/class/net/wlan1/phy80211/name").unwrap();
+        let phy = phy.trim().to_owned();
+        run_tool(&format!("iw phy {phy} set netns name station"));
+        fs::write("/tmp/hostapd.conf", HOSTAPD).unwrap();
+        run_tool("hostapd -B /tmp/hostapd.conf");
+        run_tool(&format!("ip address add {ACCESS_POINT}/24 dev wlan0"));
+        let bss = Self { station, phy };
+        bss.inside("ip link set wlan1 up");
+        bss.inside("iw dev wlan1 connect budget");
+        bss.inside(&format!("ip address add {STATION}/24 dev wlan1"));
+        bss.inside("tc qdisc add dev wlan1 root netem delay 400ms");
+        let began = Instant::now();
+        while !bss.is_connected() {
+            assert!(began.elapsed() < Duration::from_mins(1), "the station does not associate");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        bss
+    }
+
+    fn inside(&self, command: &str) {
+        self.station.run(|| run_tool(command)).unwrap();
+    }
+
+    fn is_connected(&self) -> bool {
+        let link = || Command::new("iw").args(["dev", "wlan1", "link"]).output().unwrap();
+        String::from_utf8_lossy(&self.station.run(link).unwrap().stdout).contains("Connected to")
+    }
+
+    /// Every frame of the station's says that it sleeps from now on, or that it is awake.
+    fn station_sleeps(&self, sleeps: bool) {
+        let debug = Path::new("/sys/kernel/debug");
+        if !debug.join("ieee80211").exists() {
+            run_tool("mount -t debugfs debugfs /sys/kernel/debug");
+        }
+        let file = debug.join("ieee80211").join(&self.phy).join("hwsim/ps");
+        fs::write(file, if sleeps { "1" } else { "0" }).unwrap();
+    }
+}
+
+/// An endless one from the access point's host.
+struct Transfer {
+    output: TcpStream,
+    _reader: std::thread::JoinHandle<()>,
+}
+
+impl Transfer {
+    fn start(bss: &Bss) -> Self {
+        let listener = bss.station.run(|| TcpListener::bind((STATION, 0)).unwrap()).unwrap();
+        // What it offers must not be what holds the sender back.
+        setsockopt(&listener, sockopt::RcvBufForce, &(1 << 23)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let reader = std::thread::spawn(move || {
+            let mut input = listener.accept().unwrap().0;
+            let mut buffer = vec![0; 1 << 16];
+            while input.read(&mut buffer).is_ok_and(|length| length > 0) {}
+        });
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let output =
+            socket(AddressFamily::Inet, SockType::Stream, flags, SockProtocol::Tcp).unwrap();
+        setsockopt(&output, sockopt::TcpCongestion, &Control::ALGORITHM.into()).unwrap();
+        let to = SockaddrIn::from(std::net::SocketAddrV4::new(STATION, port));
+        nix::sys::socket::connect(output.as_raw_fd(), &to).unwrap();
+        let output = TcpStream::from(output);
+        output.set_write_timeout(Some(Duration::from_millis(50))).unwrap();
+        Self { output, _reader: reader }
+    }
+
+    /// Sends under these bounds for so long.
+    fn run(&mut self, control: &Control, bounds: SocketBounds, span: Duration) {
+        let cookie = netns_cookie().unwrap();
+        let interface = nix::net::if_::if_nametoindex("wlan0").unwrap();
+        control.set_interface(cookie, interface, bounds).unwrap();
+        let data = vec![0; 1 << 16];
+        let began = Instant::now();
+        while began.elapsed() < span {
+            control.heartbeat(cookie, interface).unwrap();
+            let _ = self.output.write(&data); // a timeout writes nothing
+        }
+    }
+
+    /// What it has waiting while nothing else is under way.
+    fn kept(&self) -> Kept {
+        let port = self.output.local_addr().unwrap().port();
+        let all = snapshot(None).unwrap();
+        let own = all.into_iter().find(|one| one.socket.local.port() == port).unwrap();
+        Kept {
+            pacing_rate: own.figures.pacing_rate.unwrap().bytes_per_second(),
+            packets: own.figures.packets_out.get(),
+            bytes: queued(),
+        }
+    }
+}
+
+/// A connection's share of the host's queue.
+#[derive(Debug)]
+struct Kept {
+    /// Bytes per second.
+    pacing_rate: u64,
+    packets: u32,
+    /// As the kernel counts them.
+    bytes: u64,
+}
+
+/// The bytes that the connection keeps in the host's queue, as the kernel counts them.
+fn queued() -> u64 {
+    let to = STATION.to_string();
+    let shown = Command::new("ss").args(["-tmnH", "dst", &to]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let memory = shown.split("skmem:(").nth(1).unwrap_or_else(|| panic!("{shown}"));
+    let figure = memory.split(',').find_map(|figure| figure.strip_prefix('t'));
+    figure.unwrap().parse().unwrap()
+}

@@ -1,0 +1,118 @@
+//! The share of the host's queue. A TUN takes packets at once; the token bucket before it keeps them for
+//! as long as a busy radio would, and with them the memory that TCP small queues count.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use wakeai_kernel::{
+    Bounded, Control, STALE_AFTER, SocketBounds, TcpSnapshot, move_connections, snapshot,
+};
+
+use crate::path::PathConfig;
+use crate::rig::{Registration, Rig, kernel};
+
+/// The largest A-MPDU of 802.11n, and how many packets of 1500 bytes it has room for.
+const AGGREGATE: u64 = 65_535;
+const PACKETS: u64 = 43;
+/// What a packet is counted for at least, as `bpf/shim.h` has it; and the shift of a driver that sets none.
+const TRUESIZE: u64 = 1448 + 832;
+const SHIFT: u32 = 10;
+/// Bytes per second.
+const RAISED: u64 = (PACKETS * TRUESIZE - 1) << SHIFT;
+
+/// A window of 60 over an RTT of 20 ms and what its packets wait for.
+const WINDOW: SocketBounds = SocketBounds { floor: 60, ceiling: 60, ..SocketBounds::NONE };
+const BUDGET: SocketBounds = SocketBounds { small_queue_bytes: AGGREGATE, ..WINDOW };
+
+/// `None`, with a line that says why, where this kernel has no token bucket.
+fn rig() -> Option<Rig> {
+    let rig = Rig::with_path(PathConfig::CALM);
+    let bucket = "qdisc add dev wire root tbf rate 2mbit burst 3000 limit 1000000";
+    let run = || Command::new("tc").args(bucket.split(' ')).status().unwrap();
+    if rig.sender.run(run).unwrap().success() {
+        return Some(rig);
+    }
+    assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "kernel lacks sch_tbf");
+    println!("SKIPPED: the kernel has no token bucket filter (sch_tbf)");
+    None
+}
+
+/// The bytes that the connection keeps in the host's queue, as the kernel counts them.
+fn queued(rig: &Rig) -> u64 {
+    let show = || Command::new("ss").args(["-tmnH", "dst", "10.77.0.2"]).output().unwrap();
+    let shown = String::from_utf8(rig.sender.run(show).unwrap().stdout).unwrap();
+    let memory = shown.split("skmem:(").nth(1).unwrap_or_else(|| panic!("{shown}"));
+    let figure = memory.split(',').find_map(|figure| figure.strip_prefix('t'));
+    figure.unwrap().parse().unwrap()
+}
+
+/// Its snapshot, and the most that it kept there in the second half of a while under these bounds.
+fn most_queued(rig: &Rig, control: &Control, bounds: SocketBounds) -> (TcpSnapshot, u64) {
+    let (cookie, interface) = rig.interface("wire");
+    control.set_interface(cookie, interface, bounds).unwrap();
+    let (began, mut most) = (Instant::now(), 0);
+    while began.elapsed() < Duration::from_secs(3) {
+        control.heartbeat(cookie, interface).unwrap();
+        if began.elapsed() > Duration::from_millis(1500) {
+            most = most.max(queued(rig));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    (own(rig), most)
+}
+
+fn own(rig: &Rig) -> TcpSnapshot {
+    let all = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
+    all.into_iter().next().unwrap()
+}
+
+fn rate(one: &TcpSnapshot) -> u64 {
+    one.figures.pacing_rate.unwrap().bytes_per_second()
+}
+
+#[test]
+fn a_budget_keeps_an_aggregate_in_the_host_queue_where_a_few_packets_were() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    for bounded in Bounded::ALL {
+        let Some(rig) = rig() else { return };
+        let _flow = rig.flow(77, bounded.name);
+        let (before, without) = most_queued(&rig, &registration.0, WINDOW);
+        let (raised, with) = most_queued(&rig, &registration.0, BUDGET);
+        println!("{}: {without} and {with} bytes", bounded.name);
+        assert_eq!(rate(&raised), RAISED, "{}", bounded.name);
+        assert!(rate(&before) < RAISED / 10, "{}", bounded.name);
+        // The last burst may go beyond.
+        assert!(without < 20 * TRUESIZE, "{}: {without}", bounded.name);
+        assert!(with > (PACKETS - 5) * TRUESIZE, "{}: {with}", bounded.name);
+    }
+}
+
+#[test]
+fn nothing_is_raised_without_a_ceiling_nor_where_a_bound_paces() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let Some(rig) = rig() else { return };
+    let _flow = rig.flow(77, Control::ALGORITHM);
+    let endless = SocketBounds { ceiling: 0, ..BUDGET };
+    assert!(rate(&most_queued(&rig, &registration.0, endless).0) < RAISED / 10);
+    let paced = SocketBounds { pacing_bytes_per_second: 200_000, ..BUDGET };
+    assert_eq!(rate(&most_queued(&rig, &registration.0, paced).0), 200_000);
+    assert_eq!(rate(&most_queued(&rig, &registration.0, BUDGET).0), RAISED);
+}
+
+#[test]
+fn what_was_raised_ends_with_the_heartbeat_and_with_the_algorithm() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let Some(rig) = rig() else { return };
+    let _flow = rig.flow(77, Control::ALGORITHM);
+    assert_eq!(rate(&most_queued(&rig, &registration.0, BUDGET).0), RAISED);
+    std::thread::sleep(Duration::from(STALE_AFTER) + Duration::from_secs(1));
+    assert!(rate(&own(&rig)) < RAISED / 10);
+
+    assert_eq!(rate(&most_queued(&rig, &registration.0, BUDGET).0), RAISED);
+    let moved = rig.sender.run(|| move_connections(&[Control::ALGORITHM], "reno", None));
+    assert_eq!(moved.unwrap().unwrap().failed, 0);
+    assert!(rate(&own(&rig)) < RAISED / 10);
+}
