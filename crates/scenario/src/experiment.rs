@@ -163,6 +163,9 @@ pub struct FlowSpec {
     pub chunks: u32,
     /// What UDP sends, or a TCP sender's target.
     pub rate: Option<Rate>,
+    /// What the application at a TCP sender offers at most, from the start on; without it as much as
+    /// TCP takes.
+    pub limit: Option<Rate>,
     /// Whether the peers are asked to leave `rate` free.
     pub reserve: bool,
 }

@@ -105,6 +105,8 @@ fn a_wrong_value_is_refused_with_place_found_and_allowed() {
         (TO, "to = \"server\"\nsize = \"10MB\"\nchunks = \"auto\""),
         (TO, "to = \"server\"\nchunks = 2"),
         (TO, "to = \"server\"\nsize = 3\nchunks = 4"),
+        (TO, "to = \"server\"\nlimit = \"0Mbit/s\""),
+        (TO, "to = \"server\"\nkind = \"udp\"\nlimit = \"2Mbit/s\""),
         (TO, "to = \"server\"\nreserve = true"),
         (TO, "to = \"server\"\nreserve = \"yes\""),
     ]));

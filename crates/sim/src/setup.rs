@@ -13,9 +13,10 @@ use wakeai_scenario::{
     ResolvedCondition, StationGroup, TcpProfile,
 };
 use wakeai_tcp::{ALGORITHM_NAMES, Knobs, Profile, TcpConfig, default_knobs};
-use wakeai_units::{Duration, Instant, Rate, Serializer};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::agent::{AgentLaw, controller_config};
 use wakeai_world::flows::{saturating_rate, sender_algorithm};
+use wakeai_world::writing::{Share, Writing};
 use wakeai_world::{RunSink, StationFacts};
 
 use crate::agent::Agent;
@@ -213,6 +214,7 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Si
     let from_station = flow.from != scenario::Node::Server;
     let mut config = TcpConfig::new(if linux { Profile::Linux } else { Profile::Classic });
     config.small_queues = from_station && has_small_queue(group);
+    let segment = Bytes::new(u64::from(config.mss));
     // What is compared with ns-3 has its timer too.
     config.forgets_backoff = algorithm == "ns3_cubic";
     Ok(Stream {
@@ -225,6 +227,9 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Si
         size: flow.size,
         chunks: flow.chunks,
         begun: 0,
+        share: Share::default(),
+        current: 0,
+        writing: flow.limit.map(|limit| Writing::new(limit, segment)),
     })
 }
 
@@ -249,6 +254,6 @@ fn datagrams(experiment: &Experiment, expanded: &Expanded, flow: &Flow) -> Datag
     let rate = flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow));
     Datagrams {
         line: (!saturating).then(|| Serializer::new(rate)),
-        left: flow.size.map(wakeai_units::Bytes::get),
+        left: flow.size.map(Bytes::get),
     }
 }
