@@ -98,6 +98,8 @@ fn a_wrong_value_is_refused_with_place_found_and_allowed() {
         (COUNT, "frame_error_rate = nan"),
         (COUNT, "standard = \"802.11ac\""),
         (COUNT, "tcp = \"windows\""),
+        (COUNT, "host_queue = \"codel\""),
+        (COUNT, "host_queue = \"mac80211\"\ntcp = \"classic\""),
         (TO, "to = \"server\"\nstart = \"30s\""),
         (TO, "to = \"server\"\nstart = \"29s\"\njitter = \"1s\""),
         (TO, "to = \"server\"\nkind = \"udp\"\nalgorithm = \"cubic\""),

@@ -17,7 +17,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::agent::{AgentLaw, controller_config};
 use wakeai_world::flows::{saturating_rate, sender_algorithm};
 use wakeai_world::writing::{Share, Writing};
-use wakeai_world::{RunSink, StationFacts};
+use wakeai_world::{RunSink, StationFacts, StationQueue};
 
 use crate::agent::Agent;
 use crate::carrier::Carrier;
@@ -65,7 +65,7 @@ pub(crate) fn set_up<O: Observer>(
     let ahead = if laws.iter().any(Option::is_some) { AGENTS_AHEAD } else { Duration::ZERO };
     let origin = Instant::ZERO + ahead;
     let span = Span::new(origin, experiment.warmup, experiment.duration);
-    let config = wakeai_world::network_config(experiment, |group| group.queue)?;
+    let config = wakeai_world::network_config(experiment, StationQueue::of)?;
     let network = Network::new(&config, wakeai_world::generator(job.seed))
         .map_err(wakeai_world::RadioError::from)?;
     let groups = expanded.flows.iter().map(|flow| group_of(&expanded, flow) as u32).collect();
@@ -199,7 +199,7 @@ fn reserving(expanded: &Expanded, station: usize) -> Vec<u32> {
 
 /// Whether TCP holds itself back for the host's queue; a classic one does not.
 fn has_small_queue(group: &StationGroup) -> bool {
-    group.host_queue == HostQueue::Tsq && group.tcp == TcpProfile::Linux
+    group.host_queue != HostQueue::Fifo && group.tcp == TcpProfile::Linux
 }
 
 fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, SimError> {

@@ -23,7 +23,7 @@ pub mod writing;
 pub use agent::StationFacts;
 pub use changes::{Change, TimedChange, changes};
 pub use conditions::{UnknownCondition, chosen};
-pub use radio::{RadioError, medium_config, network_config};
+pub use radio::{RadioError, StationQueue, medium_config, network_config};
 pub use recorder::{Recorder, RunSink};
 pub use session::{Asked, Outcome, Task, World};
 pub use unheard::unheard;

@@ -59,6 +59,12 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     ),
     refused(
         &[("stations.tablet.tcp", "classic")],
+        &[("stations.tablet.host_queue", "mac80211")],
+        "stations.tablet.host_queue",
+    ),
+    refused(CELL, &[("stations.tablet.host_queue", "mac80211")], "stations.tablet.host_queue"),
+    refused(
+        &[("stations.tablet.tcp", "classic")],
         &[("stations.tablet.proxy", "true")],
         "stations.tablet.proxy",
     ),
