@@ -71,6 +71,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_host_queue_that_is_not_there_is_a_fifo_of_no_more_than_1000_packets() {
+        let told = |set: &str| {
+            let text = format!(
+                "name = \"x\"\nduration = \"1s\"\naccess_point = {{ standard = \"802.11n\" }}\n\
+                 stations = [{{ name = \"a\", {set} }}]\n\
+                 flows = [{{ from = \"a\", to = \"server\", limit = \"1Mbit/s\" }}]\n"
+            );
+            keys(&Scenario::parse(&text).unwrap().conditions()).join("\n")
+        };
+        assert_eq!(told("queue = 300"), "");
+        assert!(told("host_queue = \"mac80211\"").contains("a plain FIFO of 1000 packets"));
+        assert!(told("host_queue = \"mac80211\", queue = 300").contains("FIFO of 300 packets"));
+        assert!(told("host_queue = \"tsq\", queue = 3000").contains("FIFO of 3000 packets"));
+    }
+
+    #[test]
     fn what_a_condition_alone_sets_is_named_once() {
         let text = r#"
             name = "x"
