@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use wakeai_scenario::{FlowKind, ResolvedCondition, given_maxima};
 use wakeai_units::Instant;
 use wakeai_world::agent::{self, AgentLaw};
-use wakeai_world::{changes, reservations};
+use wakeai_world::{StationQueue, changes, reservations};
 
 use crate::host::station_address;
+use crate::radio::fifo_packets;
 use crate::traffic::{SenderFacts, plan};
 use crate::unheard;
 use every_key::cases;
@@ -22,7 +23,8 @@ fn run_of(condition: &ResolvedCondition) -> Result<String, String> {
     let experiment = &*condition.scenario;
     let expanded = experiment.expand(1);
     // Not divided between host and medium, so that what else divides it is not taken for the key.
-    let medium = wakeai_world::medium_config(experiment, |group| group.queue);
+    let medium =
+        wakeai_world::medium_config(experiment, |group| StationQueue::fifo(fifo_packets(group)));
     let medium = medium.map_err(|error| error.to_string())?;
     let bounded = agent::bounded(condition).into_iter().zip(&expanded.stations);
     let server = SenderFacts { cubic_by_default: true, bounded: false, behind: None };

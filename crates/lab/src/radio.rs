@@ -1,8 +1,8 @@
 //! The scenario's queue, divided between the host and the medium.
 
 use wakeai_medium::MediumConfig;
-use wakeai_scenario::{Experiment, StationGroup};
-use wakeai_world::RadioError;
+use wakeai_scenario::{Experiment, HostQueue, StationGroup};
+use wakeai_world::{RadioError, StationQueue};
 
 use crate::host::tun::MAX_QUEUE_PACKETS;
 
@@ -27,14 +27,24 @@ pub(crate) struct QueueSplit {
 pub(crate) fn split_queue(group: &StationGroup) -> QueueSplit {
     let subframes = group.radio.map_or(1, |radio| radio.ampdu_subframes);
     let wanted = (AGGREGATES * subframes).max(SINGLE_PACKETS);
-    let beyond = group.queue.saturating_sub(MAX_QUEUE_PACKETS);
-    let medium = wanted.min(group.queue / 2).max(beyond).max(1);
-    QueueSplit { host: group.queue.saturating_sub(medium).max(1), medium }
+    let queue = fifo_packets(group);
+    let beyond = queue.saturating_sub(MAX_QUEUE_PACKETS);
+    let medium = wanted.min(queue / 2).max(beyond).max(1);
+    QueueSplit { host: queue.saturating_sub(medium).max(1), medium }
+}
+
+/// Packets of the plain FIFO that a host has here. Where the scenario wants another kind of queue, what
+/// that may hold says little of a FIFO, which would fill it.
+pub(crate) fn fifo_packets(group: &StationGroup) -> u32 {
+    match group.host_queue {
+        HostQueue::Fifo | HostQueue::Tsq => group.queue,
+        HostQueue::Mac80211 => group.queue.min(HostQueue::Fifo.default_packets()),
+    }
 }
 
 /// The medium of `experiment`.
 pub(crate) fn medium_config(experiment: &Experiment) -> Result<MediumConfig, RadioError> {
-    wakeai_world::medium_config(experiment, |group| split_queue(group).medium)
+    wakeai_world::medium_config(experiment, |group| StationQueue::fifo(split_queue(group).medium))
 }
 
 #[cfg(test)]

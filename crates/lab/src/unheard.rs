@@ -2,6 +2,8 @@
 
 use wakeai_scenario::{Experiment, FlowKnobs, FlowSpec, HostQueue, ResolvedCondition, TcpProfile};
 
+use crate::radio::fifo_packets;
+
 /// The keys of `conditions`, set in the file or by one of them, that change nothing here, and why, in
 /// words: each once.
 pub(crate) fn keys(conditions: &[ResolvedCondition]) -> Vec<String> {
@@ -24,11 +26,18 @@ pub(crate) fn keys(conditions: &[ResolvedCondition]) -> Vec<String> {
 fn hosts(experiment: &Experiment) -> Vec<String> {
     let mut texts = Vec::new();
     for group in &experiment.stations {
-        if group.host_queue == HostQueue::Tsq {
+        let why = match group.host_queue {
+            HostQueue::Fifo => None,
+            HostQueue::Tsq => Some("TCP small queues do not reach past a TUN device"),
+            HostQueue::Mac80211 => Some("mac80211 does not stand behind a TUN device"),
+        };
+        if let Some(why) = why {
             texts.push(format!(
-                "stations.{}.host_queue = \"tsq\": the lab's hosts have a plain FIFO of {} \
-                 packets, because TCP small queues do not reach past a TUN device",
-                group.name, group.queue
+                "stations.{}.host_queue = \"{}\": the lab's hosts have a plain FIFO of {} packets, \
+                 because {why}",
+                group.name,
+                group.host_queue.name(),
+                fifo_packets(group)
             ));
         }
         if group.tcp == TcpProfile::Classic {
@@ -60,6 +69,22 @@ mod tests {
     use wakeai_scenario::Scenario;
 
     use super::*;
+
+    #[test]
+    fn a_host_queue_that_is_not_there_is_a_fifo_of_no_more_than_1000_packets() {
+        let told = |set: &str| {
+            let text = format!(
+                "name = \"x\"\nduration = \"1s\"\naccess_point = {{ standard = \"802.11n\" }}\n\
+                 stations = [{{ name = \"a\", {set} }}]\n\
+                 flows = [{{ from = \"a\", to = \"server\", limit = \"1Mbit/s\" }}]\n"
+            );
+            keys(&Scenario::parse(&text).unwrap().conditions()).join("\n")
+        };
+        assert_eq!(told("queue = 300"), "");
+        assert!(told("host_queue = \"mac80211\"").contains("a plain FIFO of 1000 packets"));
+        assert!(told("host_queue = \"mac80211\", queue = 300").contains("FIFO of 300 packets"));
+        assert!(told("host_queue = \"tsq\", queue = 3000").contains("FIFO of 3000 packets"));
+    }
 
     #[test]
     fn what_a_condition_alone_sets_is_named_once() {

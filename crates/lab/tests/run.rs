@@ -164,6 +164,42 @@ fn sized_flows_arrive_whole_and_end_the_run() {
 }
 
 #[test]
+fn a_flow_with_a_limit_carries_that_and_no_more() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let report = run(r#"
+        name = "limited"
+        duration = "4s"
+        [access_point]
+        standard = "802.11n"
+        [[stations]]
+        name = "camera"
+        max = "50Mbit/s"
+        [[flows]]
+        from = "camera"
+        to = "server"
+        limit = "2Mbit/s"
+        [[flows]]
+        from = "server"
+        to = "camera"
+        limit = "2Mbit/s"
+        size = "500kB"
+        chunks = 3
+        "#);
+    let run = only(&report);
+    // 250 bytes a millisecond, in segments; the last of them may be under way.
+    let most = 4_000 * 250;
+    assert!((most * 95 / 100..=most).contains(&run.flows[0].bytes), "{:?}", run.flows);
+    assert_eq!(run.flows[1].bytes, 500_000);
+    let completion = run.flows[1].completion_s.unwrap();
+    assert!(completion >= 2.0, "500 kB are not there before {completion} s");
+    assert_eq!(run.errors.local_overflow, 0);
+    assert!(run.rtt_ms.p50.unwrap() < 20.0, "nothing queues: {:?}", run.rtt_ms);
+}
+
+#[test]
 fn an_endless_flow_is_counted_from_both_ends_alike() {
     if !able() {
         return;

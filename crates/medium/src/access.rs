@@ -5,7 +5,7 @@ use wakeai_units::{Duration, Instant};
 use crate::frames::{Framing, Limits, Psdu};
 use crate::link::Link;
 use crate::medium::Medium;
-use crate::node::Packet;
+use crate::node::{Node, Packet, StationId};
 
 /// A broadcast is one MPDU without QoS field.
 const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0 };
@@ -81,10 +81,30 @@ impl<P: Packet> Medium<P> {
     pub(crate) fn plan(&mut self, sender: usize, turn: Turn) -> Option<Attempt> {
         let from_access_point = sender == self.links.len();
         let link = if from_access_point { self.access_point.next_receiver()? } else { sender };
+        if !from_access_point {
+            self.take_from_host(sender, turn);
+        }
         match self.links.get(link) {
             Some(station) => self.plan_data(sender, link, station, turn),
             None => self.plan_broadcast(sender, link, turn),
         }
+    }
+
+    /// A station whose host keeps packets back fills the aggregate that it is about to send.
+    fn take_from_host(&mut self, station: usize, turn: Turn) {
+        let Some(host) = &mut self.hosts[station] else { return };
+        let (link, frames) = (&self.links[station], &mut self.uplinks[station]);
+        let counters = &mut self.counters.stations[station];
+        let mut gone = self.departures.of(station);
+        let from = Node::Station(StationId(station as u32));
+        let room = if turn.first { link.lead } else { Duration::ZERO };
+        frames.fill(&turn.limits(link, room), || {
+            let next = host.pop(self.clock, |(packet, ..)| {
+                counters.queue_drops += 1;
+                gone(&packet);
+            });
+            next.map(|(packet, to, shape)| (packet, from, to, shape))
+        });
     }
 
     fn plan_data(&self, sender: usize, link: usize, station: &Link, turn: Turn) -> Option<Attempt> {

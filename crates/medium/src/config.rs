@@ -124,6 +124,8 @@ pub struct StationConfig {
     pub rate: Rate,
     /// Packets that the station keeps for the air.
     pub queue: usize,
+    /// How those packets take turns.
+    pub host_queue: HostQueueKind,
     /// Share of MPDUs, to the station and from it, that arrive damaged, in parts per million.
     pub frame_error_ppm: u32,
     /// Delay each way between this station's server and the wired leg, on top of the leg's own.
@@ -139,6 +141,7 @@ impl StationConfig {
             standard,
             rate: standard.default_rate(),
             queue: 1_000,
+            host_queue: HostQueueKind::Fifo,
             frame_error_ppm: 0,
             wired_delay: Duration::ZERO,
             contention: None,
@@ -177,6 +180,20 @@ pub enum QueueKind {
     /// One queue per station, served by deficit round robin in airtime; when all together are
     /// full, the longest loses its last packet.
     Fq,
+}
+
+/// How the packets in a station take turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostQueueKind {
+    /// First in, first out; the newcomer is refused when it is full.
+    #[default]
+    Fifo,
+    /// FQ-CoDel (RFC 8290) by [`Packet::flow`](crate::Packet::flow) with the settings of mac80211: 20
+    /// and 100 ms. It refuses nothing: what is too much, or has waited for too long, it drops without a
+    /// word to the host, beyond the [`StationConfig::queue`] packets and the 4 MiB (from ac on 16) of
+    /// memory of all flows together from the one that has most. Frames are taken from it when an
+    /// aggregate is built, and those that have to be retried are not in it any more.
+    FqCodel,
 }
 
 /// What goes ahead of a unicast exchange, so that stations far off or old stay silent.

@@ -37,7 +37,8 @@ pub struct ContenderCounters {
     /// Packets offered to the queue: those that were dropped there, given up, delivered or
     /// broadcast, and those that are still inside.
     pub offered: u64,
-    /// Packets that found the queue full, or lost their place in it (fq).
+    /// Packets that found the queue full, or lost their place in it (fq, and FQ-CoDel for whatever
+    /// reason).
     pub queue_drops: u64,
     /// Unicast data frames (an A-MPDU is one) put on the air.
     pub attempts: u64,

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use crate::medium::Medium;
 use crate::node::{Packet, StationId};
 
-/// A packet that its station keeps no longer: it has arrived, or was given up.
+/// A packet that its station keeps no longer: it has arrived, was given up, or was dropped by a queue
+/// that had taken it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure<P> {
     /// Whose it was.

@@ -161,6 +161,24 @@ impl<P> Frames<P> {
         number
     }
 
+    /// Adds frames that `next` gives, until a PSDU within `limits` is full: the last of them may be too
+    /// long for it, and is the first of the one after it.
+    pub(crate) fn fill(
+        &mut self,
+        limits: &Limits,
+        mut next: impl FnMut() -> Option<(P, Node, Destination, Shape)>,
+    ) {
+        let most = if limits.framing == Framing::Single { 1 } else { limits.subframes };
+        let whole = |shape: Shape| (DELIMITER + shape.mpdu).next_multiple_of(4);
+        let waiting = self.queue.iter().filter(|frame| frame.state == State::Waiting);
+        let mut bytes: u32 = waiting.map(|frame| whole(frame.shape)).sum();
+        while self.queue.len() < most && (self.waiting == 0 || bytes < limits.psdu) {
+            let Some((packet, from, to, shape)) = next() else { return };
+            bytes += whole(shape);
+            self.push(packet, from, to, shape);
+        }
+    }
+
     /// Takes back the last frame, unless it is among the first `keep` or was tried already.
     pub(crate) fn pop_untried(&mut self, keep: usize) -> Option<P> {
         let last = self.queue.back()?;

@@ -51,6 +51,7 @@ mod counters;
 mod departures;
 mod error;
 mod frames;
+mod host_queue;
 mod link;
 mod medium;
 mod network;
@@ -68,8 +69,8 @@ mod words;
 
 pub use cellular::{Cellular, CellularConfig, CellularStationConfig, Scheduler};
 pub use config::{
-    AccessPointConfig, Contention, GuardInterval, MediumConfig, Protection, QueueKind,
-    StationConfig, Width, WiredConfig,
+    AccessPointConfig, Contention, GuardInterval, HostQueueKind, MediumConfig, Protection,
+    QueueKind, StationConfig, Width, WiredConfig,
 };
 pub use counters::{Airtime, ContenderCounters, Counters, WireCounters};
 pub use departures::Departure;

@@ -7,12 +7,13 @@ use wakeai_units::{Duration, Instant};
 
 use crate::access::Attempt;
 use crate::access_point::AccessPoint;
-use crate::config::{Contention as Rules, MediumConfig};
+use crate::config::{Contention as Rules, HostQueueKind, MediumConfig, StationConfig};
 use crate::contention::Contention;
 use crate::counters::{Airtime, ContenderCounters, Counters};
 use crate::departures::Departures;
 use crate::error::ConfigError;
-use crate::frames::Frames;
+use crate::frames::{Frames, Shape};
+use crate::host_queue::{HostQueue, Room};
 use crate::link::{Bss, Link};
 use crate::node::{Delivery, Destination, Node, Packet};
 use crate::reception::Reception;
@@ -38,6 +39,9 @@ pub struct Medium<P> {
     pub(crate) links: Vec<Link>,
     /// By station: what it sends.
     pub(crate) uplinks: Vec<Frames<P>>,
+    /// By station: what its host keeps until there is room in an aggregate, where that is not the
+    /// same.
+    pub(crate) hosts: Vec<Option<Box<HostQueue<Hosted<P>>>>>,
     pub(crate) access_point: AccessPoint<P>,
     /// The stations, and after them the access point.
     pub(crate) contention: Contention,
@@ -63,6 +67,9 @@ pub struct Medium<P> {
     pub(crate) senders: Vec<u32>,
     pub(crate) damaged: Vec<usize>,
 }
+
+/// A packet in a host's queue, which becomes a frame.
+pub(crate) type Hosted<P> = (P, Destination, Shape);
 
 /// A packet on the wire.
 #[derive(Clone, Debug)]
@@ -102,6 +109,7 @@ impl<P: Packet> Medium<P> {
         let rules = rules(config);
         Ok(Self {
             uplinks: (0..stations).map(|_| Frames::new()).collect(),
+            hosts: config.stations.iter().map(host_queue).collect(),
             access_point: AccessPoint::new(stations + 1, point.queue, point.buffer),
             contention: Contention::new(bss.sifs, bss.slot, point.retry_limit, &rules),
             txops: rules.iter().map(|(rules, _)| rules.txop).collect(),
@@ -172,12 +180,22 @@ impl<P: Packet> Medium<P> {
     pub fn packets_inside(&self) -> usize {
         let frames = self.uplinks.iter().chain(&self.access_point.frames);
         let air: usize = frames.map(Frames::packets).sum();
-        air + self.wired_up.packets() + self.wired_down.packets()
+        let hosts: usize = self.hosts.iter().flatten().map(|host| host.len()).sum();
+        air + hosts + self.wired_up.packets() + self.wired_down.packets()
     }
 
     /// What was counted until the last event.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+}
+
+fn host_queue<T>(station: &StationConfig) -> Option<Box<HostQueue<T>>> {
+    match station.host_queue {
+        HostQueueKind::Fifo => None,
+        HostQueueKind::FqCodel => {
+            Some(Box::new(HostQueue::new(Room::of(station.standard, station.queue))))
+        }
     }
 }
 

@@ -28,6 +28,11 @@ pub trait Packet: Clone {
         Kind::Data
     }
 
+    /// Names the flow that it belongs to, among those of its sender, for queues that tell flows apart.
+    fn flow(&self) -> u64 {
+        0
+    }
+
     /// Whether the packet carries nothing at all.
     fn is_empty(&self) -> bool {
         self.len() == 0

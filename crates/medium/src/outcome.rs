@@ -214,9 +214,10 @@ impl<P: Packet> Medium<P> {
     }
 
     fn rejoin(&mut self, sender: usize, late: u64) {
-        let has_frames = match self.uplinks.get(sender) {
-            Some(uplink) => uplink.waiting() > 0,
-            None => self.access_point.waiting() > 0,
+        let has_frames = if sender < self.links.len() {
+            self.queued_at_station(sender) > 0
+        } else {
+            self.access_point.waiting() > 0
         };
         self.contention.finish(sender, has_frames, late, &mut self.rng);
     }

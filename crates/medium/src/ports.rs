@@ -15,8 +15,8 @@ impl<P: Packet> Medium<P> {
     ///
     /// # Errors
     ///
-    /// The packet itself: the sender's queue is full (counted as a queue drop), or nobody can
-    /// receive it (counted as refused).
+    /// The packet itself: the sender's queue is a FIFO and full (counted as a queue drop), or nobody
+    /// can receive it (counted as refused).
     pub fn enqueue(
         &mut self,
         now: Instant,
@@ -70,27 +70,36 @@ impl<P: Packet> Medium<P> {
         let (link, uplink) = (&self.links[station], &mut self.uplinks[station]);
         let counters = &mut self.counters.stations[station];
         counters.offered += 1;
-        if uplink.waiting() >= link.queue {
+        let shape = Shape::of(link.standard.is_qos(), &packet);
+        if let Some(host) = &mut self.hosts[station] {
+            let mut gone = self.departures.of(station);
+            let (flow, bytes) = (packet.flow(), packet.len() as u32);
+            host.push(now, flow, bytes, (packet, to, shape), |(packet, ..)| {
+                counters.queue_drops += 1;
+                gone(&packet);
+            });
+        } else if uplink.waiting() >= link.queue {
             counters.queue_drops += 1;
             return Err(packet);
+        } else {
+            uplink.push(packet, Node::Station(StationId(station as u32)), to, shape);
         }
-        let shape = Shape::of(link.standard.is_qos(), &packet);
-        uplink.push(packet, Node::Station(StationId(station as u32)), to, shape);
         if !self.contention.is_active(station) {
             self.contention.request(station, now, &mut self.rng);
         }
         Ok(())
     }
 
-    /// Packets that still fit into the queue that `from` sends through: a station's own, or for
-    /// the server the wired leg's, as of the last event.
+    /// Packets that still fit into the queue that `from` sends through without another being dropped:
+    /// a station's own, or for the server the wired leg's, as of the last event.
     pub fn room(&self, from: Node) -> usize {
         match from {
             Node::Server => self.wired_down.room(self.clock),
-            Node::Station(id) => self
-                .links
-                .get(id.index())
-                .map_or(0, |link| link.queue.saturating_sub(self.uplinks[id.index()].waiting())),
+            Node::Station(id) => match (self.links.get(id.index()), self.hosts.get(id.index())) {
+                (Some(_), Some(Some(host))) => host.room(),
+                (Some(link), _) => link.queue.saturating_sub(self.uplinks[id.index()].waiting()),
+                (None, _) => 0,
+            },
         }
     }
 
@@ -99,8 +108,13 @@ impl<P: Packet> Medium<P> {
     pub fn queued(&self, from: Node) -> usize {
         match from {
             Node::Server => self.wired_down.queued(self.clock),
-            Node::Station(id) => self.uplinks.get(id.index()).map_or(0, Frames::waiting),
+            Node::Station(id) => self.queued_at_station(id.index()),
         }
+    }
+
+    pub(crate) fn queued_at_station(&self, station: usize) -> usize {
+        let frames = self.uplinks.get(station).map_or(0, Frames::waiting);
+        frames + self.hosts.get(station).and_then(Option::as_ref).map_or(0, |host| host.len())
     }
 
     /// Packets in the access point's queue for the air.

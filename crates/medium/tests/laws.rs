@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use common::{Datagram, config, medium, station};
 use proptest::prelude::*;
 use wakeai_medium::{
-    ConfigError, Contention, Counters, Delivery, Destination, Medium, MediumConfig, Node,
-    Protection, QueueKind, Standard, StationId,
+    ConfigError, Contention, Counters, Delivery, Destination, HostQueueKind, Medium, MediumConfig,
+    Node, Protection, QueueKind, Standard, StationId,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
@@ -63,6 +63,7 @@ prop_compose! {
         (retry_limit, cw_min, txop_us) in (1_u8..8, 0_u16..16, prop::sample::select(vec![0, 500, 3_000])),
         (eifs_after_collision, mixed) in any::<(bool, bool)>(),
         ampdu in 1_u64..70_000,
+        host_queue in prop::sample::select(vec![HostQueueKind::Fifo, HostQueueKind::FqCodel]),
     ) -> MediumConfig {
         let mut config = config(standard, STATIONS);
         let point = &mut config.access_point;
@@ -74,7 +75,7 @@ prop_compose! {
         config.wired.rate = Rate::from_mbps(20);
         config.wired.queue = wire;
         for station in &mut config.stations {
-            station.queue = host;
+            (station.queue, station.host_queue) = (host, host_queue);
         }
         if mixed && standard != Standard::G {
             // An old station with rules of its own in a newer BSS.
@@ -106,7 +107,11 @@ fn play(config: &MediumConfig, operations: &[Operation], seed: u64, late: bool) 
                     let room = medium.room(node(from));
                     let taken = medium.enqueue(now, node(from), destination(to), packet).is_ok();
                     let addressed = destination(to) != Destination::Unicast(node(from));
-                    assert_eq!(taken, room > 0 && addressed);
+                    let refuses = config
+                        .stations
+                        .get(from)
+                        .is_none_or(|station| station.host_queue == HostQueueKind::Fifo);
+                    assert_eq!(taken, addressed && (room > 0 || !refuses));
                 }
             }
             Operation::Wait { us } => {

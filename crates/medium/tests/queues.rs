@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
-use wakeai_medium::{MediumConfig, Node, QueueKind, Standard};
+use wakeai_medium::{HostQueueKind, Medium, MediumConfig, Node, QueueKind, Standard, StationId};
 use wakeai_units::{Duration, Instant, Rate};
 
 fn packet(id: u64) -> Datagram {
@@ -125,4 +125,82 @@ fn room_is_what_still_fits() {
     drain(&mut medium);
     assert_eq!((medium.room(station(1)), medium.room(Node::Server)), (4, 3));
     assert_eq!(medium.room(station(7)), 0);
+}
+
+/// One station of 802.11n whose host has FQ-CoDel.
+fn with_fq_codel() -> MediumConfig {
+    let mut config = config(Standard::N, 1);
+    config.stations[0].host_queue = HostQueueKind::FqCodel;
+    config.stations[0].queue = 8_192;
+    config
+}
+
+#[test]
+fn a_sparse_flow_s_packet_is_in_the_host_s_next_aggregate() {
+    let place_of_the_sparse = |config: &MediumConfig| {
+        let mut medium = medium(config, 1);
+        let now = Instant::ZERO;
+        for number in 0..300 {
+            medium.enqueue(now, station(0), TO_SERVER, packet(3 * number)).unwrap();
+        }
+        medium.enqueue(now, station(0), TO_SERVER, packet(1)).unwrap();
+        let arrived = drain(&mut medium);
+        assert_eq!(arrived.len(), 301);
+        let bulk = arrived.iter().map(|delivery| delivery.packet.id).filter(|id| *id != 1);
+        assert!(bulk.is_sorted(), "each flow keeps its order");
+        arrived.iter().position(|delivery| delivery.packet.id == 1).unwrap()
+    };
+    let mut fifo = with_fq_codel();
+    fifo.stations[0].host_queue = HostQueueKind::Fifo;
+    assert_eq!(place_of_the_sparse(&fifo), 300);
+    assert!(place_of_the_sparse(&with_fq_codel()) <= 1);
+}
+
+#[test]
+fn aggregates_are_as_long_with_fq_codel_as_with_a_fifo() {
+    let frames = |host_queue| {
+        let mut config = with_fq_codel();
+        config.stations[0].host_queue = host_queue;
+        config.stations[0].frame_error_ppm = 100_000;
+        let mut medium = medium(&config, 1);
+        for number in 0..2_000 {
+            medium.enqueue(Instant::ZERO, station(0), TO_SERVER, packet(3 * number)).unwrap();
+        }
+        medium.handle_timeout(Instant::ZERO + Duration::from_millis(90));
+        let counters = &medium.counters().stations[0];
+        assert!(counters.delivered > 200, "{counters:?}");
+        counters.mpdus as f64 / counters.attempts as f64
+    };
+    // Fewer than the 42 that 65535 bytes have room for: the window begins with the oldest failure.
+    let (fifo, fq) = (frames(HostQueueKind::Fifo), frames(HostQueueKind::FqCodel));
+    assert!((fifo - fq).abs() < 0.5 && fq > 25.0, "{fifo} and {fq} frames each");
+}
+
+#[test]
+fn what_codel_drops_has_left_the_host_s_queue_and_is_counted() {
+    let mut medium = medium(&with_fq_codel(), 1);
+    medium.watch_departures(StationId(0));
+    // 70 Mbit/s for two seconds, which is more than the air carries.
+    let (mut now, mut offered, mut arrived) = (Instant::ZERO, 0, 0);
+    let mut left = Vec::new();
+    let mut pass = |medium: &mut Medium<Datagram>, now| {
+        medium.handle_timeout(now);
+        arrived += std::iter::from_fn(|| medium.poll_delivery()).count() as u64;
+        left.extend(std::iter::from_fn(|| medium.poll_departure()).map(|one| one.packet.id));
+    };
+    while now < Instant::ZERO + Duration::from_secs(2) {
+        medium.enqueue(now, station(0), TO_SERVER, packet(3 * offered)).unwrap();
+        offered += 1;
+        now += Duration::from_micros(170);
+        pass(&mut medium, now);
+    }
+    while let Some(due) = medium.next_timeout() {
+        pass(&mut medium, due);
+    }
+    let counters = &medium.counters().stations[0];
+    assert!(counters.queue_drops > 10, "{counters:?}");
+    assert_eq!(arrived + counters.queue_drops, offered);
+    left.sort_unstable();
+    assert!(left.iter().copied().eq((0..offered).map(|number| 3 * number)), "each once");
+    assert_eq!((medium.queued(station(0)), medium.packets_inside()), (0, 0));
 }

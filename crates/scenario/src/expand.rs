@@ -73,6 +73,9 @@ pub struct Flow {
     pub chunks: u32,
     /// What UDP sends (as much as its queue takes without), or a TCP sender's target.
     pub rate: Option<Rate>,
+    /// What the application at a TCP sender offers at most, from the start on, over all `chunks`;
+    /// without it as much as TCP takes.
+    pub limit: Option<Rate>,
     /// Whether the peers are asked to leave `rate` free.
     pub reserve: bool,
 }
@@ -163,6 +166,7 @@ fn flow(entry: usize, spec: &FlowSpec, from: Node, to: Node, draw: u64) -> Flow 
         knobs: spec.knobs,
         chunks: spec.chunks,
         rate: spec.rate,
+        limit: spec.limit,
         reserve: spec.reserve,
     }
 }

@@ -50,7 +50,7 @@ pub struct StationGroup {
     pub count: u32,
     /// The radio of each; `None` on a cellular link.
     pub radio: Option<StationRadio>,
-    /// The queue of each host, in packets.
+    /// The queue of each host, in packets; those of all flows together.
     pub queue: u32,
     /// What kind of queue that is.
     pub host_queue: HostQueue,
@@ -79,8 +79,29 @@ impl StationGroup {
 pub enum HostQueue {
     /// A plain FIFO; an overflow is local congestion.
     Fifo,
-    /// TCP small queues: the sender is held back.
+    /// A FIFO with TCP small queues: the sender is held back.
     Tsq,
+    /// What mac80211 has: TCP small queues, and FQ-CoDel (RFC 8290), whose drops are silent.
+    Mac80211,
+}
+
+impl HostQueue {
+    /// The name in a scenario file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::Tsq => "tsq",
+            Self::Mac80211 => "mac80211",
+        }
+    }
+
+    /// Packets that it holds where the file does not say.
+    pub const fn default_packets(self) -> u32 {
+        match self {
+            Self::Fifo | Self::Tsq => 1_000,
+            Self::Mac80211 => 8_192,
+        }
+    }
 }
 
 /// How the simulator's TCP behaves.
@@ -163,6 +184,9 @@ pub struct FlowSpec {
     pub chunks: u32,
     /// What UDP sends, or a TCP sender's target.
     pub rate: Option<Rate>,
+    /// What the application at a TCP sender offers at most, from the start on; without it as much as
+    /// TCP takes.
+    pub limit: Option<Rate>,
     /// Whether the peers are asked to leave `rate` free.
     pub reserve: bool,
 }

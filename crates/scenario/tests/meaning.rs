@@ -52,7 +52,7 @@ fn what_is_left_out_has_the_defaults_of_the_reference() {
     let flow = &scenario.flows[0];
     assert_eq!((flow.size, flow.start, flow.jitter), (None, Duration::ZERO, Duration::ZERO));
     assert_eq!((flow.algorithm.as_deref(), flow.chunks), (Some("cubic"), 1));
-    assert_eq!((flow.rate, flow.reserve), (None, false));
+    assert_eq!((flow.rate, flow.limit, flow.reserve), (None, None, false));
     assert!(scenario.events.is_empty());
     assert_eq!(scenario.conditions.len(), 1);
     assert_eq!((&*scenario.conditions[0].name, scenario.conditions[0].law), ("default", None));
@@ -281,7 +281,7 @@ stations = [
     { name = "old", standard = "802.11n", count = 3 },
 ]
 flows = [
-    { from = "phone", to = "server", size = "10MB", jitter = "1s", chunks = 3 },
+    { from = "phone", to = "server", size = "10MB", jitter = "1s", chunks = 3, limit = "1Mbit/s" },
     { from = "server", to = "phone", algorithm = "wakeai_av", rate = "5Mbit/s", reserve = true },
     { from = "same", to = "server" },
     { from = "twin", to = "server" },
@@ -322,6 +322,7 @@ fn a_solo_run_is_one_endless_flow_of_one_station_and_nothing_else() {
         assert_eq!((scenario.events.len(), scenario.expand(1).flows.len()), (0, 1));
         let flow = &scenario.flows[0];
         assert_eq!((flow.size, flow.rate, flow.jitter), (None, None, Duration::ZERO));
+        assert_eq!(flow.limit, None);
     }
     let alone = plan[0].scenario.stations[0].radio;
     assert_eq!(alone, parse(MIXED).stations[0].radio);

@@ -98,6 +98,8 @@ fn a_wrong_value_is_refused_with_place_found_and_allowed() {
         (COUNT, "frame_error_rate = nan"),
         (COUNT, "standard = \"802.11ac\""),
         (COUNT, "tcp = \"windows\""),
+        (COUNT, "host_queue = \"codel\""),
+        (COUNT, "host_queue = \"mac80211\"\ntcp = \"classic\""),
         (TO, "to = \"server\"\nstart = \"30s\""),
         (TO, "to = \"server\"\nstart = \"29s\"\njitter = \"1s\""),
         (TO, "to = \"server\"\nkind = \"udp\"\nalgorithm = \"cubic\""),
@@ -105,6 +107,8 @@ fn a_wrong_value_is_refused_with_place_found_and_allowed() {
         (TO, "to = \"server\"\nsize = \"10MB\"\nchunks = \"auto\""),
         (TO, "to = \"server\"\nchunks = 2"),
         (TO, "to = \"server\"\nsize = 3\nchunks = 4"),
+        (TO, "to = \"server\"\nlimit = \"0Mbit/s\""),
+        (TO, "to = \"server\"\nkind = \"udp\"\nlimit = \"2Mbit/s\""),
         (TO, "to = \"server\"\nreserve = true"),
         (TO, "to = \"server\"\nreserve = \"yes\""),
     ]));

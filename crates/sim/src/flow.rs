@@ -6,6 +6,7 @@ use wakeai_medium::Node;
 use wakeai_tcp::{Knobs, Sender, TcpConfig, by_name_with};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::flows::{DATAGRAM, chunk};
+use wakeai_world::writing::{Share, Writing};
 
 use crate::connection::Connection;
 use crate::meter::Meter;
@@ -16,7 +17,7 @@ pub(crate) struct FlowState {
     pub(crate) from: Node,
     pub(crate) to: Node,
     pub(crate) start: Instant,
-    /// Its sleeper: the start, and the next datagram.
+    /// Its sleeper: the start, and the next datagram or write.
     pub(crate) timer: u32,
     pub(crate) source: Source,
     /// What the agent of its sender asks the peers to leave free while it runs.
@@ -50,27 +51,51 @@ pub(crate) struct Stream {
     pub(crate) chunks: u32,
     /// Connections that were begun.
     pub(crate) begun: u32,
+    /// What the last of them carries, and its id.
+    pub(crate) share: Share,
+    pub(crate) current: u32,
+    /// When the application writes; `None`: all at once.
+    pub(crate) writing: Option<Writing>,
 }
 
 impl Stream {
-    /// The sender of the next connection, which is to be opened; `None` where all is sent.
-    pub(crate) fn next_sender(&mut self) -> Option<Sender> {
-        let chunk = match self.size {
+    /// The sender of the next connection, which is to be opened, and is given the id `id`; `None`
+    /// where all is sent.
+    pub(crate) fn next_sender(&mut self, id: u32) -> Option<Sender> {
+        let size = match self.size {
             None if self.begun > 0 => return None,
             None => None,
             Some(_) if self.begun == self.chunks => return None,
-            Some(size) => Some(chunk(size, self.chunks, self.begun).get()),
+            Some(size) => Some(chunk(size, self.chunks, self.begun)),
         };
+        let before = self.share.before + self.share.size.unwrap_or(Bytes::ZERO);
+        self.share = Share { before, size };
+        self.current = id;
         self.begun += 1;
         let algorithm = by_name_with(&self.algorithm, &self.config, self.knobs);
         let algorithm = algorithm.expect("checked when the run was set up");
         let mut sender = Sender::new(&self.config, algorithm);
         sender.set_target_rate(self.target);
-        sender.supply(chunk);
-        if chunk.is_some() {
+        Some(sender)
+    }
+
+    /// Hands to the last connection what the application has written `since_start` of the flow.
+    /// When it writes next, where it does.
+    pub(crate) fn write(&self, since_start: Duration, sender: &mut Sender) -> Option<Duration> {
+        let size = self.share.size.map(Bytes::get);
+        let Some(writing) = &self.writing else {
+            sender.supply(size);
+            if size.is_some() {
+                sender.close();
+            }
+            return None;
+        };
+        let written = writing.written(self.share, since_start);
+        sender.supply(Some(written.get()));
+        if self.share.size == Some(written) {
             sender.close();
         }
-        Some(sender)
+        writing.next_write(self.share, written)
     }
 }
 

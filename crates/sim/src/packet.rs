@@ -33,6 +33,16 @@ impl wakeai_medium::Packet for Packet {
         }
     }
 
+    /// As addresses, ports and protocol tell flows apart: each way of a connection is one.
+    fn flow(&self) -> u64 {
+        let (kind, number) = match self {
+            Self::Segment(wire) => (u64::from(wire.to_sender), wire.connection),
+            Self::Datagram { flow, .. } => (2, *flow),
+            Self::Presence(_) => (3, 0),
+        };
+        kind << 32 | u64::from(number)
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Segment(wire) => usize::from(wire.packet_len),

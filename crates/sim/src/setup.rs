@@ -13,10 +13,11 @@ use wakeai_scenario::{
     ResolvedCondition, StationGroup, TcpProfile,
 };
 use wakeai_tcp::{ALGORITHM_NAMES, Knobs, Profile, TcpConfig, default_knobs};
-use wakeai_units::{Duration, Instant, Rate, Serializer};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::agent::{AgentLaw, controller_config};
 use wakeai_world::flows::{saturating_rate, sender_algorithm};
-use wakeai_world::{RunSink, StationFacts};
+use wakeai_world::writing::{Share, Writing};
+use wakeai_world::{RunSink, StationFacts, StationQueue};
 
 use crate::agent::Agent;
 use crate::carrier::Carrier;
@@ -64,7 +65,7 @@ pub(crate) fn set_up<O: Observer>(
     let ahead = if laws.iter().any(Option::is_some) { Duration::from_millis(wakeai_control::laws::airtime::knob("ahead", 30) * 1000) } else { Duration::ZERO };
     let origin = Instant::ZERO + ahead;
     let span = Span::new(origin, experiment.warmup, experiment.duration);
-    let config = wakeai_world::network_config(experiment, |group| group.queue)?;
+    let config = wakeai_world::network_config(experiment, StationQueue::of)?;
     let network = Network::new(&config, wakeai_world::generator(job.seed))
         .map_err(wakeai_world::RadioError::from)?;
     let groups = expanded.flows.iter().map(|flow| group_of(&expanded, flow) as u32).collect();
@@ -198,7 +199,7 @@ fn reserving(expanded: &Expanded, station: usize) -> Vec<u32> {
 
 /// Whether TCP holds itself back for the host's queue; a classic one does not.
 fn has_small_queue(group: &StationGroup) -> bool {
-    group.host_queue == HostQueue::Tsq && group.tcp == TcpProfile::Linux
+    group.host_queue != HostQueue::Fifo && group.tcp == TcpProfile::Linux
 }
 
 fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, SimError> {
@@ -213,6 +214,7 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Si
     let from_station = flow.from != scenario::Node::Server;
     let mut config = TcpConfig::new(if linux { Profile::Linux } else { Profile::Classic });
     config.small_queues = from_station && has_small_queue(group);
+    let segment = Bytes::new(u64::from(config.mss));
     // What is compared with ns-3 has its timer too.
     config.forgets_backoff = algorithm == "ns3_cubic";
     Ok(Stream {
@@ -225,6 +227,9 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Si
         size: flow.size,
         chunks: flow.chunks,
         begun: 0,
+        share: Share::default(),
+        current: 0,
+        writing: flow.limit.map(|limit| Writing::new(limit, segment)),
     })
 }
 
@@ -249,6 +254,6 @@ fn datagrams(experiment: &Experiment, expanded: &Expanded, flow: &Flow) -> Datag
     let rate = flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow));
     Datagrams {
         line: (!saturating).then(|| Serializer::new(rate)),
-        left: flow.size.map(wakeai_units::Bytes::get),
+        left: flow.size.map(Bytes::get),
     }
 }

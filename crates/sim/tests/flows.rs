@@ -79,3 +79,60 @@ fn an_unknown_algorithm_is_refused_by_name() {
     assert!(error.to_string().contains("vegas"), "{error}");
     assert_eq!(error.exit_status(), 2);
 }
+
+/// The bytes that a limit of 2 Mbit/s lets be written in so many ms, in segments.
+fn written(millis: u64) -> u64 {
+    millis * 250 / 1_448 * 1_448
+}
+
+#[test]
+fn a_limited_flow_carries_what_its_application_offers_and_no_more() {
+    for flow in [UP, DOWN] {
+        let (outcome, ()) =
+            simulate(&scenario("802.11n", 2, &format!("{flow}\nlimit = \"2Mbit/s\""), ""), 1, ());
+        for flow in &outcome.outcome.flows {
+            // What was written in the last few milliseconds may still be on its way.
+            assert!((written(9_950)..=written(10_000)).contains(&flow.bytes.get()), "{flow:?}");
+            assert_eq!((flow.retransmits, flow.timeouts), (0, 0));
+        }
+        let p99 = outcome.outcome.rtt[0].percentile(99.0).unwrap();
+        assert!(p99.as_millis() < 10, "nothing queues: {p99}");
+    }
+}
+
+#[test]
+fn what_could_not_be_sent_is_caught_up() {
+    // Nothing comes through for a second.
+    let event = |at: &str, rate: &str| {
+        format!("[[events]]\nat = \"{at}\"\nstation = \"tablet\"\nframe_error_rate = {rate}\n")
+    };
+    let stall = format!("{}{}", event("3s", "1.0"), event("4s", "0.0"));
+    let flow = format!("{UP}\nlimit = \"2Mbit/s\"");
+    let (outcome, ()) = simulate(&scenario("802.11n", 1, &flow, &stall), 1, ());
+    let flow = &outcome.outcome.flows[0];
+    assert!(outcome.flows[0].longest_stall.as_millis() >= 1_000);
+    assert!((written(9_950)..=written(10_000)).contains(&flow.bytes.get()), "{flow:?}");
+}
+
+#[test]
+fn a_limit_holds_over_all_chunks_and_tells_when_a_size_is_done() {
+    // 1 MB at 2 Mbit/s are 4 s, whatever the connections.
+    for chunks in [1, 3, 8] {
+        let flow = format!("{UP}\nlimit = \"2Mbit/s\"\nsize = \"1MB\"\nchunks = {chunks}");
+        let (outcome, ()) = simulate(&scenario("802.11g", 2, &flow, ""), 1, ());
+        for flow in &outcome.outcome.flows {
+            assert_eq!(flow.bytes.get(), 1_000_000);
+            let millis = flow.completion.unwrap().as_millis();
+            assert!((4_000..4_020).contains(&millis), "{chunks} chunks: {millis} ms");
+        }
+    }
+}
+
+#[test]
+fn a_limit_above_what_the_air_carries_changes_little() {
+    let (free, ()) = simulate(&scenario("802.11g", 1, UP, ""), 1, ());
+    let flow = format!("{UP}\nlimit = \"1Gbit/s\"");
+    let (limited, ()) = simulate(&scenario("802.11g", 1, &flow, ""), 1, ());
+    let (free, limited) = (goodput(&free), goodput(&limited));
+    assert!((limited / free - 1.0).abs() < 0.01, "{limited} against {free}");
+}

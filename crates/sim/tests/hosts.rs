@@ -2,8 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::{UP, scenario, simulate};
-use wakeai_sim::SimOutcome;
+use wakeai_medium::{Destination, Node};
+use wakeai_sim::{Observer, Seen, SimOutcome};
+use wakeai_units::Duration;
 
 fn run(keys: &str) -> SimOutcome {
     let more = format!("[[conditions]]\nname = \"one\"\nset = {{ {keys} }}");
@@ -30,4 +34,91 @@ fn small_queues_keep_the_wait_in_the_host_short() {
     let bytes = |run: &SimOutcome| run.outcome.flows.iter().map(|flow| flow.bytes.get()).sum();
     let (fifo, small): (u64, u64) = (bytes(&fifo), bytes(&small));
     assert!(small > fifo / 10 * 9, "and the air full: {small} and {fifo} bytes");
+}
+
+const MAC80211: &str = "\"stations.tablet.host_queue\" = \"mac80211\"";
+const TSQ: &str = "\"stations.tablet.host_queue\" = \"tsq\"";
+
+#[test]
+fn codel_drops_what_waits_too_long_and_tcp_hears_of_no_overflow() {
+    let run = |keys: &str| {
+        let more = format!("[[conditions]]\nname = \"one\"\nset = {{ {keys} }}");
+        simulate(&scenario("802.11n", 4, UP, &more), 1, ()).0
+    };
+    let (small, codel) = (run(TSQ), run(MAC80211));
+    let drops = |run: &SimOutcome| -> u64 {
+        run.counters.stations.iter().map(|station| station.queue_drops).sum()
+    };
+    assert_eq!((drops(&small), codel.outcome.errors.local_overflow), (0, 0));
+    assert!(drops(&codel) > 0);
+    let retransmits = codel.outcome.flows.iter().map(|flow| flow.retransmits).sum::<u64>();
+    assert!(retransmits > 0, "a drop is a loss");
+    let p95 = |run: &SimOutcome| run.outcome.rtt[0].percentile(95.0).unwrap();
+    assert!(p95(&codel) < p95(&small), "{} {}", p95(&codel), p95(&small));
+}
+
+#[test]
+fn where_codel_drops_nothing_one_flow_is_as_with_small_queues_alone() {
+    let run = |keys: &str| {
+        let more = format!("[[conditions]]\nname = \"one\"\nset = {{ {keys} }}");
+        simulate(&scenario("802.11n", 1, UP, &more), 1, ()).0
+    };
+    let (small, codel) = (run(TSQ), run(MAC80211));
+    assert_eq!(small.counters, codel.counters);
+    assert_eq!(small.outcome.flows, codel.outcome.flows);
+}
+
+#[test]
+fn a_run_with_fq_codel_is_repeated_bit_for_bit() {
+    let [one, other] = [(); 2].map(|()| run(MAC80211));
+    assert_eq!(one.counters, other.counters);
+    assert_eq!(one.outcome.flows, other.outcome.flows);
+    assert_ne!(one.counters, run(TSQ).counters);
+}
+
+/// How long data segments are on their way, by flow.
+#[derive(Debug, Default)]
+struct Delays {
+    sent: BTreeMap<(u32, u64), Duration>,
+    took: BTreeMap<u32, Vec<Duration>>,
+}
+
+impl Observer for Delays {
+    fn on_sent(&mut self, at: Duration, _: Node, _: Destination, packet: Seen<'_>) {
+        if let Seen::Segment { flow, to_sender: false, segment, .. } = packet {
+            self.sent.insert((flow, segment.seq), at);
+        }
+    }
+
+    fn on_received(&mut self, at: Duration, _: Node, _: Node, packet: Seen<'_>) {
+        if let Seen::Segment { flow, to_sender: false, segment, .. } = packet
+            && let Some(sent) = self.sent.remove(&(flow, segment.seq))
+        {
+            self.took.entry(flow).or_default().push(at - sent);
+        }
+    }
+}
+
+impl Delays {
+    fn median(&self, flows: std::ops::Range<u32>) -> Duration {
+        let mut all: Vec<Duration> =
+            flows.filter_map(|flow| self.took.get(&flow)).flatten().copied().collect();
+        all.sort_unstable();
+        all[all.len() / 2]
+    }
+}
+
+#[test]
+fn a_camera_s_packets_do_not_wait_behind_the_uploads_of_its_own_host() {
+    // Flow 0 is the camera's; twelve uploads fill the queue.
+    let upload = format!("[[flows]]\n{UP}\n");
+    let camera = format!("{UP}\nlimit = \"300kbit/s\"\n{}", upload.repeat(12));
+    let run = |keys: &str| {
+        let more = format!("[[conditions]]\nname = \"one\"\nset = {{ {keys} }}");
+        simulate(&scenario("802.11g", 1, &camera, &more), 1, Delays::default()).1
+    };
+    let (small, fq) = (run(TSQ), run(MAC80211));
+    let (before, after) = (small.median(0..1), fq.median(0..1));
+    assert!(after < before / 5, "{before} and {after}");
+    assert!(fq.median(1..13) > after * 5, "the uploads wait: {}", fq.median(1..13));
 }

@@ -1,7 +1,8 @@
 //! What the simulator and the lab share, so that the same scenario means the same in both.
 //!
 //! [`network_config`], [`changes`] and [`generator`] give the medium; [`agent`] says which stations
-//! run an agent and what it is told; [`flows`] which connections carry a flow; [`addresses`] what
+//! run an agent and what it is told; [`flows`] which connections carry a flow,
+//! and [`writing`] when its application writes; [`addresses`] what
 //! the hosts are called on the wire; [`reservations`] what is to be left free for whom. [`session`]
 //! puts the runs of a command in order (solo runs, conditions, repeats) over anything that is a
 //! [`World`], and [`Recorder`] keeps their records.
@@ -17,11 +18,12 @@ pub mod reservations;
 pub mod session;
 mod steps;
 mod unheard;
+pub mod writing;
 
 pub use agent::StationFacts;
 pub use changes::{Change, TimedChange, changes};
 pub use conditions::{UnknownCondition, chosen};
-pub use radio::{RadioError, medium_config, network_config};
+pub use radio::{RadioError, StationQueue, medium_config, network_config};
 pub use recorder::{Recorder, RunSink};
 pub use session::{Asked, Outcome, Task, World};
 pub use unheard::unheard;

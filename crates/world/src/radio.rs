@@ -2,10 +2,12 @@
 
 use wakeai_medium::{
     AccessPointConfig, CellularConfig, CellularStationConfig, Contention, GuardInterval,
-    MediumConfig, NetworkConfig, Protection, QueueKind, Scheduler, Standard, StationConfig, Width,
-    WiredConfig,
+    HostQueueKind, MediumConfig, NetworkConfig, Protection, QueueKind, Scheduler, Standard,
+    StationConfig, Width, WiredConfig,
 };
-use wakeai_scenario::{self as scenario, Cellular, Experiment, StationGroup, StationRadio, Wifi};
+use wakeai_scenario::{
+    self as scenario, Cellular, Experiment, HostQueue, StationGroup, StationRadio, Wifi,
+};
 
 /// Why no medium can be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,14 +25,39 @@ pub enum RadioError {
     Medium(#[from] wakeai_medium::ConfigError),
 }
 
-/// The network of `experiment`. `queue` says how many packets each station of a group keeps there.
+/// What each station of a group keeps in the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StationQueue {
+    /// So many packets.
+    pub packets: u32,
+    /// How they take turns. A cellular link knows but one way.
+    pub kind: HostQueueKind,
+}
+
+impl StationQueue {
+    /// The whole queue of the host, as the scenario has it.
+    pub fn of(group: &StationGroup) -> Self {
+        let kind = match group.host_queue {
+            HostQueue::Fifo | HostQueue::Tsq => HostQueueKind::Fifo,
+            HostQueue::Mac80211 => HostQueueKind::FqCodel,
+        };
+        Self { packets: group.queue, kind }
+    }
+
+    /// A plain FIFO of so many packets.
+    pub fn fifo(packets: u32) -> Self {
+        Self { packets, kind: HostQueueKind::Fifo }
+    }
+}
+
+/// The network of `experiment`. `queue` says what each station of a group keeps there.
 ///
 /// # Errors
 ///
 /// A radio that the network does not have.
 pub fn network_config(
     experiment: &Experiment,
-    queue: impl Fn(&StationGroup) -> u32,
+    queue: impl Fn(&StationGroup) -> StationQueue,
 ) -> Result<NetworkConfig, RadioError> {
     match &experiment.access_point.medium {
         scenario::Medium::Wifi(_) => medium_config(experiment, queue).map(NetworkConfig::Wifi),
@@ -43,12 +70,14 @@ pub fn network_config(
 fn cellular_config(
     experiment: &Experiment,
     cellular: &Cellular,
-    queue: impl Fn(&StationGroup) -> u32,
+    queue: impl Fn(&StationGroup) -> StationQueue,
 ) -> CellularConfig {
     let groups = experiment.stations.iter();
     let stations = groups.flat_map(|group| {
-        let station =
-            CellularStationConfig { queue: queue(group) as usize, wired_delay: group.wired_delay };
+        let station = CellularStationConfig {
+            queue: queue(group).packets as usize,
+            wired_delay: group.wired_delay,
+        };
         std::iter::repeat_n(station, group.count as usize)
     });
     CellularConfig {
@@ -71,7 +100,7 @@ fn cellular_config(
 /// A radio that the medium does not have.
 pub fn medium_config(
     experiment: &Experiment,
-    queue: impl Fn(&StationGroup) -> u32,
+    queue: impl Fn(&StationGroup) -> StationQueue,
 ) -> Result<MediumConfig, RadioError> {
     let Some(wifi) = experiment.access_point.wifi() else {
         return Err(RadioError::Unsupported {
@@ -83,10 +112,12 @@ pub fn medium_config(
     for group in &experiment.stations {
         let Some(radio) = &group.radio else { continue };
         check_common(&group.name, radio, &wifi.station)?;
+        let StationQueue { packets, kind } = queue(group);
         let station = StationConfig {
             standard: standard(radio.standard),
             rate: radio.rate,
-            queue: queue(group) as usize,
+            queue: packets as usize,
+            host_queue: kind,
             frame_error_ppm: group.frame_error_ppm,
             wired_delay: group.wired_delay,
             contention: Some(contention(&radio.contention)),

@@ -10,6 +10,7 @@ use wakeai_medium::{
 };
 use wakeai_scenario::{Scenario, Standard};
 use wakeai_units::{Duration, Rate};
+use wakeai_world::StationQueue;
 
 /// One station of the access point's own standard, at `rate`.
 fn config(
@@ -82,7 +83,7 @@ fn the_medium_has_the_rate_of_a_station_that_is_older_than_its_access_point() {
                      [[flows]]\nfrom = \"old\"\nto = \"server\"\n"
                 );
                 let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}"));
-                let config = wakeai_world::medium_config(&scenario, |group| group.queue).unwrap();
+                let config = wakeai_world::medium_config(&scenario, StationQueue::of).unwrap();
                 let medium = Medium::<Vec<u8>>::new(&config, generator(1));
                 assert!(medium.is_ok(), "{text}{:?}", medium.err());
                 built += 1;

@@ -4,7 +4,7 @@ pub(crate) mod iperf;
 mod plan;
 pub(crate) mod transfer;
 
-pub(crate) use plan::{FlowPlan, HOLDS_A_RATE, Kind, SenderFacts, plan};
+pub(crate) use plan::{ENDLESS, FlowPlan, HOLDS_A_RATE, Kind, SenderFacts, plan};
 
 use wakeai_units::{Bytes, Duration};
 

@@ -20,7 +20,7 @@ const MAX_IPERF: usize = 16;
 /// The algorithm that holds a target rate.
 pub(crate) const HOLDS_A_RATE: &str = "wakeai_av";
 /// More than any run carries.
-const ENDLESS: Bytes = Bytes::new(u64::MAX);
+pub(crate) const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// Ports between the two.
 const MAX_FLOWS: usize = 10_000;
 
@@ -34,8 +34,8 @@ pub(crate) enum Kind {
     /// TCP connections of our own, one after another, that carry so many bytes each: all flows
     /// with a size, those that start when the air may be loaded already, and all where there are
     /// many, because iperf3 opens the data connection three round trips after its start, whatever
-    /// these take by then; and all where one has a target or a proxy, because iperf3 has the receiver
-    /// open the connection, and shows nobody its socket.
+    /// these take by then; and all where one has a target, a limit or a proxy, because iperf3 has the
+    /// receiver open the connection, shows nobody its socket, and writes when it likes.
     Own(Vec<Bytes>),
 }
 
@@ -68,6 +68,8 @@ pub(crate) struct FlowPlan {
     pub(crate) requested: Option<String>,
     /// What its connections aim at, where that algorithm holds a target rate.
     pub(crate) target: Option<Rate>,
+    /// What its application offers at most.
+    pub(crate) limit: Option<Rate>,
     /// Whether a proxy on the station carries it over the air.
     pub(crate) proxied: bool,
 }
@@ -150,6 +152,7 @@ fn plan_flow(
         algorithm,
         requested: if proxied { unchanged(sender) } else { asked },
         target,
+        limit: flow.limit,
         proxied,
     })
 }
@@ -162,7 +165,7 @@ fn target(flow: &Flow) -> Option<Rate> {
 /// Whether nothing about the flow keeps iperf3 from carrying it. One that it cannot carry decides for
 /// all that compete with it, which are to start alike.
 fn is_iperfs(flow: &Flow, sender: SenderFacts) -> bool {
-    sender.behind.is_none() && target(flow).is_none()
+    sender.behind.is_none() && target(flow).is_none() && flow.limit.is_none()
 }
 
 /// The algorithm that the flow's sender runs, and what it has to ask for.

@@ -3,7 +3,8 @@
 //! iperf3 cannot carry a size. As a sender it goes on past the size until the receiver, a round
 //! trip later, tells it to stop (`-R -n`), and what it has put into its host's queue meanwhile
 //! takes air from the others; with the sender as the client, the receiver closes before it has
-//! read everything. Here the sender writes the size, closes, and the receiver counts to the end.
+//! read everything. Here the sender writes the size, closes, and the receiver counts to the end. A flow
+//! with a `limit` is written at the moments that the simulator has, too.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,8 +22,9 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use socket2::SockRef;
 use wakeai_kernel::Control;
 use wakeai_units::{Bytes, Duration, Instant, Rate};
+use wakeai_world::writing::{Share, Writing};
 
-use super::{FlowPlan, Kind, Received};
+use super::{ENDLESS, FlowPlan, Kind, Received};
 use crate::clock;
 use crate::error::LabError;
 use crate::host::Host;
@@ -31,6 +33,9 @@ use crate::host::Host;
 const PATIENCE_MILLIS: i64 = 100;
 /// Bytes per call.
 const BLOCK_BYTES: usize = 128 * 1024;
+/// Payload of a full segment: an MTU of 1500 bytes less the headers of IPv4 and TCP, timestamps
+/// included.
+const SEGMENT: Bytes = Bytes::new(1_448);
 /// Steps of [`Received::progress`].
 const STEP: Duration = Duration::from_millis(100);
 
@@ -84,13 +89,17 @@ impl Transfer {
             algorithm: plan.requested.clone(),
             // Behind a proxy, that aims.
             target: targets.zip(plan.target.filter(|_| !plan.proxied)),
+            writing: plan.limit.map(|limit| (Writing::new(limit, SEGMENT), start)),
         };
         let stopped = Arc::clone(&stop);
         let send_all = move || {
             nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET)?;
             clock::sleep_until(start);
+            let mut before = Bytes::ZERO;
             for chunk in chunks {
-                send(&way, chunk, &stopped)?;
+                let share = Share { before, size: (chunk != ENDLESS).then_some(chunk) };
+                send(&way, share, &stopped)?;
+                before += share.size.unwrap_or(Bytes::ZERO);
             }
             Ok(())
         };
@@ -224,9 +233,30 @@ struct Way {
     algorithm: Option<String>,
     /// What it aims at, and what tells it so.
     target: Option<(Arc<Control>, Rate)>,
+    /// When the application writes, and the start of its flow; `None`: all at once.
+    writing: Option<(Writing, Instant)>,
 }
 
 impl Way {
+    /// What the application has for a connection in all, once that is more than `written`; `None` where
+    /// the run is over before.
+    fn wait_for_more(&self, share: Share, written: Bytes, stop: &AtomicBool) -> Option<Bytes> {
+        let Some((writing, start)) = &self.writing else {
+            return Some(share.size.unwrap_or(ENDLESS));
+        };
+        while !stop.load(Ordering::Relaxed) {
+            let now = clock::now();
+            let offered = writing.written(share, now.saturating_since(*start));
+            if offered > written {
+                return Some(offered);
+            }
+            let patience = now + Duration::from_millis(PATIENCE_MILLIS.unsigned_abs());
+            let next = writing.next_write(share, written).map(|after| *start + after);
+            clock::sleep_until(next.map_or(patience, |next| next.min(patience)));
+        }
+        None
+    }
+
     fn socket(&self) -> io::Result<OwnedFd> {
         let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
         if let Some(algorithm) = &self.algorithm {
@@ -243,15 +273,20 @@ impl Way {
 }
 
 /// Carries one chunk over a connection of its own, and waits until the receiver has all of it.
-fn send(way: &Way, chunk: Bytes, stop: &AtomicBool) -> io::Result<()> {
+fn send(way: &Way, share: Share, stop: &AtomicBool) -> io::Result<()> {
     let Some(mut stream) = open(way.socket()?, way.to, stop)? else { return Ok(()) };
     let block = vec![0; BLOCK_BYTES];
-    let mut left = chunk.get();
-    while left > 0 {
-        let length = left.min(block.len() as u64) as usize;
-        match until(stop, || stream.write(&block[..length]))? {
-            Some(count) => left -= count as u64,
-            None => return abort(&stream),
+    let size = share.size.unwrap_or(ENDLESS);
+    let mut written = Bytes::ZERO;
+    while written < size {
+        let Some(offered) = way.wait_for_more(share, written, stop) else { return abort(&stream) };
+        while written < offered {
+            let left = offered.saturating_sub(written).get();
+            let length = left.min(block.len() as u64) as usize;
+            match until(stop, || stream.write(&block[..length]))? {
+                Some(count) => written += Bytes::new(count as u64),
+                None => return abort(&stream),
+            }
         }
     }
     stream.shutdown(Shutdown::Write)?;

@@ -23,6 +23,7 @@ fn plan(index: usize, kind: Kind) -> FlowPlan {
         algorithm: None,
         requested: None,
         target: None,
+        limit: None,
         proxied: false,
     }
 }

@@ -22,6 +22,10 @@ impl Packet for Datagram {
     fn len(&self) -> usize {
         self.length
     }
+
+    fn flow(&self) -> u64 {
+        self.id % 3
+    }
 }
 
 pub const TO_SERVER: Destination = Destination::Unicast(Node::Server);

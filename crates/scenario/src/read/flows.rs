@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wakeai_units::{Bytes, Duration};
+use wakeai_units::{Bytes, Duration, Rate};
 
 use super::fields::{Field, Fields};
 use super::names::{Names, overlap};
@@ -85,6 +85,7 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
     let chunks = fields.get("chunks");
     let chunks = chunks.and_then(|field| chunks_of(&field, kind, size)).unwrap_or(1);
     let rate = fields.get("rate").and_then(|field| field.rate(SLOWEST..=FASTEST));
+    let limit = fields.get("limit").and_then(|field| limit_of(&field, kind));
     let reserve = fields.get("reserve").and_then(|field| {
         let reserve = field.boolean()?;
         if reserve && (rate.is_none() || kind == FlowKind::Udp) {
@@ -106,6 +107,7 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
         knobs,
         chunks,
         rate,
+        limit,
         reserve,
     })
 }
@@ -186,6 +188,14 @@ fn refuse_for_udp(field: Option<&Field<'_>>) {
     if let Some(field) = field {
         field.refuse("nothing: a flow of kind \"udp\" has no congestion control");
     }
+}
+
+fn limit_of(field: &Field<'_>, kind: FlowKind) -> Option<Rate> {
+    if kind == FlowKind::Udp {
+        field.refuse("nothing: what a flow of kind \"udp\" sends is its `rate`");
+        return None;
+    }
+    field.rate(SLOWEST..=FASTEST)
 }
 
 fn chunks_of(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<u32> {

@@ -59,7 +59,9 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         Some(name.to_owned())
     });
     let count = fields.get("count").and_then(|field| field.integer(1..=MOST));
-    let (radio, frame_error_ppm) = match access_point.map(|read| &read.access_point.medium) {
+    let medium = access_point.map(|read| &read.access_point.medium);
+    let is_cellular = matches!(medium, Some(Medium::Cellular(_)));
+    let (radio, frame_error_ppm) = match medium {
         Some(Medium::Cellular(_)) => {
             refuse_radio_keys(&mut fields);
             (None, 0)
@@ -74,12 +76,16 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
     let profiles = [("linux", TcpProfile::Linux), ("classic", TcpProfile::Classic)];
     let tcp = fields.get("tcp").and_then(|field| field.choice(&profiles));
     let host_queue = host_queue.and_then(|field| {
-        let host_queue = field.choice(&[("fifo", HostQueue::Fifo), ("tsq", HostQueue::Tsq)])?;
-        if host_queue == HostQueue::Tsq && tcp == Some(TcpProfile::Classic) {
+        let kinds = [HostQueue::Fifo, HostQueue::Tsq, HostQueue::Mac80211];
+        let host_queue = field.choice(&kinds.map(|kind| (kind.name(), kind)))?;
+        if host_queue != HostQueue::Fifo && tcp == Some(TcpProfile::Classic) {
             field.refuse("\"fifo\" with `tcp = \"classic\"`, which has no TCP small queues");
+        } else if host_queue == HostQueue::Mac80211 && is_cellular {
+            field.refuse("\"fifo\", \"tsq\" on a cellular link, whose modem has no mac80211");
         }
         Some(host_queue)
     });
+    let host_queue = host_queue.unwrap_or(HostQueue::Fifo);
     let proxy = fields.get("proxy").and_then(|field| {
         let proxy = field.boolean()?;
         if proxy && tcp == Some(TcpProfile::Classic) {
@@ -92,8 +98,8 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         name: name?,
         count: count.unwrap_or(1),
         radio,
-        queue: queue.unwrap_or(1_000),
-        host_queue: host_queue.unwrap_or(HostQueue::Fifo),
+        queue: queue.unwrap_or(host_queue.default_packets()),
+        host_queue,
         frame_error_ppm,
         wired_delay: wired_delay.unwrap_or(Duration::ZERO),
         max,

@@ -3,6 +3,7 @@
 use super::{Case, Effect, Settings};
 
 const SIZED: Settings = &[("flows.1.size", "1MB")];
+const SPLIT: Settings = &[("flows.1.size", "1MB"), ("flows.1.chunks", "4")];
 const UDP: Settings = &[("flows.1.kind", "udp")];
 /// A host's queue that overflows again and again: CUBIC's growth after a loss.
 const LOSSES: Settings = &[QUEUE, DELAY];
@@ -40,6 +41,9 @@ pub(super) const CASES: &[Case] = &[
         set: &[("flows.1.rate", "5Mbit/s")],
         effect: Effect::Report(&["runs[].flows[].avr"]),
     },
+    Case::run(&[], &[("flows.1.limit", "2Mbit/s")]),
+    Case::run(SIZED, &[("flows.1.limit", "4Mbit/s")]),
+    Case::run(SPLIT, &[("flows.1.limit", "4Mbit/s")]),
     Case::run(LOSSES, &[("flows.1.beta", "0.6")]),
     Case::run(RTT_FAIR, &[("flows.1.rtt_ref", "1s")]),
     Case::run(LOSSES, &[("flows.1.tcp_friendliness", "false")]),

@@ -59,6 +59,12 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     ),
     refused(
         &[("stations.tablet.tcp", "classic")],
+        &[("stations.tablet.host_queue", "mac80211")],
+        "stations.tablet.host_queue",
+    ),
+    refused(CELL, &[("stations.tablet.host_queue", "mac80211")], "stations.tablet.host_queue"),
+    refused(
+        &[("stations.tablet.tcp", "classic")],
         &[("stations.tablet.proxy", "true")],
         "stations.tablet.proxy",
     ),
@@ -66,6 +72,7 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     refused(UDP, &[("flows.1.beta", "0.2")], "flows.1.beta"),
     refused(UDP, &[("flows.1.rtt_ref", "100ms")], "flows.1.rtt_ref"),
     refused(UDP, &[("flows.1.tcp_friendliness", "false")], "flows.1.tcp_friendliness"),
+    refused(UDP, &[("flows.1.limit", "1Mbit/s")], "flows.1.limit"),
     refused(UDP, &[("flows.1.reserve", "true")], "flows.1.reserve"),
     refused(&[], &[("flows.1.reserve", "true")], "flows.1.reserve"),
     refused(UDP, &[("flows.1.chunks", "2")], "flows.1.chunks"),

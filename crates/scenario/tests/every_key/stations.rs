@@ -24,6 +24,16 @@ pub(super) const CASES: &[Case] = &[
     Case::run(CELL, &[("stations.tablet.queue", "20")]),
     Case::run(&[], &[("stations.tablet.host_queue", "tsq")]),
     Case::run(CELL, &[("stations.tablet.host_queue", "tsq")]),
+    Case::run(&[], &[("stations.tablet.host_queue", "mac80211")]),
+    Case::run(
+        // A queue that stands, so that CoDel drops some.
+        &[("stations.tablet.host_queue", "tsq"), ("flows.1.kind", "udp")],
+        &[("stations.tablet.host_queue", "mac80211")],
+    ),
+    Case::run(
+        &[("stations.tablet.host_queue", "mac80211"), ("flows.1.kind", "udp")],
+        &[("stations.tablet.queue", "20")],
+    ),
     Case::run(&[], &[("stations.tablet.frame_error_rate", "0.1")]),
     Case::run(&[], &[("stations.tablet.wired_delay", "20ms")]),
     Case::run(CELL, &[("stations.tablet.wired_delay", "20ms")]),

@@ -8,7 +8,7 @@ use wakeai_scenario::{Scenario, solo_plan};
 const EVERYTHING: &str = include_str!("everything.toml");
 
 /// Words that mean something in a scenario, and numbers at the edges.
-const WORDS: [&str; 44] = [
+const WORDS: [&str; 46] = [
     "name",
     "duration",
     "warmup",
@@ -37,6 +37,8 @@ const WORDS: [&str; 44] = [
     "tablet1",
     "tablet12",
     "jitter",
+    "host_queue",
+    "mac80211",
     "chunks",
     "auto",
     "events",

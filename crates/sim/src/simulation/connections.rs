@@ -83,6 +83,19 @@ impl<O: Observer> Simulation<O> {
         self.saturate(now, departure.station);
     }
 
+    /// The application of a flow writes to the flow's last connection.
+    pub(super) fn write(&mut self, now: Instant, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        let Source::Tcp(stream) = &state.source else { return };
+        let id = stream.current;
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        let next = stream.write(now.saturating_since(state.start), &mut connection.sender);
+        self.timers.set(state.timer, next.map(|after| state.start + after));
+        let Self { carrier, timers, watch, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, watch);
+        self.ended(now, id, ending);
+    }
+
     /// What follows where a sender's connection has ended: the flow's next one, if there is any.
     fn ended(&mut self, now: Instant, id: u32, ending: Option<Ending>) {
         let Some(ending) = ending else { return };
@@ -120,8 +133,10 @@ impl<O: Observer> Simulation<O> {
     pub(super) fn connect(&mut self, now: Instant, flow: u32) {
         let state = &mut self.flows[flow as usize];
         let Source::Tcp(stream) = &mut state.source else { return };
-        let Some(mut sender) = stream.next_sender() else { return };
         let id = self.connections.len() as u32;
+        let Some(mut sender) = stream.next_sender(id) else { return };
+        let next = stream.write(now.saturating_since(state.start), &mut sender);
+        self.timers.set(state.timer, next.map(|after| state.start + after));
         let (from, to) = (state.from, state.to);
         if let Node::Station(station) = from {
             let station = &mut self.stations[station.index()];

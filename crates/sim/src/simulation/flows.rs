@@ -20,7 +20,8 @@ impl<O: Observer> Simulation<O> {
     pub(super) fn wake_flow(&mut self, now: Instant, flow: u32) {
         let state = &mut self.flows[flow as usize];
         match (&mut state.source, state.from) {
-            (Source::Tcp(_), _) => self.connect(now, flow),
+            (Source::Tcp(stream), _) if stream.begun == 0 => self.connect(now, flow),
+            (Source::Tcp(_), _) => self.write(now, flow),
             (Source::Udp(Datagrams { line: None, .. }), Node::Station(station)) => {
                 self.stations[station.index()].saturating.push_back(flow);
                 self.carrier.network.watch_departures(station);

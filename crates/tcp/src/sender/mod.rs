@@ -164,9 +164,12 @@ impl Sender {
     }
 
     /// How many bytes the stream has in all; `None`: it never ends. May be raised until the last
-    /// segment, where that is not a full one, has left.
+    /// segment, where that is not a full one, has left: an application that writes bit by bit raises it
+    /// by whole segments.
     pub fn supply(&mut self, bytes: Option<u64>) {
         self.stream.supply(bytes, self.nxt);
+        // As in Linux a write tries again what the host's queue has refused.
+        self.output.blocked = false;
     }
 
     /// Nothing follows what was supplied; an endless stream ends with what was sent.

@@ -26,6 +26,16 @@ fn an_overflow_is_local_congestion_and_not_a_loss() {
 }
 
 #[test]
+fn a_write_tries_again_what_the_queue_has_refused() {
+    let mut tcp = established(&TcpConfig::new(Profile::Linux));
+    tcp.room = Some(2);
+    tcp.supply(Some(4)).sends(0..2);
+    tcp.room = None;
+    tcp.at(110).sends_nothing();
+    tcp.supply(Some(5)).sends(2..5);
+}
+
+#[test]
 fn local_congestion_reduces_the_window_once_and_ends_with_the_flight() {
     let mut tcp = established(&TcpConfig::new(Profile::Linux));
     tcp.room = Some(9);

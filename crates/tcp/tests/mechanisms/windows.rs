@@ -34,6 +34,53 @@ fn a_window_that_is_not_used_does_not_grow() {
     assert_eq!(tcp.sender.sample().cwnd, 10);
 }
 
+/// Writes a segment every 10 ms for so many ms, on a path of 100 ms that acknowledges each. Gives the
+/// largest window.
+fn writes_every_10_ms(tcp: &mut SenderScript, millis: u64) -> u32 {
+    let (mut cwnd, first) = (0, 20);
+    for tick in first..first + millis / 10 {
+        tcp.at(10 * tick);
+        if tick >= first + 10 {
+            tcp.ack(tick + 1 - first - 10).sends_nothing();
+        }
+        tcp.supply(Some(tick + 1 - first)).sends([tick - first]);
+        let sample = tcp.sender.sample();
+        assert_eq!(sample.unsent, 0, "what is written leaves at once");
+        assert!(sample.send_queue <= 10 * MSS, "{sample:?}");
+        cwnd = cwnd.max(sample.cwnd);
+    }
+    cwnd
+}
+
+#[test]
+fn an_application_that_writes_steadily_keeps_its_queue_empty_and_its_window_near_what_it_uses() {
+    for algorithm in ["cubic", "reno", "wakeai_rtt"] {
+        let config = TcpConfig::new(Profile::Linux);
+        let algorithm = by_name(algorithm, &config).expect("it is known");
+        let mut tcp = SenderScript::established(&config, algorithm, 100);
+        // Ten segments are out, and slow start goes on to twice what was used.
+        let largest = writes_every_10_ms(&mut tcp, 20_000);
+        assert!((10..=20).contains(&largest), "{largest}");
+        assert_eq!(tcp.sender.counters().retransmits, 0);
+    }
+}
+
+#[test]
+fn a_backlog_leaves_as_fast_as_the_window_lets_it() {
+    let mut tcp = established(Profile::Linux);
+    writes_every_10_ms(&mut tcp, 1_000);
+    let before = tcp.sender.sample();
+    // 60 segments at once, of which the window takes what it has left.
+    tcp.supply(Some(160));
+    let mut sent = 0;
+    while tcp.take().is_some() {
+        sent += 1;
+    }
+    assert_eq!(sent, before.cwnd - before.packets_out);
+    let sample = tcp.sender.sample();
+    assert_eq!(sample.unsent, (60 - u64::from(sent)) * MSS);
+}
+
 #[test]
 fn the_peers_window_is_not_overrun() {
     let mut tcp = established(Profile::Linux);

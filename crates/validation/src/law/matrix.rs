@@ -151,6 +151,7 @@ impl Draft {
 }
 
 const TSQ: &str = "host_queue = \"tsq\"";
+const MAC80211: &str = "host_queue = \"mac80211\"";
 const LIMITED: &str = "limit = \"800kbit/s\"\njitter = \"500ms\"";
 
 /// All of them.
@@ -219,6 +220,9 @@ fn hosts() -> Vec<Setting> {
         bss("802.11g", 20.0).up("s", 10, TSQ).promises("g-10-tsq", SingleFrames),
         bss("802.11ac", 30.0).up("s", 8, TSQ).promises("ac-8-tsq", All),
         bss("802.11ax", 20.0).up("s", 8, TSQ).promises("ax-8-tsq", All),
+        bss("802.11n", 20.0).up("s", 8, MAC80211).promises("n-8-mac80211", All),
+        bss("802.11n", 10.0).up("s", 24, MAC80211).promises("n-24-mac80211", SmallQueues),
+        bss("802.11ac", 15.0).up("s", 10, MAC80211).promises("ac-10-mac80211", All),
     ]
 }
 
@@ -337,6 +341,11 @@ fn transfers() -> Vec<Setting> {
             .flow("s", "server", "jitter = \"500ms\"")
             .flow("s", "server", "jitter = \"500ms\"")
             .promises("n-6-by-4", All),
+        bss("802.11n", 20.0)
+            .stations("little", 5, "")
+            .flow("little", "server", LIMITED)
+            .up("much", 5, "")
+            .promises("n-half-limited", Limited("little", 0.8)),
     ]
 }
 

@@ -104,8 +104,7 @@ impl Airtime {
             times(share.max(situation.rate), 9, 8).max(Rate::of(mss, TICK))
         });
         let small_queue = target::aggregate(seen.own.link_rate).unwrap_or_default();
-        let _ = small_queue;
-        Bounds { pacing, ..Bounds::window(floor, whole.max(least)) }
+        Bounds { pacing, small_queue, ..Bounds::window(floor, whole.max(least)) }
     }
 
     /// The most that this station delivered lately, or that the middle one of its peers does.
@@ -146,7 +145,7 @@ fn whole_aggregates(window: Segments, seen: &Observation) -> Segments {
     let packet = seen.mss().get() + 92; // headers, subframe delimiter and padding
     let aggregate = target::aggregate(seen.own.link_rate).map_or(0, |bytes| bytes.get() / packet);
     let window_u64 = u64::from(window.get());
-    if aggregate < 2 || window_u64 * 2 <= aggregate {
+    if aggregate < 2 || window_u64 * 100 <= aggregate * super::knob("aggmin", 75) {
         return window;
     }
     let whole = ((window_u64 + aggregate / 2) / aggregate).max(1) * aggregate;
