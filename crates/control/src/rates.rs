@@ -44,6 +44,8 @@ const QUEUE: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 pub(crate) struct RateWatch {
     configured_max: Option<Rate>,
+    /// The PHY rate that the configured one goes with: the first that was told.
+    configured_at: Option<Rate>,
     last_tick: Option<Instant>,
     /// Segments delivered as of the last tick, by connection.
     delivered: BTreeMap<u64, u64>,
@@ -62,6 +64,7 @@ impl RateWatch {
     pub(crate) fn new(configured_max: Option<Rate>) -> Self {
         Self {
             configured_max,
+            configured_at: None,
             last_tick: None,
             delivered: BTreeMap::new(),
             recent: VecDeque::new(),
@@ -109,6 +112,7 @@ impl RateWatch {
     }
 
     fn measure_alone(&mut self, now: Instant, link_rate: Option<Rate>, alone: bool) {
+        self.configured_at = self.configured_at.or(link_rate.filter(|rate| *rate > Rate::ZERO));
         if self.alone_at != link_rate {
             self.alone = WindowedMax::default(); // measured under another PHY rate
             self.alone_at = link_rate;
@@ -143,9 +147,18 @@ impl RateWatch {
         self.total.get()
     }
 
+    /// What was configured goes with the PHY rate: a link that has become slower reaches as much less.
+    fn configured(&self) -> Option<Rate> {
+        let (max, then) = (self.configured_max?, self.configured_at);
+        let scaled = then.zip(self.alone_at).and_then(|(then, now)| {
+            max.mul_div(now.bits_per_second(), then.bits_per_second())
+        });
+        Some(scaled.unwrap_or(max))
+    }
+
     /// What this station reaches alone: as configured, else as last measured.
     pub(crate) fn alone(&self) -> Option<Rate> {
-        self.configured_max.or_else(|| Some(self.alone.get()).filter(|rate| *rate > Rate::ZERO))
+        self.configured().or_else(|| Some(self.alone.get()).filter(|rate| *rate > Rate::ZERO))
     }
 }
 

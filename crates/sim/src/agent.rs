@@ -74,6 +74,11 @@ impl Agent {
         Self { controller, binds, link_rate, delivered: BTreeMap::new(), default }
     }
 
+    /// The driver tells another PHY rate from now on.
+    pub(crate) fn set_link_rate(&mut self, rate: Rate) {
+        self.link_rate = Some(rate);
+    }
+
     /// What a connection that begins now is bound by.
     pub(crate) fn default_bounds(&self) -> SocketBounds {
         self.default

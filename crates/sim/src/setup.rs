@@ -33,9 +33,10 @@ use crate::watch::Watch;
 
 /// The agents' random numbers are another stream than the medium's and the flows' starts.
 const AGENT_STREAM: u64 = 0x61_6765_6e74;
-/// Agents run for so long before the run's time zero: in the lab, too, the run begins when all of
-/// them are ready.
-const AGENTS_AHEAD: Duration = Duration::from_secs(2);
+/// Agents run for so long before the run's time zero, so that they know each other, as those of a fleet do
+/// that was not switched on this moment. Each message answers 16 challenges, and 40 stations send one in
+/// seven seconds.
+const AGENTS_AHEAD: Duration = Duration::from_secs(30);
 /// Agents that are started together do not tick together: each starts within so long, one tick.
 const AGENTS_SPREAD: Duration = Duration::from_millis(500);
 
@@ -62,7 +63,7 @@ pub(crate) fn set_up<O: Observer>(
     let experiment = &*job.condition.scenario;
     let expanded = experiment.expand(job.seed);
     let laws = AgentLaw::of_stations(job.condition);
-    let ahead = if laws.iter().any(Option::is_some) { Duration::from_millis(wakeai_control::laws::airtime::knob("ahead", 30) * 1000) } else { Duration::ZERO };
+    let ahead = if laws.iter().any(Option::is_some) { AGENTS_AHEAD } else { Duration::ZERO };
     let origin = Instant::ZERO + ahead;
     let span = Span::new(origin, experiment.warmup, experiment.duration);
     let config = wakeai_world::network_config(experiment, StationQueue::of)?;

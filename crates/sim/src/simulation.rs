@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use wakeai_medium::{Delivery, Node, StationId};
 use wakeai_units::{Duration, Instant};
-use wakeai_world::TimedChange;
+use wakeai_world::{Change, TimedChange};
 
 use crate::agent::Agent;
 use crate::carrier::Carrier;
@@ -125,6 +125,10 @@ impl<O: Observer> Simulation<O> {
 
     fn change(&mut self, now: Instant) {
         let Some(TimedChange { station, change, .. }) = self.changes.pop_front() else { return };
+        let agent = self.stations.get_mut(station.0 as usize).and_then(|host| host.agent.as_mut());
+        if let (Some(agent), Change::Rate(rate)) = (agent, &change) {
+            agent.set_link_rate(*rate);
+        }
         let changed = change.apply(&mut self.carrier.network, now, station);
         changed.expect("the scenario's values were checked when it was read");
     }

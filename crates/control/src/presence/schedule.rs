@@ -12,7 +12,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(500);
 /// So many messages may be owed for: the first ones, which follow at the shortest interval because
 /// the number of stations is not known yet, and the news that this station has begun to send.
 const OPENING_MESSAGES: u32 = 2;
-const MOST_OWED: u64 = 3;
+const MOST_OWED: u64 = 5;
 
 /// IPv4 and UDP headers, bytes.
 const IP_UDP: usize = 28;

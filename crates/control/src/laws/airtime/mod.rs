@@ -35,31 +35,14 @@ pub struct AirtimeKnobs {
 }
 
 impl Default for AirtimeKnobs {
-    /// Two rounds, 20 ms to 100 ms.
+    /// Two rounds, 20 ms to 75 ms.
     fn default() -> Self {
         Self {
             queue_rounds_percent: 200,
             queue_min: Duration::from_millis(20),
-            queue_max: Duration::from_millis(100),
+            queue_max: Duration::from_millis(75),
         }
     }
-}
-
-/// EXPERIMENT knobs
-pub fn knob(name: &str, default: u64) -> u64 {
-    use std::collections::HashMap;
-    use std::sync::OnceLock;
-    static K: OnceLock<HashMap<String, u64>> = OnceLock::new();
-    let map = K.get_or_init(|| {
-        let text = std::env::var("WK").unwrap_or_default();
-        text.split(',')
-            .filter_map(|kv| {
-                let (k, v) = kv.split_once('=')?;
-                Some((k.to_owned(), v.parse().ok()?))
-            })
-            .collect()
-    });
-    map.get(name).copied().unwrap_or(default)
 }
 
 /// The law `airtime`.
@@ -125,7 +108,9 @@ impl Airtime {
         *self = Self::new(self.knobs.clone());
         narrator.narrate(Reason::Idle);
         share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
-            let target = target::queue(&self.knobs, seen, share);
+            let senders = u64::from(seen.senders) + 1;
+            let total = share.mul_div(senders, 1).unwrap_or(share);
+            let target = target::queue(&self.knobs, seen, total);
             window::of_newcomer(share, target, seen)
         })
     }
@@ -133,7 +118,7 @@ impl Airtime {
     fn measure(&mut self, now: Instant, seen: &Observation, path: Path) -> Situation {
         self.ticks = self.ticks.saturating_add(1);
         let share = self.share.on_tick(now, self.ticks, seen);
-        let target = target::queue(&self.knobs, seen, share);
+        let target = target::queue(&self.knobs, seen, self.share.total());
         let trouble = seen.sending().any(|connection| {
             let state = connection.congestion_state;
             matches!(state, CongestionState::Recovery | CongestionState::Loss)
@@ -178,11 +163,8 @@ impl Law for Airtime {
             target: situation.target,
             phase,
         });
-        if knob("debug", 0) > 0 {
-            eprintln!("{:.2} {:p} n{} {phase} own {} share {} R {} g {} q {} ceil {:?} cwnd {} used {:?} probe {} trouble {}", now.saturating_since(Instant::ZERO).as_secs_f64(), self, observation.senders, situation.rate, situation.share, situation.path.min, situation.path.growth, situation.target, self.ceiling, situation.window, self.share.used(), self.probe, self.trouble);
-        }
         match phase {
-            Phase::Released => Bounds::NONE,
+            Phase::Released => self.released_window(now, &situation, observation),
             Phase::Opening => self.opening_window(&situation, observation),
             _ => self.window(&situation, observation),
         }

@@ -5,7 +5,7 @@ use wakeai_units::{Duration, Instant};
 use super::Situation;
 
 /// Growth beyond twice the target that stands for this long, while we hold our windows, is others' doing.
-const OBEY_WITHIN: Duration = Duration::from_secs(3);
+const OBEY_WITHIN: Duration = Duration::from_secs(2);
 /// Where those with agents deliver less than this part of what can be expected, millionths, others are
 /// there.
 const FOREIGN_BELOW: u64 = 650_000;
@@ -21,6 +21,8 @@ pub(super) struct Release {
     /// Since when the growth has been far above its target.
     high_since: Option<Instant>,
     until: Option<Instant>,
+    /// Since when it does, or did last.
+    pub(super) since: Instant,
     last: Duration,
 }
 
@@ -31,9 +33,6 @@ impl Release {
         situation: &Situation,
         used: Option<u64>,
     ) -> bool {
-        if super::knob("release", 1) == 0 {
-            return false;
-        }
         if let Some(until) = self.until {
             if now < until && used.is_none_or(|used| used < OURS_FROM) {
                 return true;
@@ -54,6 +53,7 @@ impl Release {
         }
         self.last = (self.last * 2).clamp(FIRST, LONGEST);
         self.until = Some(now + self.last);
+        self.since = now;
         true
     }
 }

@@ -10,100 +10,226 @@ const WHOLE: u64 = 1_000_000;
 /// What all stations together reach of what each reaches alone, before that is measured …
 const EXPECTED_OF_MAX: u64 = WHOLE;
 /// … and of the PHY rate.
-const EXPECTED_OF_PHY: u64 = 600_000;
-/// For so many ticks what others announced may be older than this station's own traffic.
+const EXPECTED_OF_PHY: u64 = WHOLE * 6 / 10;
+/// What is measured counts between these percentages of what is expected: old or wrong announcements do
+/// not move the share further.
+const LEAST_PERCENT: u64 = 85;
+const MOST_PERCENT: u64 = 125;
+/// For so many ticks what others announced may be older than this station's own traffic …
 const FRESH_TICKS: u32 = 10;
+/// … and for so many the own rate is not yet what it will be.
+const SETTLED_TICKS: u32 = 4;
+/// A peer's weight counts at most so many times the own one in the total.
+const HEAVIEST: u64 = 16;
+/// Peers whose middle one says something.
+const ENOUGH_FOR_A_MIDDLE: usize = 3;
 
 /// How well the air is used, and what a station's part of that is.
+///
+/// Parts of the air are rate / weight. The weights are what each station reaches alone (`Max_i`), or its
+/// PHY rate, where all say so; else all are equal. Equal parts of the air give rates in proportion to
+/// the weights: a slow station gets the same air and fewer bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Share {
-    /// The sum over the senders of rate / weight, millionths.
     highest: Highest,
-    /// The latest sum in parts of what is expected, where enough is known.
     used: Option<u64>,
-    /// What the middle one of the peers delivers, as it were this station.
     middle: Rate,
+    total: Rate,
 }
 
-/// The weights of a tick: what each station reaches alone (`Max_i`), or its PHY rate, where all say so;
-/// else all are equal. Equal parts of the air give rates in proportion to them.
+/// The weights of a tick.
 struct Weights<'a> {
     own: Rate,
-    /// Peers whose rate is known, with their weights.
+    /// Sending peers whose rate is known, with theirs.
     peers: Vec<(&'a PeerView, Rate)>,
+    /// The sum of the parts that can be expected, millionths; `None` where the weights say nothing.
     expected: Option<u64>,
 }
 
-fn weights(seen: &Observation) -> Weights<'_> {
-    let peers = || seen.peers.iter().filter(|peer| peer.delivery_rate > Rate::ZERO);
-    let of = |own: Option<Rate>, of: fn(&PeerView) -> Option<Rate>, expected| {
-        let known = |rate: &Rate| *rate > Rate::ZERO;
-        let peers: Option<Vec<_>> = peers().map(|p| Some((p, of(p).filter(known)?))).collect();
-        Some(Weights { own: own.filter(known)?, peers: peers?, expected: Some(expected) })
-    };
-    of(seen.max_rate, |peer| peer.max_rate, EXPECTED_OF_MAX)
-        .or_else(|| of(seen.own.link_rate, |peer| peer.link_rate, EXPECTED_OF_PHY))
-        .unwrap_or_else(|| {
-            let one = Rate::from_mbps(1);
-            Weights { own: one, peers: peers().map(|p| (p, one)).collect(), expected: None }
-        })
+impl<'a> Weights<'a> {
+    fn of(seen: &'a Observation) -> Self {
+        let all = || seen.peers.iter().filter(|peer| peer.sending && peer.delivery_rate > Rate::ZERO);
+        let by = |own: Option<Rate>, of: fn(&PeerView) -> Option<Rate>, expected| {
+            let known = |rate: &Rate| *rate > Rate::ZERO;
+            let peers: Option<Vec<_>> =
+                all().map(|peer| Some((peer, of(peer).filter(known)?))).collect();
+            Some(Self { own: own.filter(known)?, peers: peers?, expected: Some(expected) })
+        };
+        by(seen.max_rate, |peer| peer.max_rate, EXPECTED_OF_MAX)
+            .or_else(|| by(seen.own.link_rate, |peer| peer.link_rate, EXPECTED_OF_PHY))
+            .unwrap_or_else(|| {
+                let one = Rate::from_mbps(1);
+                let peers = all().map(|peer| (peer, one)).collect();
+                Self { own: one, peers, expected: None }
+            })
+    }
+
+    /// The rate at which this station uses such a part of the air.
+    fn rate(&self, part: u64) -> Rate {
+        self.own.mul_div(part, WHOLE).unwrap_or(self.own)
+    }
 }
 
+/// The part of the air that a station of this weight uses, millionths.
 fn part(rate: Rate, weight: Rate) -> u64 {
-    rate.mul_div(WHOLE, weight.bits_per_second()).map_or(u64::MAX / 4096, Rate::bits_per_second)
+    let most = WHOLE * 1000;
+    rate.mul_div(WHOLE, weight.bits_per_second()).map_or(most, |part| part.bits_per_second().min(most))
 }
 
 impl Share {
     /// The share of this station, which is sending since so many ticks.
     pub(super) fn on_tick(&mut self, now: Instant, ticks: u32, seen: &Observation) -> Rate {
-        let weights = weights(seen);
-        let rate_of = |part: u64| weights.own.mul_div(part, WHOLE).unwrap_or(weights.own);
-        let own = part(seen.mean_rate, weights.own);
-        let (wanting, content): (Vec<_>, Vec<_>) =
-            weights.peers.iter().partition(|(peer, _)| peer.sending);
-        let mut parts: Vec<u64> = wanting.iter().map(|(peer, w)| part(peer.delivery_rate, *w)).collect();
+        let weights = Weights::of(seen);
+        let mut parts: Vec<u64> =
+            weights.peers.iter().map(|(peer, weight)| part(peer.delivery_rate, *weight)).collect();
         let senders = u64::from(seen.senders.max(1));
         let known = parts.len() as u64 + 1;
         let enough = known * 4 >= senders * 3;
-        let total = (parts.iter().sum::<u64>() + own) / known * senders;
-        self.middle = if parts.len() >= 3 {
-            let middle = parts.len() / 2;
-            rate_of(*parts.select_nth_unstable(middle).1)
-        } else {
-            Rate::ZERO
-        };
-        // Who does not want more than it has takes that, and at most an equal part.
-        let equal = weights.expected.unwrap_or(total) / (senders + content.len() as u64);
-        let taken: u64 =
-            content.iter().map(|(peer, w)| part(peer.delivery_rate, *w).min(equal)).sum();
-        let fresh = !enough || ticks <= FRESH_TICKS;
-        let highest = if enough { self.highest.push(now, total + taken) } else { 0 };
-        self.used = weights
-            .expected
-            .filter(|_| !fresh)
-            .map(|expected| (total + taken).saturating_mul(WHOLE) / expected);
+        // Who sends and has not told its rate yet is taken for an average one.
+        let sum = (parts.iter().sum::<u64>() + part(seen.mean_rate, weights.own)) / known * senders;
+        let highest = if enough { self.highest.push(now, sum) } else { 0 };
         let carried = match weights.expected {
-            None => highest.max(total + taken),
-            Some(expected) if fresh => highest.max(expected).min(expected * 5 / 4),
-            Some(expected) => highest.clamp(expected * 85 / 100, expected * 5 / 4),
+            None => highest.max(sum),
+            Some(expected) => {
+                let fresh = !enough || ticks <= FRESH_TICKS;
+                let least = if fresh { expected } else { expected * LEAST_PERCENT / 100 };
+                highest.clamp(least, expected * MOST_PERCENT / 100)
+            }
         };
-        rate_of(carried.saturating_sub(taken) / senders)
+        let settled = enough && ticks > SETTLED_TICKS;
+        let expected = weights.expected.filter(|_| settled);
+        self.used = expected.map(|expected| sum.saturating_mul(WHOLE) / expected);
+        self.middle = middle(&mut parts).map_or(Rate::ZERO, |part| weights.rate(part));
+        let equal = carried / senders;
+        let heaviest = weights.own.mul_div(HEAVIEST, 1).unwrap_or(weights.own);
+        let peers: Rate = weights.peers.iter().map(|(_, weight)| (*weight).min(heaviest)).sum();
+        let mean = peers.saturating_add(weights.own) / known;
+        self.total = mean.mul_div(equal * senders, WHOLE).unwrap_or(mean);
+        weights.rate(equal)
     }
 
-    /// What all deliver in parts of what they can be expected to, millionths; `None` while not enough is
-    /// known.
+    /// What all senders together use of what can be expected, millionths; `None` while too few told their
+    /// rates, or where nothing can be expected.
     pub(super) fn used(&self) -> Option<u64> {
         self.used
     }
 
-    /// What the middle one of the peers delivers, scaled to this station's weight.
+    /// What the middle one of the peers delivers, at this station's weight; zero where they are few.
     pub(super) fn middle(&self) -> Rate {
         self.middle
     }
+
+    /// What all senders deliver at their shares.
+    pub(super) fn total(&self) -> Rate {
+        self.total
+    }
+}
+
+fn middle(parts: &mut [u64]) -> Option<u64> {
+    let at = parts.len() / 2;
+    (parts.len() >= ENOUGH_FOR_A_MIDDLE).then(|| *parts.select_nth_unstable(at).1)
 }
 
 /// The share of a station that begins to send now, where what it reaches alone is known.
 pub(super) fn of_newcomer(seen: &Observation) -> Option<Rate> {
     let others = seen.peers.iter().filter(|peer| peer.sending).count() as u64;
     Some(seen.max_rate? / (others + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_units::Duration;
+
+    use super::*;
+    use crate::observation::peer;
+    use crate::{StationId, StationView};
+
+    /// A station that delivers so much beside peers of (rate, max, link), Mbit/s.
+    fn seen(own: (u64, Option<u64>, Option<u64>), peers: &[(u64, Option<u64>, Option<u64>)]) -> Observation {
+        let peers = (1..).zip(peers).map(|(id, (rate, max, link))| PeerView {
+            max_rate: max.map(Rate::from_mbps),
+            link_rate: link.map(Rate::from_mbps),
+            ..peer(StationId(id), *rate)
+        });
+        let peers: Vec<PeerView> = peers.collect();
+        Observation {
+            senders: peers.len() as u32 + 1,
+            peers,
+            mean_rate: Rate::from_mbps(own.0),
+            max_rate: own.1.map(Rate::from_mbps),
+            own: StationView { link_rate: own.2.map(Rate::from_mbps), connections: Vec::new() },
+            ..Observation::default()
+        }
+    }
+
+    fn share_after(ticks: u32, seen: &Observation) -> (Share, Rate) {
+        let mut share = Share::default();
+        let mut rate = Rate::ZERO;
+        for tick in 1..=ticks {
+            let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
+            rate = share.on_tick(now, tick, seen);
+        }
+        (share, rate)
+    }
+
+    fn mbps(rate: Rate) -> f64 {
+        (rate.as_mbps_f64() * 100.0).round() / 100.0
+    }
+
+    #[test]
+    fn the_share_is_the_same_whatever_the_station_itself_delivers() {
+        let few = seen((2, Some(50), None), &[(20, Some(50), None), (20, Some(50), None)]);
+        let much = seen((20, Some(50), None), &[(2, Some(50), None), (20, Some(50), None)]);
+        assert_eq!(mbps(share_after(30, &few).1), mbps(share_after(30, &much).1));
+    }
+
+    #[test]
+    fn a_slow_station_s_share_is_air_and_not_bytes() {
+        let slow = seen((4, Some(5), None), &[(20, Some(50), None)]);
+        let fast = seen((20, Some(50), None), &[(4, Some(5), None)]);
+        // 0.8 and 0.4 of the air are 1.2, each half of it.
+        assert_eq!(mbps(share_after(30, &slow).1), 3.0);
+        assert_eq!(mbps(share_after(30, &fast).1), 30.0);
+    }
+
+    #[test]
+    fn before_anybody_told_a_rate_the_air_is_divided_by_the_number_of_senders() {
+        let young = seen((0, Some(40), None), &[(0, None, None), (0, None, None), (0, None, None)]);
+        assert_eq!(mbps(share_after(1, &young).1), 10.0);
+        let by_phy = seen((0, None, Some(65)), &[(0, None, None), (0, None, None)]);
+        assert_eq!(mbps(share_after(1, &by_phy).1), 13.0);
+    }
+
+    #[test]
+    fn without_weights_the_shares_are_equal_parts_of_what_is_delivered() {
+        let unknown = seen((10, None, None), &[(2, None, Some(65)), (6, None, None)]);
+        assert_eq!(mbps(share_after(30, &unknown).1), 6.0);
+    }
+
+    #[test]
+    fn no_single_announcement_moves_the_share_further_than_is_plausible() {
+        let honest = [(10, Some(50), None); 4];
+        let share = |liar| {
+            let mut peers = honest.to_vec();
+            peers.push(liar);
+            let (share, rate) = share_after(30, &seen((10, Some(50), None), &peers));
+            (mbps(rate), share.total())
+        };
+        let (fair, total) = share((10, Some(50), None));
+        for liar in [(900_000, Some(50), None), (10, Some(1), None), (1, Some(900_000), None)] {
+            let (rate, claimed) = share(liar);
+            assert!(rate >= fair * 0.7 && rate <= fair * 1.26, "{liar:?}: {rate} beside {fair}");
+            assert!(claimed <= total.mul_div(4, 1).unwrap(), "{liar:?}: {claimed}");
+        }
+    }
+
+    #[test]
+    fn how_well_the_air_is_used_is_told_when_enough_is_known() {
+        let alone = seen((10, Some(50), None), &[]);
+        assert_eq!(share_after(SETTLED_TICKS, &alone).0.used(), None);
+        assert_eq!(share_after(SETTLED_TICKS + 1, &alone).0.used(), Some(200_000));
+        let mut crowd = seen((10, Some(50), None), &[(10, Some(50), None)]);
+        crowd.senders = 9;
+        assert_eq!(share_after(30, &crowd).0.used(), None, "two of nine");
+    }
 }

@@ -10,6 +10,8 @@ const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
 const LARGEST_AMPDU: Bytes = Bytes::new(65_535);
 /// What a turn costs beside its data: contention, preamble, SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(300);
+/// The ACKs of what waits may fill this part of the access point's buffer, percent.
+const ACK_BUFFER_PERCENT: u64 = 70;
 /// Never aimed at less: a tick is too long to hold it.
 const LEAST: Duration = Duration::from_millis(5);
 /// 802.11a and g, Mbit/s: frames go one by one there.
@@ -18,19 +20,20 @@ const SINGLE_FRAME_RATES: [u64; 8] = [6, 9, 12, 18, 24, 36, 48, 54];
 /// So much that every station has a full aggregate waiting when its turn comes: some rounds of all
 /// stations' longest turns and the access point's. But never so much that the ACKs of what waits
 /// fill more than a part of the access point's buffer: dropped ACKs cost more than short aggregates.
-pub(super) fn queue(knobs: &AirtimeKnobs, seen: &Observation, share: Rate) -> Duration {
+///
+/// `total` is what all senders deliver.
+pub(super) fn queue(knobs: &AirtimeKnobs, seen: &Observation, total: Rate) -> Duration {
     let rounds = u64::from(knobs.queue_rounds_percent);
     let full_aggregates = round(seen).mul_div(rounds, 100).unwrap_or(Duration::MAX);
     let target = full_aggregates.clamp(knobs.queue_min, knobs.queue_max.max(knobs.queue_min));
-    target.min(ack_buffer(seen, share)).max(LEAST)
+    target.min(ack_buffer(seen, total)).max(LEAST)
 }
 
-fn ack_buffer(seen: &Observation, share: Rate) -> Duration {
-    let acks = u64::from(seen.access_point_buffer) * super::knob("qack", 70) / 100;
+fn ack_buffer(seen: &Observation, total: Rate) -> Duration {
+    let acks = u64::from(seen.access_point_buffer) * ACK_BUFFER_PERCENT / 100;
     let segments = acks.saturating_mul(u64::from(seen.segments_per_ack));
     let acknowledged = Bytes::new(seen.mss().get().saturating_mul(segments));
-    let all = share.mul_div(u64::from(seen.senders), 1).unwrap_or(share);
-    all.time_for(acknowledged).unwrap_or(Duration::MAX)
+    total.time_for(acknowledged).unwrap_or(Duration::MAX)
 }
 
 /// A turn of everybody who sends, and one of the access point, which answers the slowest as well:

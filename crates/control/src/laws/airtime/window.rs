@@ -10,7 +10,7 @@ pub(super) const NO_PROBE: u32 = 1000;
 /// While less than half of the target waits, so much more each round trip …
 const PROBE_STEP: u32 = 1125;
 /// … up to this.
-const PROBE_MOST: u32 = 2000;
+const PROBE_MOST: u32 = 1250;
 /// On a shorter path the queue that is aimed at is nearly a window by itself.
 const OPENING_RTT: Duration = Duration::from_millis(150);
 /// What queues on a path that nobody has measured may stand on.
@@ -20,6 +20,8 @@ const NEWCOMER_RTT: Duration = Duration::from_millis(100);
 const PROVED_PERCENT: u64 = 150;
 /// Ticks of loss recovery in a row after which the floor gives way: no loss is random for so long.
 const PATIENCE: u32 = 3;
+/// A release gives back what was lost for so long.
+const RECOVERY: Duration = Duration::from_secs(5);
 /// Between two decisions.
 const TICK: Duration = Duration::from_millis(500);
 /// A floor pushes at most so many segments at once into the host's queue, or half a window.
@@ -73,8 +75,7 @@ impl Airtime {
         if situation.queue_is_empty() {
             if now >= self.probe_next {
                 self.probe_next = now + situation.path.current;
-                let most = super::knob("pmost", u64::from(PROBE_MOST)) as u32;
-                self.probe = (self.probe * super::knob("pstep", u64::from(PROBE_STEP)) as u32 / 1000).min(most);
+                self.probe = (self.probe * PROBE_STEP / 1000).min(PROBE_MOST);
             }
         } else if situation.path.growth > situation.target {
             self.probe = NO_PROBE;
@@ -105,6 +106,17 @@ impl Airtime {
         });
         let small_queue = target::aggregate(seen.own.link_rate).unwrap_or_default();
         Bounds { pacing, small_queue, ..Bounds::window(floor, whole.max(least)) }
+    }
+
+    /// Nothing is bound. For some seconds a floor gives back what was lost while the windows were held:
+    /// what the station delivered before, at the RTT as it is now.
+    pub(super) fn released_window(&mut self, now: Instant, situation: &Situation, seen: &Observation) -> Bounds {
+        if now.saturating_since(self.release.since) > RECOVERY || self.trouble > PATIENCE {
+            return Bounds::NONE;
+        }
+        let before = Rate::from_bps(self.delivered.latest());
+        let window = Segments::in_flight(before, situation.path.current, seen.mss());
+        Bounds::window(window, Segments::MAX)
     }
 
     /// The most that this station delivered lately, or that the middle one of its peers does.
@@ -145,7 +157,7 @@ fn whole_aggregates(window: Segments, seen: &Observation) -> Segments {
     let packet = seen.mss().get() + 92; // headers, subframe delimiter and padding
     let aggregate = target::aggregate(seen.own.link_rate).map_or(0, |bytes| bytes.get() / packet);
     let window_u64 = u64::from(window.get());
-    if aggregate < 2 || window_u64 * 100 <= aggregate * super::knob("aggmin", 75) {
+    if aggregate < 2 || window_u64 * 4 <= aggregate * 3 {
         return window;
     }
     let whole = ((window_u64 + aggregate / 2) / aggregate).max(1) * aggregate;
