@@ -150,9 +150,9 @@ impl RateWatch {
     /// What was configured goes with the PHY rate: a link that has become slower reaches as much less.
     fn configured(&self) -> Option<Rate> {
         let (max, then) = (self.configured_max?, self.configured_at);
-        let scaled = then.zip(self.alone_at).and_then(|(then, now)| {
-            max.mul_div(now.bits_per_second(), then.bits_per_second())
-        });
+        let scaled = then
+            .zip(self.alone_at)
+            .and_then(|(then, now)| max.mul_div(now.bits_per_second(), then.bits_per_second()));
         Some(scaled.unwrap_or(max))
     }
 

@@ -47,7 +47,12 @@ impl RttWatch {
 
     /// Takes the connections of one tick and tells the station's RTT: the mean over those that are
     /// sending, weighted by their windows; `None` while none has a sample.
-    pub fn on_tick(&mut self, now: Instant, own: &StationView, common: Duration) -> Option<RttView> {
+    pub fn on_tick(
+        &mut self,
+        now: Instant,
+        own: &StationView,
+        common: Duration,
+    ) -> Option<RttView> {
         self.connections.retain(|id, _| own.connections.iter().any(|c| c.id == *id));
         let mut sum = WeightedSum::default();
         for connection in own.connections.iter().filter(|c| !c.smoothed_rtt.is_zero()) {

@@ -90,11 +90,8 @@ pub fn run(
 
 fn one(setting: &Setting, conditions: &[String], seeds: u32) -> anyhow::Result<Row> {
     let scenario = Scenario::parse(&setting.toml).with_context(|| setting.name)?;
-    let options = SimOptions {
-        repeat: seeds,
-        conditions: conditions.to_vec(),
-        ..SimOptions::default()
-    };
+    let options =
+        SimOptions { repeat: seeds, conditions: conditions.to_vec(), ..SimOptions::default() };
     let report = wakeai_sim::run(&options, &scenario, |_, _| Ok(None), &Silent)
         .with_context(|| setting.name)?;
     let mut runs = BTreeMap::<String, Vec<Run>>::new();

@@ -194,10 +194,7 @@ fn uploads() -> Vec<Setting> {
         bss("802.11ac", 8.0).lasting(25, 5).up("s", 30, "").promises("ac-30", All),
         bss("802.11ax", 10.0).up("s", 6, "").promises("ax-6", All),
         bss("802.11ax", 40.0).lasting(25, 5).up("s", 20, "").promises("ax-20", All),
-        bss("802.11n", 20.0)
-            .access_point("queue = \"fq\"")
-            .up("s", 8, "")
-            .promises("n-8-fq", All),
+        bss("802.11n", 20.0).access_point("queue = \"fq\"").up("s", 8, "").promises("n-8-fq", All),
         bss("802.11n", 20.0)
             .access_point("buffer = 50")
             .up("s", 12, "")
@@ -282,9 +279,7 @@ fn paths() -> Vec<Setting> {
         bss("802.11n", 250.0).lasting(60, 20).up("s", 6, "").promises("n-6-250ms", All),
         bss("802.11n", 500.0).lasting(90, 30).up("s", 8, "").promises("n-8-500ms", All),
         bss("802.11ac", 120.0).lasting(60, 20).up("s", 6, "").promises("ac-6-120ms", All),
-        bss("802.11n", 40.0)
-            .up("s", 8, "frame_error_rate = 0.3")
-            .promises("n-8-lossy", All),
+        bss("802.11n", 40.0).up("s", 8, "frame_error_rate = 0.3").promises("n-8-lossy", All),
         bss("802.11n", 20.0)
             .wired("rate = \"20Mbit/s\"\nqueue = 200")
             .up("s", 8, "")

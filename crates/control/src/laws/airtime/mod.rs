@@ -17,8 +17,8 @@ mod window;
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
 use self::history::Highest;
-pub(crate) use self::path::common_growth;
 use self::path::Path;
+pub(crate) use self::path::common_growth;
 use self::release::Release;
 use self::share::Share;
 use crate::{Bounds, CongestionState, Law, Narrator, Observation, Phase, Reason};
@@ -82,6 +82,8 @@ struct Situation {
     /// The windows of the sending connections together.
     window: Segments,
     connections: u32,
+    /// Stations that send, this one included.
+    senders: u32,
     trouble: bool,
 }
 
@@ -131,6 +133,7 @@ impl Airtime {
             target,
             rate,
             window: seen.window(),
+            senders: seen.senders,
             connections: u32::try_from(seen.sending().count()).unwrap_or(u32::MAX),
             trouble,
         }

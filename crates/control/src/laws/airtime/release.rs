@@ -4,8 +4,11 @@ use wakeai_units::{Duration, Instant};
 
 use super::Situation;
 
-/// Growth beyond twice the target that stands for this long, while we hold our windows, is others' doing.
-const OBEY_WITHIN: Duration = Duration::from_secs(2);
+/// So many ticks more with growth beyond twice the target than without, while we hold our windows, and
+/// the growth is others' doing …
+const OBEY_WITHIN: u32 = 4;
+/// … but one more for so many senders: many need longer to hear each other, and are no strangers meanwhile.
+const SENDERS_PER_TICK: u32 = 2;
 /// Where those with agents deliver less than this part of what can be expected, millionths, others are
 /// there.
 const FOREIGN_BELOW: u64 = 650_000;
@@ -16,17 +19,22 @@ const FIRST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Whether this station goes without bounds.
+///
+/// Who holds a short window beside stations that fill the access point's queue gets next to nothing:
+/// their queue is its RTT. A queue of ours shortens when we hold our windows; one that does not, while we
+/// get less than is to be had, is theirs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Release {
-    /// Since when the growth has been far above its target.
-    high_since: Option<Instant>,
+    /// Ticks with such a growth, less those without.
+    disobeyed: u32,
     until: Option<Instant>,
-    /// Since when it does, or did last.
-    pub(super) since: Instant,
-    last: Duration,
+    began: Instant,
+    lasts: Duration,
 }
 
 impl Release {
+    /// Whether nothing is bound now. `used` is what all with agents deliver in parts of what can be
+    /// expected, millionths.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
@@ -38,22 +46,26 @@ impl Release {
                 return true;
             }
             self.until = None;
-            self.high_since = None;
+            self.disobeyed = 0;
         }
         let path = situation.path;
         let far_too_long = path.growth > situation.target * 2 + path.min / 4;
-        let foreign = used.is_some_and(|used| used < FOREIGN_BELOW);
-        if !far_too_long || !foreign {
-            self.high_since = None;
+        if far_too_long && used.is_some_and(|used| used < FOREIGN_BELOW) {
+            self.disobeyed += 1;
+        } else {
+            self.disobeyed = self.disobeyed.saturating_sub(1);
+        }
+        if self.disobeyed < OBEY_WITHIN + situation.senders / SENDERS_PER_TICK {
             return false;
         }
-        let since = *self.high_since.get_or_insert(now);
-        if now.saturating_since(since) < OBEY_WITHIN.max(path.current * 2) {
-            return false;
-        }
-        self.last = (self.last * 2).clamp(FIRST, LONGEST);
-        self.until = Some(now + self.last);
-        self.since = now;
+        self.lasts = (self.lasts * 2).clamp(FIRST, LONGEST);
+        self.until = Some(now + self.lasts);
+        self.began = now;
         true
+    }
+
+    /// When it began, or did last.
+    pub(super) fn began(&self) -> Instant {
+        self.began
     }
 }

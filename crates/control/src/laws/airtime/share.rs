@@ -48,7 +48,8 @@ struct Weights<'a> {
 
 impl<'a> Weights<'a> {
     fn of(seen: &'a Observation) -> Self {
-        let all = || seen.peers.iter().filter(|peer| peer.sending && peer.delivery_rate > Rate::ZERO);
+        let all =
+            || seen.peers.iter().filter(|peer| peer.sending && peer.delivery_rate > Rate::ZERO);
         let by = |own: Option<Rate>, of: fn(&PeerView) -> Option<Rate>, expected| {
             let known = |rate: &Rate| *rate > Rate::ZERO;
             let peers: Option<Vec<_>> =
@@ -73,7 +74,8 @@ impl<'a> Weights<'a> {
 /// The part of the air that a station of this weight uses, millionths.
 fn part(rate: Rate, weight: Rate) -> u64 {
     let most = WHOLE * 1000;
-    rate.mul_div(WHOLE, weight.bits_per_second()).map_or(most, |part| part.bits_per_second().min(most))
+    rate.mul_div(WHOLE, weight.bits_per_second())
+        .map_or(most, |part| part.bits_per_second().min(most))
 }
 
 impl Share {
@@ -145,7 +147,10 @@ mod tests {
     use crate::{StationId, StationView};
 
     /// A station that delivers so much beside peers of (rate, max, link), Mbit/s.
-    fn seen(own: (u64, Option<u64>, Option<u64>), peers: &[(u64, Option<u64>, Option<u64>)]) -> Observation {
+    fn seen(
+        own: (u64, Option<u64>, Option<u64>),
+        peers: &[(u64, Option<u64>, Option<u64>)],
+    ) -> Observation {
         let peers = (1..).zip(peers).map(|(id, (rate, max, link))| PeerView {
             max_rate: max.map(Rate::from_mbps),
             link_rate: link.map(Rate::from_mbps),

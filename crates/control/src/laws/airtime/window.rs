@@ -101,17 +101,21 @@ impl Airtime {
         let whole = whole_aggregates(smooth, seen);
         let floor = Segments::new(whole.get() >> self.trouble.saturating_sub(PATIENCE).min(31));
         let too_small = smooth < least && path.growth > target;
-        let pacing = too_small.then(|| {
-            times(share.max(situation.rate), 9, 8).max(Rate::of(mss, TICK))
-        });
+        let pacing =
+            too_small.then(|| times(share.max(situation.rate), 9, 8).max(Rate::of(mss, TICK)));
         let small_queue = target::aggregate(seen.own.link_rate).unwrap_or_default();
         Bounds { pacing, small_queue, ..Bounds::window(floor, whole.max(least)) }
     }
 
     /// Nothing is bound. For some seconds a floor gives back what was lost while the windows were held:
     /// what the station delivered before, at the RTT as it is now.
-    pub(super) fn released_window(&mut self, now: Instant, situation: &Situation, seen: &Observation) -> Bounds {
-        if now.saturating_since(self.release.since) > RECOVERY || self.trouble > PATIENCE {
+    pub(super) fn released_window(
+        &mut self,
+        now: Instant,
+        situation: &Situation,
+        seen: &Observation,
+    ) -> Bounds {
+        if now.saturating_since(self.release.began()) > RECOVERY || self.trouble > PATIENCE {
             return Bounds::NONE;
         }
         let before = Rate::from_bps(self.delivered.latest());
@@ -152,14 +156,19 @@ impl Airtime {
     }
 }
 
-/// A window of whole aggregates: what is left over would take a turn of its own.
+/// Bytes of a packet that an aggregate holds beside its segment: headers of TCP/IP and 802.11, delimiter and
+/// padding of the subframe (802.11-2020 §9.7).
+const BESIDE_PAYLOAD: u64 = 92;
+
+/// A window of whole aggregates, where it holds one: what is left over would take a turn of its own, with all
+/// that a turn costs.
 fn whole_aggregates(window: Segments, seen: &Observation) -> Segments {
-    let packet = seen.mss().get() + 92; // headers, subframe delimiter and padding
+    let packet = seen.mss().get() + BESIDE_PAYLOAD;
     let aggregate = target::aggregate(seen.own.link_rate).map_or(0, |bytes| bytes.get() / packet);
-    let window_u64 = u64::from(window.get());
-    if aggregate < 2 || window_u64 * 4 <= aggregate * 3 {
+    let wanted = u64::from(window.get());
+    if aggregate < 2 || wanted < aggregate {
         return window;
     }
-    let whole = ((window_u64 + aggregate / 2) / aggregate).max(1) * aggregate;
+    let whole = (wanted + aggregate / 2) / aggregate * aggregate;
     Segments::new(u32::try_from(whole).unwrap_or(u32::MAX))
 }
