@@ -58,7 +58,7 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
 ///
 /// A message puts this station in debt by [`airtime`]; its part of the 0.5 %, which is one in as
 /// many as there are stations, pays it off. The next message waits until nothing is owed. News
-/// does not wait, as long as no more than three messages are owed for; what it takes too early is
+/// does not wait, as long as no more than five messages are owed for; what it takes too early is
 /// made up for by a longer wait after it.
 ///
 /// Order of calls: [`Schedule::news`] where there is some; [`Schedule::due`]; where it is due,

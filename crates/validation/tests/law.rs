@@ -1,0 +1,51 @@
+//! The law `airtime` over a part of the matrix, as a table.
+//!
+//! After a change of the law read the difference of the whole matrix (`wakeai-validation law`): a gain in one row
+//! that costs another is no gain. `cargo insta review` takes a new table.
+
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use wakeai_validation::law::{self, Promise, Row};
+
+/// One seed of each: the whole matrix with five takes minutes.
+const SETTINGS: [&str; 11] = [
+    "g-10",
+    "n-4",
+    "n-20",
+    "ac-12",
+    "n-20-tsq",
+    "n-24-mac80211",
+    "ac-beside-n",
+    "n-near-and-far",
+    "g-20-sized",
+    "n-half-limited",
+    "n-half-agents",
+];
+
+fn rows() -> Vec<Row> {
+    let mut settings = law::matrix();
+    settings.retain(|setting| SETTINGS.contains(&setting.name));
+    assert_eq!(settings.len(), SETTINGS.len());
+    law::figures::run(&settings, &[], 1, 2).unwrap()
+}
+
+#[test]
+fn the_law_beside_cubic_and_the_papers_table() {
+    insta::assert_snapshot!(law::table::render(&rows()));
+}
+
+#[test]
+fn every_setting_is_a_scenario_and_has_a_name_of_its_own() {
+    let settings = law::matrix();
+    assert!(settings.len() >= 40);
+    for (index, setting) in settings.iter().enumerate() {
+        let scenario = wakeai_scenario::Scenario::parse(&setting.toml).unwrap();
+        assert_eq!(scenario.name, setting.name);
+        assert!(settings[..index].iter().all(|other| other.name != setting.name));
+        let group = match &setting.promise {
+            Promise::Limited(group, _) | Promise::Beside(group) => group,
+            _ => continue,
+        };
+        assert!(setting.count_of(group) > 0, "{}: no group {group}", setting.name);
+    }
+}
