@@ -278,20 +278,41 @@ mod tests {
     }
 
     #[test]
-    fn the_start_of_sending_is_announced_soon() {
+    fn the_start_and_the_end_of_sending_are_announced_soon() {
         let mut controller = controller();
-        let mut last = Instant::ZERO;
-        for tick in 0..20 {
-            controller.handle_tick(at(tick * 500), &StationView::default());
-            if controller.poll_transmit(at(tick * 500)).is_some() {
-                last = at(tick * 500);
+        // At this rate a message is due every second at most: news is earlier than that.
+        controller.config.basic_rate = Rate::from_mbps(1);
+        controller.presence = Endpoint::new(Instant::ZERO, &controller.config, BootId([1; 16]));
+        let views = [sending(0), StationView::default()];
+        let mut view = StationView::default();
+        let mut news = Vec::new();
+        let mut told = Vec::new();
+        for now in (0..40_000).map(at) {
+            if told.len() >= 10 * (news.len() + 1) && news.len() < 2 && told.last() < Some(&now) {
+                view = views[news.len()].clone();
+                news.push((told[told.len() - 1], now));
+                controller.handle_tick(now, &view);
+            } else if controller.next_tick() <= now {
+                controller.handle_tick(now, &view);
+            }
+            if controller.poll_transmit(now).is_some() {
+                told.push(now);
             }
         }
-        controller.handle_tick(at(10_000), &sending(0));
+        assert_eq!(news.len(), 2);
+        for (last, at) in news {
+            let next = *told.iter().find(|told| **told >= at).expect("it is told");
+            let soon = (last + Duration::from_millis(500)).max(at) + Duration::from_millis(125);
+            assert!(next <= soon + Duration::from_millis(1), "{at}: {next}");
+        }
+    }
+
+    #[test]
+    fn who_sends_counts_itself_among_the_senders_and_is_bound() {
+        let mut controller = controller();
+        controller.handle_tick(at(0), &sending(0));
         let (seen, bounds) = controller.last();
         assert_eq!((seen.senders, bounds.ceiling.get()), (1, 50));
-        let soon = (last + Duration::from_millis(500)).max(at(10_000)) + Duration::from_millis(125);
-        assert!(controller.next_timeout() <= Some(soon));
     }
 
     #[test]

@@ -46,7 +46,8 @@ impl RttWatch {
     }
 
     /// Takes the connections of one tick and tells the station's RTT: the mean over those that are
-    /// sending, weighted by their windows; `None` while none has a sample.
+    /// sending, weighted by their windows; `None` while none has a sample. `common` is the growth that
+    /// all senders see: it is queue, and counts to no path.
     pub fn on_tick(
         &mut self,
         now: Instant,
@@ -160,11 +161,13 @@ mod tests {
         watch: RttWatch,
         tick: u64,
         kernel_min: u64,
+        /// What all see of growth.
+        common_ms: u64,
     }
 
     impl Path {
         fn new() -> Self {
-            Self { watch: RttWatch::new(), tick: 0, kernel_min: u64::MAX }
+            Self { watch: RttWatch::new(), tick: 0, kernel_min: u64::MAX, common_ms: 0 }
         }
 
         /// The minimum and the growth after a tick at this RTT and window.
@@ -180,7 +183,8 @@ mod tests {
             let own = StationView { link_rate: None, connections: vec![connection] };
             self.tick += 1;
             let now = Instant::ZERO + Duration::from_millis(500) * self.tick;
-            let view = self.watch.on_tick(now, &own).unwrap();
+            let view =
+                self.watch.on_tick(now, &own, Duration::from_millis(self.common_ms)).unwrap();
             (view.min.as_millis(), view.growth.as_millis())
         }
     }
@@ -231,6 +235,20 @@ mod tests {
     }
 
     #[test]
+    fn what_all_see_of_growth_is_not_counted_into_a_longer_path() {
+        let learnt = |common_ms| {
+            let mut path = Path { common_ms, ..Path::new() };
+            for (rtt, window) in [(2, 60), (512, 60), (512, 15), (512, 15), (512, 15)] {
+                path.tick(rtt, window);
+            }
+            path.tick(512, 15)
+        };
+        assert_eq!(learnt(0), (512, 0));
+        assert_eq!(learnt(80), (432, 80));
+        assert_eq!(learnt(9_999), (2, 510), "a minimum is never lowered for it");
+    }
+
+    #[test]
     fn a_shorter_path_is_learnt_at_once() {
         let mut path = Path::new();
         path.tick(512, 400);
@@ -251,10 +269,10 @@ mod tests {
         let connections =
             vec![view(1, 300, 100, true), view(2, 100, 20, true), view(3, 9, 999, false)];
         let own = StationView { link_rate: None, connections };
-        let rtt = RttWatch::new().on_tick(Instant::ZERO, &own).unwrap();
+        let rtt = RttWatch::new().on_tick(Instant::ZERO, &own, Duration::ZERO).unwrap();
         assert_eq!(rtt.current, Duration::from_millis(80));
         assert_eq!(rtt.growth, Duration::from_millis(10));
         let idle = StationView { link_rate: None, connections: vec![view(3, 9, 999, false)] };
-        assert_eq!(RttWatch::new().on_tick(Instant::ZERO, &idle), None);
+        assert_eq!(RttWatch::new().on_tick(Instant::ZERO, &idle, Duration::ZERO), None);
     }
 }

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ether;
-#[path = "harness/random.rs"]
 mod random;
 
 use ether::{Ether, shown, station};

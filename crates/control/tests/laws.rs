@@ -50,7 +50,7 @@ prop_compose! {
 prop_compose! {
     fn peer()(
         station in 0_u64..10, sending: bool, rate in extreme(), max in option(), link in option(),
-        growth in span(),
+        growth in span(), min in proptest::option::of(span()),
     ) -> PeerView {
         PeerView {
             station: StationId(station),
@@ -59,7 +59,7 @@ prop_compose! {
             delivery_rate: Rate::from_bps(rate),
             max_rate: max,
             link_rate: link,
-            min_rtt: None,
+            min_rtt: min,
             growth,
             reservation: None,
             age: Duration::ZERO,
@@ -76,10 +76,11 @@ prop_compose! {
         connections in proptest::collection::vec(connection(), 0..4),
         peers in proptest::collection::vec(peer(), 0..6),
         rates in (extreme(), extreme(), extreme()), max in option(), link in option(),
-        buffer: u32, per_ack: u32,
+        buffer: u32, per_ack: u32, uncounted in prop_oneof![3 => Just(0), 1 => 0..u32::MAX],
     ) -> Observation {
         let own = StationView { link_rate: link, connections };
         let senders = peers.iter().filter(|peer| peer.sending).count() as u32 + 1;
+        let senders = senders.saturating_add(uncounted);
         Observation {
             own,
             peers,
@@ -98,16 +99,16 @@ prop_compose! {
 proptest! {
     #[test]
     fn no_observation_makes_a_law_panic_or_contradict_itself(
-        seen in proptest::collection::vec(observation(), 1..20),
+        seen in proptest::collection::vec((observation(), span()), 1..20),
     ) {
         for name in LawConfig::NAMES {
             let mut law = LawConfig::from_name(name).unwrap().build();
             prop_assert_eq!(law.name(), name);
             let mut rtt = RttWatch::new();
-            for (tick, observation) in (0_u64..).zip(&seen) {
+            for (tick, (observation, common)) in (0_u64..).zip(&seen) {
                 let now = Instant::ZERO + Duration::from_millis(500) * tick;
                 let mut observation = observation.clone();
-                observation.rtt = rtt.on_tick(now, &observation.own);
+                observation.rtt = rtt.on_tick(now, &observation.own, *common);
                 let mut reasons: Vec<wakeai_control::Reason> = Vec::new();
                 let bounds = law.on_tick(now, &observation, &mut reasons);
                 prop_assert!(bounds.floor <= bounds.ceiling);

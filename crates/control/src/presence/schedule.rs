@@ -294,12 +294,76 @@ mod tests {
         assert!(early <= soon + MIN_INTERVAL);
         assert!(schedule.due(early, 40));
         schedule.sent(early, 40, cost);
+        let again = schedule.next();
+        assert!(schedule.due(again, 40));
+        schedule.sent(again, 40, cost);
         let interval = sent[sent.len() - 1] - sent[sent.len() - 2];
-        assert!(schedule.next() - early > interval, "the next one waits longer");
-        for _ in 0..100 {
-            schedule.news(schedule.next() - MIN_INTERVAL / 2, 40);
+        assert!(schedule.next() - again > interval, "the next one waits longer");
+    }
+
+    /// A schedule among so many that has been sending for long, and when it sent last.
+    fn settled(stations: usize, cost: Duration) -> (Schedule, Instant) {
+        let mut schedule = Schedule::new(Instant::ZERO, boot(1));
+        let mut last = Instant::ZERO;
+        for _ in 0..10 {
+            last = schedule.next();
+            assert!(schedule.due(last, stations));
+            schedule.sent(last, stations, cost);
         }
-        assert!(schedule.debt <= cost * MOST_OWED, "news without end is not announced without end");
+        (schedule, last)
+    }
+
+    #[test]
+    fn news_is_told_twice_and_the_interval_covers_the_regular_plan() {
+        let cost = airtime(Rate::from_mbps(6), None);
+        let (mut schedule, last) = settled(40, cost);
+        let regular = schedule.next() - last;
+        schedule.news(last + MIN_INTERVAL, 40);
+        let first = schedule.next();
+        assert!(schedule.due(first, 40));
+        let announced = schedule.sent(first, 40, cost);
+        assert!(announced > regular, "one more is owed for: {announced}");
+        let second = schedule.next();
+        let apart = second - first;
+        assert!(apart >= MIN_INTERVAL * 4 && apart <= MIN_INTERVAL * 5, "{apart}");
+        assert!(schedule.due(second, 40));
+        let announced = schedule.sent(second, 40, cost);
+        assert!(schedule.next() - second > regular, "no third time: {}", schedule.next());
+        assert!(schedule.next() <= second + announced);
+    }
+
+    #[test]
+    fn a_plan_that_comes_before_the_second_telling_is_kept() {
+        let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
+        let (mut schedule, last) = settled(2, cost);
+        schedule.news(last, 2);
+        for _ in 0..10 {
+            let now = schedule.next();
+            assert!(schedule.due(now, 2));
+            let announced = schedule.sent(now, 2, cost);
+            assert!(announced < MIN_INTERVAL * 4 && schedule.next() <= now + announced);
+        }
+    }
+
+    #[test]
+    fn news_without_end_is_not_announced_without_end() {
+        for stations in [2, 40, 400] {
+            let cost = airtime(Rate::from_mbps(6), None);
+            let (mut schedule, begin) = settled(stations, cost);
+            let mut sent = 0_u64;
+            let span = Duration::from_secs(3600);
+            for step in 0..36_000 {
+                let now = begin + span * step / 36_000;
+                schedule.news(now, stations);
+                if schedule.due(now, stations) {
+                    schedule.sent(now, stations, cost);
+                    sent += 1;
+                }
+                assert!(schedule.debt <= cost * MOST_OWED, "{stations}: {}", schedule.debt);
+            }
+            let part = span / AIR_PARTS / stations as u64;
+            assert!(cost * sent <= part + cost * MOST_OWED, "{stations}: {sent}");
+        }
     }
 
     #[test]

@@ -110,8 +110,8 @@ impl Airtime {
         *self = Self::new(self.knobs.clone());
         narrator.narrate(Reason::Idle);
         share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
-            let senders = u64::from(seen.senders) + 1;
-            let total = share.mul_div(senders, 1).unwrap_or(share);
+            // All at their shares are as much as one alone.
+            let total = seen.max_rate.unwrap_or(share);
             let target = target::queue(&self.knobs, seen, total);
             window::of_newcomer(share, target, seen)
         })

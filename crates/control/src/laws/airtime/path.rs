@@ -43,3 +43,78 @@ pub(crate) fn common_growth(peers: &[PeerView], own: Option<Duration>) -> Option
     let middle = all.len() / 2;
     Some(*all.select_nth_unstable(middle).1)
 }
+
+#[cfg(test)]
+mod tests {
+    use wakeai_units::Rate;
+
+    use super::*;
+    use crate::StationId;
+    use crate::observation::peer;
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// A station with this minimum RTT and growth.
+    fn own(min: u64, growth: u64) -> RttView {
+        RttView { current: ms(min + growth), min: ms(min), growth: ms(growth) }
+    }
+
+    /// Peers that send and see these growths.
+    fn peers(growths: &[u64]) -> Vec<PeerView> {
+        let see = (1..).zip(growths).map(|(id, growth)| PeerView {
+            min_rtt: Some(ms(50)),
+            growth: ms(*growth),
+            ..peer(StationId(id), 10)
+        });
+        see.collect()
+    }
+
+    fn path(rtt: RttView, peers: &[PeerView]) -> (Duration, Duration) {
+        let path = Path::of(rtt, peers);
+        assert_eq!(path.current, rtt.current);
+        (path.min, path.growth)
+    }
+
+    #[test]
+    fn who_joined_in_a_queue_of_others_has_the_rest_taken_from_its_minimum() {
+        assert_eq!(path(own(120, 30), &peers(&[80, 80])), (ms(70), ms(80)));
+        assert_eq!(path(own(120, 30), &peers(&[10, 60, 500])), (ms(90), ms(60)), "the middle");
+    }
+
+    #[test]
+    fn the_own_minimum_is_never_raised() {
+        assert_eq!(path(own(50, 100), &peers(&[20, 20])), (ms(50), ms(100)));
+        assert_eq!(path(own(50, 100), &peers(&[0, 0, 0, 0])), (ms(50), ms(100)));
+    }
+
+    #[test]
+    fn fewer_than_three_that_tell_change_nothing() {
+        let joined = own(120, 30);
+        assert_eq!(path(joined, &[]), (ms(120), ms(30)));
+        assert_eq!(path(joined, &peers(&[80])), (ms(120), ms(30)));
+        let silent: [fn(&mut PeerView); 3] = [
+            |peer| peer.sending = false,
+            |peer| peer.min_rtt = None,
+            |peer| peer.delivery_rate = Rate::ZERO,
+        ];
+        for change in silent {
+            let mut peers = peers(&[80, 80]);
+            change(&mut peers[0]);
+            assert_eq!(path(joined, &peers), (ms(120), ms(30)), "{:?}", peers[0]);
+        }
+    }
+
+    #[test]
+    fn the_minimum_never_falls_below_a_quarter() {
+        assert_eq!(path(own(120, 30), &peers(&[9_999, 9_999])), (ms(30), ms(120)));
+    }
+
+    #[test]
+    fn what_all_see_is_the_middle_of_three_at_least() {
+        assert_eq!(common_growth(&peers(&[10, 20]), None), None);
+        assert_eq!(common_growth(&peers(&[30, 10, 9_999]), None), Some(ms(30)));
+        assert_eq!(common_growth(&peers(&[10, 30]), Some(ms(20))), Some(ms(20)));
+    }
+}

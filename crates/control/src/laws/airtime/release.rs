@@ -69,3 +69,120 @@ impl Release {
         self.began
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wakeai_units::{Rate, Segments};
+
+    use super::super::path::Path;
+    use super::*;
+
+    const HIGH: u64 = 500;
+    const USED_BY_OTHERS: Option<u64> = Some(300_000);
+    const ALL_USED: Option<u64> = Some(900_000);
+
+    /// So many senders with a target of 50 ms and a path of 40 ms.
+    fn situation(senders: u32, growth_ms: u64) -> Situation {
+        let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
+        Situation {
+            path: Path { min, growth, current: min + growth },
+            share: Rate::from_mbps(10),
+            target: Duration::from_millis(50),
+            rate: Rate::from_mbps(10),
+            window: Segments::new(100),
+            connections: 1,
+            senders,
+            trouble: false,
+        }
+    }
+
+    /// Ticks one after the other.
+    struct Ticks {
+        release: Release,
+        count: u64,
+    }
+
+    impl Ticks {
+        fn new() -> Self {
+            Self { release: Release::default(), count: 0 }
+        }
+
+        fn tick(&mut self, senders: u32, growth_ms: u64, used: Option<u64>) -> bool {
+            self.count += 1;
+            let now = Instant::ZERO + Duration::from_millis(500) * self.count;
+            self.release.on_tick(now, &situation(senders, growth_ms), used)
+        }
+
+        /// Ticks of a foreign queue until it is released, that one included; at most a thousand.
+        fn until_released(&mut self, senders: u32) -> usize {
+            (1..1_000).find(|_| self.tick(senders, HIGH, USED_BY_OTHERS)).unwrap_or(1_000)
+        }
+
+        /// Ticks without a queue until nothing is released any more, that one included.
+        fn until_bound(&mut self, used: Option<u64>) -> usize {
+            (1..5_000).find(|_| !self.tick(1, 0, used)).unwrap_or(5_000)
+        }
+    }
+
+    #[test]
+    fn a_queue_that_does_not_obey_releases_after_four_ticks_and_more_senders_wait_longer() {
+        for (senders, ticks) in [(1, 4), (2, 5), (3, 5), (6, 7), (40, 24)] {
+            assert_eq!(Ticks::new().until_released(senders), ticks, "{senders} senders");
+        }
+    }
+
+    #[test]
+    fn nothing_is_released_while_all_of_the_air_is_used_or_that_is_unknown() {
+        for used in [ALL_USED, Some(FOREIGN_BELOW), None] {
+            let mut ticks = Ticks::new();
+            assert!((0..200).all(|_| !ticks.tick(1, HIGH, used)), "{used:?}");
+        }
+    }
+
+    #[test]
+    fn twice_the_target_and_a_quarter_of_the_path_are_not_too_much() {
+        let mut ticks = Ticks::new();
+        assert!((0..200).all(|_| !ticks.tick(1, 110, USED_BY_OTHERS)));
+        assert!((0..4).any(|_| ticks.tick(1, 111, USED_BY_OTHERS)));
+    }
+
+    #[test]
+    fn high_ticks_among_low_ones_release_nothing() {
+        let mut ticks = Ticks::new();
+        assert!((0..3).all(|_| !ticks.tick(1, HIGH, USED_BY_OTHERS)));
+        assert!((0..3).all(|_| !ticks.tick(1, 20, USED_BY_OTHERS)));
+        for _ in 0..100 {
+            assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "a single one");
+            assert!(!ticks.tick(1, 20, USED_BY_OTHERS));
+        }
+    }
+
+    #[test]
+    fn a_release_lasts_60_s_then_120_s_and_600_s_at_most() {
+        let mut ticks = Ticks::new();
+        for seconds in [60, 120, 240, 480, 600, 600] {
+            assert_eq!(ticks.until_released(1), 4, "each time the queue has its chance to obey");
+            assert_eq!(ticks.until_bound(USED_BY_OTHERS), seconds * 2, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_release_ends_when_the_air_is_ours_again_and_not_for_less_or_for_the_unknown() {
+        let mut ticks = Ticks::new();
+        ticks.until_released(1);
+        for used in [None, USED_BY_OTHERS, Some(OURS_FROM - 1)] {
+            assert!(ticks.tick(1, 0, used), "{used:?}");
+        }
+        assert!(!ticks.tick(1, HIGH, Some(OURS_FROM)));
+        assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "and it begins to count anew");
+    }
+
+    #[test]
+    fn when_it_began_is_known() {
+        let mut ticks = Ticks::new();
+        ticks.until_released(1);
+        let began = Instant::ZERO + Duration::from_millis(500) * ticks.count;
+        ticks.tick(1, HIGH, USED_BY_OTHERS);
+        assert_eq!(ticks.release.began(), began);
+    }
+}

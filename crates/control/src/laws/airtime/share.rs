@@ -177,15 +177,16 @@ mod tests {
         (share, rate)
     }
 
-    fn mbps(rate: Rate) -> f64 {
-        (rate.as_mbps_f64() * 100.0).round() / 100.0
+    /// To within a rounding of the parts.
+    fn kbps(rate: Rate) -> u64 {
+        (rate.bits_per_second() + 500) / 1000
     }
 
     #[test]
     fn the_share_is_the_same_whatever_the_station_itself_delivers() {
         let few = seen((2, Some(50), None), &[(20, Some(50), None), (20, Some(50), None)]);
         let much = seen((20, Some(50), None), &[(2, Some(50), None), (20, Some(50), None)]);
-        assert_eq!(mbps(share_after(30, &few).1), mbps(share_after(30, &much).1));
+        assert_eq!(kbps(share_after(30, &few).1), kbps(share_after(30, &much).1));
     }
 
     #[test]
@@ -193,22 +194,22 @@ mod tests {
         let slow = seen((4, Some(5), None), &[(20, Some(50), None)]);
         let fast = seen((20, Some(50), None), &[(4, Some(5), None)]);
         // 0.8 and 0.4 of the air are 1.2, each half of it.
-        assert_eq!(mbps(share_after(30, &slow).1), 3.0);
-        assert_eq!(mbps(share_after(30, &fast).1), 30.0);
+        assert_eq!(kbps(share_after(30, &slow).1), 3_000);
+        assert_eq!(kbps(share_after(30, &fast).1), 30_000);
     }
 
     #[test]
     fn before_anybody_told_a_rate_the_air_is_divided_by_the_number_of_senders() {
         let young = seen((0, Some(40), None), &[(0, None, None), (0, None, None), (0, None, None)]);
-        assert_eq!(mbps(share_after(1, &young).1), 10.0);
+        assert_eq!(kbps(share_after(1, &young).1), 10_000);
         let by_phy = seen((0, None, Some(65)), &[(0, None, None), (0, None, None)]);
-        assert_eq!(mbps(share_after(1, &by_phy).1), 13.0);
+        assert_eq!(kbps(share_after(1, &by_phy).1), 13_000);
     }
 
     #[test]
     fn without_weights_the_shares_are_equal_parts_of_what_is_delivered() {
         let unknown = seen((10, None, None), &[(2, None, Some(65)), (6, None, None)]);
-        assert_eq!(mbps(share_after(30, &unknown).1), 6.0);
+        assert_eq!(kbps(share_after(30, &unknown).1), 6_000);
     }
 
     #[test]
@@ -218,12 +219,15 @@ mod tests {
             let mut peers = honest.to_vec();
             peers.push(liar);
             let (share, rate) = share_after(30, &seen((10, Some(50), None), &peers));
-            (mbps(rate), share.total())
+            (kbps(rate), share.total())
         };
         let (fair, total) = share((10, Some(50), None));
         for liar in [(900_000, Some(50), None), (10, Some(1), None), (1, Some(900_000), None)] {
             let (rate, claimed) = share(liar);
-            assert!(rate >= fair * 0.7 && rate <= fair * 1.26, "{liar:?}: {rate} beside {fair}");
+            assert!(
+                rate * 10 >= fair * 7 && rate * 100 <= fair * 126,
+                "{liar:?}: {rate} beside {fair}"
+            );
             assert!(claimed <= total.mul_div(4, 1).unwrap(), "{liar:?}: {claimed}");
         }
     }

@@ -62,3 +62,102 @@ pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
     let single = SINGLE_FRAME_RATES.iter().any(|mbps| rate == Rate::from_mbps(*mbps));
     (!single).then(|| rate.bytes_in(LONGEST_PPDU).min(LARGEST_AMPDU))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::peer;
+    use crate::{PeerView, StationId, StationView};
+
+    /// No bounds but those that the knobs do not set.
+    fn rounds(percent: u32) -> AirtimeKnobs {
+        AirtimeKnobs {
+            queue_rounds_percent: percent,
+            queue_min: Duration::ZERO,
+            queue_max: Duration::from_secs(10),
+        }
+    }
+
+    /// A station at this PHY rate beside peers at these, Mbit/s.
+    fn seen(own: Option<u64>, peers: &[Option<u64>]) -> Observation {
+        let peers = (1..).zip(peers).map(|(id, link)| PeerView {
+            link_rate: link.map(Rate::from_mbps),
+            ..peer(StationId(id), 10)
+        });
+        let peers: Vec<PeerView> = peers.collect();
+        let link_rate = own.map(Rate::from_mbps);
+        Observation {
+            senders: peers.len() as u32 + 1,
+            peers,
+            own: StationView { link_rate, connections: Vec::new() },
+            ..Observation::default()
+        }
+    }
+
+    fn micros(knobs: &AirtimeKnobs, seen: &Observation, total_mbps: u64) -> u64 {
+        queue(knobs, seen, Rate::from_mbps(total_mbps)).as_micros()
+    }
+
+    #[test]
+    fn a_round_is_a_turn_of_each_sender_and_one_of_the_access_point() {
+        assert_eq!(micros(&rounds(100), &seen(Some(65), &[]), 1), 2 * 5_784);
+        assert_eq!(micros(&rounds(300), &seen(Some(65), &[]), 1), 3 * 2 * 5_784);
+        assert_eq!(micros(&rounds(200), &seen(Some(65), &[Some(65); 3]), 1), 2 * 5 * 5_784);
+        // 65,535 bytes at 390 Mbit/s are 1,344 us.
+        assert_eq!(micros(&rounds(1_000), &seen(Some(390), &[]), 1), 10 * 2 * 1_644 + 6);
+    }
+
+    #[test]
+    fn a_slow_peer_s_turn_is_its_own_and_the_access_point_s() {
+        assert_eq!(micros(&rounds(100), &seen(Some(390), &[Some(13)]), 1), 1_644 + 2 * 5_784);
+    }
+
+    #[test]
+    fn who_tells_no_rate_or_is_not_heard_takes_a_turn_as_long_as_the_own() {
+        let fast = 1_644;
+        assert_eq!(micros(&rounds(100), &seen(Some(390), &[None, None]), 1) / 4, fast);
+        let unheard = Observation { senders: 9, ..seen(Some(390), &[]) };
+        assert_eq!(micros(&rounds(100), &unheard, 1) / 10, fast);
+        let idle = PeerView { sending: false, ..peer(StationId(1), 10) };
+        let beside_idle = Observation { peers: vec![idle], ..seen(Some(65), &[]) };
+        assert_eq!(micros(&rounds(100), &beside_idle, 1), 2 * 5_784, "who is quiet takes none");
+        assert_eq!(micros(&rounds(100), &seen(None, &[]), 1), 2 * 5_784, "the longest, unknown");
+    }
+
+    #[test]
+    fn the_acks_of_what_waits_fill_at_most_70_percent_of_the_access_point_s_buffer() {
+        // 210 of 300 ACKs of two segments are 608,160 bytes.
+        let alone = seen(Some(65), &[]);
+        for (total, micros_of_acks) in [(100, 48_652), (200, 24_326), (400, 12_163)] {
+            assert_eq!(micros(&rounds(1_000), &alone, total), micros_of_acks.min(57_840));
+        }
+        let small = Observation { access_point_buffer: 100, ..alone.clone() };
+        assert_eq!(micros(&rounds(1_000), &small, 100), 16_217);
+        let each = Observation { segments_per_ack: 1, ..alone.clone() };
+        assert_eq!(micros(&rounds(1_000), &each, 100), 24_326);
+        let least = AirtimeKnobs { queue_min: Duration::from_millis(40), ..rounds(100) };
+        assert_eq!(micros(&least, &alone, 200), 24_326, "whatever the knobs say");
+    }
+
+    #[test]
+    fn no_less_than_5_ms_and_no_more_than_queue_max_is_aimed_at() {
+        let none = Observation { access_point_buffer: 0, ..seen(Some(65), &[]) };
+        assert_eq!(micros(&AirtimeKnobs::default(), &none, 100), 5_000);
+        assert_eq!(micros(&rounds(0), &seen(Some(65), &[]), 1), 5_000);
+        let crowd = seen(Some(65), &[Some(65); 39]);
+        assert_eq!(micros(&AirtimeKnobs::default(), &crowd, 20), 75_000);
+        let fast = seen(Some(390), &[]);
+        assert_eq!(micros(&AirtimeKnobs::default(), &fast, 20), 20_000, "queue_min");
+    }
+
+    #[test]
+    fn an_aggregate_is_what_the_longest_ppdu_carries_and_65535_bytes_at_most() {
+        let at = |mbps| aggregate(Some(Rate::from_mbps(mbps))).map(Bytes::get);
+        assert_eq!(at(65), Some(44_557));
+        assert_eq!(at(390), Some(65_535));
+        for single in [6, 9, 12, 18, 24, 36, 48, 54] {
+            assert_eq!(at(single), None, "802.11a and g send frames one by one: {single}");
+        }
+        assert_eq!(aggregate(None), None);
+    }
+}

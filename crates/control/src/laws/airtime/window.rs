@@ -172,3 +172,271 @@ fn whole_aggregates(window: Segments, seen: &Observation) -> Segments {
     let whole = (wanted + aggregate / 2) / aggregate * aggregate;
     Segments::new(u32::try_from(whole).unwrap_or(u32::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use wakeai_units::Bytes;
+
+    use super::super::AirtimeKnobs;
+    use super::*;
+    use crate::observation::{example, peer};
+    use crate::{
+        CongestionState, ConnectionView, Law, PeerView, Reason, RttView, StationId, StationView,
+    };
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn rtt(min: Duration, growth: Duration) -> RttView {
+        RttView { current: min + growth, min, growth }
+    }
+
+    /// A station that delivers so much on a path of 50 ms with 50 ms of growth, beside peers that deliver
+    /// so much; each reaches `max` alone.
+    fn seen(mbps: u64, max: u64, peers: &[u64]) -> Observation {
+        let max_rate = Some(Rate::from_mbps(max));
+        let peers: Vec<PeerView> = (1..)
+            .zip(peers)
+            .map(|(id, mbps)| PeerView { max_rate, ..peer(StationId(id), *mbps) })
+            .collect();
+        Observation {
+            senders: peers.len() as u32 + 1,
+            peers,
+            rtt: Some(rtt(ms(50), ms(50))),
+            mean_rate: Rate::from_mbps(mbps),
+            max_rate,
+            own: StationView { link_rate: None, connections: vec![example()] },
+            ..Observation::default()
+        }
+    }
+
+    fn at_phy(mbps: u64, seen: Observation) -> Observation {
+        let own = StationView { link_rate: Some(Rate::from_mbps(mbps)), ..seen.own };
+        Observation { own, ..seen }
+    }
+
+    /// Ticks of a law one after the other.
+    struct Ticks {
+        law: Airtime,
+        count: u64,
+    }
+
+    impl Ticks {
+        fn new() -> Self {
+            Self { law: Airtime::new(AirtimeKnobs::default()), count: 0 }
+        }
+
+        fn tick(&mut self, seen: &Observation) -> (Bounds, Option<Phase>) {
+            self.count += 1;
+            let mut reasons: Vec<Reason> = Vec::new();
+            let bounds = self.law.on_tick(Instant::ZERO + TICK * self.count, seen, &mut reasons);
+            let phase = reasons.iter().find_map(|reason| match reason {
+                Reason::Airtime { phase, .. } => Some(*phase),
+                _ => None,
+            });
+            (bounds, phase)
+        }
+    }
+
+    fn first(seen: &Observation) -> Bounds {
+        Ticks::new().tick(seen).0
+    }
+
+    /// After so many ticks of the same.
+    fn settled(seen: &Observation) -> Bounds {
+        let mut ticks = Ticks::new();
+        (0..30).map(|_| ticks.tick(seen).0).last().expect("it ticked")
+    }
+
+    #[test]
+    fn equal_stations_at_their_share_hold_share_times_path_and_queue() {
+        // Four of 40 Mbit/s: two rounds of five turns are 57.84 ms.
+        let bounds = settled(&seen(10, 40, &[10, 10, 10]));
+        let window = Segments::in_flight(
+            Rate::from_mbps(10),
+            ms(50) + Duration::from_micros(57_840),
+            Bytes::new(1448),
+        );
+        assert_eq!(window, Segments::new(94));
+        assert_eq!((bounds.floor, bounds.ceiling, bounds.pacing), (window, window, None));
+    }
+
+    #[test]
+    fn who_delivers_less_than_its_share_has_the_same_window() {
+        let equal = settled(&seen(10, 40, &[10, 10, 10]));
+        let behind = settled(&seen(8, 40, &[10, 10, 12]));
+        assert_eq!((behind.floor, behind.ceiling), (equal.floor, equal.ceiling));
+    }
+
+    #[test]
+    fn beyond_one_aggregate_a_window_is_whole_aggregates_and_below_it_is_not_rounded() {
+        // An aggregate at 65 Mbit/s is 28 packets.
+        for (max, expected) in [(40, 84), (80, 196), (20, 56), (12, 28), (10, 24), (4, 10)] {
+            let share = max / 4;
+            let shares = [share, share, share];
+            let bounds = first(&at_phy(65, seen(share, max, &shares)));
+            assert_eq!(bounds.ceiling.get(), expected, "{max} Mbit/s");
+        }
+        assert_eq!(first(&at_phy(54, seen(10, 40, &[10, 10, 10]))).ceiling.get(), 94, "802.11g");
+    }
+
+    #[test]
+    fn what_others_announce_fills_one_and_a_half_targets_beyond_what_was_proved() {
+        // Two peers claim all of the air each: 2 Mbit/s were proved. Two rounds of four turns are 46.272 ms.
+        let bounds = settled(&seen(2, 40, &[40, 40]));
+        let queue = Duration::from_micros(46_272 * 3 / 2);
+        let proved = Segments::in_flight(Rate::from_mbps(2), ms(50) + queue, Bytes::new(1448));
+        assert_eq!(bounds.ceiling, proved);
+        // What the middle one of three delivers can be had, whatever the other two claim.
+        let bounds = settled(&seen(2, 40, &[4, 4, 900]));
+        let queue = Duration::from_micros(57_840 * 3 / 2);
+        let proved = Segments::in_flight(Rate::from_mbps(4), ms(50) + queue, Bytes::new(1448));
+        assert_eq!(bounds.ceiling, proved);
+    }
+
+    #[test]
+    fn before_anything_was_delivered_the_window_at_most_doubles() {
+        assert_eq!(first(&seen(0, 100, &[])).ceiling, Segments::new(200));
+    }
+
+    #[test]
+    fn the_floor_halves_with_each_tick_of_recovery_after_the_third_and_comes_back() {
+        let calm = seen(10, 40, &[10, 10, 10]);
+        let state = CongestionState::Recovery;
+        let connection = ConnectionView { congestion_state: state, ..example() };
+        let own = StationView { connections: vec![connection], ..calm.own.clone() };
+        let trouble = Observation { own, ..calm.clone() };
+        let mut ticks = Ticks::new();
+        for floor in [94, 94, 94, 47, 23, 11] {
+            let (bounds, _) = ticks.tick(&trouble);
+            assert_eq!((bounds.floor.get(), bounds.ceiling.get()), (floor, 94));
+        }
+        assert_eq!(ticks.tick(&calm).0.floor.get(), 94);
+        for _ in 0..100 {
+            ticks.tick(&trouble);
+        }
+        assert_eq!(ticks.tick(&trouble).0.floor.get(), 0);
+    }
+
+    #[test]
+    fn the_least_window_is_four_segments_or_two_per_connection_and_pacing_does_the_rest() {
+        let crowd = |connections, growth| Observation {
+            senders: 40,
+            rtt: Some(rtt(ms(3), growth)),
+            own: StationView { link_rate: None, connections: vec![example(); connections] },
+            ..seen(0, 4, &[])
+        };
+        assert_eq!(first(&crowd(1, ms(80))).ceiling, Segments::new(4));
+        assert_eq!(first(&crowd(5, ms(80))).ceiling, Segments::new(10));
+        let pacing = first(&crowd(1, ms(80))).pacing;
+        assert_eq!(pacing, Rate::from_mbps(4).mul_div(9, 40 * 8), "9/8 of the share");
+        assert_eq!(first(&crowd(1, ms(75))).pacing, None, "no more queues than is aimed at");
+        assert_eq!(first(&seen(10, 40, &[10, 10, 10])).pacing, None);
+    }
+
+    #[test]
+    fn an_aggregate_may_wait_in_the_host_s_queue_and_nothing_more_where_there_are_none() {
+        let budget = |phy| first(&at_phy(phy, seen(10, 40, &[10, 10, 10]))).small_queue;
+        assert_eq!(budget(65), Bytes::new(44_557));
+        assert_eq!(budget(390), Bytes::new(65_535));
+        assert_eq!(budget(54), Bytes::ZERO);
+        assert_eq!(first(&seen(10, 40, &[10, 10, 10])).small_queue, Bytes::ZERO, "unknown");
+    }
+
+    #[test]
+    fn while_less_than_half_of_the_target_waits_a_quarter_more_is_tried_at_most() {
+        let full = seen(10, 40, &[10, 10, 10]);
+        let empty = Observation { rtt: Some(rtt(ms(50), ms(10))), ..full.clone() };
+        let mut ticks = Ticks::new();
+        let mut last = Segments::ZERO;
+        for _ in 0..10 {
+            let (bounds, phase) = ticks.tick(&empty);
+            assert_eq!(phase, Some(Phase::Probing));
+            assert!(bounds.ceiling >= last);
+            last = bounds.ceiling;
+        }
+        assert!((116..=117).contains(&last.get()), "5/4 of 94: {last}");
+        let high = Observation { rtt: Some(rtt(ms(50), ms(60))), ..full };
+        assert_eq!(ticks.tick(&high).1, Some(Phase::Steady));
+    }
+
+    #[test]
+    fn a_path_of_150_ms_opens_until_something_queues_and_not_again() {
+        let on =
+            |min, growth| Observation { rtt: Some(rtt(ms(min), ms(growth))), ..seen(4, 40, &[]) };
+        assert_ne!(Ticks::new().tick(&on(149, 0)).1, Some(Phase::Opening));
+        assert_ne!(Ticks::new().tick(&on(150, 30)).1, Some(Phase::Opening), "it queues already");
+        let mut ticks = Ticks::new();
+        for _ in 0..5 {
+            let (bounds, phase) = ticks.tick(&on(150, 0));
+            assert_eq!(phase, Some(Phase::Opening));
+            // 4 Mbit/s fly in 52 segments.
+            assert_eq!(bounds.floor, Segments::new(104), "twice what flies");
+            assert!(bounds.ceiling >= Segments::new(208), "four times what flies: {bounds}");
+            assert!(bounds.pacing >= Some(Rate::from_mbps(12)), "{bounds}");
+        }
+        assert_ne!(ticks.tick(&on(150, 30)).1, Some(Phase::Opening));
+        assert_ne!(ticks.tick(&on(150, 0)).1, Some(Phase::Opening), "never twice");
+    }
+
+    #[test]
+    fn who_has_nothing_to_send_leaves_room_for_its_share_and_has_no_floor() {
+        let idle = |peers: &[u64]| Observation {
+            own: StationView::default(),
+            rtt: None,
+            senders: (peers.len() as u32).max(1),
+            ..seen(0, 40, peers)
+        };
+        let newcomer = |share, queue| {
+            let path = ms(100) + Duration::from_micros(queue);
+            Segments::in_flight(Rate::from_mbps(share), path, Bytes::new(1448))
+        };
+        // Two rounds of five turns, and of two.
+        let bounds = first(&idle(&[10, 10, 10]));
+        assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(10, 57_840)));
+        let bounds = first(&idle(&[]));
+        assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(40, 23_136)));
+        // Alone at 400 Mbit/s the ACKs of 12.163 ms fill their part of the access point's buffer.
+        let fast = Observation { max_rate: Some(Rate::from_mbps(400)), ..idle(&[]) };
+        assert_eq!(first(&fast).ceiling, newcomer(400, 12_163));
+        assert_eq!(
+            first(&idle(&[1; 400])).ceiling,
+            Segments::new(10),
+            "an initial window at least"
+        );
+        assert!(first(&Observation { max_rate: None, ..idle(&[10]) }).is_none());
+    }
+
+    #[test]
+    fn a_pause_forgets_what_was() {
+        let busy = seen(10, 40, &[10, 10, 10]);
+        let idle = Observation { rtt: None, own: StationView::default(), ..busy.clone() };
+        let mut ticks = Ticks::new();
+        for _ in 0..20 {
+            ticks.tick(&busy);
+        }
+        ticks.tick(&idle);
+        let slow = seen(1, 4, &[1, 1, 1]);
+        assert_eq!(ticks.tick(&slow).0, first(&slow));
+    }
+
+    #[test]
+    fn what_is_released_has_a_floor_of_what_it_delivered_for_five_seconds() {
+        let mut ticks = Ticks::new();
+        let alone = seen(30, 40, &[]);
+        for _ in 0..10 {
+            ticks.tick(&alone);
+        }
+        let beside = Observation { rtt: Some(rtt(ms(50), ms(450))), ..seen(4, 40, &[]) };
+        let bound = (0..10).find(|_| ticks.tick(&beside).1 == Some(Phase::Released));
+        assert!(bound.is_some());
+        let (bounds, _) = ticks.tick(&beside);
+        let before = Segments::in_flight(Rate::from_mbps(30), ms(500), Bytes::new(1448));
+        assert_eq!(bounds, Bounds::window(before, Segments::MAX));
+        for _ in 0..10 {
+            ticks.tick(&beside);
+        }
+        assert_eq!(ticks.tick(&beside), (Bounds::NONE, Some(Phase::Released)));
+    }
+}
