@@ -175,7 +175,7 @@ mod tests {
             let own = StationView { link_rate: None, connections: vec![connection] };
             self.tick += 1;
             let now = Instant::ZERO + Duration::from_millis(500) * self.tick;
-            let view = self.watch.on_tick(now, &own).unwrap();
+            let view = self.watch.on_tick(now, &own, Duration::ZERO).unwrap();
             (view.min.as_millis(), view.growth.as_millis())
         }
     }
@@ -246,10 +246,10 @@ mod tests {
         let connections =
             vec![view(1, 300, 100, true), view(2, 100, 20, true), view(3, 9, 999, false)];
         let own = StationView { link_rate: None, connections };
-        let rtt = RttWatch::new().on_tick(Instant::ZERO, &own).unwrap();
+        let rtt = RttWatch::new().on_tick(Instant::ZERO, &own, Duration::ZERO).unwrap();
         assert_eq!(rtt.current, Duration::from_millis(80));
         assert_eq!(rtt.growth, Duration::from_millis(10));
         let idle = StationView { link_rate: None, connections: vec![view(3, 9, 999, false)] };
-        assert_eq!(RttWatch::new().on_tick(Instant::ZERO, &idle), None);
+        assert_eq!(RttWatch::new().on_tick(Instant::ZERO, &idle, Duration::ZERO), None);
     }
 }
