@@ -89,7 +89,8 @@ impl Crowd {
 /// A queue stands and varies, so that the watch of the RTT keeps all the history that it ever does.
 fn progress(view: &mut StationView, ticks: u64) {
     for connection in &mut view.connections {
-        let rtt = Duration::from_millis(if ticks == 1 { 5 } else { 40 + (ticks + connection.id) % 30 });
+        let rtt =
+            Duration::from_millis(if ticks == 1 { 5 } else { 40 + (ticks + connection.id) % 30 });
         connection.smoothed_rtt = rtt;
         connection.latest_rtt = rtt;
         connection.min_rtt = Duration::from_millis(5);

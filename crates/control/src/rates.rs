@@ -98,16 +98,16 @@ impl RateWatch {
     }
 
     fn take_delivered(&mut self, own: &StationView) -> Bytes {
-        let before = std::mem::take(&mut self.delivered);
         let mut bytes = Bytes::ZERO;
         for connection in &own.connections {
-            let earlier = before.get(&connection.id).copied().unwrap_or(connection.delivered);
+            let earlier = self.delivered.get(&connection.id);
+            let earlier = earlier.copied().unwrap_or(connection.delivered);
             let segments = connection.delivered.saturating_sub(earlier);
             bytes = bytes
                 .checked_add(Bytes::new(connection.mss.get().saturating_mul(segments)))
                 .unwrap_or(bytes);
-            self.delivered.insert(connection.id, connection.delivered);
         }
+        self.delivered = own.connections.iter().map(|c| (c.id, c.delivered)).collect();
         bytes
     }
 
@@ -150,9 +150,9 @@ impl RateWatch {
     /// What was configured goes with the PHY rate: a link that has become slower reaches as much less.
     fn configured(&self) -> Option<Rate> {
         let (max, then) = (self.configured_max?, self.configured_at);
-        let scaled = then.zip(self.alone_at).and_then(|(then, now)| {
-            max.mul_div(now.bits_per_second(), then.bits_per_second())
-        });
+        let scaled = then
+            .zip(self.alone_at)
+            .and_then(|(then, now)| max.mul_div(now.bits_per_second(), then.bits_per_second()));
         Some(scaled.unwrap_or(max))
     }
 

@@ -107,7 +107,7 @@ proptest! {
             for (tick, observation) in (0_u64..).zip(&seen) {
                 let now = Instant::ZERO + Duration::from_millis(500) * tick;
                 let mut observation = observation.clone();
-                observation.rtt = rtt.on_tick(now, &observation.own);
+                observation.rtt = rtt.on_tick(now, &observation.own, Duration::ZERO);
                 let mut reasons: Vec<wakeai_control::Reason> = Vec::new();
                 let bounds = law.on_tick(now, &observation, &mut reasons);
                 prop_assert!(bounds.floor <= bounds.ceiling);
