@@ -112,7 +112,8 @@ impl Controller {
         observation.mean_rate = self.rates.mean();
         observation.total_rate = self.rates.total();
         observation.max_rate = self.rates.alone();
-        observation.own = own.clone();
+        observation.own.link_rate = own.link_rate;
+        observation.own.connections.clone_from(&own.connections); // keeps what was allocated
         observation.peers = peers;
     }
 

@@ -98,16 +98,16 @@ impl RateWatch {
     }
 
     fn take_delivered(&mut self, own: &StationView) -> Bytes {
-        let before = std::mem::take(&mut self.delivered);
         let mut bytes = Bytes::ZERO;
         for connection in &own.connections {
-            let earlier = before.get(&connection.id).copied().unwrap_or(connection.delivered);
+            let earlier = self.delivered.get(&connection.id);
+            let earlier = earlier.copied().unwrap_or(connection.delivered);
             let segments = connection.delivered.saturating_sub(earlier);
             bytes = bytes
                 .checked_add(Bytes::new(connection.mss.get().saturating_mul(segments)))
                 .unwrap_or(bytes);
-            self.delivered.insert(connection.id, connection.delivered);
         }
+        self.delivered = own.connections.iter().map(|c| (c.id, c.delivered)).collect();
         bytes
     }
 

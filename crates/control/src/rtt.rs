@@ -1,5 +1,6 @@
 //! How much the RTT has grown over its minimum (001 §3.2 steps 3 and 4).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use wakeai_units::{Duration, Instant, Segments};
@@ -21,10 +22,13 @@ const HISTORY: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct RttWatch {
     connections: BTreeMap<u64, Track>,
+    ticks: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Track {
+    /// The tick at which the connection was last there.
+    seen: u64,
     min: Duration,
     /// The kernel's minimum when it last changed ours: it is older than a new path.
     kernel_min: Duration,
@@ -54,19 +58,40 @@ impl RttWatch {
         own: &StationView,
         common: Duration,
     ) -> Option<RttView> {
-        self.connections.retain(|id, _| own.connections.iter().any(|c| c.id == *id));
+        self.ticks += 1;
         let mut sum = WeightedSum::default();
-        for connection in own.connections.iter().filter(|c| !c.smoothed_rtt.is_zero()) {
-            let track = self
-                .connections
-                .entry(connection.id)
-                .and_modify(|track| track.update(now, connection, common))
-                .or_insert_with(|| Track::new(connection));
-            if connection.sending {
+        for connection in &own.connections {
+            let Some(track) = self.track(now, connection, common) else { continue };
+            if connection.sending && !connection.smoothed_rtt.is_zero() {
                 sum.add(connection, track.min);
             }
         }
+        let ticks = self.ticks;
+        self.connections.retain(|_, track| track.seen == ticks);
         sum.mean()
+    }
+
+    /// The track of a connection after this tick; `None` where it never had a sample.
+    fn track(
+        &mut self,
+        now: Instant,
+        connection: &ConnectionView,
+        common: Duration,
+    ) -> Option<&Track> {
+        let has_sample = !connection.smoothed_rtt.is_zero();
+        let track = match self.connections.entry(connection.id) {
+            Entry::Occupied(known) => {
+                let track = known.into_mut();
+                if has_sample {
+                    track.update(now, connection, common);
+                }
+                track
+            }
+            Entry::Vacant(new) if has_sample => new.insert(Track::new(connection)),
+            Entry::Vacant(_) => return None,
+        };
+        track.seen = self.ticks;
+        Some(track)
     }
 }
 
@@ -105,7 +130,7 @@ impl Track {
     fn new(connection: &ConnectionView) -> Self {
         let kernel = Some(connection.min_rtt).filter(|min| !min.is_zero());
         let min = kernel.into_iter().chain([lowest(connection)]).min().expect("one is given");
-        Self { min, kernel_min: connection.min_rtt, grown: VecDeque::new() }
+        Self { seen: 0, min, kernel_min: connection.min_rtt, grown: VecDeque::new() }
     }
 
     fn update(&mut self, now: Instant, connection: &ConnectionView, common: Duration) {

@@ -20,6 +20,7 @@ mod yielding;
 pub use admission::{admitted, taken};
 pub use share::Share;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -253,11 +254,11 @@ impl Reservations {
     }
 
     /// What a law is to see: who has a reservation is not among those that share the rest.
-    pub(crate) fn for_law(&self, seen: &Observation) -> Observation {
-        let mut rest = seen.clone();
+    pub(crate) fn for_law<'a>(&self, seen: &'a Observation) -> Cow<'a, Observation> {
         if self.claimed == Share::ZERO || self.standing.is_admitted() {
-            return rest;
+            return Cow::Borrowed(seen);
         }
+        let mut rest = seen.clone();
         let (owners, others): (Vec<_>, Vec<_>) =
             rest.peers.into_iter().partition(|peer| self.admits(peer.station));
         let owners = owners.iter().filter(|peer| peer.sending);
@@ -267,7 +268,7 @@ impl Reservations {
         rest.peers = others;
         rest.senders = rest.senders.saturating_sub(count).max(1);
         rest.total_rate = rest.total_rate.saturating_sub(rate);
-        rest
+        Cow::Owned(rest)
     }
 
     /// The bounds of a law, made to leave free what is reserved, and the own reservation whole.
