@@ -15,6 +15,7 @@ mod error;
 mod identity;
 mod interface;
 pub mod key;
+mod link_rate;
 mod metrics;
 mod notify;
 mod presence;

@@ -19,6 +19,7 @@ use crate::config::{Automatic, Config, Group, LawChoice};
 use crate::error::AgentError;
 use crate::identity;
 use crate::interface::Interface;
+use crate::link_rate::LinkRate;
 use crate::metrics::Faults;
 use crate::notify;
 use crate::privileges;
@@ -159,6 +160,7 @@ fn take_hold(
         actuator,
         snapshotter,
         wifi: wifi.map(|wifi| watch_wifi(wifi, config.interface.clone())),
+        link_rate: LinkRate::default(),
         refusals: server.refusals(),
         report,
         reserve: wanted,

@@ -18,6 +18,7 @@ use crate::brain::Brain;
 use crate::clock;
 use crate::config::{Bssid, Config};
 use crate::interface::Interface;
+use crate::link_rate::LinkRate;
 use crate::metrics::{Fault, Faults};
 use crate::notify;
 use crate::presence::Presence;
@@ -41,6 +42,7 @@ pub(crate) struct Station {
     pub(crate) snapshotter: Snapshotter,
     /// What nl80211 tells; `None` where the configuration states it all.
     pub(crate) wifi: Option<watch::Receiver<Result<Option<Association>, String>>>,
+    pub(crate) link_rate: LinkRate,
     pub(crate) refusals: Rc<Refusals>,
     pub(crate) report: watch::Sender<Report>,
     /// What the API wants reserved.
@@ -181,18 +183,23 @@ impl Station {
 
     /// Takes over what nl80211 said last, or what the configuration states. Gives the link rate.
     fn find_access_point(&mut self, now: Instant) -> Option<Rate> {
-        let heard = self.wifi.as_ref().map(|wifi| wifi.borrow().clone());
+        let is_new = self.wifi.as_ref().is_some_and(|wifi| wifi.has_changed().unwrap_or(false));
+        let heard = self.wifi.as_mut().map(|wifi| wifi.borrow_and_update().clone());
         let heard = match heard {
             Some(result) => self.faults.check(Fault::Wifi, result).flatten(),
             None => None,
         };
+        if let Some(association) = heard.filter(|_| is_new) {
+            let delivered = self.brain.controller().map(|controller| controller.last().0.mean_rate);
+            self.link_rate.on_poll(&association, delivered.unwrap_or(Rate::ZERO));
+        }
         let stated = self.config.bssid.given();
         let bssid = stated.or_else(|| heard.map(|association| Bssid(association.bssid)));
         let bssid = bssid.filter(|_| self.index().is_some());
         if let Err(error) = self.brain.associate(now, bssid) {
             self.faults.failed(Fault::Wifi, &error);
         }
-        self.config.link_rate.given().or_else(|| heard?.rate)
+        self.config.link_rate.given().or_else(|| heard.and(self.link_rate.get()))
     }
 
     /// The connections over the interface, after newcomers were put on the bounded algorithms.

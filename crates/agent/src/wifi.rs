@@ -1,4 +1,4 @@
-//! What nl80211 knows about the association: the access point's address and the PHY rate.
+//! What nl80211 knows about the association: the access point's address, the last PHY rate, packets sent.
 
 use std::time::Duration;
 
@@ -14,8 +14,10 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub(crate) struct Association {
     /// The access point's address.
     pub(crate) bssid: [u8; 6],
-    /// The rate of the last data frame that was sent.
+    /// The PHY rate of the last frame that was sent, whatever it was.
     pub(crate) rate: Option<Rate>,
+    /// Packets sent since the association began, where the driver counts them.
+    pub(crate) sent_packets: Option<u32>,
 }
 
 /// nl80211 could not be asked.
@@ -80,11 +82,16 @@ fn association(station: &Nl80211Message) -> Option<Association> {
         Nl80211Attr::StationInfo(info) => Some(info.as_slice()),
         _ => None,
     });
-    let rate = info.unwrap_or_default().iter().find_map(|info| match info {
+    let info = info.unwrap_or_default();
+    let rate = info.iter().find_map(|info| match info {
         Nl80211StationInfo::TxBitrate(rate) => bit_rate(rate),
         _ => None,
     });
-    Some(Association { bssid, rate })
+    let sent_packets = info.iter().find_map(|info| match info {
+        Nl80211StationInfo::TxPackets(packets) => Some(*packets),
+        _ => None,
+    });
+    Some(Association { bssid, rate, sent_packets })
 }
 
 /// In units of 100 kbit/s; the 16-bit field is absent where the rate does not fit.
@@ -115,9 +122,16 @@ mod tests {
         let message = station(vec![
             Nl80211Attr::IfIndex(3),
             Nl80211Attr::Mac([2, 0, 0, 0, 0, 1]),
-            Nl80211Attr::StationInfo(vec![Nl80211StationInfo::TxBitrate(rate)]),
+            Nl80211Attr::StationInfo(vec![
+                Nl80211StationInfo::TxPackets(7),
+                Nl80211StationInfo::TxBitrate(rate),
+            ]),
         ]);
-        let expected = Association { bssid: [2, 0, 0, 0, 0, 1], rate: Some(Rate::from_mbps(54)) };
+        let expected = Association {
+            bssid: [2, 0, 0, 0, 0, 1],
+            rate: Some(Rate::from_mbps(54)),
+            sent_packets: Some(7),
+        };
         assert_eq!(association(&message), Some(expected));
     }
 

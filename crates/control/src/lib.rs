@@ -14,6 +14,7 @@ mod config;
 mod controller;
 mod divide;
 mod event;
+mod lasting;
 mod law;
 pub mod laws;
 mod observation;

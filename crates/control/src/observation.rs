@@ -63,7 +63,8 @@ pub struct ConnectionView {
 /// This station as the kernel reports it at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StationView {
-    /// The PHY rate of the Wi-Fi link, where the driver tells it.
+    /// The PHY rate of the data that this station sends, where it is known: not of its last frame,
+    /// whatever that was.
     pub link_rate: Option<Rate>,
     /// Connections routed over the Wi-Fi interface, and no others.
     pub connections: Vec<ConnectionView>,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
+use crate::lasting::LastingRate;
 use crate::{PeerView, StationView};
 
 /// A total or solo rate holds this long after it was last reached.
@@ -30,9 +31,20 @@ impl WindowedMax {
         }
     }
 
+    /// Another measure is in force: all values become as much larger or smaller.
+    fn scale(&mut self, numerator: Rate, denominator: Rate) {
+        for (_, value) in &mut self.falling {
+            *value = scaled(*value, numerator, denominator);
+        }
+    }
+
     pub(crate) fn get(&self) -> Rate {
         self.falling.front().map_or(Rate::ZERO, |(_, value)| *value)
     }
+}
+
+fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {
+    rate.mul_div(numerator.bits_per_second(), denominator.bits_per_second()).unwrap_or(rate)
 }
 
 /// A station measures what it reaches alone after it has been alone, with a queue, for so long.
@@ -44,8 +56,11 @@ const QUEUE: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 pub(crate) struct RateWatch {
     configured_max: Option<Rate>,
-    /// The PHY rate that the configured one goes with: the first that was told.
+    /// The PHY rate that the configured one goes with: the highest that lasted. Whoever measured it
+    /// did so where the link was good, and no slow beginning may make it look larger.
     configured_at: Option<Rate>,
+    link: LastingRate,
+    link_is_known: bool,
     last_tick: Option<Instant>,
     /// Segments delivered as of the last tick, by connection.
     delivered: BTreeMap<u64, u64>,
@@ -56,8 +71,6 @@ pub(crate) struct RateWatch {
     /// Since when no peer has been sending and a queue of ours has stood.
     alone_since: Option<Instant>,
     alone: WindowedMax,
-    /// The PHY rate at which `alone` was measured.
-    alone_at: Option<Rate>,
 }
 
 impl RateWatch {
@@ -65,6 +78,8 @@ impl RateWatch {
         Self {
             configured_max,
             configured_at: None,
+            link: LastingRate::default(),
+            link_is_known: false,
             last_tick: None,
             delivered: BTreeMap::new(),
             recent: VecDeque::new(),
@@ -72,7 +87,6 @@ impl RateWatch {
             total: WindowedMax::default(),
             alone_since: None,
             alone: WindowedMax::default(),
-            alone_at: None,
         }
     }
 
@@ -94,7 +108,8 @@ impl RateWatch {
         let sending = || peers.iter().filter(|peer| peer.sending);
         let announced: Rate = sending().map(|peer| peer.delivery_rate).sum();
         self.total.push(now, announced.saturating_add(self.mean()));
-        self.measure_alone(now, own.link_rate, sending().next().is_none() && growth >= QUEUE);
+        self.take_link_rate(now, own.link_rate);
+        self.measure_alone(now, sending().next().is_none() && growth >= QUEUE);
     }
 
     fn take_delivered(&mut self, own: &StationView) -> Bytes {
@@ -111,19 +126,23 @@ impl RateWatch {
         bytes
     }
 
-    fn measure_alone(&mut self, now: Instant, link_rate: Option<Rate>, alone: bool) {
-        self.configured_at = self.configured_at.or(link_rate.filter(|rate| *rate > Rate::ZERO));
-        if self.alone_at != link_rate {
-            self.alone = WindowedMax::default(); // measured under another PHY rate
-            self.alone_at = link_rate;
+    /// What is reached alone goes with the PHY rate, and small or short changes of that are none.
+    fn take_link_rate(&mut self, now: Instant, told: Option<Rate>) {
+        if let Some((before, after)) = self.link.on_tick(now, told) {
+            self.alone.scale(after, before);
             self.alone_since = None;
         }
+        self.link_is_known = told.is_some();
+        self.configured_at = self.configured_at.max(self.link.get());
+    }
+
+    fn measure_alone(&mut self, now: Instant, alone: bool) {
         if !alone {
             self.alone_since = None;
             return;
         }
         let since = *self.alone_since.get_or_insert(now);
-        if now.saturating_since(since) >= ALONE_FOR {
+        if now.saturating_since(since) >= ALONE_FOR && !self.link.is_in_doubt() {
             self.alone.push(now, self.mean());
         }
     }
@@ -149,11 +168,9 @@ impl RateWatch {
 
     /// What was configured goes with the PHY rate: a link that has become slower reaches as much less.
     fn configured(&self) -> Option<Rate> {
-        let (max, then) = (self.configured_max?, self.configured_at);
-        let scaled = then
-            .zip(self.alone_at)
-            .and_then(|(then, now)| max.mul_div(now.bits_per_second(), then.bits_per_second()));
-        Some(scaled.unwrap_or(max))
+        let max = self.configured_max?;
+        let rates = self.link.get().zip(self.configured_at).filter(|_| self.link_is_known);
+        Some(rates.map_or(max, |(now, then)| scaled(max, now, then)))
     }
 
     /// What this station reaches alone: as configured, else as last measured.
@@ -230,5 +247,66 @@ mod tests {
         assert_eq!(run(10, &[], queue), None, "too short");
         assert_eq!(run(30, &[], Duration::ZERO), None, "no queue");
         assert_eq!(run(30, &[peer(true, 1)], queue), None, "not alone");
+    }
+
+    /// A station alone with a queue; each tick at one of these PHY rates (Mbit/s), delivering `segments`.
+    struct Alone {
+        watch: RateWatch,
+        tick: u64,
+        delivered: u64,
+    }
+
+    impl Alone {
+        fn new(configured: Option<u64>) -> Self {
+            Self { watch: RateWatch::new(configured.map(Rate::from_mbps)), tick: 0, delivered: 0 }
+        }
+
+        /// What it reaches alone afterwards, kbit/s.
+        fn run(&mut self, ticks: u64, link_mbps: &[u64], segments: u64) -> Option<u64> {
+            for _ in 0..ticks {
+                let link = link_mbps[self.tick as usize % link_mbps.len()];
+                self.delivered += segments;
+                let link_rate = Some(Rate::from_mbps(link)).filter(|rate| *rate > Rate::ZERO);
+                let view = StationView { link_rate, ..own(self.delivered) };
+                let queue = Duration::from_millis(if segments > 0 { 30 } else { 0 });
+                self.watch.on_tick(at(self.tick), &view, &[], queue);
+                self.tick += 1;
+            }
+            self.watch.alone().map(|rate| rate.bits_per_second() / 1_000)
+        }
+    }
+
+    /// 1000 segments each tick, kbit/s.
+    const MEASURED: u64 = 1000 * 1448 * 8 * 2 / 1_000;
+
+    #[test]
+    fn what_was_measured_outlives_small_and_short_changes_of_the_phy_rate() {
+        let mut alone = Alone::new(None);
+        assert_eq!(alone.run(30, &[65], 1000), Some(MEASURED));
+        assert_eq!(alone.run(30, &[65, 58, 72], 0), Some(MEASURED));
+        assert_eq!(alone.run(30, &[65, 13, 6, 13], 0), Some(MEASURED));
+        assert_eq!(alone.run(30, &[0], 0), Some(MEASURED), "unknown");
+    }
+
+    #[test]
+    fn what_was_measured_follows_a_lasting_change_and_is_measured_anew() {
+        let mut alone = Alone::new(None);
+        alone.run(30, &[65], 1000);
+        assert_eq!(alone.run(5, &[13], 0), Some(MEASURED / 5));
+        assert_eq!(alone.run(5, &[65], 0), Some(MEASURED));
+        alone.run(5, &[13], 0);
+        assert_eq!(alone.run(60, &[13], 250), Some(MEASURED / 4));
+    }
+
+    #[test]
+    fn what_was_configured_follows_a_slower_link_and_is_never_more() {
+        let mut alone = Alone::new(Some(40));
+        assert_eq!(alone.run(9, &[0], 0), Some(40_000), "before any is told");
+        assert_eq!(alone.run(9, &[13], 0), Some(40_000), "the first is all that is known");
+        assert_eq!(alone.run(9, &[130], 0), Some(40_000));
+        assert_eq!(alone.run(4, &[13], 0), Some(40_000), "it may not last");
+        assert_eq!(alone.run(9, &[13], 0), Some(4_000));
+        assert_eq!(alone.run(9, &[0], 0), Some(40_000), "no longer known");
+        assert_eq!(alone.run(9, &[130], 0), Some(40_000));
     }
 }

@@ -1,0 +1,209 @@
+//! The PHY rate of a station's data, out of what nl80211 says about its last frame.
+
+use std::collections::VecDeque;
+
+use wakeai_units::Rate;
+
+use crate::wifi::Association;
+
+/// Fewer packets between two polls are no data: presence, ARP, null frames, a keystroke.
+const DATA_PACKETS: u32 = 50;
+/// Polls with data that the rate is the middle of …
+const KEPT: usize = 5;
+/// … and without so many it is not known: a single one may have caught a slow frame.
+const ENOUGH: usize = 3;
+/// After so many polls in a row with more delivered than the PHY rate, that rate is no more believed. A
+/// rate that rises is followed sooner.
+const DOUBTED_AFTER: u32 = 4;
+/// After so many in a row with less, it is again.
+const BELIEVED_AFTER: u32 = 10;
+
+/// The PHY rate of data frames to one access point, as the laws are to see it.
+///
+/// nl80211 tells the rate of the *last* frame, and on an idle link that is a management or a null
+/// frame at a low rate: taken as it comes it flips between 13 and 130 Mbit/s. So only a poll counts
+/// before which data was sent, and of the last five such polls the middle one: a single slow frame
+/// (retry, probe of the rate control) changes nothing, and what is told is a rate that exists, which a
+/// mean would not be. A lasting change is followed with the third poll.
+///
+/// The driver's expected throughput would need no smoothing, but only those have it whose rate control is
+/// mac80211's own, and it counts the overhead of a turn: beside the PHY rates of others it would be a
+/// weight of another kind.
+///
+/// Order of calls: [`LinkRate::on_poll`] once per answer of nl80211, then [`LinkRate::get`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinkRate {
+    access_point: [u8; 6],
+    /// The driver's counter at the last poll.
+    sent: Option<u32>,
+    /// Of the last polls with data, the newest last.
+    recent: VecDeque<Rate>,
+    doubted: bool,
+    /// Polls with data in a row that say otherwise than `doubted`.
+    otherwise: u32,
+}
+
+impl LinkRate {
+    /// Takes an answer of nl80211, and what this station's connections have delivered lately.
+    pub(crate) fn on_poll(&mut self, heard: &Association, delivered: Rate) {
+        if heard.bssid != self.access_point {
+            *self = Self { access_point: heard.bssid, ..Self::default() };
+        }
+        let before = std::mem::replace(&mut self.sent, heard.sent_packets);
+        let had_data = match heard.sent_packets {
+            // A counter that went back is that of a new association.
+            Some(sent) => before.and_then(|before| sent.checked_sub(before)) >= Some(DATA_PACKETS),
+            None => delivered > Rate::ZERO,
+        };
+        let Some(rate) = heard.rate.filter(|_| had_data) else { return };
+        if self.recent.len() == KEPT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(rate);
+        self.judge(delivered);
+    }
+
+    /// No station delivers more than its PHY rate: a driver that says so does not know it.
+    fn judge(&mut self, delivered: Rate) {
+        let Some(claimed) = self.middle() else { return };
+        if (delivered > claimed) == self.doubted {
+            self.otherwise = 0;
+            return;
+        }
+        self.otherwise += 1;
+        let enough = if self.doubted { BELIEVED_AFTER } else { DOUBTED_AFTER };
+        if self.otherwise >= enough {
+            self.doubted = !self.doubted;
+            self.otherwise = 0;
+        }
+    }
+
+    fn middle(&self) -> Option<Rate> {
+        let mut sorted: Vec<Rate> = self.recent.iter().copied().collect();
+        sorted.sort();
+        sorted.get(sorted.len() / 2).copied().filter(|_| sorted.len() >= ENOUGH)
+    }
+
+    /// The rate; `None` before enough data was sent, and where the driver's word is not believed. It
+    /// stays as it is while nothing is sent.
+    pub(crate) fn get(&self) -> Option<Rate> {
+        self.middle().filter(|_| !self.doubted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link as nl80211 shows it, polled once a second.
+    #[derive(Default)]
+    struct Link {
+        rate: LinkRate,
+        packets: u32,
+        access_point: u8,
+    }
+
+    impl Link {
+        fn poll(&mut self, mbps: u64, packets: u32, delivered: u64) -> Option<u64> {
+            self.packets += packets;
+            let heard = Association {
+                bssid: [self.access_point; 6],
+                rate: Some(Rate::from_mbps(mbps)),
+                sent_packets: Some(self.packets),
+            };
+            self.rate.on_poll(&heard, Rate::from_mbps(delivered));
+            self.told()
+        }
+
+        fn told(&self) -> Option<u64> {
+            self.rate.get().map(|rate| rate.bits_per_second() / 1_000_000)
+        }
+
+        /// After some seconds of data at 130 Mbit/s.
+        fn busy() -> Self {
+            let mut link = Self::default();
+            for _ in 0..10 {
+                link.poll(130, 4_000, 50);
+            }
+            assert_eq!(link.told(), Some(130));
+            link
+        }
+
+        fn polls<const N: usize>(&mut self, mbps: [u64; N]) -> [Option<u64>; N] {
+            mbps.map(|mbps| self.poll(mbps, 1_000, 5))
+        }
+    }
+
+    #[test]
+    fn flips_while_idle_change_nothing() {
+        let mut link = Link::busy();
+        for _ in 0..100 {
+            assert_eq!(link.poll(13, 5, 0), Some(130));
+            assert_eq!(link.poll(6, 0, 0), Some(130));
+        }
+    }
+
+    #[test]
+    fn it_is_unknown_until_data_was_sent() {
+        let mut link = Link::default();
+        for _ in 0..10 {
+            assert_eq!(link.poll(13, 20, 0), None);
+        }
+        assert_eq!(link.polls([130, 13, 130, 130]), [None, None, Some(130), Some(130)]);
+        assert_eq!(link.poll(13, 20, 0), Some(130), "and kept when it is idle again");
+    }
+
+    #[test]
+    fn a_slow_frame_now_and_then_changes_nothing() {
+        let mut link = Link::busy();
+        let all = link.polls([130, 13, 130, 130, 6, 130, 130, 13, 130, 13, 130]);
+        assert_eq!(all, [Some(130); 11]);
+    }
+
+    #[test]
+    fn a_lasting_change_is_followed_with_the_third_poll() {
+        let mut link = Link::busy();
+        assert_eq!(link.polls([13; 4]), [Some(130), Some(130), Some(13), Some(13)]);
+        let mut link = Link::busy();
+        link.polls([13; 5]);
+        let risen = [(); 4].map(|()| link.poll(130, 4_000, 50));
+        assert_eq!(risen, [Some(13), Some(13), Some(130), Some(130)]);
+    }
+
+    #[test]
+    fn a_station_that_delivers_more_than_its_rate_has_none() {
+        let mut link = Link::default();
+        let told = [(); 8].map(|()| link.poll(54, 20_000, 400));
+        let believed = Some(54);
+        assert_eq!(told, [None, None, None, believed, believed, believed, None, None]);
+        for _ in 0..100 {
+            assert_eq!(link.poll(54, 3, 0), None, "idle, it proves nothing");
+        }
+        for _ in 1..BELIEVED_AFTER {
+            assert_eq!(link.poll(54, 1_000, 5), None);
+        }
+        assert_eq!(link.poll(54, 1_000, 5), Some(54));
+    }
+
+    #[test]
+    fn another_access_point_begins_anew_and_the_same_one_goes_on() {
+        let mut link = Link::busy();
+        link.packets = 0;
+        assert_eq!(link.poll(6, 3, 0), Some(130), "associated anew");
+        link.access_point = 1;
+        assert_eq!(link.poll(6, 1_000, 5), None);
+    }
+
+    #[test]
+    fn where_the_driver_counts_no_packets_what_was_delivered_tells_of_data() {
+        let mut rate = LinkRate::default();
+        let mut poll = |mbps, delivered| {
+            let heard = Association { rate: Some(Rate::from_mbps(mbps)), ..Association::default() };
+            rate.on_poll(&heard, Rate::from_mbps(delivered));
+            rate.get()
+        };
+        assert_eq!([poll(13, 0), poll(13, 0), poll(13, 0)], [None; 3]);
+        let found = [poll(65, 9), poll(65, 9), poll(65, 9)];
+        assert_eq!(found, [None, None, Some(Rate::from_mbps(65))]);
+    }
+}
