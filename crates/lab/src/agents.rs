@@ -16,7 +16,7 @@ use wakeai_host::Lease;
 use wakeai_scenario::ResolvedCondition;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::StationFacts;
-use wakeai_world::agent::{AgentLaw, BSSID, station_number};
+use wakeai_world::agent::{AgentLaw, BSSID, acquaintance, station_number};
 use wakeai_world::reservations::{Course, reserved};
 
 use crate::clock;
@@ -99,6 +99,12 @@ impl Agents {
             agent.wait_until_ready(bench.interrupt)?;
         }
         Ok(agents)
+    }
+
+    /// How long they need to know each other; nothing where none runs.
+    pub(crate) fn acquaintance(&self) -> Duration {
+        let agents = self.running.len();
+        if agents > 0 { acquaintance(agents) } else { Duration::ZERO }
     }
 
     /// Whether no station runs one.

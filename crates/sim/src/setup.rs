@@ -14,7 +14,7 @@ use wakeai_scenario::{
 };
 use wakeai_tcp::{ALGORITHM_NAMES, Knobs, Profile, TcpConfig, default_knobs};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
-use wakeai_world::agent::{AgentLaw, controller_config};
+use wakeai_world::agent::{AgentLaw, acquaintance, controller_config};
 use wakeai_world::flows::{saturating_rate, sender_algorithm};
 use wakeai_world::writing::{Share, Writing};
 use wakeai_world::{RunSink, StationFacts, StationQueue};
@@ -33,10 +33,6 @@ use crate::watch::Watch;
 
 /// The agents' random numbers are another stream than the medium's and the flows' starts.
 const AGENT_STREAM: u64 = 0x61_6765_6e74;
-/// Agents run for so long before the run's time zero, so that they know each other, as those of a fleet do
-/// that was not switched on this moment. Each message answers 16 challenges, and 40 stations send one in
-/// seven seconds.
-const AGENTS_AHEAD: Duration = Duration::from_secs(30);
 /// Agents that are started together do not tick together: each starts within so long, one tick.
 const AGENTS_SPREAD: Duration = Duration::from_millis(500);
 
@@ -63,7 +59,8 @@ pub(crate) fn set_up<O: Observer>(
     let experiment = &*job.condition.scenario;
     let expanded = experiment.expand(job.seed);
     let laws = AgentLaw::of_stations(job.condition);
-    let ahead = if laws.iter().any(Option::is_some) { AGENTS_AHEAD } else { Duration::ZERO };
+    let agents = laws.iter().flatten().count();
+    let ahead = if agents > 0 { acquaintance(agents) } else { Duration::ZERO };
     let origin = Instant::ZERO + ahead;
     let span = Span::new(origin, experiment.warmup, experiment.duration);
     let config = wakeai_world::network_config(experiment, StationQueue::of)?;

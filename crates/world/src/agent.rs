@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wakeai_control::{ControllerConfig, LawConfig, StationId};
 use wakeai_scenario::result::Max;
 use wakeai_scenario::{Direction, Flow, Law, ResolvedCondition, StationDirection};
-use wakeai_units::{Rate, Segments};
+use wakeai_units::{Duration, Rate, Segments};
 
 /// The emulated access point's address: locally administered, the letters "WAKEA" in it.
 pub const BSSID: [u8; 6] = [0x02, 0x57, 0x41, 0x4b, 0x45, 0x41];
@@ -70,6 +70,16 @@ pub fn bounded(condition: &ResolvedCondition) -> Vec<bool> {
 /// The agents' number of the station at `index`.
 pub fn station_number(index: usize) -> u64 {
     index as u64 + 1
+}
+
+/// How long agents run before a run begins: until they know each other, as those of a fleet do that was not
+/// switched on this moment. A message answers 16 newcomers, and the more there are the less often each may
+/// speak.
+pub fn acquaintance(stations: usize) -> Duration {
+    const LEAST: Duration = Duration::from_secs(2);
+    const MOST: Duration = Duration::from_secs(30);
+    const PER_STATION: Duration = Duration::from_millis(250);
+    (PER_STATION * stations as u64).clamp(LEAST, MOST)
 }
 
 /// What the controller of the station at `index` is told, as an agent's configuration says it.

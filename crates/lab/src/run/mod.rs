@@ -87,7 +87,7 @@ pub(crate) fn run(
     let has_helpers = !agents.is_empty() || !proxies.is_empty();
     let mut traffic = Traffic::prepare(bench, experiment, &expanded, &plans, &network)?;
 
-    let origin = clock::now() + traffic.lead();
+    let origin = clock::now() + traffic.lead().max(agents.acquaintance());
     let span = Span { origin, warmup: experiment.warmup, end: experiment.duration };
     watch.begin(span);
     network.measure(Some(origin));
