@@ -273,7 +273,8 @@ impl Station {
         let state = self.state(now);
         self.tell_state(state);
         let (seen, bounds) = self.brain.controller().map(wakeai_control::Controller::last).unzip();
-        let seen = seen.cloned().unwrap_or_default();
+        let nothing = wakeai_control::Observation::default();
+        let seen = seen.unwrap_or(&nothing);
         let rtt = |pick: fn(&wakeai_control::RttView) -> Duration| {
             seen.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64())
         };
@@ -304,6 +305,7 @@ impl Station {
                 .map(|(snapshot, view)| report::connection(snapshot, view))
                 .collect(),
         };
+        let targets = report::targets(seen);
         let why = self.brain.why().to_vec();
         let bounds = bounds.unwrap_or(wakeai_control::Bounds::NONE);
         let law = self.config.law.name();
@@ -313,7 +315,7 @@ impl Station {
                 peers.map(|peer| report::peer(&peer, controller.admits(peer.station))).collect()
             }),
             bounds: report::bounds(law, bounds, &why, self.brain.history()),
-            targets: report::targets(&seen),
+            targets,
             metrics: self.metrics(),
             status: Some(status),
         };

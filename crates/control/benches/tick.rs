@@ -62,7 +62,7 @@ impl Crowd {
     fn advance(&mut self) {
         while self.own.poll_event().is_some() {}
         self.ticks += 1;
-        self.now = self.now + TICK;
+        self.now += TICK;
         progress(&mut self.view, self.ticks);
         for (peer, view) in &mut self.peers {
             if peer.next_tick() <= self.now {

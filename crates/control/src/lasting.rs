@@ -55,7 +55,7 @@ mod tests {
     fn run<const N: usize>(told: [Option<u64>; N]) -> [Option<u64>; N] {
         let (mut lasting, mut now) = (LastingRate::default(), Instant::ZERO);
         told.map(|told| {
-            now = now + Duration::from_millis(500);
+            now += Duration::from_millis(500);
             lasting.on_tick(now, told.map(Rate::from_mbps));
             lasting.get().map(|rate| rate.bits_per_second() / 1_000_000)
         })
