@@ -1,6 +1,7 @@
 //! Writes `docs/reference/validation.md` from runs, and measures the speed beside ns-3's.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
@@ -117,8 +118,8 @@ fn main() -> anyhow::Result<()> {
                 Some(file) => beside_kept(&file, &settings, seeds, jobs)?,
                 None => law::figures::run(&settings, &[], seeds, jobs)?,
             };
-            print!("{}", law::table::render(&rows));
-            Ok(())
+            let table = law::table::render(&rows);
+            std::io::stdout().write_all(table.as_bytes()).context("standard output")
         }
         Command::Bench { seconds } => {
             let ns3 = root.join("target/ns3/wakeai-ns3");

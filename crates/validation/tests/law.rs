@@ -42,9 +42,8 @@ fn every_setting_is_a_scenario_and_has_a_name_of_its_own() {
         let scenario = wakeai_scenario::Scenario::parse(&setting.toml).unwrap();
         assert_eq!(scenario.name, setting.name);
         assert!(settings[..index].iter().all(|other| other.name != setting.name));
-        let group = match &setting.promise {
-            Promise::Limited(group, _) | Promise::Beside(group) => group,
-            _ => continue,
+        let (Promise::Limited(group, _) | Promise::Beside(group)) = &setting.promise else {
+            continue;
         };
         assert!(setting.count_of(group) > 0, "{}: no group {group}", setting.name);
     }
