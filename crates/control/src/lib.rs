@@ -22,6 +22,7 @@ pub mod presence;
 mod rates;
 pub mod reservation;
 mod rtt;
+mod windowed;
 
 pub use bounds::Bounds;
 pub use config::{Clocks, ControllerConfig};

@@ -5,43 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::lasting::LastingRate;
+use crate::windowed::WindowedMax;
 use crate::{PeerView, StationView};
-
-/// A total or solo rate holds this long after it was last reached.
-const WINDOW: Duration = Duration::from_secs(10);
 
 /// Ticks that an announced rate is the mean of.
 const MEAN_TICKS: usize = 4;
-
-/// The largest value of a sliding window, one candidate per tick.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WindowedMax {
-    /// Falling values with their times: the front is the maximum.
-    falling: VecDeque<(Instant, Rate)>,
-}
-
-impl WindowedMax {
-    pub(crate) fn push(&mut self, now: Instant, value: Rate) {
-        while self.falling.back().is_some_and(|(_, last)| *last <= value) {
-            self.falling.pop_back();
-        }
-        self.falling.push_back((now, value));
-        while self.falling.front().is_some_and(|(at, _)| now.saturating_since(*at) > WINDOW) {
-            self.falling.pop_front();
-        }
-    }
-
-    /// Another measure is in force: all values become as much larger or smaller.
-    fn scale(&mut self, numerator: Rate, denominator: Rate) {
-        for (_, value) in &mut self.falling {
-            *value = scaled(*value, numerator, denominator);
-        }
-    }
-
-    pub(crate) fn get(&self) -> Rate {
-        self.falling.front().map_or(Rate::ZERO, |(_, value)| *value)
-    }
-}
 
 fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {
     rate.mul_div(numerator.bits_per_second(), denominator.bits_per_second()).unwrap_or(rate)
@@ -52,12 +20,16 @@ const ALONE_FOR: Duration = Duration::from_secs(10);
 /// This much RTT growth shows that the air, and not the sender, was the limit.
 const QUEUE: Duration = Duration::from_millis(10);
 
+/// A PHY rate carries at most this part of it as TCP goodput.
+const MOST_GOODPUT_PERCENT: u64 = 90;
+/// A station that alone reaches less than this part of its PHY rate is not limited by the air.
+const AIR_LIMITED_PERCENT: u64 = 40;
+
 /// Measures rates from tick to tick.
 #[derive(Clone, Debug)]
 pub(crate) struct RateWatch {
     configured_max: Option<Rate>,
-    /// The PHY rate that the configured one goes with: the highest that lasted. Whoever measured it
-    /// did so where the link was good, and no slow beginning may make it look larger.
+    /// The PHY rate that the configured one goes with.
     configured_at: Option<Rate>,
     link: LastingRate,
     link_is_known: bool,
@@ -67,10 +39,10 @@ pub(crate) struct RateWatch {
     /// Bytes delivered in the last ticks, and their lengths.
     recent: VecDeque<(Bytes, Duration)>,
     rate: Rate,
-    total: WindowedMax,
+    total: WindowedMax<Rate>,
     /// Since when no peer has been sending and a queue of ours has stood.
     alone_since: Option<Instant>,
-    alone: WindowedMax,
+    alone: WindowedMax<Rate>,
 }
 
 impl RateWatch {
@@ -129,11 +101,26 @@ impl RateWatch {
     /// What is reached alone goes with the PHY rate, and small or short changes of that are none.
     fn take_link_rate(&mut self, now: Instant, told: Option<Rate>) {
         if let Some((before, after)) = self.link.on_tick(now, told) {
-            self.alone.scale(after, before);
+            self.alone.scale(|rate| scaled(rate, after, before));
             self.alone_since = None;
         }
         self.link_is_known = told.is_some();
-        self.configured_at = self.configured_at.max(self.link.get());
+        self.take_configured_at();
+    }
+
+    /// The PHY rate that the configured maximum was measured at: the first that lasted and that can carry
+    /// it. Where it carries far more, the air is not what limits this station, so that a higher PHY
+    /// rate does not bring more.
+    fn take_configured_at(&mut self) {
+        let Some((max, link)) = self.configured_max.zip(self.link.get()) else { return };
+        let part_of = |at: Rate, percent| at.mul_div(percent, 100).unwrap_or(at);
+        let goes_with = match self.configured_at {
+            None => max <= part_of(link, MOST_GOODPUT_PERCENT),
+            Some(at) => link > at && max < part_of(at, AIR_LIMITED_PERCENT),
+        };
+        if goes_with {
+            self.configured_at = Some(link);
+        }
     }
 
     fn measure_alone(&mut self, now: Instant, alone: bool) {
@@ -166,7 +153,8 @@ impl RateWatch {
         self.total.get()
     }
 
-    /// What was configured goes with the PHY rate: a link that has become slower reaches as much less.
+    /// What was configured goes with the PHY rate: on a link that has become slower or faster a station reaches as
+    /// much less or more.
     fn configured(&self) -> Option<Rate> {
         let max = self.configured_max?;
         let rates = self.link.get().zip(self.configured_at).filter(|_| self.link_is_known);
@@ -299,7 +287,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_configured_follows_a_slower_link_and_is_never_more() {
+    fn what_was_configured_follows_the_link_up_where_the_air_is_the_limit() {
+        let mut alone = Alone::new(Some(10));
+        assert_eq!(alone.run(9, &[13], 0), Some(10_000));
+        assert_eq!(alone.run(9, &[65], 0), Some(50_000));
+        assert_eq!(alone.run(9, &[6], 0), Some(4_615));
+        let mut wire = Alone::new(Some(10));
+        wire.run(9, &[65], 0);
+        assert_eq!(wire.run(9, &[130], 0), Some(10_000), "the wire is the limit");
+        assert_eq!(wire.run(9, &[65], 0), Some(5_000));
+    }
+
+    #[test]
+    fn what_was_configured_follows_a_slower_link_and_never_goes_with_one_that_cannot_carry_it() {
         let mut alone = Alone::new(Some(40));
         assert_eq!(alone.run(9, &[0], 0), Some(40_000), "before any is told");
         assert_eq!(alone.run(9, &[13], 0), Some(40_000), "the first is all that is known");

@@ -4,7 +4,7 @@ use wakeai_units::{Instant, Rate};
 
 use super::Share;
 use super::asking::EFFICIENCY_PERCENT;
-use crate::rates::WindowedMax;
+use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView, StationId};
 
 /// Rates of stations are made comparable by saying them for a station that reaches this alone.
@@ -36,7 +36,7 @@ pub(super) struct Air {
     /// What is delivered in all, a mean that each tick moves a little; `None` before the first.
     mean: Option<Rate>,
     /// Of that mean.
-    used: WindowedMax,
+    used: WindowedMax<Rate>,
 }
 
 impl Air {

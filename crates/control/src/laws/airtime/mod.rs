@@ -7,7 +7,6 @@
 //! `q` (FAST TCP's equilibrium: Wei, Jin, Low and Hegde, 2006), and each station has its share.
 //! `docs/concepts/laws.md` derives it, and says what each term does when it is taken away.
 
-mod history;
 mod path;
 mod release;
 mod share;
@@ -16,11 +15,11 @@ mod window;
 
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
-use self::history::Highest;
 use self::path::Path;
 pub(crate) use self::path::common_growth;
 use self::release::Release;
 use self::share::Share;
+use crate::windowed::WindowedMax;
 use crate::{Bounds, CongestionState, Law, Narrator, Observation, Phase, Reason};
 
 /// The knobs of [`Airtime`].
@@ -54,7 +53,7 @@ pub struct Airtime {
     knobs: AirtimeKnobs,
     share: Share,
     /// The most that this station delivered lately: what it has proved that it can get.
-    delivered: Highest,
+    delivered: WindowedMax<Rate>,
     /// On a long path, until something queues.
     opening: bool,
     /// How much more than its share the station tries while the queue is empty, permille.
@@ -93,7 +92,7 @@ impl Airtime {
         Self {
             knobs,
             share: Share::default(),
-            delivered: Highest::default(),
+            delivered: WindowedMax::default(),
             opening: false,
             probe: window::NO_PROBE,
             probe_next: Instant::ZERO,

@@ -2,7 +2,7 @@
 
 use wakeai_units::{Instant, Rate};
 
-use super::history::Highest;
+use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};
 
 /// A whole, in the parts that utilisations are kept in.
@@ -31,7 +31,7 @@ const ENOUGH_FOR_A_MIDDLE: usize = 3;
 /// the weights: a slow station gets the same air and fewer bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Share {
-    highest: Highest,
+    highest: WindowedMax<u64>,
     used: Option<u64>,
     middle: Rate,
     total: Rate,
@@ -89,7 +89,10 @@ impl Share {
         let enough = known * 4 >= senders * 3;
         // Who sends and has not told its rate yet is taken for an average one.
         let sum = (parts.iter().sum::<u64>() + part(seen.mean_rate, weights.own)) / known * senders;
-        let highest = if enough { self.highest.push(now, sum) } else { 0 };
+        if enough {
+            self.highest.push(now, sum);
+        }
+        let highest = if enough { self.highest.get() } else { 0 };
         let carried = match weights.expected {
             None => highest.max(sum),
             Some(expected) => {

@@ -65,7 +65,7 @@ impl Situation {
 impl Airtime {
     pub(super) fn advance(&mut self, now: Instant, situation: &Situation) -> Phase {
         let first = self.ticks == 1;
-        self.delivered.push(now, situation.rate.bits_per_second());
+        self.delivered.push(now, situation.rate);
         self.opening = (self.opening || first)
             && situation.path.min >= OPENING_RTT
             && situation.nothing_queues();
@@ -118,15 +118,15 @@ impl Airtime {
         if now.saturating_since(self.release.began()) > RECOVERY || self.trouble > PATIENCE {
             return Bounds::NONE;
         }
-        let before = Rate::from_bps(self.delivered.latest());
+        let before = self.delivered.get();
         let window = Segments::in_flight(before, situation.path.current, seen.mss());
         Bounds::window(window, Segments::MAX)
     }
 
     /// The most that this station delivered lately, or that the middle one of its peers does.
-    fn proved(&mut self, situation: &Situation) -> Option<Rate> {
-        let own = self.delivered.latest().max(situation.rate.bits_per_second());
-        let proved = Rate::from_bps(own).max(self.share.middle());
+    fn proved(&self, situation: &Situation) -> Option<Rate> {
+        let own = self.delivered.get().max(situation.rate);
+        let proved = own.max(self.share.middle());
         (proved > Rate::ZERO).then_some(proved)
     }
 

@@ -1,0 +1,63 @@
+//! The largest value of a sliding window.
+
+use std::collections::VecDeque;
+
+use wakeai_units::{Duration, Instant};
+
+/// A value counts for this long after it was reached.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// The largest value of the last ten seconds, one candidate per tick.
+#[derive(Clone, Debug)]
+pub(crate) struct WindowedMax<T> {
+    /// Falling values with their times: the front is the maximum.
+    falling: VecDeque<(Instant, T)>,
+}
+
+impl<T> Default for WindowedMax<T> {
+    fn default() -> Self {
+        Self { falling: VecDeque::new() }
+    }
+}
+
+impl<T: Copy + Ord + Default> WindowedMax<T> {
+    pub(crate) fn push(&mut self, now: Instant, value: T) {
+        while self.falling.back().is_some_and(|(_, last)| *last <= value) {
+            self.falling.pop_back();
+        }
+        self.falling.push_back((now, value));
+        while self.falling.front().is_some_and(|(at, _)| now.saturating_since(*at) > WINDOW) {
+            self.falling.pop_front();
+        }
+    }
+
+    /// Another measure is in force: changes all values alike.
+    pub(crate) fn scale(&mut self, scaled: impl Fn(T) -> T) {
+        for (_, value) in &mut self.falling {
+            *value = scaled(*value);
+        }
+    }
+
+    /// The maximum; zero before there was any value.
+    pub(crate) fn get(&self) -> T {
+        self.falling.front().map_or_else(T::default, |(_, value)| *value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_counts_for_ten_seconds() {
+        let mut max = WindowedMax::default();
+        assert_eq!(max.get(), 0);
+        let at = |s| Instant::ZERO + Duration::from_secs(s);
+        for (second, value, expected) in [(1, 5, 5), (2, 9, 9), (3, 7, 9), (12, 1, 9), (13, 1, 7)] {
+            max.push(at(second), value);
+            assert_eq!(max.get(), expected, "after {second} s");
+        }
+        max.scale(|value| value * 2);
+        assert_eq!(max.get(), 14);
+    }
+}
