@@ -73,13 +73,15 @@ pub fn station_number(index: usize) -> u64 {
 }
 
 /// How long agents run before a run begins: until they know each other, as those of a fleet do that was not
-/// switched on this moment. A message answers 16 newcomers, and the more there are the less often each may
-/// speak.
+/// switched on this moment.
+///
+/// A message proves 16 others to be live, so each needs n/16 of them; it speaks once in n/6 s
+/// ([`wakeai_control`]'s presence), and half as much again is lost.
 pub fn acquaintance(stations: usize) -> Duration {
     const LEAST: Duration = Duration::from_secs(2);
-    const MOST: Duration = Duration::from_secs(30);
-    const PER_STATION: Duration = Duration::from_millis(250);
-    (PER_STATION * stations as u64).clamp(LEAST, MOST)
+    const MOST: Duration = Duration::from_secs(200);
+    let stations = stations as u64;
+    (LEAST + Duration::from_secs(stations * stations) / 64).min(MOST)
 }
 
 /// What the controller of the station at `index` is told, as an agent's configuration says it.

@@ -13,6 +13,9 @@ const MIN_INTERVAL: Duration = Duration::from_millis(500);
 /// the number of stations is not known yet, and the news that this station has begun to send.
 const OPENING_MESSAGES: u32 = 2;
 const MOST_OWED: u64 = 5;
+/// News is told so often, with this between.
+const TELLINGS: u32 = 3;
+const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// IPv4 and UDP headers, bytes.
 const IP_UDP: usize = 28;
@@ -70,9 +73,9 @@ pub struct Schedule {
     last: Instant,
     sent: u32,
     urgent: bool,
-    /// When news is to be told once more: broadcasts are not repeated, and the moment at which many begin
-    /// to send is when they are lost.
-    again: Option<Instant>,
+    /// When news is to be told once more, and how often: broadcasts are not repeated, and the moment at
+    /// which many begin to send is when they are lost.
+    again: Option<(Instant, u32)>,
     cost: Duration,
     debt: Duration,
     paid_at: Instant,
@@ -115,7 +118,7 @@ impl Schedule {
             self.next = soon;
             self.urgent = true;
         }
-        self.again = Some(self.next + MIN_INTERVAL * 4);
+        self.again = Some((self.next + AGAIN_AFTER, TELLINGS - 1));
     }
 
     /// Whether a message is due, with `stations` on the access point (this one included). Where
@@ -143,11 +146,12 @@ impl Schedule {
         self.urgent = false;
         self.plan(now, stations);
         let interval = self.next.saturating_since(now);
-        if let Some(again) = self.again.take_if(|again| *again > now) {
-            let jitter = self.part_of(MIN_INTERVAL);
-            if again + jitter < self.next && self.debt <= self.cost * (MOST_OWED - 1) {
-                self.next = again + jitter;
+        if let Some((again, left)) = self.again.take_if(|(again, _)| *again > now) {
+            let jittered = again + self.part_of(MIN_INTERVAL);
+            if jittered < self.next && self.debt <= self.cost * (MOST_OWED - 1) {
+                self.next = jittered;
                 self.urgent = true;
+                self.again = (left > 1).then(|| (jittered + AGAIN_AFTER, left - 1));
             }
         }
         Duration::from_millis(interval.as_millis() + 1).min(MAX_INTERVAL)

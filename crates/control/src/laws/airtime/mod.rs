@@ -7,6 +7,7 @@
 //! `q` (FAST TCP's equilibrium: Wei, Jin, Low and Hegde, 2006), and each station has its share.
 //! `docs/concepts/laws.md` derives it, and says what each term does when it is taken away.
 
+mod drain;
 mod path;
 mod release;
 mod share;
@@ -15,10 +16,11 @@ mod window;
 
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
+use self::drain::Drain;
 use self::path::Path;
 pub(crate) use self::path::common_growth;
 use self::release::Release;
-use self::share::Share;
+use self::share::{Bottleneck, Share};
 use crate::windowed::WindowedMax;
 use crate::{Bounds, CongestionState, Law, Narrator, Observation, Phase, Reason};
 
@@ -62,6 +64,9 @@ pub struct Airtime {
     probe_next: Instant,
     /// The last ceiling, before it was rounded to aggregates.
     ceiling: Option<Segments>,
+    /// What rounding has taken from the windows so far, less what it has given.
+    owed: i64,
+    drain: Drain,
     /// Ticks in a row with loss recovery.
     trouble: u32,
     release: Release,
@@ -97,6 +102,8 @@ impl Airtime {
             probe: window::NO_PROBE,
             probe_next: Instant::ZERO,
             ceiling: None,
+            owed: 0,
+            drain: Drain::default(),
             trouble: 0,
             release: Release::default(),
             ticks: 0,
@@ -111,15 +118,19 @@ impl Airtime {
         share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
             // All at their shares are as much as one alone.
             let total = seen.max_rate.unwrap_or(share);
-            let target = target::queue(&self.knobs, seen, total);
+            let target = target::queue(&self.knobs, seen, total, Bottleneck::Air);
             window::of_newcomer(share, target, seen)
         })
+    }
+
+    fn target(&self, seen: &Observation) -> Duration {
+        target::queue(&self.knobs, seen, self.share.total(), self.share.bottleneck(seen))
     }
 
     fn measure(&mut self, now: Instant, seen: &Observation, path: Path) -> Situation {
         self.ticks = self.ticks.saturating_add(1);
         let share = self.share.on_tick(now, self.ticks, seen);
-        let target = target::queue(&self.knobs, seen, self.share.total());
+        let target = self.target(seen);
         let trouble = seen.sending().any(|connection| {
             let state = connection.congestion_state;
             matches!(state, CongestionState::Recovery | CongestionState::Loss)
@@ -168,7 +179,7 @@ impl Law for Airtime {
         match phase {
             Phase::Released => self.released_window(now, &situation, observation),
             Phase::Opening => self.opening_window(&situation, observation),
-            _ => self.window(&situation, observation),
+            _ => self.window(now, &situation, observation),
         }
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Path {
     pub(super) growth: Duration,
     /// Both.
     pub(super) current: Duration,
+    /// What all see of it; what this station sees where too few tell.
+    pub(super) common: Duration,
 }
 
 impl Path {
@@ -26,7 +28,7 @@ impl Path {
     pub(super) fn of(rtt: RttView, peers: &[PeerView]) -> Self {
         let common = common_growth(peers, Some(rtt.growth)).unwrap_or(rtt.growth);
         let min = rtt.min.min(rtt.current.saturating_sub(common).max(rtt.min / 4));
-        Self { min, growth: rtt.current.saturating_sub(min), current: rtt.current }
+        Self { min, growth: rtt.current.saturating_sub(min), current: rtt.current, common }
     }
 }
 

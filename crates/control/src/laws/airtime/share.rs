@@ -2,6 +2,7 @@
 
 use wakeai_units::{Instant, Rate};
 
+use super::target;
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};
 
@@ -19,8 +20,12 @@ const MOST_PERCENT: u64 = 125;
 const FRESH_TICKS: u32 = 10;
 /// … and for so many the own rate is not yet what it will be.
 const SETTLED_TICKS: u32 = 4;
-/// A peer's weight counts at most so many times the own one in the total.
-const HEAVIEST: u64 = 16;
+/// A weight counts at most so many times the middle one in the total.
+const HEAVIEST: u64 = 4;
+/// A station that alone reaches less than this part of its PHY rate, percent, is not limited by the air …
+const AIR_LIMITED_PERCENT: u64 = 50;
+/// … unless all together reach more than this of what each reaches alone: then what limits it is loss.
+const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
 /// Peers whose middle one says something.
 const ENOUGH_FOR_A_MIDDLE: usize = 3;
 
@@ -35,6 +40,14 @@ pub(super) struct Share {
     used: Option<u64>,
     middle: Rate,
     total: Rate,
+}
+
+/// What limits all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bottleneck {
+    Air,
+    /// The access point's wire, or a path beyond it.
+    BeyondTheAir,
 }
 
 /// The weights of a tick.
@@ -63,6 +76,17 @@ impl<'a> Weights<'a> {
                 let peers = all().map(|peer| (peer, one)).collect();
                 Self { own: one, peers, expected: None }
             })
+    }
+
+    /// The mean of all weights. None counts more than four times the middle one, so that no announcement makes
+    /// the total a fable; the middle one is the same for all stations.
+    fn mean(&self) -> Rate {
+        let mut all: Vec<Rate> = self.peers.iter().map(|(_, weight)| *weight).collect();
+        all.push(self.own);
+        let at = all.len() / 2;
+        let middle = *all.select_nth_unstable(at).1;
+        let heaviest = middle.mul_div(HEAVIEST, 1).unwrap_or(middle);
+        all.iter().map(|weight| (*weight).min(heaviest)).sum::<Rate>() / all.len() as u64
     }
 
     /// The rate at which this station uses such a part of the air.
@@ -106,9 +130,7 @@ impl Share {
         self.used = expected.map(|expected| sum.saturating_mul(WHOLE) / expected);
         self.middle = middle(&mut parts).map_or(Rate::ZERO, |part| weights.rate(part));
         let equal = carried / senders;
-        let heaviest = weights.own.mul_div(HEAVIEST, 1).unwrap_or(weights.own);
-        let peers: Rate = weights.peers.iter().map(|(_, weight)| (*weight).min(heaviest)).sum();
-        let mean = peers.saturating_add(weights.own) / known;
+        let mean = weights.mean();
         self.total = mean.mul_div(equal * senders, WHOLE).unwrap_or(mean);
         weights.rate(equal)
     }
@@ -122,6 +144,18 @@ impl Share {
     /// What the middle one of the peers delivers, at this station's weight; zero where they are few.
     pub(super) fn middle(&self) -> Rate {
         self.middle
+    }
+
+    /// What limits all together, as far as this station can tell.
+    pub(super) fn bottleneck(&self, seen: &Observation) -> Bottleneck {
+        if target::aggregate(seen.own.link_rate).is_none() {
+            return Bottleneck::Air;
+        }
+        let slow = seen.max_rate.zip(seen.own.link_rate).is_some_and(|(max, link)| {
+            link.mul_div(AIR_LIMITED_PERCENT, 100).is_some_and(|part| max < part)
+        });
+        let together = self.used.is_some_and(|used| used < TOGETHER_MORE);
+        if slow && together { Bottleneck::BeyondTheAir } else { Bottleneck::Air }
     }
 
     /// What all senders deliver at their shares.

@@ -3,6 +3,7 @@
 use wakeai_units::{Bytes, Duration, Rate};
 
 use super::AirtimeKnobs;
+use super::share::Bottleneck;
 use crate::Observation;
 
 /// The longest PPDU (802.11-2020 table 19-25, `aPPDUMaxTime`) and the largest A-MPDU of 802.11n.
@@ -11,7 +12,7 @@ const LARGEST_AMPDU: Bytes = Bytes::new(65_535);
 /// What a turn costs beside its data: contention, preamble, SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(300);
 /// The ACKs of what waits may fill this part of the access point's buffer, percent.
-const ACK_BUFFER_PERCENT: u64 = 70;
+const ACK_BUFFER_PERCENT: u64 = 97;
 /// Never aimed at less: a tick is too long to hold it.
 const LEAST: Duration = Duration::from_millis(5);
 /// 802.11a and g, Mbit/s: frames go one by one there.
@@ -21,10 +22,18 @@ const SINGLE_FRAME_RATES: [u64; 8] = [6, 9, 12, 18, 24, 36, 48, 54];
 /// stations' longest turns and the access point's. But never so much that the ACKs of what waits
 /// fill more than a part of the access point's buffer: dropped ACKs cost more than short aggregates.
 ///
-/// `total` is what all senders deliver.
-pub(super) fn queue(knobs: &AirtimeKnobs, seen: &Observation, total: Rate) -> Duration {
+/// `total` is what all senders deliver. Where the air is not the bottleneck, no queue fills aggregates.
+pub(super) fn queue(
+    knobs: &AirtimeKnobs,
+    seen: &Observation,
+    total: Rate,
+    bottleneck: Bottleneck,
+) -> Duration {
     let rounds = u64::from(knobs.queue_rounds_percent);
-    let full_aggregates = round(seen).mul_div(rounds, 100).unwrap_or(Duration::MAX);
+    let full_aggregates = match bottleneck {
+        Bottleneck::Air => round(seen).mul_div(rounds, 100).unwrap_or(Duration::MAX),
+        Bottleneck::BeyondTheAir => Duration::ZERO,
+    };
     let target = full_aggregates.clamp(knobs.queue_min, knobs.queue_max.max(knobs.queue_min));
     target.min(ack_buffer(seen, total)).max(LEAST)
 }
@@ -95,7 +104,7 @@ mod tests {
     }
 
     fn micros(knobs: &AirtimeKnobs, seen: &Observation, total_mbps: u64) -> u64 {
-        queue(knobs, seen, Rate::from_mbps(total_mbps)).as_micros()
+        queue(knobs, seen, Rate::from_mbps(total_mbps), Bottleneck::Air).as_micros()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Ceiling, floor and pacing of a tick.
 
-use wakeai_units::{Duration, Instant, Rate, Segments};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{Airtime, Situation, target};
 use crate::{Bounds, Observation, Phase};
@@ -8,9 +8,12 @@ use crate::{Bounds, Observation, Phase};
 /// Permille of the share: no more than that.
 pub(super) const NO_PROBE: u32 = 1000;
 /// While less than half of the target waits, so much more each round trip …
-const PROBE_STEP: u32 = 1125;
-/// … up to this.
+const PROBE_STEP: u32 = 1250;
+/// … up to this …
 const PROBE_MOST: u32 = 1250;
+/// … or to this in the first ticks: others may have ended that are still announced.
+const PROBE_MOST_YOUNG: u32 = 2000;
+const YOUNG_TICKS: u32 = 10;
 /// On a shorter path the queue that is aimed at is nearly a window by itself.
 const OPENING_RTT: Duration = Duration::from_millis(150);
 /// What queues on a path that nobody has measured may stand on.
@@ -75,15 +78,22 @@ impl Airtime {
         if situation.queue_is_empty() {
             if now >= self.probe_next {
                 self.probe_next = now + situation.path.current;
-                self.probe = (self.probe * PROBE_STEP / 1000).min(PROBE_MOST);
+                self.probe = self.probe * PROBE_STEP / 1000;
             }
         } else if situation.path.growth > situation.target {
             self.probe = NO_PROBE;
         }
+        let young = self.ticks <= YOUNG_TICKS;
+        self.probe = self.probe.min(if young { PROBE_MOST_YOUNG } else { PROBE_MOST });
         if self.probe > NO_PROBE { Phase::Probing } else { Phase::Steady }
     }
 
-    pub(super) fn window(&mut self, situation: &Situation, seen: &Observation) -> Bounds {
+    pub(super) fn window(
+        &mut self,
+        now: Instant,
+        situation: &Situation,
+        seen: &Observation,
+    ) -> Bounds {
         let mss = seen.mss();
         let Situation { path, target, share, .. } = *situation;
         let fair = scale(Segments::in_flight(share, path.min + target, mss), self.probe);
@@ -95,16 +105,42 @@ impl Airtime {
             // Nothing was delivered yet: twice the window in a round trip, as slow start has it.
             None => fair.min(scale(situation.window, 2000)),
         };
+        let small_queue = target::aggregate(seen.own.link_rate).unwrap_or_default();
+        if let Some(less) = self.drain.on_tick(now, self.ticks, situation, mss) {
+            return Self::drained(less, small_queue, situation);
+        }
         let smooth = self.ceiling.map_or(wanted, |last| mean(last, wanted));
         self.ceiling = Some(smooth);
         let least = situation.least_window();
-        let whole = whole_aggregates(smooth, seen);
+        let whole = self.whole_aggregates(smooth, seen);
         let floor = Segments::new(whole.get() >> self.trouble.saturating_sub(PATIENCE).min(31));
         let too_small = smooth < least && path.growth > target;
         let pacing =
             too_small.then(|| times(share.max(situation.rate), 9, 8).max(Rate::of(mss, TICK)));
-        let small_queue = target::aggregate(seen.own.link_rate).unwrap_or_default();
         Bounds { pacing, small_queue, ..Bounds::window(floor, whole.max(least)) }
+    }
+
+    /// Less than the share for a tick; what comes after begins from the share again.
+    fn drained(window: Segments, small_queue: Bytes, situation: &Situation) -> Bounds {
+        let ceiling = window.max(situation.least_window());
+        Bounds { small_queue, ..Bounds::window(window, ceiling) }
+    }
+
+    /// A window of whole aggregates, where it holds one: what is left over would take a turn of its own,
+    /// with all that a turn costs. What rounding takes or gives is made up for in the next ticks.
+    fn whole_aggregates(&mut self, window: Segments, seen: &Observation) -> Segments {
+        let packet = seen.mss().get() + BESIDE_PAYLOAD;
+        let aggregate =
+            target::aggregate(seen.own.link_rate).map_or(0, |bytes| bytes.get() / packet) as i64;
+        let wanted = i64::from(window.get());
+        if aggregate < 2 || wanted < aggregate {
+            self.owed = 0;
+            return window;
+        }
+        let due = wanted + self.owed;
+        let whole = ((due + aggregate / 2) / aggregate * aggregate).max(aggregate);
+        self.owed = (due - whole).clamp(-aggregate, aggregate);
+        Segments::new(u32::try_from(whole).unwrap_or(u32::MAX))
     }
 
     /// Nothing is bound. For some seconds a floor gives back what was lost while the windows were held:
@@ -159,19 +195,6 @@ impl Airtime {
 /// Bytes of a packet that an aggregate holds beside its segment: headers of TCP/IP and 802.11, delimiter and
 /// padding of the subframe (802.11-2020 §9.7).
 const BESIDE_PAYLOAD: u64 = 92;
-
-/// A window of whole aggregates, where it holds one: what is left over would take a turn of its own, with all
-/// that a turn costs.
-fn whole_aggregates(window: Segments, seen: &Observation) -> Segments {
-    let packet = seen.mss().get() + BESIDE_PAYLOAD;
-    let aggregate = target::aggregate(seen.own.link_rate).map_or(0, |bytes| bytes.get() / packet);
-    let wanted = u64::from(window.get());
-    if aggregate < 2 || wanted < aggregate {
-        return window;
-    }
-    let whole = (wanted + aggregate / 2) / aggregate * aggregate;
-    Segments::new(u32::try_from(whole).unwrap_or(u32::MAX))
-}
 
 #[cfg(test)]
 mod tests {

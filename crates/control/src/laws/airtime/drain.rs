@@ -1,0 +1,100 @@
+//! When to hold less for a moment: to see the path without queues.
+
+use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+
+use super::Situation;
+
+/// Between two decisions.
+const TICK: Duration = Duration::from_millis(500);
+/// So many ticks after it began to send, a station drains with those that began with it: by then they
+/// know of each other.
+const TOGETHER_AT: u32 = 6;
+/// Fewer do not build such a queue.
+const FEWEST: u32 = 4;
+/// What it holds meanwhile, percent of its share on the path as it appears.
+const TOGETHER_PERCENT: u64 = 70;
+/// While the path becomes shorter by this part with each tick, it goes on.
+const STILL_FALLING: u64 = 32;
+/// So many ticks in a row with more growth than all others see raise the question whether the path has become
+/// longer.
+const DOUBT: u32 = 6;
+/// The answer takes a window so much smaller, for so many ticks and two round trips …
+const CHECK_DIVISOR: u32 = 5;
+const CHECK_TICKS: u32 = 3;
+/// … and is not asked for again before this, and twice as long each time.
+const CHECK_AGAIN: Duration = Duration::from_secs(20);
+const CHECK_LONGEST: Duration = Duration::from_secs(600);
+
+/// Whether a station holds less than its share, and how much.
+///
+/// Stations that begin together take each other's queues for the path: no one's minimum RTT is right,
+/// and none sees more growth than the others, so only draining together shows it. A station whose own
+/// path becomes longer sees more growth than the others, for good; that this is no queue shows where
+/// the RTT does not follow its window down ([`crate::rtt::RttWatch`]).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Drain {
+    together: bool,
+    last_min: Duration,
+    /// Who was sending when this station began.
+    senders_then: u32,
+    doubt: u32,
+    /// Ticks that the check still lasts.
+    check: u32,
+    next_check: Option<Instant>,
+    pause: Duration,
+}
+
+impl Drain {
+    /// The window to hold in this tick, where it is less than the share's.
+    pub(super) fn on_tick(
+        &mut self,
+        now: Instant,
+        ticks: u32,
+        situation: &Situation,
+        mss: Bytes,
+    ) -> Option<Segments> {
+        let path = situation.path;
+        let together = self.together(ticks, situation);
+        if self.checks(now, situation) {
+            let held = Segments::in_flight(situation.share, path.min + situation.target, mss);
+            return Some(Segments::new(held.get() / CHECK_DIVISOR));
+        }
+        let part = situation.share.mul_div(TOGETHER_PERCENT, 100).unwrap_or(situation.share);
+        together.then(|| Segments::in_flight(part, path.min, mss))
+    }
+
+    fn together(&mut self, ticks: u32, situation: &Situation) -> bool {
+        let (min, senders) = (situation.path.min, situation.senders);
+        let falls = min + min / STILL_FALLING < self.last_min;
+        self.last_min = min;
+        if ticks == 1 {
+            self.senders_then = senders;
+        }
+        self.together = match ticks {
+            TOGETHER_AT => senders >= FEWEST && senders >= 2 * self.senders_then,
+            // The first tick of it shows nothing yet.
+            ticks => self.together && (falls || ticks == TOGETHER_AT + 1),
+        };
+        self.together
+    }
+
+    fn checks(&mut self, now: Instant, situation: &Situation) -> bool {
+        if self.check > 0 {
+            self.check -= 1;
+            return true;
+        }
+        let own = situation.path.growth.saturating_sub(situation.path.common);
+        let behind = situation.rate < situation.share.mul_div(8, 10).unwrap_or(Rate::ZERO);
+        let doubtful = own > situation.target.max(situation.path.min / 4) && behind;
+        self.doubt = if doubtful { self.doubt + 1 } else { 0 };
+        if self.doubt < DOUBT || self.next_check.is_some_and(|next| now < next) {
+            return false;
+        }
+        self.pause = (self.pause * 2).clamp(CHECK_AGAIN, CHECK_LONGEST);
+        self.next_check = Some(now + self.pause);
+        self.doubt = 0;
+        let round_trips = situation.path.current.as_micros() * 2 / TICK.as_micros();
+        self.check = CHECK_TICKS + u32::try_from(round_trips).unwrap_or(CHECK_TICKS).min(20);
+        true
+    }
+}
