@@ -65,6 +65,45 @@ pub struct StationGroup {
     /// Whether its senders stand behind a proxy on it (004 figure 16), which carries their flows over
     /// the air.
     pub proxy: bool,
+    /// What its agent says of itself instead of the truth.
+    pub announces: Announces,
+}
+
+/// What an agent tells its peers whatever is true, so that faulty and lying members can be studied; what
+/// is `None` is the truth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Announces {
+    /// Whether it is sending.
+    pub sending: Option<bool>,
+    /// What it delivers now.
+    pub rate: Option<Rate>,
+    /// What it reaches alone.
+    pub max_rate: Option<Told>,
+    /// Its PHY rate.
+    pub link_rate: Option<Told>,
+    /// Its minimum RTT.
+    pub min_rtt: Option<Duration>,
+    /// How far its RTT is above that.
+    pub growth: Option<Duration>,
+    /// The part of the air, in millionths, that it asks to be left free and claims in full, before
+    /// everybody else.
+    pub reservation: Option<u32>,
+}
+
+impl Announces {
+    /// Whether all is true.
+    pub fn is_truth(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What is said of a rate that need not be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It is not known.
+    Unknown,
+    /// It is this.
+    Rate(Rate),
 }
 
 impl StationGroup {

@@ -26,7 +26,7 @@ fn rows() -> Vec<Row> {
     let mut settings = law::matrix();
     settings.retain(|setting| SETTINGS.contains(&setting.name));
     assert_eq!(settings.len(), SETTINGS.len());
-    law::figures::run(&settings, &[], 1, 2).unwrap()
+    law::figures::run(&settings, law::Conditions::All, 1, 2).unwrap()
 }
 
 #[test]
