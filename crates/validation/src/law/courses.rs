@@ -2,6 +2,11 @@
 
 use super::matrix::{Draft, Promise, Setting, TSQ, bss};
 
+/// A sender that looks like `cubic` and that no agent binds.
+const UNBOUND: &str = "jitter = \"500ms\"\nalgorithm = \"ns3_cubic\"";
+/// A station that does not tell what it reaches alone.
+const UNMEASURED: &str = "announces = { max_rate = \"unknown\" }";
+
 /// All of them.
 pub(super) fn all() -> Vec<Setting> {
     let mut all = newcomers();
@@ -41,51 +46,95 @@ fn newcomers() -> Vec<Setting> {
 
 /// One member says of itself what is not true.
 fn lies() -> Vec<Setting> {
-    let beside = |others: u32| bss("802.11n", 20.0).lasting(45, 10).up("s", others, "");
-    // It sends.
-    let says = |name, announces: &str| lying(beside(8), "", announces).promises(name, Promise::Lie);
+    let mut all = Vec::new();
+    all.extend(obedient());
+    all.extend(heedless());
+    all.extend(silent());
+    all
+}
+
+/// Eight stations that tell the truth.
+fn honest(keys: &str) -> Draft {
+    bss("802.11n", 20.0).lasting(45, 10).agents("s").up("s", 8, keys)
+}
+
+/// It sends, and keeps to the law itself.
+fn obedient() -> Vec<Setting> {
+    let says = |name, announces: &str| {
+        let keys = format!("announces = {{ {announces} }}");
+        honest("").up("liar", 1, &keys).promises(name, Promise::Lie)
+    };
     vec![
         says("lie-rate-huge", "rate = \"1Gbit/s\""),
-        says("lie-rate-zero", "rate = \"0bit/s\""),
         says("lie-rate-tiny", "rate = \"1bit/s\""),
         says("lie-max-tiny", "max_rate = \"1bit/s\""),
-        says("lie-max-small", "max_rate = \"5Mbit/s\""),
         says("lie-max-huge", "max_rate = \"10Gbit/s\""),
         says("lie-silent", "sending = false"),
         says("lie-growth-huge", "growth = \"60s\""),
         says("lie-growth-zero", "growth = \"0s\", min_rtt = \"1us\""),
-        says("lie-link-tiny", "max_rate = \"unknown\", link_rate = \"1bit/s\""),
-        says("lie-link-huge", "max_rate = \"unknown\", link_rate = \"10Gbit/s\""),
-        says("lie-reserves", "reservation = 1.0"),
-        says(
-            "lie-all-down",
-            "rate = \"1bit/s\", max_rate = \"1bit/s\", link_rate = \"1bit/s\", growth = \"60s\"",
-        ),
-        says(
-            "lie-all-up",
-            "rate = \"1Gbit/s\", max_rate = \"10Gbit/s\", link_rate = \"10Gbit/s\", growth = \"0s\"",
-        ),
-        idle(beside(8), "sending = true").promises("lie-sends", Promise::Lie),
-        idle(beside(8), "sending = true, rate = \"0bit/s\"").promises("lie-sends-zero", Promise::Lie),
-        idle(beside(8), "sending = true, rate = \"1Gbit/s\"")
-            .promises("lie-sends-huge", Promise::Lie),
-        idle(beside(8), "sending = true, max_rate = \"10Gbit/s\"")
-            .promises("lie-sends-max-huge", Promise::Lie),
-        idle(beside(8), "sending = true, growth = \"60s\"")
-            .promises("lie-sends-growth-huge", Promise::Lie),
     ]
 }
 
-/// With the station `liar`, which uploads with these keys, and whose agent announces this.
-fn lying(draft: Draft, keys: &str, announces: &str) -> Draft {
-    let keys = format!("announces = {{ {announces} }}\n{keys}");
-    draft.agents("s").up("liar", 1, &keys)
+/// It sends and keeps to no law, so that what it announces is all that its agent changes.
+fn heedless() -> Vec<Setting> {
+    let beside = |draft: Draft, name, announces: &str| {
+        let keys = format!("announces = {{ {announces} }}");
+        draft
+            .stations("liar", 1, &keys)
+            .flow("liar", "server", UNBOUND)
+            .promises(name, Promise::Lie)
+    };
+    let says = |name, announces: &str| beside(honest(""), name, announces);
+    // Nobody's maximum is known: the weights are PHY rates.
+    let by_link = |name, announces: &str| beside(honest(UNMEASURED), name, announces);
+    vec![
+        says("lie-hog-truth", "min_rtt = \"20ms\""),
+        says("lie-hog-rate-huge", "rate = \"1Gbit/s\""),
+        says("lie-hog-rate-zero", "rate = \"0bit/s\""),
+        says("lie-hog-rate-tiny", "rate = \"1bit/s\""),
+        says("lie-hog-max-tiny", "max_rate = \"1bit/s\""),
+        says("lie-hog-max-small", "max_rate = \"5Mbit/s\""),
+        says("lie-hog-max-huge", "max_rate = \"10Gbit/s\""),
+        says("lie-hog-silent", "sending = false"),
+        says("lie-hog-growth-huge", "growth = \"60s\""),
+        says("lie-hog-growth-zero", "growth = \"0s\", min_rtt = \"1us\""),
+        says("lie-hog-reserves", "reservation = 0.5"),
+        says("lie-hog-reserves-all", "reservation = 1.0"),
+        says(
+            "lie-hog-all-down",
+            "rate = \"1bit/s\", max_rate = \"1bit/s\", link_rate = \"1bit/s\", growth = \"60s\"",
+        ),
+        says(
+            "lie-hog-all-up",
+            "rate = \"1Gbit/s\", max_rate = \"10Gbit/s\", link_rate = \"10Gbit/s\", growth = \"0s\"",
+        ),
+        by_link("lie-hog-link-truth", "max_rate = \"unknown\""),
+        by_link("lie-hog-link-tiny", "max_rate = \"unknown\", link_rate = \"1bit/s\""),
+        by_link("lie-hog-link-huge", "max_rate = \"unknown\", link_rate = \"10Gbit/s\""),
+        by_link("lie-hog-link-none", "max_rate = \"unknown\", link_rate = \"unknown\""),
+    ]
 }
 
-/// With the station `liar`, which only says that it sends.
-fn idle(draft: Draft, announces: &str) -> Draft {
-    let keys = format!("announces = {{ {announces} }}");
-    draft.agents("s").stations("liar", 1, &keys)
+/// It sends nothing.
+fn silent() -> Vec<Setting> {
+    let beside = |draft: Draft, name, announces: &str| {
+        let keys = format!("announces = {{ sending = true, {announces} }}");
+        draft.stations("liar", 1, &keys).promises(name, Promise::Lie)
+    };
+    let says = |name, announces: &str| beside(honest(""), name, announces);
+    let by_link = |name, announces: &str| beside(honest(UNMEASURED), name, announces);
+    vec![
+        says("lie-sends", "min_rtt = \"20ms\""),
+        says("lie-sends-rate-huge", "rate = \"1Gbit/s\", max_rate = \"40Mbit/s\""),
+        says("lie-sends-rate-tiny", "rate = \"1bit/s\", max_rate = \"40Mbit/s\""),
+        says("lie-sends-max-tiny", "rate = \"5Mbit/s\", max_rate = \"1bit/s\""),
+        says("lie-sends-max-huge", "rate = \"5Mbit/s\", max_rate = \"10Gbit/s\""),
+        says("lie-sends-growth-huge", "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", growth = \"60s\""),
+        says("lie-sends-growth-zero", "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", growth = \"0s\", min_rtt = \"1us\""),
+        says("lie-sends-reserves", "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", reservation = 0.5"),
+        by_link("lie-sends-link-tiny", "rate = \"5Mbit/s\", link_rate = \"1bit/s\""),
+        by_link("lie-sends-link-huge", "rate = \"5Mbit/s\", link_rate = \"10Gbit/s\""),
+    ]
 }
 
 /// All stations have agents, and at 40 s something changes.
