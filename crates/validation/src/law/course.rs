@@ -1,5 +1,7 @@
 //! What the stations got over time, and what that says of a law.
 
+use std::collections::BTreeMap;
+
 use wakeai_scenario::result::Run;
 use wakeai_sim::FlowDetail;
 
@@ -75,20 +77,34 @@ impl Course {
         looks.find(has).unwrap_or(f64::INFINITY)
     }
 
-    /// How far the station is from its share that is furthest from it, `wait_s` after what changed at
-    /// `change_s` or, where transfers end, after the last of them: as a part of what the station has
-    /// at the end of the run.
-    pub fn off(&self, change_s: f64, wait_s: f64) -> f64 {
+    /// What each station that still sends has of its share, `wait_s` after what changed at `change_s` or,
+    /// where transfers end, after the last of them. The share is as many times what the station reaches
+    /// alone as all have of that in the mean; `alone` says what that is.
+    pub fn shares_after(
+        &self,
+        change_s: f64,
+        wait_s: f64,
+        alone: &BTreeMap<String, f64>,
+    ) -> BTreeMap<String, f64> {
         let from = self.last_completion_s.unwrap_or(change_s) + wait_s;
-        if from + JUDGED_S > self.settled().0 {
-            return f64::INFINITY; // they must not overlap
-        }
-        let staying = self.stations.iter().filter(|one| one.stays);
-        let off = staying.map(|one| {
-            let share = one.mean(self.settled());
-            (one.mean((from, from + JUDGED_S)) / share - 1.0).abs()
+        self.shares((from, from + JUDGED_S), alone)
+    }
+
+    /// The same at the end of the run.
+    pub fn shares_at_the_end(&self, alone: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+        self.shares(self.settled(), alone)
+    }
+
+    fn shares(&self, span: (f64, f64), alone: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+        let staying = self.stations.iter().filter(|one| one.stays && span.1 <= self.end_s);
+        let parts = staying.map(|one| {
+            let alone = alone.get(&one.name).copied().unwrap_or(f64::NAN);
+            (one.name.clone(), one.mean(span) / alone)
         });
-        off.fold(0.0, f64::max)
+        let mut parts: BTreeMap<String, f64> = parts.collect();
+        let mean = parts.values().sum::<f64>() / parts.len() as f64;
+        parts.values_mut().for_each(|part| *part /= mean);
+        parts
     }
 
     /// The standard deviation of the means of 5 s from what a station has in the whole run after the warmup,
@@ -156,12 +172,17 @@ mod tests {
     }
 
     #[test]
-    fn the_station_that_is_furthest_from_its_share_counts() {
+    fn a_share_is_an_equal_part_of_what_each_reaches_alone() {
         let late = |second: u32| if second < 36 { 5.0 } else { 10.0 };
-        let course = course(&[("even", &|_| 10.0), ("late", &late)]);
-        assert!((course.off(20.0, 10.0) - 0.3).abs() < 1e-9, "six of ten seconds at half");
-        assert!(course.off(20.0, 16.0).abs() < 1e-9);
-        assert!(course.off(40.0, 10.0).is_infinite(), "nothing is left to compare with");
+        let course = course(&[("fast", &|_| 20.0), ("late", &late)]);
+        let alone = [("fast".to_owned(), 100.0), ("late".to_owned(), 50.0)].into();
+        // 7 of 50 beside 20 of 100: their mean is 0.17.
+        let early = course.shares_after(20.0, 10.0, &alone);
+        assert!((early["late"] - 0.14 / 0.17).abs() < 1e-9, "{early:?}");
+        assert!((early["fast"] - 0.20 / 0.17).abs() < 1e-9, "{early:?}");
+        assert!(course.shares_after(20.0, 16.0, &alone).values().all(|share| (share - 1.0).abs() < 1e-9));
+        assert_eq!(course.shares_at_the_end(&alone).len(), 2);
+        assert!(course.shares_after(70.0, 10.0, &alone).is_empty(), "the run has ended");
     }
 
     #[test]

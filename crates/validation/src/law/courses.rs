@@ -157,12 +157,13 @@ fn changes() -> Vec<Setting> {
             .stations("done", 3, "")
             .flow("done", "server", "size = \"25MB\"")
             .promises("settles-leave", settles.clone()),
-        beside("802.11n", 20.0, 8, "")
-            .event("at = \"40s\"\nstation = \"s2\"\nrate = \"13Mbit/s\"")
+        beside("802.11n", 20.0, 7, "")
+            .up("slowed", 1, "")
+            .event("at = \"40s\"\nstation = \"slowed\"\nrate = \"13Mbit/s\"")
             .promises("settles-rate-falls", settles.clone()),
         beside("802.11n", 20.0, 7, "")
-            .up("slow", 1, "rate = \"13Mbit/s\"")
-            .event("at = \"40s\"\nstation = \"slow\"\nrate = \"65Mbit/s\"")
+            .up("sped", 1, "rate = \"13Mbit/s\"")
+            .event("at = \"40s\"\nstation = \"sped\"\nrate = \"65Mbit/s\"")
             .promises("settles-rate-rises", settles.clone()),
         beside("802.11n", 10.0, 8, "")
             .event("at = \"40s\"\nstation = \"s1\"\nwired_delay = \"60ms\"")

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
-use wakeai_scenario::{Condition, Law, Scenario, repeat_seed};
+use wakeai_scenario::{Condition, Law, Scenario, repeat_seed, solo_plan};
 use wakeai_sim::FlowDetail;
 use wakeai_units::{Duration, Segments};
 use wakeai_world::Asked;
@@ -45,14 +45,16 @@ pub struct Figures {
 }
 
 /// Of the course of a run, what the promise is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CourseFigures {
     /// Seconds until a newcomer has half of its share.
     pub half_s: Option<f64>,
     /// Seconds until it has nine tenths.
     pub nine_tenths_s: Option<f64>,
-    /// How far the station is from its new share that is furthest from it, as a part of it.
-    pub off: Option<f64>,
+    /// What each station has of its share after a change.
+    pub shares: BTreeMap<String, f64>,
+    /// And at the end of the run.
+    pub at_the_end: BTreeMap<String, f64>,
     /// The standard deviation of the means of 5 s, as a part of the share.
     pub swing: Option<f64>,
 }
@@ -177,13 +179,17 @@ fn simulate(
     let asked = Asked { scenario, conditions, seed, repeat };
     let step = if setting.promise.is_of_the_law_alone() { STEP } else { Duration::ZERO };
     let runs = detailed::run(1, &asked, step)?;
+    let alone = match setting.promise {
+        Promise::Settles(_) => alone_after_changes(scenario)?,
+        _ => BTreeMap::new(),
+    };
     Ok(runs.into_iter().map(|(run, _, flows)| {
         let mut windows = BTreeMap::new();
         for (flow, detail) in run.flows.iter().zip(&flows) {
             let window = detail.mean_window.map_or(0, Segments::get);
             *windows.entry(flow.station.clone()).or_default() += window;
         }
-        let course = course_figures(setting, scenario, seed, &run, &flows);
+        let course = course_figures(setting, scenario, (seed, &alone), &run, &flows);
         Simulated { run, course, windows }
     }).collect())
 }
@@ -191,7 +197,7 @@ fn simulate(
 fn course_figures(
     setting: &Setting,
     scenario: &Scenario,
-    seed: u64,
+    (seed, alone): (u64, &BTreeMap<String, f64>),
     run: &Run,
     flows: &[FlowDetail],
 ) -> CourseFigures {
@@ -207,12 +213,35 @@ fn course_figures(
         }
         Promise::Settles(change_s) => {
             let wait_s = setting.intervals_s(3.0).max(10.0);
-            figures.off = Some(course().off(change_s, wait_s));
+            let course = course();
+            figures.shares = course.shares_after(change_s, wait_s, alone);
+            figures.at_the_end = course.shares_at_the_end(alone);
         }
         Promise::Steady => figures.swing = Some(course().swing()),
         _ => {}
     }
     figures
+}
+
+/// What each station reaches alone once all rates have changed that change, Mbit/s.
+fn alone_after_changes(scenario: &Scenario) -> anyhow::Result<BTreeMap<String, f64>> {
+    let rates = scenario.events.iter().filter_map(|event| {
+        let group = &scenario.stations[event.stations.group].name;
+        Some((format!("stations.{group}.rate"), event.rate?.to_string()))
+    });
+    let after = scenario.with_overrides(&rates.collect::<Vec<_>>())?;
+    let condition = after.conditions().swap_remove(0);
+    let stations = after.expand_stations();
+    let mut alone = BTreeMap::new();
+    for solo in solo_plan(&condition) {
+        let conditions = solo.scenario.conditions();
+        let asked = Asked { scenario: &solo.scenario, conditions, seed: 1, repeat: 1 };
+        let runs = detailed::run(1, &asked, Duration::ZERO)?;
+        let mbps = runs.first().map_or(f64::NAN, |(run, _, _)| run.total_goodput_mbps);
+        let names = solo.applies_to.iter().map(|of| stations[of.station].name.clone());
+        alone.extend(names.map(|name| (name, mbps)));
+    }
+    Ok(alone)
 }
 
 /// The setting under bounds by hand: what each station held in the mean in `run`, as floor and ceiling.
@@ -254,11 +283,17 @@ fn figures(setting: &Setting, simulated: &[Simulated]) -> Figures {
     let course = |figure: &dyn Fn(&CourseFigures) -> Option<f64>| {
         mean_of(simulated, |one| figure(&one.course))
     };
+    let by_station = |figure: &dyn Fn(&CourseFigures) -> &BTreeMap<String, f64>| {
+        let names = simulated.iter().flat_map(|one| figure(&one.course).keys());
+        let of = |name: &String| mean_of(simulated, |one| figure(&one.course).get(name).copied());
+        names.filter_map(|name| Some((name.clone(), of(name)?))).collect()
+    };
     Figures {
         course: CourseFigures {
             half_s: course(&|of| of.half_s),
             nine_tenths_s: course(&|of| of.nine_tenths_s),
-            off: course(&|of| of.off),
+            shares: by_station(&|of| &of.shares),
+            at_the_end: by_station(&|of| &of.at_the_end),
             swing: course(&|of| of.swing),
         },
         goodput: over(&|run| run.total_goodput_mbps),

@@ -7,7 +7,7 @@ use super::matrix::{FIXED, Promise, WITHOUT};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
     /// In words.
-    pub what: &'static str,
+    pub what: String,
     /// What was found.
     pub found: f64,
     /// What was promised.
@@ -24,12 +24,12 @@ pub enum Bound {
 }
 
 impl Measure {
-    fn at_least(what: &'static str, found: f64, bound: f64) -> Self {
-        Self { what, found, bound: Bound::AtLeast(bound) }
+    fn at_least(what: impl Into<String>, found: f64, bound: f64) -> Self {
+        Self { what: what.into(), found, bound: Bound::AtLeast(bound) }
     }
 
-    fn at_most(what: &'static str, found: f64, bound: f64) -> Self {
-        Self { what, found, bound: Bound::AtMost(bound) }
+    fn at_most(what: impl Into<String>, found: f64, bound: f64) -> Self {
+        Self { what: what.into(), found, bound: Bound::AtMost(bound) }
     }
 
     /// Whether it is as promised.
@@ -55,12 +55,18 @@ pub fn measures(row: &Row) -> Vec<Measure> {
             ]
         }
         Promise::Settles(_) => {
-            vec![Measure::at_most("off the new share", course(ours.course.off), 0.1)]
+            let off = |(name, share): (&String, &f64)| (name.clone(), (share - 1.0).abs());
+            let furthest = ours.course.shares.iter().map(off).max_by(|a, b| a.1.total_cmp(&b.1));
+            let (name, off) = furthest.unwrap_or(("nobody".to_owned(), f64::NAN));
+            let end = course(ours.course.at_the_end.get(&name).copied());
+            let what = format!("{name} is furthest from its share (at the end {end:.2} of it)");
+            vec![Measure::at_most(what, off, 0.1)]
         }
         Promise::Steady => {
             let (swing, fixed) = (ours.course.swing, row.of(FIXED).course.swing);
-            let times = course(swing) / course(fixed);
-            vec![Measure::at_most("deviation / that of fixed windows", times, 1.5)]
+            let (swing, fixed) = (course(swing), course(fixed));
+            let what = format!("means of 5 s deviate by {swing:.3}, / fixed windows' {fixed:.3}");
+            vec![Measure::at_most(what, swing / fixed, 1.5)]
         }
         Promise::Lie => {
             let others = |figures: &Figures| {
@@ -122,8 +128,8 @@ pub fn broken(row: &Row) -> Vec<String> {
         Promise::Settles(_) | Promise::Steady | Promise::Newcomer(_) | Promise::Lie => {
             for measure in measures(row) {
                 match measure.bound {
-                    Bound::AtLeast(bound) => judge.at_least(measure.what, measure.found, bound),
-                    Bound::AtMost(bound) => judge.at_most(measure.what, measure.found, bound),
+                    Bound::AtLeast(bound) => judge.at_least(&measure.what, measure.found, bound),
+                    Bound::AtMost(bound) => judge.at_most(&measure.what, measure.found, bound),
                 }
             }
         }
