@@ -95,6 +95,20 @@ impl Announces {
     pub fn is_truth(&self) -> bool {
         *self == Self::default()
     }
+
+    /// The keys that say something else than the truth.
+    pub fn keys(&self) -> Vec<&'static str> {
+        let keys = [
+            ("sending", self.sending.is_some()),
+            ("rate", self.rate.is_some()),
+            ("max_rate", self.max_rate.is_some()),
+            ("link_rate", self.link_rate.is_some()),
+            ("min_rtt", self.min_rtt.is_some()),
+            ("growth", self.growth.is_some()),
+            ("reservation", self.reservation.is_some()),
+        ];
+        keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key).collect()
+    }
 }
 
 /// What is said of a rate that need not be known.

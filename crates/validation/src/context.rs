@@ -95,7 +95,10 @@ impl Context {
         conditions.truncate(1);
         let asked = Asked { scenario: &scenario, conditions, seed: 1, repeat: seeds };
         let runs = detailed::run(self.jobs, &asked, STEP)?;
-        Ok(runs.into_iter().map(|(run, counters, flows)| Simulated::new(run, counters, flows)).collect())
+        Ok(runs
+            .into_iter()
+            .map(|(run, counters, flows)| Simulated::new(run, counters, flows))
+            .collect())
     }
 
     /// Writes a file beside the page.

@@ -86,7 +86,8 @@ pub fn acquaintance(stations: usize) -> Duration {
 /// The time between two presence messages of a station, where `stations` of this experiment's run agents
 /// and have nothing new to say.
 pub fn presence_interval(experiment: &Experiment, stations: usize) -> Duration {
-    let basic_rate = experiment.access_point.wifi().map_or(Rate::from_mbps(6), |wifi| wifi.basic_rate);
+    let basic_rate =
+        experiment.access_point.wifi().map_or(Rate::from_mbps(6), |wifi| wifi.basic_rate);
     let radios = experiment.stations.iter().filter_map(|group| group.radio);
     let slowest = radios.map(|radio| radio.rate).min();
     airtime(basic_rate, slowest).saturating_mul(AIR_PARTS).saturating_mul(stations as u64)

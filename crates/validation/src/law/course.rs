@@ -44,11 +44,12 @@ impl Course {
         for ((flow, detail), start_s) in run.flows.iter().zip(flows).zip(starts_s) {
             let progress = detail.progress.iter();
             let progress = progress.map(|(at, bytes)| (at.as_secs_f64(), bytes.get() as f64));
-            let at = stations.iter().position(|one| one.name == flow.station).unwrap_or_else(|| {
-                let name = flow.station.clone();
-                stations.push(Received { name, stays: false, flows: Vec::new() });
-                stations.len() - 1
-            });
+            let at =
+                stations.iter().position(|one| one.name == flow.station).unwrap_or_else(|| {
+                    let name = flow.station.clone();
+                    stations.push(Received { name, stays: false, flows: Vec::new() });
+                    stations.len() - 1
+                });
             stations[at].flows.push(progress.collect());
             stations[at].stays |= flow.completion_s.is_none();
             if let Some(after_s) = flow.completion_s {
@@ -180,7 +181,12 @@ mod tests {
         let early = course.shares_after(20.0, 10.0, &alone);
         assert!((early["late"] - 0.14 / 0.17).abs() < 1e-9, "{early:?}");
         assert!((early["fast"] - 0.20 / 0.17).abs() < 1e-9, "{early:?}");
-        assert!(course.shares_after(20.0, 16.0, &alone).values().all(|share| (share - 1.0).abs() < 1e-9));
+        assert!(
+            course
+                .shares_after(20.0, 16.0, &alone)
+                .values()
+                .all(|share| (share - 1.0).abs() < 1e-9)
+        );
         assert_eq!(course.shares_at_the_end(&alone).len(), 2);
         assert!(course.shares_after(70.0, 10.0, &alone).is_empty(), "the run has ended");
     }

@@ -129,9 +129,18 @@ fn silent() -> Vec<Setting> {
         says("lie-sends-rate-tiny", "rate = \"1bit/s\", max_rate = \"40Mbit/s\""),
         says("lie-sends-max-tiny", "rate = \"5Mbit/s\", max_rate = \"1bit/s\""),
         says("lie-sends-max-huge", "rate = \"5Mbit/s\", max_rate = \"10Gbit/s\""),
-        says("lie-sends-growth-huge", "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", growth = \"60s\""),
-        says("lie-sends-growth-zero", "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", growth = \"0s\", min_rtt = \"1us\""),
-        says("lie-sends-reserves", "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", reservation = 0.5"),
+        says(
+            "lie-sends-growth-huge",
+            "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", min_rtt = \"20ms\", growth = \"60s\"",
+        ),
+        says(
+            "lie-sends-growth-zero",
+            "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", min_rtt = \"1us\", growth = \"0s\"",
+        ),
+        says(
+            "lie-sends-reserves",
+            "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", reservation = 0.5",
+        ),
         by_link("lie-sends-link-tiny", "rate = \"5Mbit/s\", link_rate = \"1bit/s\""),
         by_link("lie-sends-link-huge", "rate = \"5Mbit/s\", link_rate = \"10Gbit/s\""),
     ]

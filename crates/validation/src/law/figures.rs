@@ -155,7 +155,8 @@ fn one(setting: &Setting, conditions: Conditions, seeds: u32) -> anyhow::Result<
     for run in runs {
         by_condition.entry(run.run.condition.clone()).or_default().push(run);
     }
-    row.found = by_condition.into_iter().map(|(name, runs)| (name, figures(setting, &runs))).collect();
+    row.found =
+        by_condition.into_iter().map(|(name, runs)| (name, figures(setting, &runs))).collect();
     Ok(row)
 }
 
@@ -183,15 +184,18 @@ fn simulate(
         Promise::Settles(_) => alone_after_changes(scenario)?,
         _ => BTreeMap::new(),
     };
-    Ok(runs.into_iter().map(|(run, _, flows)| {
-        let mut windows = BTreeMap::new();
-        for (flow, detail) in run.flows.iter().zip(&flows) {
-            let window = detail.mean_window.map_or(0, Segments::get);
-            *windows.entry(flow.station.clone()).or_default() += window;
-        }
-        let course = course_figures(setting, scenario, (seed, &alone), &run, &flows);
-        Simulated { run, course, windows }
-    }).collect())
+    Ok(runs
+        .into_iter()
+        .map(|(run, _, flows)| {
+            let mut windows = BTreeMap::new();
+            for (flow, detail) in run.flows.iter().zip(&flows) {
+                let window = detail.mean_window.map_or(0, Segments::get);
+                *windows.entry(flow.station.clone()).or_default() += window;
+            }
+            let course = course_figures(setting, scenario, (seed, &alone), &run, &flows);
+            Simulated { run, course, windows }
+        })
+        .collect())
 }
 
 fn course_figures(
@@ -252,10 +256,8 @@ fn by_hand(setting: &Setting, run: &Simulated) -> anyhow::Result<(Scenario, Stri
     );
     for (station, window) in &run.windows {
         let window = (*window).max(1);
-        let _ = writeln!(
-            toml,
-            "{{ stations = \"{station}\", floor = {window}, ceiling = {window} }},"
-        );
+        let _ =
+            writeln!(toml, "{{ stations = \"{station}\", floor = {window}, ceiling = {window} }},");
     }
     toml.push_str("]\n");
     Ok((Scenario::parse(&toml)?, FIXED.to_owned()))
