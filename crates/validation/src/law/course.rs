@@ -64,18 +64,25 @@ impl Course {
     /// its share for a second: an equal part of what all have at the end of the run. Infinite where it
     /// never has.
     pub fn until(&self, name: &str, start_s: f64, part: f64) -> f64 {
-        let Some(newcomer) = self.stations.iter().find(|one| one.name == name) else {
-            return f64::INFINITY;
-        };
-        let total: f64 = self.stations.iter().map(|one| one.mean(self.settled())).sum();
-        let share = total / self.stations.len() as f64;
         let looks = (1..).map(|look| f64::from(look) * LOOK_S);
         let mut looks = looks.take_while(|after| start_s + after <= self.end_s);
         let has = |after: &f64| {
             let until = start_s + after;
-            newcomer.mean((until - SLIDING_S, until)) >= part * share
+            self.part_of_equal(name, (until - SLIDING_S, until)) >= part
         };
         looks.find(has).unwrap_or(f64::INFINITY)
+    }
+
+    /// What it has of that share in the 10 s from `from_s` on.
+    pub fn kept(&self, name: &str, from_s: f64) -> f64 {
+        self.part_of_equal(name, (from_s, from_s + JUDGED_S))
+    }
+
+    fn part_of_equal(&self, name: &str, span: (f64, f64)) -> f64 {
+        let total: f64 = self.stations.iter().map(|one| one.mean(self.settled())).sum();
+        let share = total / self.stations.len() as f64;
+        let station = self.stations.iter().find(|one| one.name == name);
+        station.map_or(0.0, |station| station.mean(span) / share)
     }
 
     /// What each station that still sends has of its share, `wait_s` after what changed at `change_s` or,
@@ -170,6 +177,7 @@ mod tests {
         assert!((course.until("new", 20.0, 0.5) - 6.0).abs() < 0.11);
         assert!((course.until("new", 20.0, 0.9) - 10.0).abs() < 0.11);
         assert!(course.until("new", 20.0, 1.1).is_infinite());
+        assert!((course.kept("new", 26.0) - 0.9).abs() < 1e-9, "6, 7, 8, 9 and then 10 of 10");
     }
 
     #[test]

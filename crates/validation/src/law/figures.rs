@@ -51,6 +51,8 @@ pub struct CourseFigures {
     pub half_s: Option<f64>,
     /// Seconds until it has nine tenths.
     pub nine_tenths_s: Option<f64>,
+    /// What it has of its share in the 10 s from when it must have it.
+    pub kept: Option<f64>,
     /// What each station has of its share after a change.
     pub shares: BTreeMap<String, f64>,
     /// And at the end of the run.
@@ -214,6 +216,8 @@ fn course_figures(
             let course = course();
             figures.half_s = Some(course.until("new", start_s, 0.5));
             figures.nine_tenths_s = Some(course.until("new", start_s, 0.9));
+            let wait_s = setting.intervals_s(3.0).max(6.0);
+            figures.kept = Some(course.kept("new", start_s + wait_s));
         }
         Promise::Settles(change_s) => {
             let wait_s = setting.intervals_s(3.0).max(10.0);
@@ -294,6 +298,7 @@ fn figures(setting: &Setting, simulated: &[Simulated]) -> Figures {
         course: CourseFigures {
             half_s: course(&|of| of.half_s),
             nine_tenths_s: course(&|of| of.nine_tenths_s),
+            kept: course(&|of| of.kept),
             shares: by_station(&|of| &of.shares),
             at_the_end: by_station(&|of| &of.at_the_end),
             swing: course(&|of| of.swing),

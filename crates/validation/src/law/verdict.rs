@@ -52,6 +52,7 @@ pub fn measures(row: &Row) -> Vec<Measure> {
             vec![
                 Measure::at_most("half of its share, s", course(half), intervals_s.max(2.0)),
                 Measure::at_most("nine tenths, s", course(most), intervals_s.max(6.0)),
+                Measure::at_least("then of it", course(ours.course.kept), 0.9),
             ]
         }
         Promise::Settles(_) => {
