@@ -53,3 +53,81 @@ impl Announcing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wakeai_control::StationId;
+    use wakeai_control::presence::{BootId, Challenge};
+    use wakeai_units::Duration;
+
+    use super::*;
+
+    const KEY: [u8; 32] = [7; 32];
+
+    fn truth() -> Presence {
+        Presence {
+            bssid: [2; 6],
+            station: StationId(1),
+            boot: BootId([1; 16]),
+            sequence: 5,
+            interval: Duration::from_millis(500),
+            sending: true,
+            delivery_rate: Rate::from_mbps(20),
+            max_rate: Some(Rate::from_mbps(40)),
+            link_rate: Some(Rate::from_mbps(65)),
+            min_rtt: Some(Duration::from_millis(20)),
+            growth: Duration::from_millis(30),
+            reservation: None,
+            unix_time: None,
+            challenge: Challenge(9),
+            answers: vec![Challenge(4)],
+        }
+    }
+
+    fn heard(announces: Announces) -> Presence {
+        let announcing = Announcing::new(announces, &KEY).unwrap();
+        let codec = Codec::new(&KEY);
+        codec.decode(&announcing.instead_of(&codec.encode(&truth()))).unwrap()
+    }
+
+    #[test]
+    fn whoever_tells_the_truth_is_not_rewritten() {
+        assert!(Announcing::new(Announces::default(), &KEY).is_none());
+    }
+
+    #[test]
+    fn what_is_not_named_stays_true_and_the_message_authentic() {
+        let lie = Announces {
+            sending: Some(false),
+            rate: Some(Rate::ZERO),
+            max_rate: Some(Told::Unknown),
+            link_rate: Some(Told::Rate(Rate::from_bps(1))),
+            ..Announces::default()
+        };
+        let expected = Presence {
+            sending: false,
+            delivery_rate: Rate::ZERO,
+            max_rate: None,
+            link_rate: Some(Rate::from_bps(1)),
+            ..truth()
+        };
+        assert_eq!(heard(lie), expected);
+        let growth = Some(Duration::from_secs(60));
+        let lie = Announces { growth, min_rtt: Some(Duration::ZERO), ..Announces::default() };
+        let expected =
+            Presence { growth: Duration::from_secs(60), min_rtt: Some(Duration::ZERO), ..truth() };
+        assert_eq!(heard(lie), expected);
+    }
+
+    #[test]
+    fn a_reservation_is_claimed_in_full_and_before_all_others() {
+        let heard = heard(Announces { reservation: Some(500_000), ..Announces::default() });
+        let reservation = heard.reservation.unwrap();
+        assert_eq!(reservation.rate, Rate::from_mbps(20), "half of what it reaches alone");
+        assert_eq!(
+            (reservation.share, reservation.claim),
+            (Share::from_percent(50), Share::from_percent(50))
+        );
+        assert_eq!(reservation.ticket, 1);
+    }
+}
