@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use wakeai_medium::Counters;
+use wakeai_scenario::ResolvedCondition;
 use wakeai_scenario::result::Run;
 use wakeai_sim::{FlowDetail, SimError, SimOutcome};
 use wakeai_units::Duration;
@@ -21,7 +22,7 @@ pub fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<Detail>
     let world = Detailed { step, details: Mutex::default() };
     let report = session::report_on(jobs, &world, asked, None)?;
     let mut details = world.details.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let names: Vec<&str> = asked.conditions.iter().map(|condition| condition.name()).collect();
+    let names: Vec<&str> = asked.conditions.iter().map(ResolvedCondition::name).collect();
     let detail = |run: Run| {
         let condition = names.iter().position(|name| *name == run.condition);
         let place = (condition.expect("a run is of a condition that was asked for"), run.repeat);
@@ -31,10 +32,12 @@ pub fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<Detail>
     Ok(report.runs.into_iter().map(detail).collect())
 }
 
+/// By condition and repeat; runs of a station alone are left out.
+type ByPlace = BTreeMap<(usize, u32), (Counters, Vec<FlowDetail>)>;
+
 struct Detailed {
     step: Duration,
-    /// By condition and repeat; runs of a station alone are left out.
-    details: Mutex<BTreeMap<(usize, u32), (Counters, Vec<FlowDetail>)>>,
+    details: Mutex<ByPlace>,
 }
 
 impl World for Detailed {

@@ -30,14 +30,13 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Announces {
 
 /// A rate that an agent may also say to not know.
 fn told(field: &Field<'_>) -> Option<Told> {
-    match field.text(ALLOWED_RATE)? {
-        "unknown" => Some(Told::Unknown),
-        text => match text.parse().ok().filter(|rate| *rate <= FASTEST) {
-            Some(rate) => Some(Told::Rate(rate)),
-            None => {
-                field.refuse(ALLOWED_RATE);
-                None
-            }
-        },
+    let text = field.text(ALLOWED_RATE)?;
+    if text == "unknown" {
+        return Some(Told::Unknown);
     }
+    let rate = text.parse().ok().filter(|rate| *rate <= FASTEST);
+    if rate.is_none() {
+        field.refuse(ALLOWED_RATE);
+    }
+    rate.map(Told::Rate)
 }

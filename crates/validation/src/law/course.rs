@@ -111,7 +111,9 @@ impl Course {
         });
         let mut parts: BTreeMap<String, f64> = parts.collect();
         let mean = parts.values().sum::<f64>() / parts.len() as f64;
-        parts.values_mut().for_each(|part| *part /= mean);
+        for part in parts.values_mut() {
+            *part /= mean;
+        }
         parts
     }
 
@@ -201,9 +203,9 @@ mod tests {
 
     #[test]
     fn what_swings_within_five_seconds_is_no_deviation_and_what_swings_slower_is() {
-        let fast = |second: u32| if second % 5 == 0 { 14.0 } else { 9.0 };
+        let fast = |second: u32| if second.is_multiple_of(5) { 14.0 } else { 9.0 };
         assert!(course(&[("a", &fast)]).swing() < 1e-9);
-        let slow = |second: u32| if (second / 5) % 2 == 0 { 11.0 } else { 9.0 };
+        let slow = |second: u32| if (second / 5).is_multiple_of(2) { 11.0 } else { 9.0 };
         assert!((course(&[("a", &slow)]).swing() - 0.1).abs() < 1e-9);
     }
 }
