@@ -37,6 +37,9 @@ pub fn run(
         seed: options.seed,
         repeat: options.repeat,
     };
+    for condition in &asked.conditions {
+        unheard::refuse_lies(&condition.scenario)?;
+    }
     preflight::check(&asked.conditions)?;
     for text in unheard::keys(&asked.conditions) {
         progress.note(&text);

@@ -21,6 +21,7 @@ use every_key::cases;
 /// All that a run of the lab is made of, in words; or why there is none.
 fn run_of(condition: &ResolvedCondition) -> Result<String, String> {
     let experiment = &*condition.scenario;
+    unheard::refuse_lies(experiment).map_err(|error| error.to_string())?;
     let expanded = experiment.expand(1);
     // Not divided between host and medium, so that what else divides it is not taken for the key.
     let medium =

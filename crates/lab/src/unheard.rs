@@ -2,6 +2,7 @@
 
 use wakeai_scenario::{Experiment, FlowKnobs, FlowSpec, HostQueue, ResolvedCondition, TcpProfile};
 
+use crate::error::LabError;
 use crate::radio::fifo_packets;
 
 /// The keys of `conditions`, set in the file or by one of them, that change nothing here, and why, in
@@ -20,6 +21,23 @@ pub(crate) fn keys(conditions: &[ResolvedCondition]) -> Vec<String> {
         is_new
     });
     all
+}
+
+/// Refuses what would make another experiment of `experiment` if it were left out: agents here are those that a
+/// user would start, and tell the truth.
+pub(crate) fn refuse_lies(experiment: &Experiment) -> Result<(), LabError> {
+    match experiment.stations.iter().find(|group| !group.announces.is_truth()) {
+        Some(group) => Err(LabError::Unsupported {
+            asked: format!(
+                "stations.{}.announces says something of {}",
+                group.name,
+                group.announces.keys().join(", ")
+            ),
+            remedy: "the lab's agents announce the truth; the simulator's can be told to lie"
+                .to_owned(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// What is the simulator's of a host.

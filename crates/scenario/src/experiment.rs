@@ -65,6 +65,59 @@ pub struct StationGroup {
     /// Whether its senders stand behind a proxy on it (004 figure 16), which carries their flows over
     /// the air.
     pub proxy: bool,
+    /// What its agent says of itself instead of the truth.
+    pub announces: Announces,
+}
+
+/// What an agent tells its peers whatever is true, so that faulty and lying members can be studied; what
+/// is `None` is the truth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Announces {
+    /// Whether it is sending.
+    pub sending: Option<bool>,
+    /// What it delivers now.
+    pub rate: Option<Rate>,
+    /// What it reaches alone.
+    pub max_rate: Option<Told>,
+    /// Its PHY rate.
+    pub link_rate: Option<Told>,
+    /// Its minimum RTT.
+    pub min_rtt: Option<Duration>,
+    /// How far its RTT is above that.
+    pub growth: Option<Duration>,
+    /// The part of the air, in millionths, that it asks to be left free and claims in full, before
+    /// everybody else.
+    pub reservation: Option<u32>,
+}
+
+impl Announces {
+    /// Whether all is true.
+    pub fn is_truth(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The keys that say something else than the truth.
+    pub fn keys(&self) -> Vec<&'static str> {
+        let keys = [
+            ("sending", self.sending.is_some()),
+            ("rate", self.rate.is_some()),
+            ("max_rate", self.max_rate.is_some()),
+            ("link_rate", self.link_rate.is_some()),
+            ("min_rtt", self.min_rtt.is_some()),
+            ("growth", self.growth.is_some()),
+            ("reservation", self.reservation.is_some()),
+        ];
+        keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key).collect()
+    }
+}
+
+/// What is said of a rate that need not be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It is not known.
+    Unknown,
+    /// It is this.
+    Rate(Rate),
 }
 
 impl StationGroup {

@@ -26,8 +26,8 @@ pub use condition::{BoundsRule, Condition, Law, ResolvedCondition};
 pub use error::{Place, Problem, ScenarioError};
 pub use expand::{Direction, Expanded, Flow, Node, Station, repeat_seed};
 pub use experiment::{
-    Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec, HostQueue, Selector,
-    StationGroup, TcpProfile, Wired,
+    Announces, Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec, HostQueue, Selector,
+    StationGroup, TcpProfile, Told, Wired,
 };
 pub use radio::{
     AccessPoint, Cellular, Contention, Medium, Protection, QueueDiscipline, Scheduler, Standard,

@@ -157,6 +157,7 @@ fn member(scenario: &Scenario, group: usize, name: Written) -> Table {
     member.insert("name", name);
     member.remove("count");
     member.remove("max");
+    member.remove("announces");
     member
 }
 

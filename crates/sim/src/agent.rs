@@ -12,6 +12,7 @@ use wakeai_control::{
 use wakeai_tcp::{Sender, SenderSample};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
+use crate::announcing::Announcing;
 use crate::connection::Connection;
 
 /// More than this within a tick is sending, even where nothing is on its way at the moment of the
@@ -24,6 +25,7 @@ pub(crate) struct Agent {
     /// Whether it binds connections, or only watches.
     binds: bool,
     link_rate: Option<Rate>,
+    announcing: Option<Announcing>,
     /// Segments that each connection had delivered at the last tick.
     delivered: BTreeMap<u64, u64>,
     /// What a connection gets that has no bounds of its own.
@@ -69,9 +71,23 @@ impl SocketBounds {
 }
 
 impl Agent {
-    pub(crate) fn new(controller: Controller, binds: bool, link_rate: Option<Rate>) -> Self {
+    pub(crate) fn new(
+        controller: Controller,
+        binds: bool,
+        link_rate: Option<Rate>,
+        announcing: Option<Announcing>,
+    ) -> Self {
         let default = SocketBounds::default();
-        Self { controller, binds, link_rate, delivered: BTreeMap::new(), default }
+        Self { controller, binds, link_rate, announcing, delivered: BTreeMap::new(), default }
+    }
+
+    /// The presence message that is due, as the peers are to hear it.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let message = self.controller.poll_transmit(now)?;
+        Some(match &self.announcing {
+            Some(announcing) => announcing.instead_of(&message),
+            None => message,
+        })
     }
 
     /// The driver tells another PHY rate from now on.

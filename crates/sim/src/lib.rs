@@ -7,6 +7,7 @@
 //! how it works and what it can and cannot tell.
 
 mod agent;
+mod announcing;
 mod capture;
 mod carrier;
 mod connection;

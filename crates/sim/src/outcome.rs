@@ -3,7 +3,7 @@
 use wakeai_medium::Counters;
 use wakeai_scenario::result::{Drops, MeasuredFlow, SimulatedFlow};
 use wakeai_scenario::{Expanded, Flow};
-use wakeai_units::{Bytes, Duration, Instant};
+use wakeai_units::{Bytes, Duration, Instant, Segments};
 use wakeai_world::Outcome;
 use wakeai_world::reservations::of_flow;
 
@@ -39,6 +39,9 @@ pub struct FlowDetail {
     /// Each K of CUBIC's curve, and when it was first seen, from the run's time zero; empty as
     /// [`FlowDetail::progress`] is, and under an algorithm without a curve.
     pub k: Vec<(Duration, Duration)>,
+    /// The mean congestion window of its connections' samples after the warmup, rounded; `None` without
+    /// any.
+    pub mean_window: Option<Segments>,
 }
 
 impl<O: Observer> Simulation<O> {
@@ -58,7 +61,8 @@ impl<O: Observer> Simulation<O> {
         });
         let measured = measured.collect();
         let mut k = self.watch.k.take().into_iter().flatten();
-        let details = all().map(|(_, state)| FlowDetail {
+        let details = all().enumerate().map(|(index, (_, state))| FlowDetail {
+            mean_window: self.watch.mean_window(index),
             k: k.next().unwrap_or_default(),
             opened: state.totals.opened,
             syn_timeouts: state.totals.syn_timeouts,

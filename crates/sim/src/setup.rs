@@ -20,6 +20,7 @@ use wakeai_world::writing::{Share, Writing};
 use wakeai_world::{RunSink, StationFacts, StationQueue};
 
 use crate::agent::Agent;
+use crate::announcing::Announcing;
 use crate::carrier::Carrier;
 use crate::error::SimError;
 use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
@@ -175,7 +176,9 @@ impl<O: Observer> Simulation<O> {
                 let start = Instant::from_nanos(start as u64); // below the spread
                 let controller = Controller::new(start, config, boot_id, law.config().build());
                 self.timers.set(sleeper, Some(start));
-                Box::new(Agent::new(controller, law.binds(), facts.link_rate))
+                let group = &experiment.stations[expanded.stations[index].group];
+                let announcing = Announcing::new(group.announces, &group_key);
+                Box::new(Agent::new(controller, law.binds(), facts.link_rate, announcing))
             });
             let mut host = Station { agent, ..Station::default() };
             host.reserving.flows = reserving(expanded, index);

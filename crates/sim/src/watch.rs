@@ -6,7 +6,7 @@ use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::records::{EventKind, EventRow, SampleRow};
 use wakeai_scenario::result::ErrorCounts;
 use wakeai_tcp::{SenderEvent, SenderSample};
-use wakeai_units::{Duration, Instant};
+use wakeai_units::{Duration, Instant, Segments};
 use wakeai_world::RunSink;
 
 use crate::connection::Connection;
@@ -28,6 +28,8 @@ pub(crate) struct Watch {
     pub(crate) errors: ErrorCounts,
     /// By flow, where it was asked for: each K of CUBIC's, and when it was first seen.
     pub(crate) k: Option<Vec<Vec<(Duration, Duration)>>>,
+    /// By flow: the sum of the windows of its samples after the warmup, segments, and their number.
+    windows: Vec<(u64, u64)>,
     sink: Option<RunSink>,
 }
 
@@ -36,7 +38,15 @@ impl Watch {
         let count = groups.iter().map(|group| group + 1).max().unwrap_or(0) as usize;
         let rtt = vec![RttHistogram::new(); count];
         let k = keeps_k.then(|| vec![Vec::new(); groups.len()]);
-        Self { span, groups, rtt, errors: ErrorCounts::default(), k, sink }
+        let windows = vec![(0, 0); groups.len()];
+        Self { span, groups, rtt, errors: ErrorCounts::default(), k, windows, sink }
+    }
+
+    /// The mean congestion window of a flow's samples after the warmup.
+    pub(crate) fn mean_window(&self, flow: usize) -> Option<Segments> {
+        let (sum, count) = self.windows[flow];
+        let mean = (sum + count / 2).checked_div(count)?;
+        Some(Segments::new(u32::try_from(mean).unwrap_or(u32::MAX)))
     }
 
     /// An ACK has come to a sender that has something out, and is not handled yet.
@@ -48,6 +58,11 @@ impl Watch {
         connection.next_sample = now + SAMPLE_INTERVAL;
         if let Some(rtt) = sample.latest_rtt.filter(|_| now >= self.span.warm) {
             self.rtt[self.groups[connection.flow as usize] as usize].record(rtt);
+        }
+        if now >= self.span.warm {
+            let (sum, count) = &mut self.windows[connection.flow as usize];
+            *sum += u64::from(sample.cwnd);
+            *count += 1;
         }
         self.note_k(now, connection);
         if let Some(sink) = &self.sink {

@@ -1,17 +1,16 @@
 //! Running what a section asks for.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use wakeai_medium::Counters;
 use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Run;
-use wakeai_sim::{FlowDetail, SimError, SimOutcome};
+use wakeai_sim::FlowDetail;
 use wakeai_units::Duration;
-use wakeai_world::{Asked, Outcome, Task, World, chosen, session};
+use wakeai_world::{Asked, chosen};
 
+use crate::detailed;
 use crate::job::Job;
 use crate::transfers::{Transfer, Transfers};
 
@@ -95,14 +94,11 @@ impl Context {
         };
         conditions.truncate(1);
         let asked = Asked { scenario: &scenario, conditions, seed: 1, repeat: seeds };
-        let world = Detailed::default();
-        let report = session::report_on(self.jobs, &world, &asked, None)?;
-        let mut details = world.details.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let simulated = report.runs.into_iter().map(|run| {
-            let outcome = details.remove(&run.repeat).context("every run has its details")?;
-            Ok(Simulated::new(run, outcome))
-        });
-        simulated.collect()
+        let runs = detailed::run(self.jobs, &asked, STEP)?;
+        Ok(runs
+            .into_iter()
+            .map(|(run, counters, flows)| Simulated::new(run, counters, flows))
+            .collect())
     }
 
     /// Writes a file beside the page.
@@ -116,37 +112,8 @@ impl Context {
     }
 }
 
-/// The simulator, keeping what a report leaves out.
-#[derive(Default)]
-struct Detailed {
-    /// By repeat; runs of a station alone are left out.
-    details: Mutex<BTreeMap<u32, (Counters, Vec<FlowDetail>)>>,
-}
-
-impl World for Detailed {
-    const NAME: &'static str = "sim";
-    type Error = SimError;
-
-    fn run(&self, task: Task<'_>) -> Result<Outcome, SimError> {
-        let job = wakeai_sim::Job {
-            condition: task.condition,
-            seed: task.seed,
-            facts: &task.facts,
-            sink: task.sink,
-            progress: STEP,
-        };
-        let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| ())?;
-        let SimOutcome { outcome, counters, flows } = outcome;
-        if let Some((_, repeat)) = task.place {
-            let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
-            details.insert(repeat, (counters, flows));
-        }
-        Ok(outcome)
-    }
-}
-
 impl Simulated {
-    fn new(run: Run, (counters, flows): (Counters, Vec<FlowDetail>)) -> Self {
+    fn new(run: Run, counters: Counters, flows: Vec<FlowDetail>) -> Self {
         let transfers = run.flows.iter().zip(&flows).map(|(result, detail)| Transfer {
             completion_s: result.completion_s,
             open_s: detail.opened.map_or(0.0, Duration::as_secs_f64),

@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod bianchi;
 pub mod context;
+pub mod detailed;
 pub mod job;
 pub mod lab;
 pub mod law;

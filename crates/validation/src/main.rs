@@ -116,7 +116,7 @@ fn main() -> anyhow::Result<()> {
             }
             let rows = match keep {
                 Some(file) => beside_kept(&file, &settings, seeds, jobs)?,
-                None => law::figures::run(&settings, &[], seeds, jobs)?,
+                None => law::figures::run(&settings, law::Conditions::All, seeds, jobs)?,
             };
             let table = law::table::render(&rows);
             std::io::stdout().write_all(table.as_bytes()).context("standard output")
@@ -144,13 +144,12 @@ fn beside_kept(
     let key = |setting: &law::Setting| format!("{seeds} {}", setting.toml);
     let missing = settings.iter().filter(|setting| !kept.contains_key(&key(setting)));
     let missing: Vec<law::Setting> = missing.cloned().collect();
-    let others = ["default", "shimada-after"].map(str::to_owned);
-    for row in law::figures::run(&missing, &others, seeds, jobs)? {
+    for row in law::figures::run(&missing, law::Conditions::Others, seeds, jobs)? {
         kept.insert(key(&row.setting), row.found);
     }
     std::fs::write(file, serde_json::to_string(&kept)?)
         .with_context(|| file.display().to_string())?;
-    let mut rows = law::figures::run(settings, &["airtime".to_owned()], seeds, jobs)?;
+    let mut rows = law::figures::run(settings, law::Conditions::OfTheLaw, seeds, jobs)?;
     for row in &mut rows {
         if let Some(known) = kept.get(&key(&row.setting)) {
             row.add(known);

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
-use wakeai_validation::law::{self, Promise, Row};
+use wakeai_validation::law::{self, Conditions, Promise, Row};
 
 /// One seed of each: the whole matrix with five takes minutes.
 const SETTINGS: [&str; 11] = [
@@ -22,16 +22,37 @@ const SETTINGS: [&str; 11] = [
     "n-half-agents",
 ];
 
-fn rows() -> Vec<Row> {
+/// Of the settings that are about the law alone.
+const ALONE: [&str; 5] =
+    ["new-n-4-tsq", "new-n-10", "lie-rate-huge", "lie-hog-rate-tiny", "lie-sends-reserves"];
+
+fn rows(names: &[&str]) -> Vec<Row> {
     let mut settings = law::matrix();
-    settings.retain(|setting| SETTINGS.contains(&setting.name));
-    assert_eq!(settings.len(), SETTINGS.len());
-    law::figures::run(&settings, &[], 1, 2).unwrap()
+    settings.retain(|setting| names.contains(&setting.name));
+    assert_eq!(settings.len(), names.len());
+    law::figures::run(&settings, Conditions::All, 1, 2).unwrap()
 }
 
 #[test]
 fn the_law_beside_cubic_and_the_papers_table() {
-    insta::assert_snapshot!(law::table::render(&rows()));
+    insta::assert_snapshot!(law::table::render(&rows(&SETTINGS)));
+}
+
+#[test]
+fn newcomers_and_lies() {
+    insta::assert_snapshot!(law::table::render(&rows(&ALONE)));
+}
+
+#[test]
+fn what_a_change_of_the_law_does_not_touch_is_kept_and_nothing_else() {
+    for setting in law::matrix() {
+        let scenario = wakeai_scenario::Scenario::parse(&setting.toml).unwrap();
+        let [kept, fresh] = [Conditions::Others, Conditions::OfTheLaw].map(|of| of.of(&scenario));
+        assert!(fresh.contains(&"airtime".to_owned()), "{}", setting.name);
+        let alone = setting.promise.is_of_the_law_alone();
+        assert_eq!(kept.is_empty(), alone, "{}: {kept:?}", setting.name);
+        assert_eq!(kept.len() + fresh.len(), Conditions::All.of(&scenario).len());
+    }
 }
 
 #[test]

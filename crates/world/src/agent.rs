@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use wakeai_control::presence::{AIR_PARTS, airtime};
 use wakeai_control::{ControllerConfig, LawConfig, StationId};
 use wakeai_scenario::result::Max;
-use wakeai_scenario::{Direction, Flow, Law, ResolvedCondition, StationDirection};
+use wakeai_scenario::{Direction, Experiment, Flow, Law, ResolvedCondition, StationDirection};
 use wakeai_units::{Duration, Rate, Segments};
 
 /// The emulated access point's address: locally administered, the letters "WAKEA" in it.
@@ -82,6 +83,16 @@ pub fn acquaintance(stations: usize) -> Duration {
     const MOST: Duration = Duration::from_secs(200);
     let stations = stations as u64;
     (LEAST + Duration::from_secs(stations * stations) / 64).min(MOST)
+}
+
+/// The time between two presence messages of a station, where `stations` of this experiment's run agents
+/// and have nothing new to say.
+pub fn presence_interval(experiment: &Experiment, stations: usize) -> Duration {
+    let basic_rate =
+        experiment.access_point.wifi().map_or(Rate::from_mbps(6), |wifi| wifi.basic_rate);
+    let radios = experiment.stations.iter().filter_map(|group| group.radio);
+    let slowest = radios.map(|radio| radio.rate).min();
+    airtime(basic_rate, slowest).saturating_mul(AIR_PARTS).saturating_mul(stations as u64)
 }
 
 /// What the controller of the station at `index` is told, as an agent's configuration says it.

@@ -1,6 +1,7 @@
 //! From the tree to the typed experiment.
 
 mod access_point;
+mod announces;
 mod conditions;
 pub(crate) mod fields;
 mod flows;

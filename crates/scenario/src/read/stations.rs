@@ -1,6 +1,7 @@
 //! `[[stations]]`.
 
 use super::access_point::{self, Read};
+use super::announces;
 use super::fields::Fields;
 use super::names::{self, Names};
 use super::radio::phy_rate;
@@ -93,6 +94,7 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         }
         Some(proxy)
     });
+    let announces = announces::read(&mut fields);
     fields.finish();
     Some(StationGroup {
         name: name?,
@@ -105,6 +107,7 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         max,
         tcp: tcp.unwrap_or(TcpProfile::Linux),
         proxy: proxy.unwrap_or(false),
+        announces,
     })
 }
 

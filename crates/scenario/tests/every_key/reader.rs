@@ -7,12 +7,13 @@ use wakeai_scenario::Scenario;
 use super::page;
 
 /// A table: how its keys are named here, and its path in the page's last example.
-const TABLES: [(&str, &str); 10] = [
+const TABLES: [(&str, &str); 11] = [
     ("access_point.", "access_point"),
     ("access_point.contention.", "access_point.contention"),
     ("wired.", "wired"),
     ("stations[].", "stations.tablet"),
     ("stations[].contention.", "stations.tablet.contention"),
+    ("stations[].announces.", "stations.tablet.announces"),
     ("flows[].", "flows.1"),
     ("events[].", "events.1"),
     ("conditions[].", "conditions.capped"),
@@ -35,7 +36,8 @@ pub(crate) fn keys() -> BTreeSet<String> {
     let cellular = of_table("access_point", &[CELLULAR]);
     keys.extend(cellular.into_iter().map(|key| format!("access_point.{key}")));
     // These are tables, and their keys are in the list.
-    let tables = ["access_point.contention", "stations[].contention"].map(str::to_owned);
+    let tables = ["access_point.contention", "stations[].contention", "stations[].announces"];
+    let tables = tables.map(str::to_owned);
     for table in tables.into_iter().chain(page::tables()) {
         assert!(keys.remove(&table), "{table} is a table");
     }

@@ -1,7 +1,10 @@
 //! `[[stations]]`.
 
 use super::access_point::CELL;
-use super::{Case, Effect};
+use super::{Case, Effect, Settings};
+
+/// What agents announce matters where there are agents.
+const LAW: Settings = &[("conditions.one.law", "airtime")];
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -49,5 +52,34 @@ pub(super) const CASES: &[Case] = &[
     // An agent is told what its station reaches alone.
     Case::run(&[("conditions.one.law", "airtime")], &[("stations.tablet.max", "5Mbit/s")]),
     Case::run(&[("stations.tablet.queue", "50")], &[("stations.tablet.tcp", "classic")]),
+    Case::run(LAW, &[("stations.tablet.announces.sending", "false")]),
+    Case::run(LAW, &[("stations.tablet.announces.rate", "1Gbit/s")]),
+    Case::run(LAW, &[("stations.tablet.announces.max_rate", "1bit/s")]),
+    Case::run(
+        &[("conditions.one.law", "airtime"), ("stations.tablet.announces.max_rate", "unknown")],
+        &[("stations.tablet.announces.link_rate", "unknown")],
+    ),
+    // Whoever has no minimum knows no growth either, and does not count where growths are compared.
+    Case::run(
+        &[
+            ("conditions.one.law", "airtime"),
+            ("duration", "6s"),
+            ("wired.delay", "30ms"),
+            ("stations.phone.announces.growth", "10s"),
+            ("stations.phone.announces.sending", "true"),
+            ("stations.phone.announces.rate", "5Mbit/s"),
+        ],
+        &[("stations.phone.announces.min_rtt", "1us")],
+    ),
+    Case::run(
+        &[
+            ("conditions.one.law", "airtime"),
+            ("stations.tablet.count", "4"),
+            ("duration", "6s"),
+            ("wired.delay", "30ms"),
+        ],
+        &[("stations.tablet.announces.growth", "10s")],
+    ),
+    Case::run(LAW, &[("stations.tablet.announces.reservation", "0.5")]),
     Case { base: &[], set: &[("stations.tablet.proxy", "true")], effect: Effect::Nothing },
 ];

@@ -46,7 +46,7 @@ impl<O: Observer> Simulation<O> {
     fn announce(&mut self, now: Instant, station: u32) {
         let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
         let from = Node::Station(StationId(station));
-        while let Some(message) = agent.controller.poll_transmit(now) {
+        while let Some(message) = agent.poll_transmit(now) {
             let packet = Packet::Presence(Rc::from(message));
             self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
         }

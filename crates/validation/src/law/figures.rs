@@ -1,18 +1,26 @@
 //! What a setting came to under each condition.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Run;
-use wakeai_sim::{Silent, SimOptions};
+use wakeai_scenario::{Condition, Law, Scenario, repeat_seed, solo_plan};
+use wakeai_sim::FlowDetail;
+use wakeai_units::{Duration, Segments};
+use wakeai_world::Asked;
 
-use super::matrix::Setting;
-use crate::statistics::mean;
+use super::course::Course;
+use super::matrix::{FIXED, Promise, Setting};
+use crate::detailed;
+use crate::statistics::{mean, mean_of};
+
+/// The resolution of goodput over time.
+const STEP: Duration = Duration::from_millis(50);
 
 /// Means over the seeds of one condition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +39,26 @@ pub struct Figures {
     pub groups: BTreeMap<String, f64>,
     /// What a station reaches alone, Mbit/s.
     pub alone: f64,
+    /// What the course of the run gives.
+    #[serde(default)]
+    pub course: CourseFigures,
+}
+
+/// Of the course of a run, what the promise is about.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CourseFigures {
+    /// Seconds until a newcomer has half of its share.
+    pub half_s: Option<f64>,
+    /// Seconds until it has nine tenths.
+    pub nine_tenths_s: Option<f64>,
+    /// What it has of its share in the 10 s from when it must have it.
+    pub kept: Option<f64>,
+    /// What each station has of its share after a change.
+    pub shares: BTreeMap<String, f64>,
+    /// And at the end of the run.
+    pub at_the_end: BTreeMap<String, f64>,
+    /// The standard deviation of the means of 5 s, as a part of the share.
+    pub swing: Option<f64>,
 }
 
 /// A setting under all its conditions.
@@ -56,15 +84,38 @@ impl Row {
     }
 }
 
-/// Runs each of `settings` with seeds 1 to `seeds` under `conditions` (all where none is named), `jobs`
-/// settings at once.
+/// Which conditions of a setting are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conditions {
+    /// All.
+    All,
+    /// Those that a change of the law does not touch.
+    Others,
+    /// Those of the law.
+    OfTheLaw,
+}
+
+impl Conditions {
+    /// Their names.
+    pub fn of(self, scenario: &Scenario) -> Vec<String> {
+        let of_the_law = |condition: &&Condition| condition.law == Some(Law::Airtime);
+        let wanted = |condition: &&Condition| match self {
+            Self::All => true,
+            Self::Others => !of_the_law(condition),
+            Self::OfTheLaw => of_the_law(condition),
+        };
+        scenario.conditions.iter().filter(wanted).map(|one| one.name.clone()).collect()
+    }
+}
+
+/// Runs each of `settings` with seeds 1 to `seeds` under `conditions`, `jobs` settings at once.
 ///
 /// # Errors
 ///
 /// Where a scenario is refused or a run fails.
 pub fn run(
     settings: &[Setting],
-    conditions: &[String],
+    conditions: Conditions,
     seeds: u32,
     jobs: usize,
 ) -> anyhow::Result<Vec<Row>> {
@@ -74,7 +125,7 @@ pub fn run(
         while let Some((at, setting)) =
             Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, settings.get(at)?)))
         {
-            let row = one(setting, conditions, seeds);
+            let row = one(setting, conditions, seeds).with_context(|| setting.name);
             rows.lock().unwrap_or_else(PoisonError::into_inner).push((at, row));
         }
     };
@@ -88,23 +139,138 @@ pub fn run(
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-fn one(setting: &Setting, conditions: &[String], seeds: u32) -> anyhow::Result<Row> {
-    let scenario = Scenario::parse(&setting.toml).with_context(|| setting.name)?;
-    let options =
-        SimOptions { repeat: seeds, conditions: conditions.to_vec(), ..SimOptions::default() };
-    let report = wakeai_sim::run(&options, &scenario, |_, _| Ok(None), &Silent)
-        .with_context(|| setting.name)?;
-    let mut runs = BTreeMap::<String, Vec<Run>>::new();
-    for run in report.runs {
-        runs.entry(run.condition.clone()).or_default().push(run);
+fn one(setting: &Setting, conditions: Conditions, seeds: u32) -> anyhow::Result<Row> {
+    let scenario = Scenario::parse(&setting.toml)?;
+    let names = conditions.of(&scenario);
+    let mut row = Row { setting: setting.clone(), found: BTreeMap::new() };
+    if names.is_empty() {
+        return Ok(row);
     }
-    let found = runs.into_iter().map(|(name, runs)| (name, figures(setting, &runs)));
-    Ok(Row { setting: setting.clone(), found: found.collect() })
+    let mut runs = simulate(setting, &scenario, &names, 1, seeds)?;
+    if setting.promise == Promise::Steady {
+        for (seed, run) in (1..).zip(runs.clone()) {
+            let (scenario, name) = by_hand(setting, &run)?;
+            runs.extend(simulate(setting, &scenario, &[name], seed, 1)?);
+        }
+    }
+    let mut by_condition = BTreeMap::<String, Vec<Simulated>>::new();
+    for run in runs {
+        by_condition.entry(run.run.condition.clone()).or_default().push(run);
+    }
+    row.found =
+        by_condition.into_iter().map(|(name, runs)| (name, figures(setting, &runs))).collect();
+    Ok(row)
 }
 
-fn figures(setting: &Setting, runs: &[Run]) -> Figures {
+/// A run, and what the promise wants to know of its course.
+#[derive(Clone, Debug)]
+struct Simulated {
+    run: Run,
+    course: CourseFigures,
+    /// The mean window of each station, segments.
+    windows: BTreeMap<String, u32>,
+}
+
+fn simulate(
+    setting: &Setting,
+    scenario: &Scenario,
+    conditions: &[String],
+    seed: u64,
+    repeat: u32,
+) -> anyhow::Result<Vec<Simulated>> {
+    let conditions = wakeai_world::chosen(scenario, conditions)?;
+    let asked = Asked { scenario, conditions, seed, repeat };
+    let step = if setting.promise.is_of_the_law_alone() { STEP } else { Duration::ZERO };
+    let runs = detailed::run(1, &asked, step)?;
+    let alone = match setting.promise {
+        Promise::Settles(_) => alone_after_changes(scenario)?,
+        _ => BTreeMap::new(),
+    };
+    Ok(runs
+        .into_iter()
+        .map(|(run, _, flows)| {
+            let mut windows = BTreeMap::new();
+            for (flow, detail) in run.flows.iter().zip(&flows) {
+                let window = detail.mean_window.map_or(0, Segments::get);
+                *windows.entry(flow.station.clone()).or_default() += window;
+            }
+            let course = course_figures(setting, scenario, (seed, &alone), &run, &flows);
+            Simulated { run, course, windows }
+        })
+        .collect())
+}
+
+fn course_figures(
+    setting: &Setting,
+    scenario: &Scenario,
+    (seed, alone): (u64, &BTreeMap<String, f64>),
+    run: &Run,
+    flows: &[FlowDetail],
+) -> CourseFigures {
+    let starts = scenario.expand(repeat_seed(seed, run.repeat)).flows;
+    let starts: Vec<f64> = starts.iter().map(|flow| flow.start.as_secs_f64()).collect();
+    let course = || Course::new(run, flows, scenario.warmup.as_secs_f64(), &starts);
+    let mut figures = CourseFigures::default();
+    match setting.promise {
+        Promise::Newcomer(start_s) => {
+            let course = course();
+            figures.half_s = Some(course.until("new", start_s, 0.5));
+            figures.nine_tenths_s = Some(course.until("new", start_s, 0.9));
+            let wait_s = setting.intervals_s(3.0).max(6.0);
+            figures.kept = Some(course.kept("new", start_s + wait_s));
+        }
+        Promise::Settles(change_s) => {
+            let wait_s = setting.intervals_s(3.0).max(10.0);
+            let course = course();
+            figures.shares = course.shares_after(change_s, wait_s, alone);
+            figures.at_the_end = course.shares_at_the_end(alone);
+        }
+        Promise::Steady => figures.swing = Some(course().swing()),
+        _ => {}
+    }
+    figures
+}
+
+/// What each station reaches alone once all rates have changed that change, Mbit/s.
+fn alone_after_changes(scenario: &Scenario) -> anyhow::Result<BTreeMap<String, f64>> {
+    let rates = scenario.events.iter().filter_map(|event| {
+        let group = &scenario.stations[event.stations.group].name;
+        Some((format!("stations.{group}.rate"), event.rate?.to_string()))
+    });
+    let after = scenario.with_overrides(&rates.collect::<Vec<_>>())?;
+    let condition = after.conditions().swap_remove(0);
+    let stations = after.expand_stations();
+    let mut alone = BTreeMap::new();
+    for solo in solo_plan(&condition) {
+        let conditions = solo.scenario.conditions();
+        let asked = Asked { scenario: &solo.scenario, conditions, seed: 1, repeat: 1 };
+        let runs = detailed::run(1, &asked, Duration::ZERO)?;
+        let mbps = runs.first().map_or(f64::NAN, |(run, _, _)| run.total_goodput_mbps);
+        let names = solo.applies_to.iter().map(|of| stations[of.station].name.clone());
+        alone.extend(names.map(|name| (name, mbps)));
+    }
+    Ok(alone)
+}
+
+/// The setting under bounds by hand: what each station held in the mean in `run`, as floor and ceiling.
+fn by_hand(setting: &Setting, run: &Simulated) -> anyhow::Result<(Scenario, String)> {
+    let mut toml = format!(
+        "{}\n[[conditions]]\nname = \"{FIXED}\"\nlaw = \"fixed\"\nbounds = [\n",
+        setting.toml
+    );
+    for (station, window) in &run.windows {
+        let window = (*window).max(1);
+        let _ =
+            writeln!(toml, "{{ stations = \"{station}\", floor = {window}, ceiling = {window} }},");
+    }
+    toml.push_str("]\n");
+    Ok((Scenario::parse(&toml)?, FIXED.to_owned()))
+}
+
+fn figures(setting: &Setting, simulated: &[Simulated]) -> Figures {
+    let runs: Vec<&Run> = simulated.iter().map(|one| &one.run).collect();
     let over = |figure: &dyn Fn(&Run) -> f64| {
-        mean(&runs.iter().map(figure).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
+        mean(&runs.iter().map(|run| figure(run)).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
     };
     let names = runs.iter().flat_map(|run| run.groups.iter().map(|group| group.group.clone()));
     let group = |name: &str| {
@@ -120,7 +286,23 @@ fn figures(setting: &Setting, runs: &[Run]) -> Figures {
     let of_completion = |figure: &dyn Fn(&[f64]) -> f64| {
         over(&|run| completions(run).map_or(f64::INFINITY, |all| figure(&all)))
     };
+    let course = |figure: &dyn Fn(&CourseFigures) -> Option<f64>| {
+        mean_of(simulated, |one| figure(&one.course))
+    };
+    let by_station = |figure: &dyn Fn(&CourseFigures) -> &BTreeMap<String, f64>| {
+        let names = simulated.iter().flat_map(|one| figure(&one.course).keys());
+        let of = |name: &String| mean_of(simulated, |one| figure(&one.course).get(name).copied());
+        names.filter_map(|name| Some((name.clone(), of(name)?))).collect()
+    };
     Figures {
+        course: CourseFigures {
+            half_s: course(&|of| of.half_s),
+            nine_tenths_s: course(&|of| of.nine_tenths_s),
+            kept: course(&|of| of.kept),
+            shares: by_station(&|of| &of.shares),
+            at_the_end: by_station(&|of| &of.at_the_end),
+            swing: course(&|of| of.swing),
+        },
         goodput: over(&|run| run.total_goodput_mbps),
         index: over(&|run| run.capacity_normalised.unwrap_or(f64::NAN)),
         growth_ms: over(&|run| run.rtt_ms.p95.unwrap_or(f64::NAN)) - setting.path_ms,

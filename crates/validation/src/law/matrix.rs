@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use super::courses;
+
 /// What a setting promises of `airtime` beside `default`; see [`super::verdict`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Promise {
@@ -31,7 +33,30 @@ pub enum Promise {
     Limited(&'static str, f64),
     /// This group has agents, the others have none: it gets 0.95 of what it has without.
     Beside(&'static str),
+    /// At this second something changes, or the last of some transfers ends after it: 10 s or three
+    /// presence intervals later all that still send have their new shares to within 10 %.
+    Settles(f64),
+    /// Means of 5 s deviate at most 1.5 times as much as under `fixed` at the same windows.
+    Steady,
+    /// At this second the station `new` begins to send: it has half of its share within 2 s and nine tenths
+    /// within 6 s, or within three presence intervals where those are longer.
+    Newcomer(f64),
+    /// What the agent of the station `liar` announces costs all others together at most 10 %, against the
+    /// same station without an agent.
+    Lie,
 }
+
+impl Promise {
+    /// Whether it is about `airtime` alone, and not beside what others reach.
+    pub fn is_of_the_law_alone(&self) -> bool {
+        matches!(self, Self::Settles(_) | Self::Steady | Self::Newcomer(_) | Self::Lie)
+    }
+}
+
+/// The condition in which a member that lies has no agent.
+pub const WITHOUT: &str = "without";
+/// The condition of bounds by hand, at the windows that `airtime` held; made for each run.
+pub const FIXED: &str = "fixed";
 
 /// One row of the matrix.
 #[derive(Clone, Debug)]
@@ -48,7 +73,7 @@ pub struct Setting {
 
 /// A scenario under construction; spans in seconds, round-trip times in ms.
 #[derive(Clone, Debug)]
-struct Draft {
+pub(super) struct Draft {
     standard: &'static str,
     access_point: &'static str,
     wired: &'static str,
@@ -61,7 +86,7 @@ struct Draft {
 }
 
 /// A BSS whose stations all have this round-trip time.
-fn bss(standard: &'static str, rtt_ms: f64) -> Draft {
+pub(super) fn bss(standard: &'static str, rtt_ms: f64) -> Draft {
     Draft {
         standard,
         access_point: "",
@@ -77,57 +102,57 @@ fn bss(standard: &'static str, rtt_ms: f64) -> Draft {
 
 impl Draft {
     /// Keys of `[access_point]`.
-    fn access_point(mut self, keys: &'static str) -> Self {
+    pub(super) fn access_point(mut self, keys: &'static str) -> Self {
         self.access_point = keys;
         self
     }
 
     /// Keys of `[wired]`.
-    fn wired(mut self, keys: &'static str) -> Self {
+    pub(super) fn wired(mut self, keys: &'static str) -> Self {
         self.wired = keys;
         self
     }
 
-    fn lasting(mut self, seconds: u32, warmup: u32) -> Self {
+    pub(super) fn lasting(mut self, seconds: u32, warmup: u32) -> Self {
         (self.seconds, self.warmup) = (seconds, warmup);
         self
     }
 
     /// Only this group has agents.
-    fn agents(mut self, group: &'static str) -> Self {
+    pub(super) fn agents(mut self, group: &'static str) -> Self {
         self.agents = Some(group);
         self
     }
 
     /// `count` stations; `keys` are further ones of `[[stations]]`.
-    fn stations(mut self, name: &str, count: u32, keys: &str) -> Self {
+    pub(super) fn stations(mut self, name: &str, count: u32, keys: &str) -> Self {
         let _ = write!(self.body, "\n[[stations]]\nname = \"{name}\"\ncount = {count}\n{keys}\n");
         self
     }
 
     /// The same, so many ms further from the server.
-    fn further(mut self, name: &str, count: u32, more_ms: f64) -> Self {
+    pub(super) fn further(mut self, name: &str, count: u32, more_ms: f64) -> Self {
         self.longest_ms = self.longest_ms.max(more_ms);
         let keys = format!("wired_delay = \"{}ms\"", more_ms / 2.0);
         self.stations(name, count, &keys)
     }
 
-    fn flow(mut self, from: &str, to: &str, keys: &str) -> Self {
+    pub(super) fn flow(mut self, from: &str, to: &str, keys: &str) -> Self {
         let _ = write!(self.body, "\n[[flows]]\nfrom = \"{from}\"\nto = \"{to}\"\n{keys}\n");
         self
     }
 
-    fn event(mut self, keys: &str) -> Self {
+    pub(super) fn event(mut self, keys: &str) -> Self {
         let _ = write!(self.body, "\n[[events]]\n{keys}\n");
         self
     }
 
     /// Of each station an endless upload that begins within half a second.
-    fn up(self, name: &str, count: u32, keys: &str) -> Self {
+    pub(super) fn up(self, name: &str, count: u32, keys: &str) -> Self {
         self.stations(name, count, keys).flow(name, "server", "jitter = \"500ms\"")
     }
 
-    fn promises(self, name: &'static str, promise: Promise) -> Setting {
+    pub(super) fn promises(self, name: &'static str, promise: Promise) -> Setting {
         let mut toml = format!(
             "name = \"{name}\"\nduration = \"{}s\"\nwarmup = \"{}s\"\n\n[access_point]\n\
              standard = \"{}\"\n{}\n\n[wired]\ndelay = \"{}ms\"\n{}\n",
@@ -139,18 +164,26 @@ impl Draft {
             self.wired,
         );
         toml.push_str(&self.body);
-        toml.push_str("\n[[conditions]]\nname = \"default\"\n");
-        for law in ["shimada-after", "airtime"] {
-            let _ = write!(toml, "\n[[conditions]]\nname = \"{law}\"\nlaw = \"{law}\"\n");
-            if let Some(group) = self.agents {
-                let _ = writeln!(toml, "agents = \"{group}\"");
+        let agents = self.agents.map(|group| format!("agents = \"{group}\"\n"));
+        let of_law = |name: &str, law: &str, agents: &str| {
+            format!("\n[[conditions]]\nname = \"{name}\"\nlaw = \"{law}\"\n{agents}")
+        };
+        if promise.is_of_the_law_alone() {
+            toml.push_str(&of_law("airtime", "airtime", ""));
+            if let Some(agents) = agents {
+                toml.push_str(&of_law(WITHOUT, "airtime", &agents));
+            }
+        } else {
+            toml.push_str("\n[[conditions]]\nname = \"default\"\n");
+            for law in ["shimada-after", "airtime"] {
+                toml.push_str(&of_law(law, law, agents.as_deref().unwrap_or_default()));
             }
         }
         Setting { name, promise, path_ms: self.wired_rtt_ms + self.longest_ms, toml }
     }
 }
 
-const TSQ: &str = "host_queue = \"tsq\"";
+pub(super) const TSQ: &str = "host_queue = \"tsq\"";
 const MAC80211: &str = "host_queue = \"mac80211\"";
 const LIMITED: &str = "limit = \"800kbit/s\"\njitter = \"500ms\"";
 
@@ -163,6 +196,7 @@ pub fn matrix() -> Vec<Setting> {
     all.extend(directions());
     all.extend(transfers());
     all.extend(neighbours());
+    all.extend(courses::all());
     all
 }
 
@@ -402,6 +436,16 @@ impl Setting {
             flows.iter().map(|flow| flow.size.map(|size| size.get() as f64)).collect();
         let sizes = sizes?;
         Some((u32::try_from(sizes.len()).ok()?, sizes.iter().sum::<f64>() / sizes.len() as f64))
+    }
+
+    /// So many presence intervals, seconds: with all stations' agents, and nothing new to say.
+    pub fn intervals_s(&self, intervals: f64) -> f64 {
+        let scenario = wakeai_scenario::Scenario::parse(&self.toml).ok();
+        let interval = scenario.map_or(f64::NAN, |scenario| {
+            let stations = scenario.station_count() as usize;
+            wakeai_world::agent::presence_interval(&scenario, stations).as_secs_f64()
+        });
+        interval * intervals
     }
 
     /// How many stations a group has.

@@ -3,10 +3,38 @@
 use std::fmt::Write as _;
 
 use super::figures::{Figures, Row};
-use super::verdict::broken;
+use super::verdict::{Bound, Measure, broken, measures};
 
-/// One line for each row: `default` absolutely, the others beside it.
+/// One line for each row; first of those that compare the law with others, then of those that are about the
+/// law alone.
 pub fn render(rows: &[Row]) -> String {
+    let of_the_law = |row: &&Row| row.setting.promise.is_of_the_law_alone();
+    let (alone, beside): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(of_the_law);
+    let tables = [(&beside, comparison(&beside)), (&alone, measured(&alone))];
+    let tables = tables.into_iter().filter(|(rows, _)| !rows.is_empty());
+    tables.map(|(_, table)| table).collect::<Vec<_>>().join("\n")
+}
+
+/// What is measured, beside what is promised of it.
+fn measured(rows: &[&Row]) -> String {
+    let mut text = format!("{:22} {:>10}   what was measured\n", "setting", "Mbit/s");
+    for row in rows {
+        let _ = write!(text, "{:22} {:10.1}", row.setting.name, row.of("airtime").goodput);
+        for Measure { what, found, bound } in measures(row) {
+            let (sign, bound) = match bound {
+                Bound::AtLeast(bound) => (">=", bound),
+                Bound::AtMost(bound) => ("<=", bound),
+            };
+            let _ = write!(text, "   {what}: {found:.2} ({sign} {bound:.2})");
+        }
+        let held = measures(row).iter().all(Measure::holds);
+        let _ = writeln!(text, "   {}", if held { "held" } else { "BROKEN" });
+    }
+    text
+}
+
+/// `default` absolutely, the others beside it.
+fn comparison(rows: &[&Row]) -> String {
     let mut text = format!(
         "{:18} {:>31}   {:>27}   {:>27}\n",
         "setting", "default: Mbit/s index p95 tmo", "shimada-after", "airtime"

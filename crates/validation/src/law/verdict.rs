@@ -1,7 +1,85 @@
 //! Whether a setting keeps its promise.
 
 use super::figures::{Figures, Row};
-use super::matrix::Promise;
+use super::matrix::{FIXED, Promise, WITHOUT};
+
+/// What is held against a bound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    /// In words.
+    pub what: String,
+    /// What was found.
+    pub found: f64,
+    /// What was promised.
+    pub bound: Bound,
+}
+
+/// What was promised of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// No less.
+    AtLeast(f64),
+    /// No more.
+    AtMost(f64),
+}
+
+impl Measure {
+    fn at_least(what: impl Into<String>, found: f64, bound: f64) -> Self {
+        Self { what: what.into(), found, bound: Bound::AtLeast(bound) }
+    }
+
+    fn at_most(what: impl Into<String>, found: f64, bound: f64) -> Self {
+        Self { what: what.into(), found, bound: Bound::AtMost(bound) }
+    }
+
+    /// Whether it is as promised.
+    pub fn holds(&self) -> bool {
+        match self.bound {
+            Bound::AtLeast(bound) => self.found >= bound,
+            Bound::AtMost(bound) => self.found <= bound,
+        }
+    }
+}
+
+/// The figures of a promise that is about `airtime` alone; none of any other.
+pub fn measures(row: &Row) -> Vec<Measure> {
+    let ours = row.of("airtime");
+    let course = |figure: Option<f64>| figure.unwrap_or(f64::NAN);
+    match &row.setting.promise {
+        Promise::Newcomer(_) => {
+            let intervals_s = row.setting.intervals_s(3.0);
+            let (half, most) = (ours.course.half_s, ours.course.nine_tenths_s);
+            vec![
+                Measure::at_most("half of its share, s", course(half), intervals_s.max(2.0)),
+                Measure::at_most("nine tenths, s", course(most), intervals_s.max(6.0)),
+                Measure::at_least("then of it", course(ours.course.kept), 0.9),
+            ]
+        }
+        Promise::Settles(_) => {
+            let off = |(name, share): (&String, &f64)| (name.clone(), (share - 1.0).abs());
+            let furthest = ours.course.shares.iter().map(off).max_by(|a, b| a.1.total_cmp(&b.1));
+            let (name, off) = furthest.unwrap_or(("nobody".to_owned(), f64::NAN));
+            let end = course(ours.course.at_the_end.get(&name).copied());
+            let what = format!("{name} is furthest from its share (at the end {end:.2} of it)");
+            vec![Measure::at_most(what, off, 0.1)]
+        }
+        Promise::Steady => {
+            let (swing, fixed) = (ours.course.swing, row.of(FIXED).course.swing);
+            let (swing, fixed) = (course(swing), course(fixed));
+            let what = format!("means of 5 s deviate by {swing:.3}, / fixed windows' {fixed:.3}");
+            vec![Measure::at_most(what, swing / fixed, 1.5)]
+        }
+        Promise::Lie => {
+            let others = |figures: &Figures| {
+                let groups = figures.groups.iter().filter(|(group, _)| *group != "liar");
+                groups.map(|(_, mbps)| mbps).sum::<f64>()
+            };
+            let part = others(&ours) / others(&row.of(WITHOUT));
+            vec![Measure::at_least("of what the others have without its agent", part, 0.9)]
+        }
+        _ => Vec::new(),
+    }
+}
 
 /// The ways in which a row breaks its promise, in words; none where it is kept.
 pub fn broken(row: &Row) -> Vec<String> {
@@ -47,6 +125,14 @@ pub fn broken(row: &Row) -> Vec<String> {
             let of = |figures: &Figures| figures.groups.get(*group).copied().unwrap_or_default();
             let part = of(&judge.ours) / of(&judge.default);
             judge.at_least("of what those with agents have without", part, 0.95);
+        }
+        Promise::Settles(_) | Promise::Steady | Promise::Newcomer(_) | Promise::Lie => {
+            for measure in measures(row) {
+                match measure.bound {
+                    Bound::AtLeast(bound) => judge.at_least(&measure.what, measure.found, bound),
+                    Bound::AtMost(bound) => judge.at_most(&measure.what, measure.found, bound),
+                }
+            }
         }
     }
     judge.broken

@@ -1,0 +1,63 @@
+//! The simulator, keeping what a report leaves out.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use wakeai_medium::Counters;
+use wakeai_scenario::ResolvedCondition;
+use wakeai_scenario::result::Run;
+use wakeai_sim::{FlowDetail, SimError, SimOutcome};
+use wakeai_units::Duration;
+use wakeai_world::{Asked, Outcome, Task, World, session};
+
+/// A run, what the medium counted, and what each flow did.
+pub type Detail = (Run, Counters, Vec<FlowDetail>);
+
+/// Makes all runs that are asked for, `jobs` at once; `step` is the resolution of the flows' progress.
+///
+/// # Errors
+///
+/// Where a run fails.
+pub fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<Detail>, SimError> {
+    let world = Detailed { step, details: Mutex::default() };
+    let report = session::report_on(jobs, &world, asked, None)?;
+    let mut details = world.details.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let names: Vec<&str> = asked.conditions.iter().map(ResolvedCondition::name).collect();
+    let detail = |run: Run| {
+        let condition = names.iter().position(|name| *name == run.condition);
+        let place = (condition.expect("a run is of a condition that was asked for"), run.repeat);
+        let (counters, flows) = details.remove(&place).expect("every run has its details");
+        (run, counters, flows)
+    };
+    Ok(report.runs.into_iter().map(detail).collect())
+}
+
+/// By condition and repeat; runs of a station alone are left out.
+type ByPlace = BTreeMap<(usize, u32), (Counters, Vec<FlowDetail>)>;
+
+struct Detailed {
+    step: Duration,
+    details: Mutex<ByPlace>,
+}
+
+impl World for Detailed {
+    const NAME: &'static str = "sim";
+    type Error = SimError;
+
+    fn run(&self, task: Task<'_>) -> Result<Outcome, SimError> {
+        let job = wakeai_sim::Job {
+            condition: task.condition,
+            seed: task.seed,
+            facts: &task.facts,
+            sink: task.sink,
+            progress: self.step,
+        };
+        let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| ())?;
+        let SimOutcome { outcome, counters, flows } = outcome;
+        if let Some(place) = task.place {
+            let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
+            details.insert(place, (counters, flows));
+        }
+        Ok(outcome)
+    }
+}

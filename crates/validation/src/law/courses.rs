@@ -1,0 +1,203 @@
+//! The settings of the matrix that are about changes, about steadiness and about members that lie.
+
+use super::matrix::{Draft, Promise, Setting, TSQ, bss};
+
+/// A sender that looks like `cubic` and that no agent binds.
+const UNBOUND: &str = "jitter = \"500ms\"\nalgorithm = \"ns3_cubic\"";
+/// A station that does not tell what it reaches alone.
+const UNMEASURED: &str = "announces = { max_rate = \"unknown\" }";
+
+/// All of them.
+pub(super) fn all() -> Vec<Setting> {
+    let mut all = newcomers();
+    all.extend(lies());
+    all.extend(changes());
+    all.extend(steady());
+    all
+}
+
+/// One station begins to send beside `others` that do, and all agents know each other.
+fn newcomers() -> Vec<Setting> {
+    let joined = |name, standard, rtt_ms, others, keys: &'static str| {
+        bss(standard, rtt_ms)
+            .lasting(60, 5)
+            .up("old", others, keys)
+            .stations("new", 1, keys)
+            .flow("new", "server", "start = \"20s\"")
+            .promises(name, Promise::Newcomer(20.0))
+    };
+    vec![
+        joined("new-n-4", "802.11n", 10.0, 3, ""),
+        joined("new-n-4-tsq", "802.11n", 40.0, 3, TSQ),
+        joined("new-n-10", "802.11n", 30.0, 9, ""),
+        joined("new-n-10-tsq", "802.11n", 30.0, 9, TSQ),
+        joined("new-n-10-100ms", "802.11n", 100.0, 9, ""),
+        joined("new-n-20", "802.11n", 50.0, 19, ""),
+        joined("new-n-20-tsq", "802.11n", 20.0, 19, TSQ),
+        joined("new-n-30", "802.11n", 20.0, 29, ""),
+        joined("new-n-30-tsq", "802.11n", 50.0, 29, TSQ),
+        joined("new-ac-4", "802.11ac", 20.0, 3, ""),
+        joined("new-ac-10", "802.11ac", 50.0, 9, ""),
+        joined("new-ac-10-tsq", "802.11ac", 20.0, 9, TSQ),
+        joined("new-ac-20", "802.11ac", 10.0, 19, ""),
+        joined("new-ac-30-tsq", "802.11ac", 100.0, 29, TSQ),
+    ]
+}
+
+/// One member says of itself what is not true.
+fn lies() -> Vec<Setting> {
+    let mut all = Vec::new();
+    all.extend(obedient());
+    all.extend(heedless());
+    all.extend(silent());
+    all
+}
+
+/// Eight stations that tell the truth.
+fn honest(keys: &str) -> Draft {
+    bss("802.11n", 20.0).lasting(45, 10).agents("s").up("s", 8, keys)
+}
+
+/// It sends, and keeps to the law itself.
+fn obedient() -> Vec<Setting> {
+    let says = |name, announces: &str| {
+        let keys = format!("announces = {{ {announces} }}");
+        honest("").up("liar", 1, &keys).promises(name, Promise::Lie)
+    };
+    vec![
+        says("lie-rate-huge", "rate = \"1Gbit/s\""),
+        says("lie-rate-tiny", "rate = \"1bit/s\""),
+        says("lie-max-tiny", "max_rate = \"1bit/s\""),
+        says("lie-max-huge", "max_rate = \"10Gbit/s\""),
+        says("lie-silent", "sending = false"),
+        says("lie-growth-huge", "growth = \"60s\""),
+        says("lie-growth-zero", "growth = \"0s\", min_rtt = \"1us\""),
+    ]
+}
+
+/// It sends and keeps to no law, so that what it announces is all that its agent changes.
+fn heedless() -> Vec<Setting> {
+    let beside = |draft: Draft, name, announces: &str| {
+        let keys = format!("announces = {{ {announces} }}");
+        draft
+            .stations("liar", 1, &keys)
+            .flow("liar", "server", UNBOUND)
+            .promises(name, Promise::Lie)
+    };
+    let says = |name, announces: &str| beside(honest(""), name, announces);
+    // Nobody's maximum is known: the weights are PHY rates.
+    let by_link = |name, announces: &str| beside(honest(UNMEASURED), name, announces);
+    vec![
+        says("lie-hog-truth", "min_rtt = \"20ms\""),
+        says("lie-hog-rate-huge", "rate = \"1Gbit/s\""),
+        says("lie-hog-rate-zero", "rate = \"0bit/s\""),
+        says("lie-hog-rate-tiny", "rate = \"1bit/s\""),
+        says("lie-hog-max-tiny", "max_rate = \"1bit/s\""),
+        says("lie-hog-max-small", "max_rate = \"5Mbit/s\""),
+        says("lie-hog-max-huge", "max_rate = \"10Gbit/s\""),
+        says("lie-hog-silent", "sending = false"),
+        says("lie-hog-growth-huge", "growth = \"60s\""),
+        says("lie-hog-growth-zero", "growth = \"0s\", min_rtt = \"1us\""),
+        says("lie-hog-reserves", "reservation = 0.5"),
+        says("lie-hog-reserves-all", "reservation = 1.0"),
+        says(
+            "lie-hog-all-down",
+            "rate = \"1bit/s\", max_rate = \"1bit/s\", link_rate = \"1bit/s\", growth = \"60s\"",
+        ),
+        says(
+            "lie-hog-all-up",
+            "rate = \"1Gbit/s\", max_rate = \"10Gbit/s\", link_rate = \"10Gbit/s\", growth = \"0s\"",
+        ),
+        by_link("lie-hog-link-truth", "max_rate = \"unknown\""),
+        by_link("lie-hog-link-tiny", "max_rate = \"unknown\", link_rate = \"1bit/s\""),
+        by_link("lie-hog-link-huge", "max_rate = \"unknown\", link_rate = \"10Gbit/s\""),
+        by_link("lie-hog-link-none", "max_rate = \"unknown\", link_rate = \"unknown\""),
+    ]
+}
+
+/// It sends nothing.
+fn silent() -> Vec<Setting> {
+    let beside = |draft: Draft, name, announces: &str| {
+        let keys = format!("announces = {{ sending = true, {announces} }}");
+        draft.stations("liar", 1, &keys).promises(name, Promise::Lie)
+    };
+    let says = |name, announces: &str| beside(honest(""), name, announces);
+    let by_link = |name, announces: &str| beside(honest(UNMEASURED), name, announces);
+    vec![
+        says("lie-sends", "min_rtt = \"20ms\""),
+        says("lie-sends-rate-huge", "rate = \"1Gbit/s\", max_rate = \"40Mbit/s\""),
+        says("lie-sends-rate-tiny", "rate = \"1bit/s\", max_rate = \"40Mbit/s\""),
+        says("lie-sends-max-tiny", "rate = \"5Mbit/s\", max_rate = \"1bit/s\""),
+        says("lie-sends-max-huge", "rate = \"5Mbit/s\", max_rate = \"10Gbit/s\""),
+        says(
+            "lie-sends-growth-huge",
+            "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", min_rtt = \"20ms\", growth = \"60s\"",
+        ),
+        says(
+            "lie-sends-growth-zero",
+            "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", min_rtt = \"1us\", growth = \"0s\"",
+        ),
+        says(
+            "lie-sends-reserves",
+            "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", reservation = 0.5",
+        ),
+        by_link("lie-sends-link-tiny", "rate = \"5Mbit/s\", link_rate = \"1bit/s\""),
+        by_link("lie-sends-link-huge", "rate = \"5Mbit/s\", link_rate = \"10Gbit/s\""),
+    ]
+}
+
+/// All stations have agents, and at 40 s something changes.
+fn changes() -> Vec<Setting> {
+    let beside = |standard, rtt_ms, others, keys: &str| {
+        bss(standard, rtt_ms).lasting(110, 5).up("s", others, keys)
+    };
+    let late = "start = \"40s\"";
+    let settles = Promise::Settles(40.0);
+    vec![
+        beside("802.11n", 20.0, 6, "")
+            .stations("late", 2, "")
+            .flow("late", "server", late)
+            .promises("settles-join", settles.clone()),
+        beside("802.11n", 20.0, 12, TSQ)
+            .stations("late", 8, TSQ)
+            .flow("late", "server", late)
+            .promises("settles-join-tsq", settles.clone()),
+        beside("802.11n", 30.0, 5, "")
+            .stations("done", 3, "")
+            .flow("done", "server", "size = \"25MB\"")
+            .promises("settles-leave", settles.clone()),
+        beside("802.11n", 20.0, 7, "")
+            .up("slowed", 1, "")
+            .event("at = \"40s\"\nstation = \"slowed\"\nrate = \"13Mbit/s\"")
+            .promises("settles-rate-falls", settles.clone()),
+        beside("802.11n", 20.0, 7, "")
+            .up("sped", 1, "rate = \"13Mbit/s\"")
+            .event("at = \"40s\"\nstation = \"sped\"\nrate = \"65Mbit/s\"")
+            .promises("settles-rate-rises", settles.clone()),
+        beside("802.11n", 10.0, 8, "")
+            .event("at = \"40s\"\nstation = \"s1\"\nwired_delay = \"60ms\"")
+            .promises("settles-delay-grows", settles.clone()),
+        beside("802.11n", 10.0, 7, "")
+            .stations("far", 1, "wired_delay = \"60ms\"")
+            .flow("far", "server", "")
+            .event("at = \"40s\"\nstation = \"far\"\nwired_delay = \"0s\"")
+            .promises("settles-delay-falls", settles.clone()),
+        beside("802.11ac", 20.0, 8, "")
+            .stations("late", 4, "")
+            .flow("late", "server", late)
+            .promises("settles-join-ac", settles),
+    ]
+}
+
+/// Three minutes in which nothing changes.
+fn steady() -> Vec<Setting> {
+    let of = |name, standard, rtt_ms, count, keys: &str| {
+        let draft = bss(standard, rtt_ms).lasting(200, 20).up("s", count, keys);
+        draft.promises(name, Promise::Steady)
+    };
+    vec![
+        of("steady-n-8", "802.11n", 20.0, 8, ""),
+        of("steady-n-20", "802.11n", 30.0, 20, ""),
+        of("steady-ac-8", "802.11ac", 20.0, 8, ""),
+    ]
+}
