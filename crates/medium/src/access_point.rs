@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use wakeai_units::Duration;
+use wakeai_wifi::QueueDiscipline;
 
-use crate::config::QueueKind;
 use crate::frames::{Frames, Shape};
 use crate::node::{Destination, Node};
 
@@ -40,10 +40,10 @@ enum Turns {
 }
 
 impl<P> AccessPoint<P> {
-    pub(crate) fn new(receivers: usize, kind: QueueKind, limit: usize) -> Self {
+    pub(crate) fn new(receivers: usize, kind: QueueDiscipline, limit: usize) -> Self {
         let turns = match kind {
-            QueueKind::Fifo => Turns::Fifo(VecDeque::new()),
-            QueueKind::Fq => Turns::Fair(RoundRobin::new(receivers)),
+            QueueDiscipline::Fifo => Turns::Fifo(VecDeque::new()),
+            QueueDiscipline::Fq => Turns::Fair(RoundRobin::new(receivers)),
         };
         let frames = (0..receivers).map(|_| Frames::new()).collect();
         Self { frames, lengths: vec![0; receivers], turns, limit, waiting: 0 }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_full_fifo_drops_the_newcomer() {
-        let mut point = AccessPoint::new(3, QueueKind::Fifo, 2);
+        let mut point = AccessPoint::new(3, QueueDiscipline::Fifo, 2);
         assert_eq!([push(&mut point, 0, 1), push(&mut point, 1, 2)], [true, true]);
         assert!(!push(&mut point, 2, 3));
         assert_eq!((point.waiting(), point.next_receiver()), (2, Some(0)));
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_full_fair_queue_drops_from_the_longest() {
-        let mut point = AccessPoint::new(3, QueueKind::Fq, 3);
+        let mut point = AccessPoint::new(3, QueueDiscipline::Fq, 3);
         for packet in 0..3 {
             push(&mut point, 0, packet);
         }

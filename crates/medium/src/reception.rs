@@ -50,7 +50,7 @@ impl<P: Packet> Medium<P> {
         let Attempt { sender, link, psdu, .. } = attempt;
         self.reception = None;
         let Some(station) = self.links.get(link) else { return };
-        if psdu.mpdus < 2 || self.config.access_point.hand_up_after_ppdu {
+        if psdu.mpdus < 2 || self.bss.hand_up_after_ppdu {
             return;
         }
         let start = attempt.start + attempt.lead;
