@@ -135,7 +135,7 @@ impl<P: Packet> Medium<P> {
         Ok(Self {
             uplinks: (0..stations).map(|_| Frames::new()).collect(),
             hosts: configs.iter().map(host_queue).collect(),
-            access_point: AccessPoint::new(stations + 1, *queue, *buffer),
+            access_point: AccessPoint::new(stations, *queue, *buffer),
             contention: Contention::new(bss.sifs, bss.slot, *retry_limit, &rules),
             txops: rules.iter().map(|(rules, _)| rules.txop).collect(),
             on_air: Vec::with_capacity(stations + 1),
@@ -203,8 +203,8 @@ impl<P: Packet> Medium<P> {
     /// Packets that are somewhere between their sender and [`Medium::poll_delivery`]: in a queue,
     /// on the air, held for their order, or on the wire.
     pub fn packets_inside(&self) -> usize {
-        let frames = self.uplinks.iter().chain(&self.access_point.frames);
-        let air: usize = frames.map(Frames::packets).sum();
+        let up: usize = self.uplinks.iter().map(Frames::packets).sum();
+        let air = up + self.access_point.packets();
         let hosts: usize = self.hosts.iter().flatten().map(|host| host.len()).sum();
         air + hosts + self.wired_up.packets() + self.wired_down.packets()
     }

@@ -21,6 +21,7 @@ use wakeai_wifi::Cell;
 pub use config::{CellularConfig, CellularStationConfig};
 use direction::Direction;
 
+use crate::access::Contender;
 use crate::counters::{Airtime, ContenderCounters, Counters};
 use crate::departures::{Departure, Departures};
 use crate::error::ConfigError;
@@ -224,7 +225,7 @@ impl<P: Packet> Cellular<P> {
             let counters = &mut self.counters.stations[station];
             counters.delivered += 1;
             counters.airtime = self.uplink.granted_to(station);
-            self.departures.of(station)(&transit.packet);
+            self.departures.of(Contender::Station(station))(&transit.packet);
             if let Destination::Unicast(Node::Station(to)) = transit.to {
                 self.send_down(at, to.index(), transit);
                 continue;
