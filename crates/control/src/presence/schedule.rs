@@ -1,6 +1,7 @@
 //! How often a station announces itself: presence never takes more than 0.5 % of the air.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
+use wakeai_wifi::{Contention, LEGACY_RATES, Standard};
 
 use super::BootId;
 use super::codec::{MAX_INTERVAL, MESSAGE_LEN};
@@ -20,16 +21,20 @@ const IP_UDP: usize = 28;
 const MAC: usize = 26 + 8 + 16 + 4;
 /// MAC acknowledgement, bytes.
 const ACK: usize = 14;
-const SIFS: Duration = Duration::from_micros(16);
+const SIFS: Duration = Standard::N.sifs();
+const SLOT: Duration = Standard::N.slot();
+const BEST_EFFORT: Contention = Contention::of(Standard::N);
 /// AIFS of best effort and the mean of the smallest contention window, all of it, although on a busy
 /// air stations count down together.
-const ACCESS: Duration = Duration::from_micros(16 + 3 * 9 + 15 * 9 / 2);
+const ACCESS: Duration = Duration::from_micros(
+    SIFS.as_micros()
+        + BEST_EFFORT.aifsn as u64 * SLOT.as_micros()
+        + BEST_EFFORT.cw_min as u64 * SLOT.as_micros() / 2,
+);
 /// OFDM preamble, SIGNAL and 2.4 GHz signal extension.
 const OFDM_PREAMBLE: Duration = Duration::from_micros(26);
 /// Long preamble of the DSSS rates.
 const DSSS_PREAMBLE: Duration = Duration::from_micros(192);
-/// The slowest OFDM rate.
-const SLOWEST_OFDM: Rate = Rate::from_mbps(6);
 
 /// The air that one presence message takes, both crossings: the frame to the access point with
 /// its acknowledgement at `link_rate` (the basic rate where it is not known), and the access
@@ -43,7 +48,7 @@ pub fn airtime(basic_rate: Rate, link_rate: Option<Rate>) -> Duration {
 }
 
 fn frame(rate: Rate, bytes: usize) -> Duration {
-    let (preamble, padding) = if rate < SLOWEST_OFDM {
+    let (preamble, padding) = if rate < LEGACY_RATES[0] {
         (DSSS_PREAMBLE, Duration::ZERO)
     } else {
         // Service and tail bits, and what is missing to a whole symbol, are at most two symbols.

@@ -1,21 +1,19 @@
 //! The RTT growth to aim at.
 
 use wakeai_units::{Bytes, Duration, Rate};
+use wakeai_wifi::{LEGACY_RATES, LONGEST_PPDU, Standard};
 
 use super::AirtimeKnobs;
 use crate::Observation;
 
-/// The longest PPDU (802.11-2020 table 19-25, `aPPDUMaxTime`) and the largest A-MPDU of 802.11n.
-const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
-const LARGEST_AMPDU: Bytes = Bytes::new(65_535);
+/// The largest A-MPDU that a turn is reckoned with: that of 802.11n.
+const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
 /// What a turn costs beside its data: contention, preamble, SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(300);
 /// The ACKs of what waits may fill this part of the access point's buffer, percent.
 const ACK_BUFFER_PERCENT: u64 = 70;
 /// Never aimed at less: a tick is too long to hold it.
 const LEAST: Duration = Duration::from_millis(5);
-/// 802.11a and g, Mbit/s: frames go one by one there.
-const SINGLE_FRAME_RATES: [u64; 8] = [6, 9, 12, 18, 24, 36, 48, 54];
 
 /// So much that every station has a full aggregate waiting when its turn comes: some rounds of all
 /// stations' longest turns and the access point's. But never so much that the ACKs of what waits
@@ -59,7 +57,8 @@ fn longest_turn(link_rate: Option<Rate>) -> Duration {
 /// not known.
 pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
     let rate = link_rate?;
-    let single = SINGLE_FRAME_RATES.iter().any(|mbps| rate == Rate::from_mbps(*mbps));
+    // At a rate of 802.11a and g frames go one by one.
+    let single = LEGACY_RATES.contains(&rate);
     (!single).then(|| rate.bytes_in(LONGEST_PPDU).min(LARGEST_AMPDU))
 }
 
