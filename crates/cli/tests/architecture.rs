@@ -9,12 +9,13 @@ use std::process::Command;
 /// Crate, and the crates of this workspace that it may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
-    ("control", &["units"]),
-    ("medium", &["units"]),
+    ("wifi", &["units"]),
+    ("control", &["units", "wifi"]),
+    ("medium", &["units", "wifi"]),
     ("algorithms", &["units"]),
-    ("scenario", &["units"]),
+    ("scenario", &["units", "wifi"]),
     ("host", &["units"]),
-    ("world", &["units", "control", "medium", "scenario"]),
+    ("world", &["units", "wifi", "control", "medium", "scenario"]),
     ("tcp", &["units", "algorithms"]),
     ("sim", &["units", "control", "medium", "algorithms", "scenario", "tcp", "world"]),
     ("validation", &["units", "medium", "scenario", "world", "sim"]),
@@ -22,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kernel", &["units", "algorithms", "host", "guest"]),
     ("agent", &["units", "control", "host", "kernel"]),
     ("proxy", &["units", "host", "kernel"]),
-    ("lab", &["units", "control", "medium", "scenario", "host", "kernel", "world"]),
+    ("lab", &["units", "wifi", "control", "medium", "scenario", "host", "kernel", "world"]),
     (
         "cli",
         &[

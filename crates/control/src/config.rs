@@ -3,6 +3,7 @@
 use std::fmt;
 
 use wakeai_units::{Duration, Rate};
+use wakeai_wifi::LEGACY_RATES;
 
 use crate::{Share, StationId};
 
@@ -62,7 +63,7 @@ impl ControllerConfig {
             tick: Duration::from_millis(500),
             access_point_buffer: 300,
             segments_per_ack: 2,
-            basic_rate: Rate::from_mbps(6),
+            basic_rate: LEGACY_RATES[0],
             max_rate: None,
             reserve: None,
             reservable: Share::from_percent(80),

@@ -36,6 +36,8 @@ pub enum Phase {
     Steady,
     /// The queue is empty: a little more each round trip.
     Probing,
+    /// Less than the share for a moment, so that the path shows without queues.
+    Draining,
     /// The queue is not ours: stations without agents fill it, and nothing is bound.
     Released,
 }
@@ -46,6 +48,7 @@ impl fmt::Display for Phase {
             Self::Opening => "opening",
             Self::Steady => "steady",
             Self::Probing => "probing",
+            Self::Draining => "draining",
             Self::Released => "released",
         })
     }

@@ -1,7 +1,7 @@
 //! The scenario's queue, divided between the host and the medium.
 
 use wakeai_medium::MediumConfig;
-use wakeai_scenario::{Experiment, HostQueue, StationGroup};
+use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
 use wakeai_world::{RadioError, StationQueue};
 
 use crate::host::tun::MAX_QUEUE_PACKETS;
@@ -24,9 +24,10 @@ pub(crate) struct QueueSplit {
 
 /// Divides the queue of one of the group's stations. At least one packet is on each side; of a queue that
 /// is longer than the kernel gives a device, the rest waits in the medium.
-pub(crate) fn split_queue(group: &StationGroup) -> QueueSplit {
-    let subframes = group.radio.map_or(1, |radio| radio.ampdu_subframes);
-    let wanted = (AGGREGATES * subframes).max(SINGLE_PACKETS);
+pub(crate) fn split_queue(access_point: &AccessPoint, group: &StationGroup) -> QueueSplit {
+    let radio = access_point.wifi().zip(group.radio);
+    let subframes = radio.map_or(1, |(bss, radio)| bss.subframes_of(radio.standard));
+    let wanted = (AGGREGATES * u32::from(subframes)).max(SINGLE_PACKETS);
     let queue = fifo_packets(group);
     let beyond = queue.saturating_sub(MAX_QUEUE_PACKETS);
     let medium = wanted.min(queue / 2).max(beyond).max(1);
@@ -44,7 +45,10 @@ pub(crate) fn fifo_packets(group: &StationGroup) -> u32 {
 
 /// The medium of `experiment`.
 pub(crate) fn medium_config(experiment: &Experiment) -> Result<MediumConfig, RadioError> {
-    wakeai_world::medium_config(experiment, |group| StationQueue::fifo(split_queue(group).medium))
+    let access_point = &experiment.access_point;
+    wakeai_world::medium_config(experiment, |group| {
+        StationQueue::fifo(split_queue(access_point, group).medium)
+    })
 }
 
 #[cfg(test)]
@@ -53,22 +57,23 @@ mod tests {
 
     use super::*;
 
-    /// A group of stations.
-    fn group(access_point: &str) -> StationGroup {
+    /// An access point and a group of stations.
+    fn network(access_point: &str) -> (AccessPoint, StationGroup) {
         let text = format!(
             "name = \"x\"\nduration = \"1s\"\naccess_point = {{ {access_point} }}\n\
              stations = [{{ name = \"a\" }}]\nflows = [{{ from = \"a\", to = \"server\" }}]\n"
         );
-        Scenario::parse(&text).unwrap().stations[0].clone()
+        let scenario = Scenario::parse(&text).unwrap();
+        (scenario.access_point, scenario.stations[0].clone())
     }
 
     #[test]
     fn host_and_medium_hold_the_scenario_s_queue_together() {
         for standard in ["802.11g", "802.11n", "802.11ax"] {
-            let mut group = group(&format!("standard = \"{standard}\""));
+            let (access_point, mut group) = network(&format!("standard = \"{standard}\""));
             for queue in 2..2_000 {
                 group.queue = queue;
-                let split = split_queue(&group);
+                let split = split_queue(&access_point, &group);
                 assert_eq!(split.host + split.medium, queue);
                 assert!(split.host >= 1 && split.medium >= 1);
             }
@@ -77,7 +82,10 @@ mod tests {
 
     #[test]
     fn the_medium_keeps_two_aggregates() {
-        let medium = |access_point: &str| split_queue(&group(access_point)).medium;
+        let medium = |access_point: &str| {
+            let (access_point, group) = network(access_point);
+            split_queue(&access_point, &group).medium
+        };
         assert_eq!(medium("standard = \"802.11g\""), 16);
         assert_eq!(medium("standard = \"802.11n\""), 128);
         assert_eq!(medium("standard = \"802.11n\", ampdu_subframes = 20"), 40);
@@ -92,15 +100,15 @@ mod tests {
                     access_point = { standard = \"802.11n\", ampdu_subframes = 5 }\n\
                     stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n";
         let config = medium_config(&Scenario::parse(text).unwrap()).unwrap();
-        assert_eq!(config.access_point.ampdu_subframes, Some(5));
+        assert_eq!(config.bss.ampdu_subframes, 5);
     }
 
     #[test]
     fn no_device_gets_a_longer_queue_than_every_kernel_takes() {
         for queue in [32_767, 32_768, 32_895, 32_896, 60_000, 1_000_000] {
-            let mut group = group("standard = \"802.11n\"");
+            let (access_point, mut group) = network("standard = \"802.11n\"");
             group.queue = queue;
-            let split = split_queue(&group);
+            let split = split_queue(&access_point, &group);
             assert_eq!(split.host + split.medium, queue);
             assert!(split.host <= 32_767, "{queue}: {split:?}");
         }

@@ -4,10 +4,9 @@
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use wakeai_medium::{
-    Destination, Medium, MediumConfig, Node, Packet, Standard, StationId, generator,
-};
+use wakeai_medium::{Destination, Medium, MediumConfig, Node, Packet, StationId, generator};
 use wakeai_units::{Instant, Rate};
+use wakeai_wifi::Standard;
 
 /// Attempts in one sample's iteration.
 const ATTEMPTS: u64 = 1_000;

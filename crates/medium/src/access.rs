@@ -10,13 +10,63 @@ use crate::node::{Node, Packet, StationId};
 /// A broadcast is one MPDU without QoS field.
 const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0 };
 
+/// Who contends for the air.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contender {
+    /// A station, by its index.
+    Station(usize),
+    AccessPoint,
+}
+
+impl Contender {
+    /// Its index among all contenders: the stations, and after them the access point.
+    pub(crate) fn index(self, stations: usize) -> usize {
+        match self {
+            Self::Station(station) => station,
+            Self::AccessPoint => stations,
+        }
+    }
+}
+
+/// To whom the access point sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Receiver {
+    /// A station, by its index.
+    Station(usize),
+    /// All stations: a broadcast.
+    Everyone,
+}
+
+/// From whom and to whom the frames of an access go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// From this station to the access point.
+    Up(usize),
+    /// From the access point.
+    Down(Receiver),
+}
+
+impl Path {
+    pub(crate) fn sender(self) -> Contender {
+        match self {
+            Self::Up(station) => Contender::Station(station),
+            Self::Down(_) => Contender::AccessPoint,
+        }
+    }
+
+    /// The station at one end of the link; `None` for a broadcast.
+    pub(crate) fn station(self) -> Option<usize> {
+        match self {
+            Self::Up(station) | Self::Down(Receiver::Station(station)) => Some(station),
+            Self::Down(Receiver::Everyone) => None,
+        }
+    }
+}
+
 /// One sender's access to the medium.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    /// The contender; the access point comes after the stations.
-    pub(crate) sender: usize,
-    /// The station at the other end of the link, or the broadcast address after the stations.
-    pub(crate) link: usize,
+    pub(crate) path: Path,
     pub(crate) psdu: Psdu,
     pub(crate) start: Instant,
     /// RTS and CTS, with the SIFS that follow them.
@@ -57,14 +107,17 @@ impl Turn {
 }
 
 impl<P: Packet> Medium<P> {
-    /// Somebody's backoff is over: all whose slot it is send.
+    /// Starts the transmissions of all contenders whose backoff counter has reached zero.
     pub(crate) fn begin_access(&mut self, at: Instant) {
         self.contention.begin(&mut self.senders, &mut self.rng);
         self.counters.airtime.idle += at - self.quiet_since;
         self.counters.accesses += self.senders.len() as u64;
         for place in 0..self.senders.len() {
-            let sender = self.senders[place] as usize;
-            let turn = Turn { start: at, txop_end: at + self.txops[sender], first: true };
+            let index = self.senders[place] as usize;
+            let is_station = index < self.links.len();
+            let sender =
+                if is_station { Contender::Station(index) } else { Contender::AccessPoint };
+            let turn = Turn { start: at, txop_end: at + self.txops[index], first: true };
             let attempt = self.plan(sender, turn).expect("who counts down has a frame");
             self.on_air.push(attempt);
         }
@@ -78,15 +131,17 @@ impl<P: Packet> Medium<P> {
     }
 
     /// What `sender` puts on the air in this turn; `None` where nothing waits, or nothing fits.
-    pub(crate) fn plan(&mut self, sender: usize, turn: Turn) -> Option<Attempt> {
-        let from_access_point = sender == self.links.len();
-        let link = if from_access_point { self.access_point.next_receiver()? } else { sender };
-        if !from_access_point {
-            self.take_from_host(sender, turn);
-        }
-        match self.links.get(link) {
-            Some(station) => self.plan_data(sender, link, station, turn),
-            None => self.plan_broadcast(sender, link, turn),
+    pub(crate) fn plan(&mut self, sender: Contender, turn: Turn) -> Option<Attempt> {
+        let path = match sender {
+            Contender::AccessPoint => Path::Down(self.access_point.next_receiver()?),
+            Contender::Station(station) => {
+                self.take_from_host(station, turn);
+                Path::Up(station)
+            }
+        };
+        match path.station() {
+            Some(station) => self.plan_data(path, &self.links[station], turn),
+            None => self.plan_broadcast(path, turn),
         }
     }
 
@@ -95,7 +150,7 @@ impl<P: Packet> Medium<P> {
         let Some(host) = &mut self.hosts[station] else { return };
         let (link, frames) = (&self.links[station], &mut self.uplinks[station]);
         let counters = &mut self.counters.stations[station];
-        let mut gone = self.departures.of(station);
+        let mut gone = self.departures.of(Contender::Station(station));
         let from = Node::Station(StationId(station as u32));
         let room = if turn.first { link.lead } else { Duration::ZERO };
         frames.fill(&turn.limits(link, room), || {
@@ -107,15 +162,14 @@ impl<P: Packet> Medium<P> {
         });
     }
 
-    fn plan_data(&self, sender: usize, link: usize, station: &Link, turn: Turn) -> Option<Attempt> {
+    fn plan_data(&self, path: Path, station: &Link, turn: Turn) -> Option<Attempt> {
         let room = if turn.first { station.lead } else { Duration::ZERO };
-        let psdu = self.queue(sender, link).plan(&turn.limits(station, room))?;
+        let psdu = self.queue(path).plan(&turn.limits(station, room))?;
         let is_protected = turn.first && psdu.bytes > station.protected_above;
         let lead = if is_protected { station.lead } else { Duration::ZERO };
         let end = turn.start + lead + station.rate.duration(psdu.bytes);
         let attempt = Attempt {
-            sender,
-            link,
+            path,
             psdu,
             start: turn.start,
             lead,
@@ -130,12 +184,11 @@ impl<P: Packet> Medium<P> {
         turn.admits(end + self.bss.sifs + station.answer(psdu.mpdus)).then_some(attempt)
     }
 
-    fn plan_broadcast(&self, sender: usize, link: usize, turn: Turn) -> Option<Attempt> {
-        let psdu = self.access_point.frames[link].plan(&BROADCAST)?;
+    fn plan_broadcast(&self, path: Path, turn: Turn) -> Option<Attempt> {
+        let psdu = self.queue(path).plan(&BROADCAST)?;
         let end = turn.start + self.bss.broadcast.duration(psdu.bytes);
         let attempt = Attempt {
-            sender,
-            link,
+            path,
             psdu,
             start: turn.start,
             lead: Duration::ZERO,

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use wakeai_units::Duration;
+use wakeai_wifi::QueueDiscipline;
 
-use crate::config::QueueKind;
+use crate::access::Receiver;
 use crate::frames::{Frames, Shape};
 use crate::node::{Destination, Node};
 
@@ -12,7 +13,7 @@ use crate::node::{Destination, Node};
 /// exchanges are paid off in the visits that follow.
 const QUANTUM: Duration = Duration::from_micros(300);
 
-/// The access point's packets, by receiver; the last receiver is the broadcast address.
+/// The access point's packets, by receiver.
 ///
 /// Frames of one receiver may be aggregated also where those of others lie between them: an
 /// access point keeps a queue for each receiver address and traffic class, in first-in first-out
@@ -20,8 +21,8 @@ const QUANTUM: Duration = Duration::from_micros(300);
 /// before anything else goes, and everybody waits for it.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPoint<P> {
-    /// By receiver.
-    pub(crate) frames: Vec<Frames<P>>,
+    /// By receiver: the stations, and after them everyone.
+    frames: Vec<Frames<P>>,
     /// Frames that wait, by receiver: apart from the queues, since a full fair queue looks for
     /// the longest of a thousand.
     lengths: Vec<u32>,
@@ -40,13 +41,41 @@ enum Turns {
 }
 
 impl<P> AccessPoint<P> {
-    pub(crate) fn new(receivers: usize, kind: QueueKind, limit: usize) -> Self {
+    pub(crate) fn new(stations: usize, kind: QueueDiscipline, limit: usize) -> Self {
+        let receivers = stations + 1;
         let turns = match kind {
-            QueueKind::Fifo => Turns::Fifo(VecDeque::new()),
-            QueueKind::Fq => Turns::Fair(RoundRobin::new(receivers)),
+            QueueDiscipline::Fifo => Turns::Fifo(VecDeque::new()),
+            QueueDiscipline::Fq => Turns::Fair(RoundRobin::new(receivers)),
         };
         let frames = (0..receivers).map(|_| Frames::new()).collect();
         Self { frames, lengths: vec![0; receivers], turns, limit, waiting: 0 }
+    }
+
+    fn index(&self, receiver: Receiver) -> usize {
+        match receiver {
+            Receiver::Station(station) => station,
+            Receiver::Everyone => self.frames.len() - 1,
+        }
+    }
+
+    fn receiver(&self, index: usize) -> Receiver {
+        if index + 1 < self.frames.len() { Receiver::Station(index) } else { Receiver::Everyone }
+    }
+
+    /// The frames for one receiver.
+    pub(crate) fn frames(&self, receiver: Receiver) -> &Frames<P> {
+        &self.frames[self.index(receiver)]
+    }
+
+    /// The frames for one receiver.
+    pub(crate) fn frames_mut(&mut self, receiver: Receiver) -> &mut Frames<P> {
+        let index = self.index(receiver);
+        &mut self.frames[index]
+    }
+
+    /// Packets in here, over all receivers: waiting, or in a receiver's reorder buffer.
+    pub(crate) fn packets(&self) -> usize {
+        self.frames.iter().map(Frames::packets).sum()
     }
 
     /// Frames that wait, over all receivers.
@@ -59,10 +88,12 @@ impl<P> AccessPoint<P> {
     /// of a receiver are on the air and keep their place.
     pub(crate) fn push(
         &mut self,
-        receiver: usize,
+        receiver: Receiver,
         frame: (P, Node, Destination, Shape),
-        on_air: Option<(usize, usize)>,
+        on_air: Option<(Receiver, usize)>,
     ) -> bool {
+        let receiver = self.index(receiver);
+        let on_air = on_air.map(|(receiver, span)| (self.index(receiver), span));
         let fits = self.waiting < self.limit;
         if !fits && !self.make_room(receiver, on_air) {
             return false;
@@ -93,35 +124,36 @@ impl<P> AccessPoint<P> {
         let keep = on_air.filter(|(receiver, _)| *receiver == longest).map_or(0, |(_, span)| span);
         let dropped = self.frames[longest].pop_untried(keep).is_some();
         if dropped {
-            self.left(longest, 1);
+            self.left(self.receiver(longest), 1);
         }
         dropped
     }
 
     /// The receiver whose frames go next.
-    pub(crate) fn next_receiver(&mut self) -> Option<usize> {
-        match &mut self.turns {
-            Turns::Fifo(order) => {
-                while let Some(&(receiver, number)) = order.front() {
-                    if number >= self.frames[receiver as usize].front_number() {
-                        return Some(receiver as usize);
-                    }
-                    order.pop_front();
+    pub(crate) fn next_receiver(&mut self) -> Option<Receiver> {
+        let next = match &mut self.turns {
+            Turns::Fifo(order) => loop {
+                let &(receiver, number) = order.front()?;
+                if number >= self.frames[receiver as usize].front_number() {
+                    break receiver as usize;
                 }
-                None
-            }
-            Turns::Fair(robin) => robin.next(|receiver| self.lengths[receiver] > 0),
-        }
+                order.pop_front();
+            },
+            Turns::Fair(robin) => robin.next(|receiver| self.lengths[receiver] > 0)?,
+        };
+        Some(self.receiver(next))
     }
 
     /// `frames` frames of the receiver were acknowledged, sent without ACK, or given up.
-    pub(crate) fn left(&mut self, receiver: usize, frames: usize) {
+    pub(crate) fn left(&mut self, receiver: Receiver, frames: usize) {
+        let receiver = self.index(receiver);
         self.waiting -= frames;
         self.lengths[receiver] -= frames as u32;
     }
 
     /// The receiver has had so much air.
-    pub(crate) fn charge(&mut self, receiver: usize, airtime: Duration) {
+    pub(crate) fn charge(&mut self, receiver: Receiver, airtime: Duration) {
+        let receiver = self.index(receiver);
         if let Turns::Fair(robin) = &mut self.turns {
             robin.charge(receiver, airtime);
         }
@@ -182,20 +214,20 @@ mod tests {
     fn push(point: &mut AccessPoint<u32>, receiver: usize, packet: u32) -> bool {
         let to = Destination::Unicast(Node::Station(StationId(receiver as u32)));
         let shape = Shape { mpdu: 100, kind: Kind::Data };
-        point.push(receiver, (packet, Node::Server, to, shape), None)
+        point.push(Receiver::Station(receiver), (packet, Node::Server, to, shape), None)
     }
 
     #[test]
     fn a_full_fifo_drops_the_newcomer() {
-        let mut point = AccessPoint::new(3, QueueKind::Fifo, 2);
+        let mut point = AccessPoint::new(3, QueueDiscipline::Fifo, 2);
         assert_eq!([push(&mut point, 0, 1), push(&mut point, 1, 2)], [true, true]);
         assert!(!push(&mut point, 2, 3));
-        assert_eq!((point.waiting(), point.next_receiver()), (2, Some(0)));
+        assert_eq!((point.waiting(), point.next_receiver()), (2, Some(Receiver::Station(0))));
     }
 
     #[test]
     fn a_full_fair_queue_drops_from_the_longest() {
-        let mut point = AccessPoint::new(3, QueueKind::Fq, 3);
+        let mut point = AccessPoint::new(3, QueueDiscipline::Fq, 3);
         for packet in 0..3 {
             push(&mut point, 0, packet);
         }

@@ -2,8 +2,7 @@
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
-
-use crate::config::Contention;
+use wakeai_wifi::Contention;
 
 /// What a contender is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

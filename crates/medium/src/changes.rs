@@ -36,7 +36,7 @@ impl<P: Packet> Medium<P> {
         station: StationId,
         rate: Rate,
     ) -> Result<(), ConfigError> {
-        self.change(station, |config| config.rate = rate)
+        self.change(station, |config| config.radio.rate = rate)
     }
 
     /// Changes a station's share of damaged MPDUs, in parts per million, for the frames that end
@@ -65,8 +65,8 @@ impl<P: Packet> Medium<P> {
         let mut changed =
             current.ok_or(ConfigError::NoSuchStation { found: station.0, stations })?.clone();
         change(&mut changed);
-        validate::station(place, &changed, &self.config.access_point)?;
-        self.links[place] = Link::new(&changed, &self.config.access_point)?;
+        validate::station(place, &changed, &self.config.bss)?;
+        self.links[place] = Link::new(&changed, &self.config.bss)?;
         self.config.stations[place] = changed;
         Ok(())
     }

@@ -17,9 +17,9 @@
 
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
+use wakeai_wifi::Contention as Rules;
 
 use crate::backoff::{Backoff, Phase};
-use crate::config::Contention as Rules;
 use crate::wheel::Wheel;
 
 /// Slots by which a contender can begin later than its class, at most (EIFS, ACK timeout).

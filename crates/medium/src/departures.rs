@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::access::Contender;
 use crate::medium::Medium;
 use crate::node::{Packet, StationId};
 
@@ -39,12 +40,14 @@ impl<P: Packet> Departures<P> {
         self.seen.pop_front()
     }
 
-    /// What hears of the packets that leave the queue of contender `sender`.
-    pub(crate) fn of(&mut self, sender: usize) -> impl FnMut(&P) {
-        let watched = self.watched.get(sender) == Some(&true);
+    /// What hears of the packets that leave the queue of `sender`.
+    pub(crate) fn of(&mut self, sender: Contender) -> impl FnMut(&P) {
+        let watched = match sender {
+            Contender::Station(station) if self.watched[station] => Some(StationId(station as u32)),
+            Contender::Station(_) | Contender::AccessPoint => None,
+        };
         move |packet| {
-            if watched {
-                let station = StationId(sender as u32);
+            if let Some(station) = watched {
                 self.seen.push_back(Departure { station, packet: packet.clone() });
             }
         }

@@ -1,8 +1,7 @@
 //! What is wrong with a configuration.
 
 use wakeai_units::Rate;
-
-use crate::Standard;
+use wakeai_wifi::Standard;
 
 /// Why no medium can be made of a configuration, or a station not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +14,7 @@ pub enum ConfigError {
         /// What was found.
         found: String,
         /// What may stand there.
-        allowed: &'static str,
+        allowed: String,
     },
     /// A number that is out of range.
     #[error("{what} is {found}; allowed: {allowed}")]
@@ -25,7 +24,7 @@ pub enum ConfigError {
         /// What was found.
         found: u64,
         /// What may stand there.
-        allowed: &'static str,
+        allowed: String,
     },
     /// A rate that the standard does not have at this width, streams and guard interval.
     #[error(

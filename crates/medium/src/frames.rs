@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use wakeai_wifi::Standard;
+
+use crate::MAX_PACKET;
 use crate::counters::BytesByKind;
 use crate::node::{Destination, Kind, Node, Packet};
-use crate::{MAX_PACKET, Standard};
 
 /// LLC and SNAP headers ahead of the IP packet (RFC 1042).
 const LLC_SNAP: u32 = 8;

@@ -5,8 +5,9 @@
 //! fast as it can, the lab on the wall clock; see [`Medium`] for the order of calls.
 //!
 //! ```
-//! use wakeai_medium::{Destination, Medium, MediumConfig, Node, Standard, StationId, generator};
+//! use wakeai_medium::{Destination, Medium, MediumConfig, Node, StationId, generator};
 //! use wakeai_units::{Duration, Instant};
+//! use wakeai_wifi::Standard;
 //!
 //! let config = MediumConfig::new(Standard::G, 2);
 //! let mut medium = Medium::new(&config, generator(1))?;
@@ -59,19 +60,13 @@ mod node;
 mod outcome;
 mod phy;
 mod ports;
-mod rates;
 mod reception;
-mod standard;
 mod validate;
 mod wheel;
 mod wired;
-mod words;
 
-pub use cellular::{Cellular, CellularConfig, CellularStationConfig, Scheduler};
-pub use config::{
-    AccessPointConfig, Contention, GuardInterval, HostQueueKind, MediumConfig, Protection,
-    QueueKind, StationConfig, Width, WiredConfig,
-};
+pub use cellular::{Cellular, CellularConfig, CellularStationConfig};
+pub use config::{HostQueueKind, MediumConfig, StationConfig};
 pub use counters::{Airtime, ContenderCounters, Counters, WireCounters};
 pub use departures::Departure;
 pub use error::ConfigError;
@@ -79,7 +74,6 @@ pub use medium::Medium;
 pub use network::{Network, NetworkConfig};
 pub use node::{Delivery, Destination, Kind, Node, Packet, StationId};
 pub use rand_pcg::Pcg64Mcg;
-pub use standard::Standard;
 
 /// Longest packet that a frame carries: an MSDU of 2304 bytes (802.11-2020 9.2.4.7) less its
 /// LLC/SNAP header of 8.

@@ -1,16 +1,13 @@
 //! What a station and the access point have between them: rates, frames, answers.
 
 use wakeai_units::{Duration, Rate};
+use wakeai_wifi::{Bss, LEGACY_RATES, LONGEST_PPDU, Mode, Protection, Standard, StationRadio};
 
-use crate::config::{AccessPointConfig, Protection, StationConfig};
+use crate::MAX_PACKET;
+use crate::config::{MediumConfig, StationConfig};
 use crate::error::ConfigError;
 use crate::frames::{Framing, Limits};
 use crate::phy::PhyRate;
-use crate::rates;
-use crate::{MAX_PACKET, Standard};
-
-/// aPPDUMaxTime (802.11-2020 19.4.4 and 21.4.4).
-const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
 
 /// Lengths of control frames in bytes (802.11-2020 9.3.1.2 to 9.3.1.4).
 const RTS: u32 = 20;
@@ -44,15 +41,17 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(
-        station: &StationConfig,
-        bss: &AccessPointConfig,
-    ) -> Result<Self, ConfigError> {
-        let standard = station.standard;
-        let rate = rates::find(standard, station.rate, bss)?;
-        let window = standard.block_ack_window();
-        let subframes = bss.ampdu_subframes.unwrap_or(window).min(window);
-        let control = control_rate(station.rate, standard, bss)?;
+    pub(crate) fn new(station: &StationConfig, bss: &Bss) -> Result<Self, ConfigError> {
+        let StationConfig { radio, queue, host_queue: _, frame_error_ppm, wired_delay } = *station;
+        let StationRadio { standard, rate: data_rate, contention: _ } = radio;
+        let mode = bss.mode(standard, data_rate).ok_or_else(|| ConfigError::Rate {
+            what: "rate",
+            standard,
+            found: data_rate,
+            allowed: names(&bss.rates(standard)),
+        })?;
+        let rate = PhyRate::new(&mode, standard);
+        let control = legacy("control_rate", standard, bss.control_rate_for(data_rate))?;
         let [rts, cts, ack] = [RTS, CTS, ACK].map(|bytes| control.duration(bytes));
         let sifs = standard.sifs();
         let (lead, lead_frames) = match bss.protection {
@@ -60,8 +59,8 @@ impl Link {
             Protection::CtsToSelf => (cts + sifs, cts),
             Protection::RtsCts => (rts + sifs + cts + sifs, rts + cts),
         };
-        let most_bytes = u32::try_from(bss.ampdu.get()).unwrap_or(u32::MAX);
-        let most_bytes = most_bytes.min(standard.longest_ampdu());
+        let subframes = bss.subframes_of(standard);
+        let most_bytes = u32::try_from(bss.ampdu_of(standard).get()).unwrap_or(u32::MAX);
         Ok(Self {
             standard,
             rate,
@@ -80,9 +79,9 @@ impl Link {
             rts: (bss.protection == Protection::RtsCts).then_some(rts),
             ack,
             block_ack: control.duration(if subframes > 64 { BLOCK_ACK_256 } else { BLOCK_ACK_64 }),
-            frame_error_ppm: station.frame_error_ppm,
-            queue: station.queue,
-            wired_delay: station.wired_delay,
+            frame_error_ppm,
+            queue,
+            wired_delay,
         })
     }
 
@@ -99,13 +98,17 @@ impl Link {
     }
 }
 
-fn control_rate(
-    data: Rate,
-    standard: Standard,
-    bss: &AccessPointConfig,
-) -> Result<PhyRate, ConfigError> {
-    let rate = bss.control_rate.unwrap_or_else(|| rates::control_rate(data));
-    rates::find_legacy("control_rate", standard, rate)
+/// A rate of broadcasts or control frames, which are non-HT OFDM in every standard.
+fn legacy(what: &'static str, standard: Standard, rate: Rate) -> Result<PhyRate, ConfigError> {
+    let mode = Mode::legacy(rate).ok_or_else(|| {
+        let allowed = names(&LEGACY_RATES);
+        ConfigError::Rate { what, standard, found: rate, allowed }
+    })?;
+    Ok(PhyRate::new(&mode, standard))
+}
+
+fn names(rates: &[Rate]) -> String {
+    rates.iter().map(Rate::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// aRxPHYStartDelay: preamble and SIGNAL of the non-HT frame that would be the answer (17.4.4).
@@ -113,7 +116,7 @@ const RX_PHY_START_DELAY: Duration = Duration::from_micros(20);
 
 /// What the whole BSS has in common.
 #[derive(Clone, Debug)]
-pub(crate) struct Bss {
+pub(crate) struct Common {
     pub(crate) sifs: Duration,
     pub(crate) slot: Duration,
     pub(crate) broadcast: PhyRate,
@@ -122,22 +125,24 @@ pub(crate) struct Bss {
     /// EIFS less DIFS: SIFS and an ACK at the lowest rate (10.3.2.3.7).
     pub(crate) eifs_extra: Duration,
     pub(crate) eifs_after_collision: bool,
+    pub(crate) hand_up_after_ppdu: bool,
     pub(crate) retry_limit: u8,
 }
 
-impl Bss {
-    pub(crate) fn new(config: &AccessPointConfig) -> Result<Self, ConfigError> {
-        let standard = config.standard;
+impl Common {
+    pub(crate) fn new(config: &MediumConfig) -> Result<Self, ConfigError> {
+        let Bss { standard, basic_rate, retry_limit, .. } = config.bss;
         let (sifs, slot) = (standard.sifs(), standard.slot());
-        let lowest = rates::find_legacy("rate", standard, Rate::from_mbps(6))?;
+        let lowest = legacy("rate", standard, LEGACY_RATES[0])?;
         Ok(Self {
             sifs,
             slot,
-            broadcast: rates::find_legacy("basic_rate", standard, config.basic_rate)?,
+            broadcast: legacy("basic_rate", standard, basic_rate)?,
             answer_timeout: sifs + slot + RX_PHY_START_DELAY,
             eifs_extra: sifs + lowest.duration(ACK),
             eifs_after_collision: config.eifs_after_collision,
-            retry_limit: config.retry_limit,
+            hand_up_after_ppdu: config.hand_up_after_ppdu,
+            retry_limit,
         })
     }
 }

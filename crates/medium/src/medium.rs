@@ -4,17 +4,18 @@ use std::collections::VecDeque;
 
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
+use wakeai_wifi::{Bss, Contention as Rules};
 
 use crate::access::Attempt;
 use crate::access_point::AccessPoint;
-use crate::config::{Contention as Rules, HostQueueKind, MediumConfig, StationConfig};
+use crate::config::{HostQueueKind, MediumConfig, StationConfig};
 use crate::contention::Contention;
 use crate::counters::{Airtime, ContenderCounters, Counters};
 use crate::departures::Departures;
 use crate::error::ConfigError;
 use crate::frames::{Frames, Shape};
 use crate::host_queue::{HostQueue, Room};
-use crate::link::{Bss, Link};
+use crate::link::{Common, Link};
 use crate::node::{Delivery, Destination, Node, Packet};
 use crate::reception::Reception;
 use crate::validate::validate;
@@ -34,7 +35,7 @@ use crate::wired::Wire;
 /// fragments, transmission to several users at once.
 #[derive(Clone, Debug)]
 pub struct Medium<P> {
-    pub(crate) bss: Bss,
+    pub(crate) bss: Common,
     /// By station.
     pub(crate) links: Vec<Link>,
     /// By station: what it sends.
@@ -100,25 +101,49 @@ impl<P: Packet> Medium<P> {
     /// speak with the access point.
     pub fn new(config: &MediumConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
         validate(config)?;
-        let point = &config.access_point;
-        let bss = Bss::new(point)?;
+        let bss = Common::new(config)?;
+        // All by name, so that no new setting is forgotten: those of a link are used in `Link::new`, those
+        // of the BSS in `Common::new`.
+        let MediumConfig {
+            bss:
+                Bss {
+                    queue,
+                    retry_limit,
+                    contention: _,
+                    standard: _,
+                    basic_rate: _,
+                    protection: _,
+                    rts_threshold: _,
+                    control_rate: _,
+                    width: _,
+                    streams: _,
+                    guard_interval: _,
+                    ampdu: _,
+                    ampdu_subframes: _,
+                },
+            buffer,
+            wired,
+            stations: configs,
+            eifs_after_collision: _,
+            hand_up_after_ppdu: _,
+        } = config;
         let links: Result<Vec<Link>, _> =
-            config.stations.iter().map(|station| Link::new(station, point)).collect();
+            configs.iter().map(|station| Link::new(station, &config.bss)).collect();
         let links = links?;
         let stations = links.len();
         let rules = rules(config);
         Ok(Self {
             uplinks: (0..stations).map(|_| Frames::new()).collect(),
-            hosts: config.stations.iter().map(host_queue).collect(),
-            access_point: AccessPoint::new(stations + 1, point.queue, point.buffer),
-            contention: Contention::new(bss.sifs, bss.slot, point.retry_limit, &rules),
+            hosts: configs.iter().map(host_queue).collect(),
+            access_point: AccessPoint::new(stations, *queue, *buffer),
+            contention: Contention::new(bss.sifs, bss.slot, *retry_limit, &rules),
             txops: rules.iter().map(|(rules, _)| rules.txop).collect(),
             on_air: Vec::with_capacity(stations + 1),
             busy_until: None,
             reception: None,
             quiet_since: Instant::ZERO,
-            wired_up: Wire::new(&config.wired, stations),
-            wired_down: Wire::new(&config.wired, stations + 1),
+            wired_up: Wire::new(wired, stations),
+            wired_down: Wire::new(wired, stations + 1),
             config: config.clone(),
             clock: Instant::ZERO,
             deliveries: VecDeque::new(),
@@ -178,8 +203,8 @@ impl<P: Packet> Medium<P> {
     /// Packets that are somewhere between their sender and [`Medium::poll_delivery`]: in a queue,
     /// on the air, held for their order, or on the wire.
     pub fn packets_inside(&self) -> usize {
-        let frames = self.uplinks.iter().chain(&self.access_point.frames);
-        let air: usize = frames.map(Frames::packets).sum();
+        let up: usize = self.uplinks.iter().map(Frames::packets).sum();
+        let air = up + self.access_point.packets();
         let hosts: usize = self.hosts.iter().flatten().map(|host| host.len()).sum();
         air + hosts + self.wired_up.packets() + self.wired_down.packets()
     }
@@ -194,7 +219,7 @@ fn host_queue<T>(station: &StationConfig) -> Option<Box<HostQueue<T>>> {
     match station.host_queue {
         HostQueueKind::Fifo => None,
         HostQueueKind::FqCodel => {
-            Some(Box::new(HostQueue::new(Room::of(station.standard, station.queue))))
+            Some(Box::new(HostQueue::new(Room::of(station.radio.standard, station.queue))))
         }
     }
 }
@@ -202,12 +227,8 @@ fn host_queue<T>(station: &StationConfig) -> Option<Box<HostQueue<T>>> {
 /// How each contender contends, and whether by EDCA: the stations, and after them the access
 /// point.
 fn rules(config: &MediumConfig) -> Vec<(Rules, bool)> {
-    let point = &config.access_point;
-    let stations = config.stations.iter().map(|station| {
-        let default = || Rules::of(station.standard);
-        let rules = station.contention.or(point.contention).unwrap_or_else(default);
-        (rules, station.standard.is_qos())
-    });
-    let own = point.contention.unwrap_or_else(|| Rules::of(point.standard));
-    stations.chain([(own, point.standard.is_qos())]).collect()
+    let stations = config.stations.iter();
+    let stations =
+        stations.map(|station| (station.radio.contention, station.radio.standard.is_qos()));
+    stations.chain([(config.bss.contention, config.bss.standard.is_qos())]).collect()
 }

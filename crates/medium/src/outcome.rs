@@ -3,7 +3,9 @@
 use rand_core::Rng;
 use wakeai_units::{Duration, Instant};
 
-use crate::access::{Attempt, Turn};
+use crate::access::{Attempt, Contender, Path, Receiver, Turn};
+use crate::access_point::AccessPoint;
+use crate::backoff::Backoff;
 use crate::counters::{Airtime, BytesByKind, ContenderCounters};
 use crate::frames::{Frames, Psdu};
 use crate::medium::Medium;
@@ -15,10 +17,9 @@ impl<P: Packet> Medium<P> {
         self.busy_until = None;
         if let [attempt] = self.on_air[..] {
             self.on_air.clear();
-            if attempt.link == self.links.len() {
-                self.end_broadcast(attempt, at);
-            } else {
-                self.end_data(attempt, at);
+            match attempt.path.station() {
+                Some(station) => self.end_data(attempt, station, at),
+                None => self.end_broadcast(attempt, at),
             }
         } else {
             self.end_collision(at);
@@ -26,31 +27,31 @@ impl<P: Packet> Medium<P> {
     }
 
     /// A unicast data frame that did not collide has ended.
-    fn end_data(&mut self, attempt: Attempt, at: Instant) {
-        let Attempt { sender, link, psdu, .. } = attempt;
-        let ppm = self.links[link].frame_error_ppm;
+    fn end_data(&mut self, attempt: Attempt, station: usize, at: Instant) {
+        let Attempt { path, psdu, .. } = attempt;
+        let (sender, ppm) = (path.sender(), self.links[station].frame_error_ppm);
         let rng = &mut self.rng;
-        let frames = queue_mut(&mut self.uplinks, &mut self.access_point.frames, sender, link);
+        let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
         let bytes = frames.bytes_by_kind(psdu);
         let arrived = || !is_damaged(ppm, rng);
         let gone = self.departures.of(sender);
         let settled = frames.settle(psdu, self.bss.retry_limit, arrived, gone);
         let answered = settled.acknowledged > 0;
-        let counters = self.contender(sender);
+        let counters = self.counters_of(sender);
         counters.attempts += 1;
         counters.failures += u64::from(!answered);
         counters.mpdus += psdu.mpdus as u64;
         counters.mpdu_failures += settled.failed as u64;
         counters.retry_drops += settled.dropped as u64;
         self.handed_on(attempt, settled.acknowledged + settled.dropped, at);
-        self.account_data(attempt, at, bytes, answered);
+        self.account_data(attempt, station, at, bytes, answered);
         if answered {
-            self.contention.backoff(sender).succeeded();
-            let end = at + self.bss.sifs + self.links[link].answer(psdu.mpdus);
+            self.backoff(sender).succeeded();
+            let end = at + self.bss.sifs + self.links[station].answer(psdu.mpdus);
             self.end_exchange(attempt, end);
         } else {
             // Everybody but the sender has received a frame with errors, and waits EIFS.
-            self.contention.backoff(sender).failed();
+            self.backoff(sender).failed();
             let timeout = self.contention.slots_in(self.bss.answer_timeout);
             self.fall_idle(at, self.contention.slots_in(self.bss.eifs_extra));
             self.rejoin(sender, timeout);
@@ -62,7 +63,7 @@ impl<P: Packet> Medium<P> {
         let next = end + self.bss.sifs;
         let turn = Turn { start: next, txop_end: attempt.txop_end, first: false };
         if next < attempt.txop_end
-            && let Some(next) = self.plan(attempt.sender, turn)
+            && let Some(next) = self.plan(attempt.path.sender(), turn)
         {
             self.counters.airtime.idle += self.bss.sifs;
             self.busy_until = Some(next.end);
@@ -71,7 +72,7 @@ impl<P: Packet> Medium<P> {
             return;
         }
         self.fall_idle(end, 0);
-        self.rejoin(attempt.sender, 0);
+        self.rejoin(attempt.path.sender(), 0);
     }
 
     /// A broadcast that did not collide has ended. Each station's reception has its own errors,
@@ -98,8 +99,8 @@ impl<P: Packet> Medium<P> {
         counters.broadcast_losses += losses;
         counters.airtime.broadcast += airtime;
         self.counters.airtime.broadcast += airtime;
-        self.access_point.charge(attempt.link, airtime);
-        self.contention.backoff(attempt.sender).succeeded();
+        self.access_point.charge(Receiver::Everyone, airtime);
+        self.backoff(attempt.path.sender()).succeeded();
         self.end_exchange(attempt, at);
         if !self.on_air.is_empty() {
             return; // the next frame of the TXOP, received without errors, ends their EIFS
@@ -115,19 +116,18 @@ impl<P: Packet> Medium<P> {
         for place in 0..self.on_air.len() {
             let attempt = self.on_air[place];
             let airtime = attempt.end_if_collided - attempt.start;
-            let counters = self.contender(attempt.sender);
+            let counters = self.counters_of(attempt.path.sender());
             counters.collisions += 1;
             counters.airtime.collision += airtime;
-            if attempt.link == self.links.len() {
-                self.lose_broadcast(attempt);
-            } else {
-                self.lose_data(attempt, at);
+            match attempt.path.station() {
+                Some(station) => self.lose_data(attempt, station, at),
+                None => self.lose_broadcast(attempt),
             }
-            if attempt.sender == self.links.len() {
-                if let Some(downlink) = self.counters.downlinks.get_mut(attempt.link) {
-                    downlink.collision += airtime;
+            if let Path::Down(receiver) = attempt.path {
+                if let Receiver::Station(station) = receiver {
+                    self.counters.downlinks[station].collision += airtime;
                 }
-                self.access_point.charge(attempt.link, airtime);
+                self.access_point.charge(receiver, airtime);
             }
         }
         if let Some(first) = self.on_air.first() {
@@ -137,24 +137,25 @@ impl<P: Packet> Medium<P> {
         self.fall_idle(at, self.contention.slots_in(eifs));
         for place in 0..self.on_air.len() {
             let attempt = self.on_air[place];
-            let waits_for_answer = attempt.link < self.links.len();
+            let waits_for_answer = attempt.path.station().is_some();
             let timeout = if waits_for_answer { self.bss.answer_timeout } else { Duration::ZERO };
             let resumes = attempt.end_if_collided + timeout;
-            self.rejoin(attempt.sender, self.contention.slots_between(at, resumes));
+            self.rejoin(attempt.path.sender(), self.contention.slots_between(at, resumes));
         }
         self.on_air.clear();
     }
 
     /// A collision has cost a data frame, or the RTS ahead of it. An RTS counts against the first
     /// frame that it was for.
-    fn lose_data(&mut self, attempt: Attempt, at: Instant) {
-        let Attempt { sender, link, psdu, .. } = attempt;
-        let rts = !attempt.lead.is_zero() && self.links[link].rts.is_some();
+    fn lose_data(&mut self, attempt: Attempt, station: usize, at: Instant) {
+        let Attempt { path, psdu, .. } = attempt;
+        let sender = path.sender();
+        let rts = !attempt.lead.is_zero() && self.links[station].rts.is_some();
         let lost = if rts { Psdu { span: 1, mpdus: 1, ..psdu } } else { psdu };
-        let frames = queue_mut(&mut self.uplinks, &mut self.access_point.frames, sender, link);
+        let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
         let gone = self.departures.of(sender);
         let settled = frames.settle(lost, self.bss.retry_limit, || false, gone);
-        let counters = self.contender(sender);
+        let counters = self.counters_of(sender);
         if rts {
             counters.rts_attempts += 1;
             counters.rts_failures += 1;
@@ -166,7 +167,7 @@ impl<P: Packet> Medium<P> {
         }
         counters.retry_drops += settled.dropped as u64;
         self.handed_on(attempt, settled.dropped, at);
-        self.contention.backoff(sender).failed();
+        self.backoff(sender).failed();
     }
 
     /// A collision has cost a broadcast; its sender does not know.
@@ -174,21 +175,28 @@ impl<P: Packet> Medium<P> {
         let Some((_, from)) = self.take_broadcast(attempt) else { return };
         let receivers = self.links.len() - usize::from(from != Node::Server);
         self.counters.access_point.broadcast_losses += receivers as u64;
-        self.contention.backoff(attempt.sender).succeeded();
+        self.backoff(attempt.path.sender()).succeeded();
     }
 
     fn take_broadcast(&mut self, attempt: Attempt) -> Option<(P, Node)> {
-        let frames = &mut self.access_point.frames[attempt.link];
+        let frames = self.access_point.frames_mut(Receiver::Everyone);
         frames.settle(attempt.psdu, 1, || true, |_| ());
         let frame = frames.release()?;
-        self.access_point.left(attempt.link, 1);
+        self.access_point.left(Receiver::Everyone, 1);
         self.counters.access_point.broadcasts += 1;
         Some((frame.packet, frame.from))
     }
 
     /// The air of an exchange that did not collide.
-    fn account_data(&mut self, attempt: Attempt, at: Instant, bytes: BytesByKind, answered: bool) {
-        let link = &self.links[attempt.link];
+    fn account_data(
+        &mut self,
+        attempt: Attempt,
+        station: usize,
+        at: Instant,
+        bytes: BytesByKind,
+        answered: bool,
+    ) {
+        let link = &self.links[station];
         let airtime = Airtime {
             ack: if answered { link.answer(attempt.psdu.mpdus) } else { Duration::ZERO },
             protection: attempt.lead_frames,
@@ -197,14 +205,14 @@ impl<P: Packet> Medium<P> {
         let sifs = if answered { self.bss.sifs } else { Duration::ZERO };
         let spaces = attempt.lead - airtime.protection + sifs;
         let rts = u64::from(!attempt.lead.is_zero() && link.rts.is_some());
-        let counters = self.contender(attempt.sender);
+        let counters = self.counters_of(attempt.path.sender());
         counters.rts_attempts += rts;
         counters.airtime.add(&airtime);
         self.counters.airtime.add(&airtime);
         self.counters.airtime.idle += spaces;
-        if attempt.sender == self.links.len() {
-            self.counters.downlinks[attempt.link].add(&airtime);
-            self.access_point.charge(attempt.link, airtime.busy() + spaces);
+        if let Path::Down(receiver) = attempt.path {
+            self.counters.downlinks[station].add(&airtime);
+            self.access_point.charge(receiver, airtime.busy() + spaces);
         }
     }
 
@@ -213,29 +221,36 @@ impl<P: Packet> Medium<P> {
         self.contention.idle_from(end, deferral);
     }
 
-    fn rejoin(&mut self, sender: usize, late: u64) {
-        let has_frames = if sender < self.links.len() {
-            self.queued_at_station(sender) > 0
-        } else {
-            self.access_point.waiting() > 0
+    fn rejoin(&mut self, sender: Contender, late: u64) {
+        let has_frames = match sender {
+            Contender::Station(station) => self.queued_at_station(station) > 0,
+            Contender::AccessPoint => self.access_point.waiting() > 0,
         };
-        self.contention.finish(sender, has_frames, late, &mut self.rng);
+        self.contention.finish(sender.index(self.links.len()), has_frames, late, &mut self.rng);
     }
 
-    fn contender(&mut self, sender: usize) -> &mut ContenderCounters {
-        let counters = &mut self.counters;
-        counters.stations.get_mut(sender).unwrap_or(&mut counters.access_point)
+    fn backoff(&mut self, contender: Contender) -> &mut Backoff {
+        self.contention.backoff(contender.index(self.links.len()))
+    }
+
+    fn counters_of(&mut self, contender: Contender) -> &mut ContenderCounters {
+        match contender {
+            Contender::Station(station) => &mut self.counters.stations[station],
+            Contender::AccessPoint => &mut self.counters.access_point,
+        }
     }
 }
 
-/// The queue that an attempt takes its frames from.
+/// The queue that an access takes its frames from.
 pub(crate) fn queue_mut<'a, P>(
     uplinks: &'a mut [Frames<P>],
-    downlinks: &'a mut [Frames<P>],
-    sender: usize,
-    link: usize,
+    access_point: &'a mut AccessPoint<P>,
+    path: Path,
 ) -> &'a mut Frames<P> {
-    uplinks.get_mut(sender).unwrap_or(&mut downlinks[link])
+    match path {
+        Path::Up(station) => &mut uplinks[station],
+        Path::Down(receiver) => access_point.frames_mut(receiver),
+    }
 }
 
 /// Whether an MPDU arrives damaged.

@@ -1,20 +1,16 @@
 //! Time on the air: preamble and whole symbols.
 
-use wakeai_units::{Duration, Rate};
-
-use crate::Standard;
+use wakeai_units::Duration;
+use wakeai_wifi::{GuardInterval, Mode, Standard};
 
 /// SERVICE field ahead of the data, in bits (802.11-2020 17.3.5.2).
 const SERVICE_BITS: u64 = 16;
 
 /// Symbol of non-HT OFDM, and the grid that the end of an HT or VHT PPDU is rounded up to.
-pub(crate) const LEGACY_SYMBOL: Duration = Duration::from_micros(4);
+const LEGACY_SYMBOL: Duration = Duration::from_micros(4);
 
 /// L-STF 8 us, L-LTF 8 us, L-SIG 4 us: the start of every OFDM PPDU (17.3.2, 19.3.2, 21.3.2).
-pub(crate) const LEGACY_PREAMBLE: Duration = Duration::from_micros(20);
-
-/// The data rates of non-HT OFDM (table 17-4), in Mbit/s.
-pub(crate) const LEGACY_MBPS: [u64; 8] = [6, 9, 12, 18, 24, 36, 48, 54];
+const LEGACY_PREAMBLE: Duration = Duration::from_micros(20);
 
 /// One way to put a PSDU on the air, with everything that its duration depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +31,21 @@ pub(crate) struct PhyRate {
 }
 
 impl PhyRate {
-    /// Non-HT OFDM at `rate` (TXTIME, 17.4.3 and 18.5.3.2); `None` unless it is one of the eight.
-    pub(crate) fn legacy(standard: Standard, rate: Rate) -> Option<Self> {
-        let mbps = LEGACY_MBPS.into_iter().find(|mbps| Rate::from_mbps(*mbps) == rate)?;
-        Some(Self {
-            preamble: LEGACY_PREAMBLE,
-            bits_per_symbol: mbps * LEGACY_SYMBOL.as_micros(),
-            symbol: LEGACY_SYMBOL,
-            tail_bits: 6,
-            grid: LEGACY_SYMBOL,
+    /// Frames of `mode` (TXTIME, 802.11-2020 17.4.3, 18.5.3.2, 19.4.3, 21.4.3) between stations of `standard`,
+    /// whose band decides on the signal extension.
+    pub(crate) fn new(mode: &Mode, standard: Standard) -> Self {
+        let (bits_per_symbol, symbol) = (mode.bits_per_symbol(), mode.symbol());
+        let he = mode.standard == Standard::Ax;
+        Self {
+            preamble: preamble(mode),
+            bits_per_symbol,
+            symbol,
+            // One convolutional encoder for each 540 Mbit/s at the long guard interval (21.3.10.5);
+            // HE uses LDPC, which has no tail (27.3.12.5).
+            tail_bits: if he { 0 } else { 6 * bits_per_symbol.div_ceil(2_160) },
+            grid: if he { symbol } else { LEGACY_SYMBOL },
             signal_extension: standard.signal_extension(),
-        })
+        }
     }
 
     /// TXTIME of a PSDU of `psdu` bytes.
@@ -74,13 +74,49 @@ impl PhyRate {
     }
 }
 
+/// Everything ahead of the data field: non-HT (17.3.2), HT mixed format (19.3.2), VHT (21.3.2) and HE SU
+/// (27.3.4) for as many training fields as there are streams.
+fn preamble(mode: &Mode) -> Duration {
+    let training = u64::from(match mode.streams {
+        3 => 4,
+        5 => 6,
+        7 => 8,
+        streams => streams,
+    });
+    LEGACY_PREAMBLE
+        + match mode.standard {
+            Standard::A | Standard::G => Duration::ZERO,
+            // HT-SIG 8 us, HT-STF 4 us, HT-LTFs of 4 us.
+            Standard::N => Duration::from_micros(12 + 4 * training),
+            // VHT-SIG-A 8 us, VHT-STF 4 us, VHT-LTFs of 4 us, VHT-SIG-B 4 us.
+            Standard::Ac => Duration::from_micros(16 + 4 * training),
+            // RL-SIG 4 us, HE-SIG-A 8 us, HE-STF 4 us, HE-LTFs: 2x (6.4 us) with guard intervals
+            // of 0.8 and 1.6 us, 4x (12.8 us) with 3.2 us. No packet extension.
+            Standard::Ax => Duration::from_micros(16) + he_training(mode.guard_interval) * training,
+        }
+}
+
+fn he_training(guard: GuardInterval) -> Duration {
+    match guard {
+        GuardInterval::Ns400 | GuardInterval::Ns800 => Duration::from_nanos(7_200),
+        GuardInterval::Ns1600 => Duration::from_nanos(8_000),
+        GuardInterval::Ns3200 => Duration::from_nanos(16_000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use wakeai_units::Rate;
+    use wakeai_wifi::{Bss, LEGACY_RATES, Width};
+
     use super::*;
 
+    fn legacy(standard: Standard, rate: Rate) -> PhyRate {
+        PhyRate::new(&Mode::legacy(rate).unwrap(), standard)
+    }
+
     fn micros(rate_mbps: u64, psdu: u32, standard: Standard) -> u64 {
-        let rate = PhyRate::legacy(standard, Rate::from_mbps(rate_mbps)).unwrap();
-        rate.duration(psdu).as_micros()
+        legacy(standard, Rate::from_mbps(rate_mbps)).duration(psdu).as_micros()
     }
 
     #[test]
@@ -98,11 +134,31 @@ mod tests {
 
     #[test]
     fn the_longest_psdu_fits_and_one_more_byte_does_not() {
-        for mbps in LEGACY_MBPS {
-            let rate = PhyRate::legacy(Standard::G, Rate::from_mbps(mbps)).unwrap();
+        for rate in LEGACY_RATES {
+            let rate = legacy(Standard::G, rate);
             let limit = Duration::from_nanos(1_234_567);
             let psdu = rate.longest_psdu(limit);
             assert!(rate.duration(psdu) <= limit && rate.duration(psdu + 1) > limit);
         }
+    }
+
+    #[test]
+    fn preambles_last_36_40_and_43_2_us_with_one_stream() {
+        let length = |standard| {
+            let mut modes = Mode::of(standard, Width::Mhz20, 1, GuardInterval::Ns800);
+            preamble(&modes.next().unwrap()).as_nanos()
+        };
+        assert_eq!(length(Standard::N), 36_000);
+        assert_eq!(length(Standard::Ac), 40_000);
+        assert_eq!(length(Standard::Ax), 43_200);
+    }
+
+    #[test]
+    fn short_guard_interval_ends_on_the_4_us_grid() {
+        let bss = Bss { guard_interval: GuardInterval::Ns400, ..Bss::new(Standard::N) };
+        let mode = bss.mode(Standard::N, Rate::from_bps(72_200_000)).unwrap();
+        let rate = PhyRate::new(&mode, Standard::N);
+        // 1538 bytes: 12326 bits are 48 symbols of 3.6 us, 172.8 us, hence 176 us.
+        assert_eq!(rate.duration(1_538).as_nanos(), 36_000 + 176_000);
     }
 }

@@ -2,7 +2,7 @@
 
 use wakeai_units::{Duration, Instant};
 
-use crate::access::Attempt;
+use crate::access::{Attempt, Contender, Path, Receiver};
 use crate::frames::{Frames, Shape};
 use crate::link::fits_a_frame;
 use crate::medium::{Medium, Transit};
@@ -72,7 +72,7 @@ impl<P: Packet> Medium<P> {
         counters.offered += 1;
         let shape = Shape::of(link.standard.is_qos(), &packet);
         if let Some(host) = &mut self.hosts[station] {
-            let mut gone = self.departures.of(station);
+            let mut gone = self.departures.of(Contender::Station(station));
             let (flow, bytes) = (packet.flow(), packet.len() as u32);
             host.push(now, flow, bytes, (packet, to, shape), |(packet, ..)| {
                 counters.queue_drops += 1;
@@ -130,11 +130,7 @@ impl<P: Packet> Medium<P> {
     pub(crate) fn arrive_at_access_point(&mut self, at: Instant) {
         let Some(transit) = self.wired_down.arrive(&mut self.counters.wired_down) else { return };
         let Transit { packet, from, to } = transit;
-        let receiver = match to {
-            Destination::Unicast(Node::Station(id)) => id.index(),
-            Destination::Unicast(Node::Server) | Destination::Broadcast => self.links.len(),
-        };
-        self.send_down(at, receiver, from, to, packet);
+        self.send_down(at, from, to, packet);
     }
 
     pub(crate) fn arrive_at_server(&mut self, at: Instant) {
@@ -154,19 +150,22 @@ impl<P: Packet> Medium<P> {
     }
 
     /// The access point puts a packet into its queue for a station, or for all.
-    pub(crate) fn send_down(
-        &mut self,
-        at: Instant,
-        receiver: usize,
-        from: Node,
-        to: Destination,
-        packet: P,
-    ) {
-        let me = self.links.len();
-        let qos = self.links.get(receiver).is_some_and(|link| link.standard.is_qos());
+    pub(crate) fn send_down(&mut self, at: Instant, from: Node, to: Destination, packet: P) {
+        let me = Contender::AccessPoint.index(self.links.len());
+        let (receiver, qos) = match to {
+            Destination::Unicast(Node::Station(id)) => {
+                (Receiver::Station(id.index()), self.links[id.index()].standard.is_qos())
+            }
+            // The server never sends to itself.
+            Destination::Unicast(Node::Server) | Destination::Broadcast => {
+                (Receiver::Everyone, false)
+            }
+        };
         let shape = Shape::of(qos, &packet);
-        let own = self.on_air.iter().find(|attempt| attempt.sender == me);
-        let on_air = own.map(|attempt| (attempt.link, attempt.psdu.span));
+        let on_air = self.on_air.iter().find_map(|attempt| match attempt.path {
+            Path::Down(receiver) => Some((receiver, attempt.psdu.span)),
+            Path::Up(_) => None,
+        });
         let kept = self.access_point.push(receiver, (packet, from, to, shape), on_air);
         let counters = &mut self.counters.access_point;
         counters.offered += 1;
@@ -183,18 +182,21 @@ impl<P: Packet> Medium<P> {
     /// After some of a queue's frames were settled, `gone` of them for good: hands on what is in
     /// order now.
     pub(crate) fn handed_on(&mut self, attempt: Attempt, gone: usize, at: Instant) {
-        let Attempt { sender, link, .. } = attempt;
-        if sender == self.links.len() {
-            self.access_point.left(link, gone);
-            while let Some(frame) = self.access_point.frames[link].release() {
-                self.counters.access_point.delivered += 1;
-                let to = Node::Station(StationId(link as u32));
-                self.deliver(at, to, frame.from, frame.packet);
+        match attempt.path {
+            Path::Down(receiver) => {
+                self.access_point.left(receiver, gone);
+                let Receiver::Station(station) = receiver else { return };
+                while let Some(frame) = self.access_point.frames_mut(receiver).release() {
+                    self.counters.access_point.delivered += 1;
+                    let to = Node::Station(StationId(station as u32));
+                    self.deliver(at, to, frame.from, frame.packet);
+                }
             }
-        } else {
-            while let Some(frame) = self.uplinks[link].release() {
-                self.counters.stations[link].delivered += 1;
-                self.forward(at, link, frame.to, frame.packet);
+            Path::Up(station) => {
+                while let Some(frame) = self.uplinks[station].release() {
+                    self.counters.stations[station].delivered += 1;
+                    self.forward(at, station, frame.to, frame.packet);
+                }
             }
         }
     }
@@ -204,14 +206,17 @@ impl<P: Packet> Medium<P> {
         let from = Node::Station(StationId(station as u32));
         match to {
             Destination::Unicast(Node::Server) => self.send_up(at, station, packet),
-            Destination::Unicast(Node::Station(id)) => {
-                self.send_down(at, id.index(), from, to, packet);
+            Destination::Unicast(Node::Station(_)) | Destination::Broadcast => {
+                self.send_down(at, from, to, packet);
             }
-            Destination::Broadcast => self.send_down(at, self.links.len(), from, to, packet),
         }
     }
 
-    pub(crate) fn queue(&self, sender: usize, link: usize) -> &Frames<P> {
-        self.uplinks.get(sender).unwrap_or(&self.access_point.frames[link])
+    /// The queue that an access takes its frames from.
+    pub(crate) fn queue(&self, path: Path) -> &Frames<P> {
+        match path {
+            Path::Up(station) => &self.uplinks[station],
+            Path::Down(receiver) => self.access_point.frames(receiver),
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use wakeai_units::Instant;
 
-use crate::access::Attempt;
+use crate::access::{Attempt, Path};
 use crate::frames::{DELIMITER, Frames};
 use crate::medium::Medium;
 use crate::node::{Node, Packet, StationId};
@@ -16,8 +16,9 @@ use crate::phy::PhyRate;
 /// here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reception {
-    sender: usize,
-    link: usize,
+    path: Path,
+    /// The station at one end of the link.
+    station: usize,
     /// Begin of the PPDU.
     start: Instant,
     rate: PhyRate,
@@ -47,49 +48,52 @@ impl Reception {
 impl<P: Packet> Medium<P> {
     /// A frame begins that does not collide.
     pub(crate) fn begin_reception(&mut self, attempt: Attempt) {
-        let Attempt { sender, link, psdu, .. } = attempt;
+        let Attempt { path, psdu, .. } = attempt;
         self.reception = None;
-        let Some(station) = self.links.get(link) else { return };
-        if psdu.mpdus < 2 || self.config.access_point.hand_up_after_ppdu {
+        let Some(station) = path.station() else { return };
+        if psdu.mpdus < 2 || self.bss.hand_up_after_ppdu {
             return;
         }
         let start = attempt.start + attempt.lead;
         let whole = Reception {
-            sender,
-            link,
+            path,
+            station,
             start,
-            rate: station.rate,
+            rate: self.links[station].rate,
             left: psdu.mpdus - 1,
             place: 0,
             bytes: 0,
             at: start,
         };
-        self.reception = whole.seek(self.queue(sender, link), 0);
+        self.reception = whole.seek(self.queue(path), 0);
     }
 
     /// An MPDU of the aggregate under way has arrived.
     pub(crate) fn end_mpdu(&mut self, at: Instant) {
         let Some(reception) = self.reception.take() else { return };
-        let Reception { sender, link, place, .. } = reception;
-        let damaged = is_damaged(self.links[link].frame_error_ppm, &mut self.rng);
-        let frames = queue_mut(&mut self.uplinks, &mut self.access_point.frames, sender, link);
+        let Reception { path, station, place, .. } = reception;
+        let damaged = is_damaged(self.links[station].frame_error_ppm, &mut self.rng);
+        let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
         frames.decode(place, damaged);
         self.reception = reception.seek(frames, place + 1);
-        self.hand_up(sender, link, at);
+        self.hand_up(path, station, at);
     }
 
     /// Hands up what is in order before the sender knows of it.
-    fn hand_up(&mut self, sender: usize, link: usize, at: Instant) {
+    fn hand_up(&mut self, path: Path, station: usize, at: Instant) {
         loop {
-            let frames = queue_mut(&mut self.uplinks, &mut self.access_point.frames, sender, link);
+            let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
             let Some(frame) = frames.hand_up() else { return };
             let (packet, from, to) = (frame.packet.clone(), frame.from, frame.to);
-            if sender == self.links.len() {
-                self.counters.access_point.delivered += 1;
-                self.deliver(at, Node::Station(StationId(link as u32)), from, packet);
-            } else {
-                self.counters.stations[link].delivered += 1;
-                self.forward(at, link, to, packet);
+            match path {
+                Path::Down(_) => {
+                    self.counters.access_point.delivered += 1;
+                    self.deliver(at, Node::Station(StationId(station as u32)), from, packet);
+                }
+                Path::Up(_) => {
+                    self.counters.stations[station].delivered += 1;
+                    self.forward(at, station, to, packet);
+                }
             }
         }
     }

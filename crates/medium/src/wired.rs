@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use wakeai_units::{Bytes, Duration, Instant, Serializer};
+use wakeai_wifi::Wired;
 
-use crate::config::WiredConfig;
 use crate::counters::WireCounters;
 
 /// One direction: a queue, a rate, a delay, and an extra delay for each flow.
@@ -33,12 +33,13 @@ struct Flow<T> {
 }
 
 impl<T> Wire<T> {
-    pub(crate) fn new(config: &WiredConfig, flows: usize) -> Self {
+    pub(crate) fn new(config: &Wired, flows: usize) -> Self {
         let flow = || Flow { last_arrival: Instant::ZERO, on_their_way: VecDeque::new() };
+        let Wired { rate, delay, queue } = *config;
         Self {
-            line: Serializer::new(config.rate),
-            delay: config.delay,
-            limit: config.queue,
+            line: Serializer::new(rate),
+            delay,
+            limit: queue as usize,
             departures: VecDeque::new(),
             flows: (0..flows).map(|_| flow()).collect(),
             heads: BinaryHeap::with_capacity(flows),

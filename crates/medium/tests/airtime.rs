@@ -5,8 +5,9 @@
 mod common;
 
 use common::{TO_SERVER, config, station, to_station};
-use wakeai_medium::{Destination, Kind, Medium, MediumConfig, Node, Packet, Standard, generator};
+use wakeai_medium::{Destination, Kind, Medium, MediumConfig, Node, Packet, generator};
 use wakeai_units::{Duration, Instant};
+use wakeai_wifi::Standard;
 
 #[derive(Clone, Copy, Debug)]
 struct Labelled(Kind, usize);

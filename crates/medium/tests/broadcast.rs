@@ -3,8 +3,9 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
-use wakeai_medium::{Destination, Node, QueueKind, Standard};
+use wakeai_medium::{Destination, Node};
 use wakeai_units::{Duration, Instant};
+use wakeai_wifi::{QueueDiscipline, Standard};
 
 const SHORT: Datagram = Datagram { id: 1, length: 100 };
 
@@ -64,7 +65,7 @@ fn a_broadcast_waits_its_turn_in_the_access_points_fifo() {
 #[test]
 fn a_broadcast_counts_against_the_access_points_buffer() {
     let mut config = config(Standard::G, 2);
-    config.access_point.buffer = 3;
+    config.buffer = 3;
     let mut medium = medium(&config, 1);
     for id in 0..4 {
         let packet = Datagram { id, length: 1_500 };
@@ -79,7 +80,7 @@ fn a_broadcast_counts_against_the_access_points_buffer() {
 fn each_station_has_its_own_errors_in_a_broadcast_and_nothing_is_tried_again() {
     let mut config = config(Standard::G, 3);
     config.stations[1].frame_error_ppm = 1_000_000;
-    config.access_point.queue = QueueKind::Fq;
+    config.bss.queue = QueueDiscipline::Fq;
     let mut medium = medium(&config, 1);
     medium.enqueue(ms(1), station(0), Destination::Broadcast, SHORT).unwrap();
     let receivers: Vec<Node> = drain(&mut medium).iter().map(|delivery| delivery.to).collect();

@@ -8,9 +8,10 @@ use common::{Datagram, TO_SERVER, station, to_station};
 use proptest::prelude::*;
 use wakeai_medium::{
     Cellular, CellularConfig, CellularStationConfig, ConfigError, Delivery, Destination, Node,
-    Scheduler, StationId, WiredConfig,
+    StationId,
 };
 use wakeai_units::{Duration, Instant, Rate};
+use wakeai_wifi::{Cell, Scheduler, Wired};
 
 const INTERVAL: Duration = Duration::from_millis(1);
 
@@ -18,15 +19,9 @@ const INTERVAL: Duration = Duration::from_millis(1);
 fn config(stations: usize, scheduler: Scheduler) -> CellularConfig {
     let one = CellularStationConfig { queue: 1_000, wired_delay: Duration::ZERO };
     CellularConfig {
-        uplink: Rate::from_mbps(12),
-        downlink: Rate::from_mbps(24),
+        cell: Cell { uplink: Rate::from_mbps(12), downlink: Rate::from_mbps(24), scheduler },
         buffer: 1_000,
-        scheduler,
-        wired: WiredConfig {
-            rate: Rate::from_mbps(100_000),
-            delay: Duration::ZERO,
-            queue: 1_000_000,
-        },
+        wired: Wired { rate: Rate::from_mbps(100_000), delay: Duration::ZERO, queue: 1_000_000 },
         stations: vec![one; stations],
     }
 }
@@ -94,7 +89,7 @@ fn the_rate_is_exact_also_where_an_interval_carries_no_whole_bytes() {
     // 1 234 567 bit/s are 154.32 bytes in each interval.
     for (rate, seconds) in [(Rate::from_mbps(12), 10), (Rate::from_bps(1_234_567), 100)] {
         let mut config = config(3, Scheduler::ProportionalFair);
-        config.uplink = rate;
+        config.cell.uplink = rate;
         let packets: u64 = saturated(&config, Duration::from_secs(seconds)).iter().sum();
         let expected = rate.bits_per_second() * seconds / 12_000;
         // Packets of the three that are under way at the end.
@@ -244,7 +239,7 @@ fn what_a_cell_does_not_have_is_refused_by_name() {
     let nobody = cell.set_wired_delay(Instant::ZERO, StationId(1), Duration::ZERO).unwrap_err();
     assert_eq!(nobody, ConfigError::NoSuchStation { found: 1, stations: 1 });
     let mut silent = config(1, Scheduler::ProportionalFair);
-    silent.uplink = Rate::ZERO;
+    silent.cell.uplink = Rate::ZERO;
     let refused = Cellular::<Datagram>::new(&silent).unwrap_err().to_string();
     assert_eq!(refused, "uplink is 0; allowed: 1bit/s to 1000Gbit/s");
     assert!(cell.enqueue(Instant::ZERO, station(0), to_station(0), full(1)).is_err());
@@ -285,9 +280,9 @@ proptest! {
     ) {
         let mut config = config(3, BOTH[usize::from(fair)]);
         config.buffer = limit;
-        config.uplink = Rate::from_bps(kbps * 1_000);
+        config.cell.uplink = Rate::from_bps(kbps * 1_000);
         config.stations[0].queue = limit;
-        config.wired = WiredConfig { rate: Rate::from_mbps(10), ..WiredConfig::default() };
+        config.wired = Wired { rate: Rate::from_mbps(10), ..Wired::default() };
         let mut cell = cell(&config);
         let (mut now, mut taken, mut arrived) = (Instant::ZERO, 0_u64, Vec::new());
         for (id, step) in steps.into_iter().enumerate() {

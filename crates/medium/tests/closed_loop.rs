@@ -5,8 +5,9 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, medium, station, to_station};
-use wakeai_medium::{MediumConfig, Node, Protection, Standard};
+use wakeai_medium::{MediumConfig, Node};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
+use wakeai_wifi::{Protection, Standard};
 
 /// Payload of a full TCP segment with timestamps, the segment, and a bare acknowledgement.
 const MSS: u64 = 1_448;
@@ -53,8 +54,8 @@ fn bss(standard: Standard, protection: Protection) -> MediumConfig {
     let mut config = config(standard, 1);
     config.wired.rate = Rate::from_mbps(1_000);
     config.wired.delay = Duration::from_millis(1);
-    config.access_point.protection = protection;
-    config.access_point.rts_threshold = Bytes::ZERO;
+    config.bss.protection = protection;
+    config.bss.rts_threshold = Bytes::ZERO;
     config
 }
 
@@ -62,7 +63,7 @@ fn bss(standard: Standard, protection: Protection) -> MediumConfig {
 fn rts_ahead_of_data_alone_spares_the_acknowledgements() {
     // ns-3 3.37 with RTS above 500 bytes: 20.3 down (which loses some to TCP), 20.8 up.
     let mut config = bss(Standard::G, Protection::RtsCts);
-    config.access_point.rts_threshold = Bytes::new(500);
+    config.bss.rts_threshold = Bytes::new(500);
     for (upload, expected) in [(false, 20.3), (true, 20.8)] {
         let found = goodput(&config, upload);
         let off = (found / expected - 1.0).abs();

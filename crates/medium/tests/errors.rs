@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{Datagram, TO_SERVER, config, drain, medium, saturate_uplink, station};
-use wakeai_medium::{Standard, StationId};
+use common::{Datagram, TO_SERVER, config, contend, drain, medium, saturate_uplink, station};
+use wakeai_medium::StationId;
 use wakeai_units::{Duration, Instant, Rate};
+use wakeai_wifi::Standard;
 
 const ALWAYS: u32 = 1_000_000;
 
@@ -19,7 +20,7 @@ fn packet(id: u64) -> Datagram {
 fn a_frame_is_given_up_after_the_retry_limit() {
     for (standard, limit) in [(Standard::G, 7), (Standard::N, 7), (Standard::G, 1)] {
         let mut config = config(standard, 1);
-        config.access_point.retry_limit = limit;
+        config.bss.retry_limit = limit;
         config.stations[0].frame_error_ppm = ALWAYS;
         let mut medium = medium(&config, 1);
         for id in 0..3 {
@@ -74,8 +75,8 @@ fn after_a_damaged_frame_the_others_wait_eifs_and_the_sender_comes_first() {
     // ACK timeout, counts first. Both draw from 0 alone: whoever starts to count first sends.
     let mut config = config(Standard::A, 2);
     config.stations[0].frame_error_ppm = ALWAYS;
-    let window = wakeai_medium::Contention { aifsn: 2, cw_min: 0, cw_max: 0, txop: Duration::ZERO };
-    config.access_point.contention = Some(window);
+    let window = wakeai_wifi::Contention { aifsn: 2, cw_min: 0, cw_max: 0, txop: Duration::ZERO };
+    contend(&mut config, window);
     let mut medium = medium(&config, 1);
     let idle = Instant::ZERO + Duration::from_millis(1);
     medium.enqueue(idle, station(0), TO_SERVER, packet(0)).unwrap();
@@ -118,7 +119,7 @@ fn rate_and_errors_change_in_mid_run() {
 #[test]
 fn a_rate_that_changes_under_a_frame_on_the_air_leaves_that_frame_alone() {
     let mut config = config(Standard::G, 1);
-    config.access_point.protection = wakeai_medium::Protection::RtsCts;
+    config.bss.protection = wakeai_wifi::Protection::RtsCts;
     let mut medium = medium(&config, 1);
     medium.enqueue(Instant::ZERO, station(0), TO_SERVER, packet(0)).unwrap();
     let start = medium.next_timeout().unwrap();

@@ -5,11 +5,10 @@
 
 mod common;
 
-use common::{config, saturate_uplink};
-use wakeai_medium::{
-    Contention, GuardInterval, MediumConfig, Protection, Standard, StationConfig, Width,
-};
+use common::{config, contend, saturate_uplink};
+use wakeai_medium::{MediumConfig, StationConfig};
 use wakeai_units::{Bytes, Duration, Rate};
+use wakeai_wifi::{Contention, GuardInterval, Protection, Standard, Width};
 
 /// Mean backoff: 7.5 slots of 9 us, drawn from 0 to 15.
 const BACKOFF_US: f64 = 67.5;
@@ -40,9 +39,9 @@ fn dcf_at_54_mbps_with_and_without_protection() {
     let g = 28.0 + BACKOFF_US + 254.0 + 10.0 + 34.0;
     assert_within_3_percent(mbps(&config(Standard::G, 1)), by_hand(1.0, g));
     let mut protected = config(Standard::G, 1);
-    protected.access_point.protection = Protection::CtsToSelf;
+    protected.bss.protection = Protection::CtsToSelf;
     assert_within_3_percent(mbps(&protected), by_hand(1.0, g + 34.0 + 10.0));
-    protected.access_point.protection = Protection::RtsCts;
+    protected.bss.protection = Protection::RtsCts;
     assert_within_3_percent(mbps(&protected), by_hand(1.0, g + 34.0 + 10.0 + 34.0 + 10.0));
 }
 
@@ -75,7 +74,7 @@ fn ax_at_600_mbps_fills_65535_bytes_or_256_subframes() {
     assert_within_3_percent(mbps(&config(Standard::Ax, 1)), by_hand(42.0, exchange));
     // 256 * 1544 = 395264 bytes: 3162128 bits, 388 symbols: 5320 us, within 5484.
     let mut long = config(Standard::Ax, 1);
-    long.access_point.ampdu = Bytes::new(4_194_303);
+    long.bss.ampdu = Bytes::new(4_194_303);
     let exchange = spaces + 43.2 + 388.0 * 13.6;
     assert_within_3_percent(mbps(&long), by_hand(256.0, exchange));
 }
@@ -83,7 +82,7 @@ fn ax_at_600_mbps_fills_65535_bytes_or_256_subframes() {
 #[test]
 fn an_ampdu_has_no_more_subframes_than_the_access_point_says() {
     let mut config = config(Standard::N, 1);
-    config.access_point.ampdu_subframes = Some(4);
+    config.bss.ampdu_subframes = 4;
     // 3 * 1544 + 1542 = 6174 bytes: 49414 bits, 191 symbols.
     let exchange = 43.0 + BACKOFF_US + (36.0 + 764.0) + 16.0 + (20.0 + 12.0);
     assert_within_3_percent(mbps(&config), by_hand(4.0, exchange));
@@ -92,18 +91,18 @@ fn an_ampdu_has_no_more_subframes_than_the_access_point_says() {
 #[test]
 fn a_station_of_an_older_standard_keeps_to_its_own_aggregates() {
     let mut config = config(Standard::Ax, 1);
-    config.access_point.width = Width::Mhz40;
-    config.access_point.streams = 4;
-    config.stations[0] = StationConfig::new(Standard::N);
-    config.stations[0].rate = Rate::from_mbps(540);
+    config.bss.width = Width::Mhz40;
+    config.bss.streams = 4;
+    config.stations[0] = StationConfig::new(Standard::N, &config.bss);
+    config.stations[0].radio.rate = Rate::from_mbps(540);
     // An HT A-MPDU ends at 65535 bytes: 41 * 1544 + 1542 = 64846, 518790 bits at 2160 a symbol: 241.
     // The preamble has four training fields.
-    config.access_point.ampdu = Bytes::new(1_000_000);
+    config.bss.ampdu = Bytes::new(1_000_000);
     let exchange = 43.0 + BACKOFF_US + (48.0 + 964.0) + 16.0 + (20.0 + 12.0);
     assert_within_3_percent(mbps(&config), by_hand(42.0, exchange));
     // An HT BlockAck is for 64 frames. Of 100-byte packets 138 bytes of MPDU are 144 with delimiter and
     // padding: 63 * 144 + 142 = 9214 bytes, 73734 bits, 35 symbols.
-    config.access_point.ampdu_subframes = Some(256);
+    config.bss.ampdu_subframes = 256;
     let exchange = 43.0 + BACKOFF_US + (48.0 + 140.0) + 16.0 + (20.0 + 12.0);
     let (warmup, measured) = (Duration::from_millis(100), Duration::from_secs(20));
     let found = saturate_uplink(&config, 100, warmup, measured, 1).mbps(72);
@@ -113,11 +112,11 @@ fn a_station_of_an_older_standard_keeps_to_its_own_aggregates() {
 #[test]
 fn a_station_of_an_older_standard_has_its_own_guard_interval() {
     let mut config = config(Standard::Ax, 1);
-    config.stations[0] = StationConfig::new(Standard::N);
-    config.access_point.guard_interval = GuardInterval::Ns800;
+    config.stations[0] = StationConfig::new(Standard::N, &config.bss);
+    config.bss.guard_interval = GuardInterval::Ns800;
     let as_ever = mbps(&config);
     for guard in [GuardInterval::Ns1600, GuardInterval::Ns3200] {
-        config.access_point.guard_interval = guard;
+        config.bss.guard_interval = guard;
         assert_within_3_percent(mbps(&config), as_ever);
     }
 }
@@ -125,7 +124,7 @@ fn a_station_of_an_older_standard_has_its_own_guard_interval() {
 #[test]
 fn rts_and_cts_protect_an_ampdu_too() {
     let mut config = config(Standard::N, 1);
-    config.access_point.protection = Protection::RtsCts;
+    config.bss.protection = Protection::RtsCts;
     // As above, with RTS, CTS (28 us each at 24 Mbit/s) and a SIFS after each.
     let exchange = 43.0 + BACKOFF_US + 2.0 * (28.0 + 16.0) + 5_360.0 + 16.0 + 32.0;
     assert_within_3_percent(mbps(&config), by_hand(28.0, exchange));
@@ -134,9 +133,9 @@ fn rts_and_cts_protect_an_ampdu_too() {
 #[test]
 fn a_txop_holds_as_many_exchanges_as_fit() {
     let mut config = config(Standard::N, 1);
-    config.access_point.ampdu_subframes = Some(1);
+    config.bss.ampdu_subframes = 1;
     let txop = Duration::from_micros(2_528);
-    config.access_point.contention = Some(Contention { txop, ..Contention::of(Standard::N) });
+    contend(&mut config, Contention { txop, ..Contention::of(Standard::N) });
     // One MPDU of 1538 bytes: 12326 bits at 260 a symbol, 48 symbols: 36 + 192 = 228 us. With
     // SIFS and ACK: 228 + 16 + 28 = 272 us, and a SIFS before the next: 288 us. Of 2528 us eight
     // exchanges take 8 * 272 + 7 * 16 = 2288, a ninth would end at 2576.
@@ -148,7 +147,7 @@ fn a_txop_holds_as_many_exchanges_as_fit() {
 fn a_txop_shortens_an_ampdu_that_would_outlast_it() {
     let mut config = config(Standard::N, 1);
     let txop = Duration::from_micros(1_000);
-    config.access_point.contention = Some(Contention { txop, ..Contention::of(Standard::N) });
+    contend(&mut config, Contention { txop, ..Contention::of(Standard::N) });
     // 1000 - 16 - 32 = 952 us of data frame: 916 us or 229 symbols, 59540 bits, 7439 bytes:
     // 3 * 1544 + 1542 = 6174 bytes, 4 frames: 49392 + 22 bits, 191 symbols: 764 us. The 152 us
     // that are left after another SIFS hold no frame (228 us).

@@ -3,8 +3,9 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
-use wakeai_medium::{HostQueueKind, Medium, MediumConfig, Node, QueueKind, Standard, StationId};
+use wakeai_medium::{HostQueueKind, Medium, MediumConfig, Node, StationId};
 use wakeai_units::{Duration, Instant, Rate};
+use wakeai_wifi::{QueueDiscipline, Standard};
 
 fn packet(id: u64) -> Datagram {
     Datagram { id, length: 1_500 }
@@ -31,23 +32,23 @@ fn saturate_downlink(config: &MediumConfig, every: Duration) -> (Vec<u64>, Vec<f
         }
     }
     let frame = |index: usize| {
-        let fast = config.stations[index].rate == Rate::from_mbps(54);
+        let fast = config.stations[index].radio.rate == Rate::from_mbps(54);
         if fast { 254e-6 } else { 2_078e-6 }
     };
     let air = arrived.iter().enumerate().map(|(index, n)| *n as f64 * frame(index)).collect();
     (arrived, air)
 }
 
-fn slow_and_fast(queue: QueueKind) -> MediumConfig {
+fn slow_and_fast(queue: QueueDiscipline) -> MediumConfig {
     let mut config = config(Standard::G, 3);
-    config.access_point.queue = queue;
-    config.stations[0].rate = Rate::from_mbps(6);
+    config.bss.queue = queue;
+    config.stations[0].radio.rate = Rate::from_mbps(6);
     config
 }
 
 #[test]
 fn a_fifo_gives_stations_of_equal_load_equal_packets() {
-    let config = slow_and_fast(QueueKind::Fifo);
+    let config = slow_and_fast(QueueDiscipline::Fifo);
     let (arrived, _) = saturate_downlink(&config, Duration::from_micros(200));
     let (least, most) = (arrived.iter().min().unwrap(), arrived.iter().max().unwrap());
     assert!(*least as f64 / *most as f64 > 0.9, "{arrived:?}");
@@ -55,7 +56,7 @@ fn a_fifo_gives_stations_of_equal_load_equal_packets() {
 
 #[test]
 fn a_fair_queue_gives_stations_equal_air() {
-    let config = slow_and_fast(QueueKind::Fq);
+    let config = slow_and_fast(QueueDiscipline::Fq);
     let (arrived, air) = saturate_downlink(&config, Duration::from_micros(200));
     let (least, most) =
         (air.iter().copied().fold(9e9, f64::min), air.iter().copied().fold(0.0, f64::max));
@@ -68,8 +69,8 @@ fn a_fair_queue_gives_stations_equal_air() {
 fn a_fair_queue_keeps_a_flood_from_crowding_out_a_trickle() {
     let trickle_through = |queue| {
         let mut config = config(Standard::G, 2);
-        config.access_point.queue = queue;
-        config.access_point.buffer = 50;
+        config.bss.queue = queue;
+        config.buffer = 50;
         let mut medium = medium(&config, 1);
         let mut now = Instant::ZERO;
         for round in 0..1_000 {
@@ -84,8 +85,8 @@ fn a_fair_queue_keeps_a_flood_from_crowding_out_a_trickle() {
         }
         drain(&mut medium).iter().filter(|delivery| delivery.packet.id == 1).count()
     };
-    assert_eq!(trickle_through(QueueKind::Fq), 100);
-    assert!(trickle_through(QueueKind::Fifo) < 50);
+    assert_eq!(trickle_through(QueueDiscipline::Fq), 100);
+    assert!(trickle_through(QueueDiscipline::Fifo) < 50);
 }
 
 #[test]

@@ -5,8 +5,9 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
-use wakeai_medium::{MediumConfig, Node, Standard};
+use wakeai_medium::{MediumConfig, Node};
 use wakeai_units::{Duration, Instant};
+use wakeai_wifi::Standard;
 
 const SENT: u64 = 6;
 
@@ -34,11 +35,11 @@ fn each_packet_of_an_aggregate_arrives_when_its_mpdu_ends() {
 #[test]
 fn a_receiver_that_reports_whole_ppdus_hands_them_up_together() {
     let mut config = config(Standard::N, 1);
-    config.access_point.hand_up_after_ppdu = true;
+    config.hand_up_after_ppdu = true;
     let found = arrivals(&config);
     assert!(found.iter().all(|at| *at == found[0]), "{found:?}");
     // When the last of them ends, however they are handed up.
-    config.access_point.hand_up_after_ppdu = false;
+    config.hand_up_after_ppdu = false;
     assert_eq!(arrivals(&config).last(), found.last());
 }
 

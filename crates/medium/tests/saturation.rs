@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Saturation, config, saturate_uplink};
-use wakeai_medium::{Protection, Standard};
 use wakeai_units::{Bytes, Duration, Rate};
+use wakeai_wifi::{Protection, Standard};
 
 /// Collision probability of a saturated station among `n`: Bianchi's fixed point (IEEE JSAC 18(3),
 /// 2000, eq. 7 and 9) with a limit on the attempts (Wu et al., INFOCOM 2002): the window of attempt
@@ -27,7 +27,7 @@ fn bianchi(n: i32, window: f64, m: i32, attempts: i32) -> f64 {
 
 fn saturated_g(stations: usize, protection: Protection) -> Saturation {
     let mut config = config(Standard::G, stations);
-    config.access_point.protection = protection;
+    config.bss.protection = protection;
     saturate_uplink(&config, 1_500, Duration::from_secs(2), Duration::from_secs(20), 1)
 }
 
@@ -89,7 +89,7 @@ fn dcf_gives_every_station_the_same_number_of_frames() {
 fn dcf_gives_a_slow_station_as_many_frames_as_a_fast_one() {
     // The anomaly of Heusse et al. (INFOCOM 2003): the fast ones get no more than the slow one.
     let mut config = config(Standard::G, 4);
-    config.stations[0].rate = Rate::from_mbps(6);
+    config.stations[0].radio.rate = Rate::from_mbps(6);
     let run = saturate_uplink(&config, 1_500, Duration::from_secs(1), Duration::from_secs(60), 1);
     assert!(jain(&run.arrived) > 0.99, "{:?}", run.arrived);
     let air = |index: usize| run.medium.counters().stations[index].airtime.data.as_secs_f64();
@@ -114,8 +114,8 @@ fn with_rts_collisions_cost_an_rts_and_never_a_data_frame() {
 fn frames_up_to_the_rts_threshold_go_without_rts() {
     let goodput = |protection, threshold| {
         let mut config = config(Standard::G, 10);
-        config.access_point.protection = protection;
-        config.access_point.rts_threshold = Bytes::new(threshold);
+        config.bss.protection = protection;
+        config.bss.rts_threshold = Bytes::new(threshold);
         let (warmup, measured) = (Duration::from_secs(1), Duration::from_secs(5));
         saturate_uplink(&config, 1_500, warmup, measured, 1).arrived
     };
@@ -144,7 +144,7 @@ fn eifs_after_collisions_costs_what_it_costs_in_bianchis_model() {
     // DIFS and 21.6 where it is followed by EIFS.
     let mut config = config(Standard::G, 40);
     let mut run = |eifs: bool| {
-        config.access_point.eifs_after_collision = eifs;
+        config.eifs_after_collision = eifs;
         let (warmup, measured) = (Duration::from_secs(2), Duration::from_secs(20));
         saturate_uplink(&config, 1_500, warmup, measured, 1).mbps(1_500)
     };

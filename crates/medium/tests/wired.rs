@@ -4,8 +4,9 @@ mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, run, station, to_station};
 use proptest::prelude::*;
-use wakeai_medium::{Node, Standard, StationId};
+use wakeai_medium::{Node, StationId};
 use wakeai_units::{Duration, Instant, Rate};
+use wakeai_wifi::Standard;
 
 fn packet(id: u64) -> Datagram {
     Datagram { id, length: 1_500 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use wakeai_units::{Bytes, Duration, Rate};
+use wakeai_wifi::{StationRadio, Wired};
 
 use crate::condition::Condition;
-use crate::radio::{AccessPoint, StationRadio};
+use crate::radio::AccessPoint;
 
 /// The content of a scenario file.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,17 +29,6 @@ pub struct Experiment {
     pub events: Vec<EventSpec>,
     /// What is compared; the first is the baseline. Never empty.
     pub conditions: Vec<Condition>,
-}
-
-/// The leg between the access point and the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wired {
-    /// Its rate, each way.
-    pub rate: Rate,
-    /// Its delay, each way.
-    pub delay: Duration,
-    /// Its queue in packets, each way.
-    pub queue: u32,
 }
 
 /// A group of `count` equal stations.

@@ -12,7 +12,6 @@ pub mod expand;
 pub mod experiment;
 pub mod figures;
 pub mod radio;
-mod rates;
 mod read;
 pub mod records;
 pub mod result;
@@ -27,11 +26,8 @@ pub use error::{Place, Problem, ScenarioError};
 pub use expand::{Direction, Expanded, Flow, Node, Station, repeat_seed};
 pub use experiment::{
     Announces, Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec, HostQueue, Selector,
-    StationGroup, TcpProfile, Told, Wired,
+    StationGroup, TcpProfile, Told,
 };
-pub use radio::{
-    AccessPoint, Cellular, Contention, Medium, Protection, QueueDiscipline, Scheduler, Standard,
-    StationRadio, Wifi,
-};
+pub use radio::{AccessPoint, Medium};
 pub use scenario::Scenario;
 pub use solo::{SoloRun, StationDirection, given_maxima, solo_plan};

@@ -4,11 +4,13 @@
 use proptest::prelude::*;
 use wakeai_scenario::result::MaxFrom;
 use wakeai_scenario::{
-    AccessPoint, Cellular, Contention, Direction, HostQueue, Law, Medium, Node, Place, Protection,
-    QueueDiscipline, Scenario, Scheduler, Standard, TcpProfile, Wired, given_maxima, repeat_seed,
-    solo_plan,
+    AccessPoint, Direction, HostQueue, Law, Medium, Node, Place, Scenario, TcpProfile,
+    given_maxima, repeat_seed, solo_plan,
 };
 use wakeai_units::{Bytes, Duration, Rate, Segments};
+use wakeai_wifi::{
+    Cell, Contention, GuardInterval, Protection, QueueDiscipline, Scheduler, Standard, Width, Wired,
+};
 
 /// The least that a scenario has.
 const LEAST: &str = r#"
@@ -61,31 +63,31 @@ fn what_is_left_out_has_the_defaults_of_the_reference() {
 #[test]
 fn each_standard_has_its_own_rate_contention_and_aggregation() {
     let expected = [
-        (Standard::A, "54Mbit/s", 20, 2, 0),
-        (Standard::G, "54Mbit/s", 20, 2, 0),
-        (Standard::N, "65Mbit/s", 20, 3, 65_535),
-        (Standard::Ac, "390Mbit/s", 80, 3, 65_535),
-        (Standard::Ax, "600.5Mbit/s", 80, 3, 65_535),
+        (Standard::A, "54Mbit/s", Width::Mhz20, 2, 0),
+        (Standard::G, "54Mbit/s", Width::Mhz20, 2, 0),
+        (Standard::N, "65Mbit/s", Width::Mhz20, 3, 65_535),
+        (Standard::Ac, "390Mbit/s", Width::Mhz80, 3, 65_535),
+        (Standard::Ax, "600.5Mbit/s", Width::Mhz80, 3, 65_535),
     ];
-    for (standard, rate, width_mhz, aifsn, ampdu) in expected {
+    for (standard, rate, width, aifsn, ampdu) in expected {
         let scenario = parse(&LEAST.replace("802.11g", standard.name()));
         let radio = scenario.stations[0].radio.unwrap();
         assert_eq!((radio.standard, radio.rate.to_string().as_str()), (standard, rate));
         let contention = Contention { aifsn, cw_min: 15, cw_max: 1_023, txop: Duration::ZERO };
-        assert_eq!((radio.contention, radio.ampdu), (contention, Bytes::new(ampdu)));
-        assert_eq!((radio.streams, radio.guard_interval), (1, Duration::from_nanos(800)));
-        assert_eq!(radio.width_mhz, width_mhz);
+        let bss = scenario.access_point.wifi().unwrap();
+        assert_eq!((radio.contention, bss.contention), (contention, contention));
+        assert_eq!(bss.ampdu_of(standard), Bytes::new(ampdu));
+        assert_eq!((bss.streams, bss.guard_interval), (1, GuardInterval::Ns800));
+        assert_eq!(bss.width, width);
     }
 }
 
 #[test]
-fn control_frames_go_at_the_highest_of_6_12_24_not_above_the_data_of_each_station() {
-    let radio = parse(LEAST).stations[0].radio.unwrap();
-    let control = |mbps| radio.control_rate(Rate::from_mbps(mbps)).as_mbps_f64() as u64;
-    assert_eq!([54, 24, 18, 12, 9, 6].map(control), [24, 24, 12, 12, 6, 6]);
+fn control_frames_go_at_the_rate_that_is_given() {
+    let control = |scenario: &Scenario| scenario.access_point.wifi().unwrap().control_rate;
+    assert_eq!(control(&parse(LEAST)), None);
     let given = with(&parse(LEAST), &[("access_point.control_rate", "6Mbit/s")]);
-    let radio = given.stations[0].radio.unwrap();
-    assert_eq!(radio.control_rate(Rate::from_mbps(54)), Rate::from_mbps(6));
+    assert_eq!(control(&given), Some(Rate::from_mbps(6)));
 }
 
 #[test]
@@ -94,14 +96,14 @@ fn a_station_of_an_older_standard_has_that_standard_s_defaults() {
         .replace("802.11g\"", "802.11ax\", width = \"20MHz\", streams = 2")
         .replace("\"tablet\" }]", "\"tablet\" }, { name = \"old\", standard = \"802.11ac\" }]");
     let scenario = parse(&text);
-    let [new, old] = [0, 1].map(|group| scenario.stations[group].radio.unwrap());
-    assert_eq!((new.rate.to_string(), new.streams), ("286.8Mbit/s".to_owned(), 2));
+    let rate = |group: usize| scenario.stations[group].radio.unwrap().rate.to_string();
+    assert_eq!(rate(0), "286.8Mbit/s");
     // 802.11ac at the access point's 20 MHz, one stream.
-    assert_eq!((old.rate.to_string(), old.width_mhz), ("78Mbit/s".to_owned(), 20));
+    assert_eq!(rate(1), "78Mbit/s");
 }
 
 #[test]
-fn a_station_of_an_older_standard_has_no_longer_a_mpdus_than_that_has() {
+fn what_a_file_says_about_aggregates_is_for_all_stations_that_can_have_it() {
     let access_point = "access_point.standard";
     let scenario = with(
         &parse(LEAST),
@@ -109,32 +111,25 @@ fn a_station_of_an_older_standard_has_no_longer_a_mpdus_than_that_has() {
             (access_point, "802.11ax"),
             ("access_point.ampdu", "2000000"),
             ("access_point.ampdu_subframes", "200"),
+            ("stations.tablet.standard", "802.11ac"),
         ],
     );
-    let aggregation = |standard: &str| {
-        let scenario = with(&scenario, &[("stations.tablet.standard", standard)]);
-        let radio = scenario.stations[0].radio.unwrap();
-        (radio.ampdu.get(), radio.ampdu_subframes)
-    };
-    assert_eq!(aggregation("802.11ax"), (2_000_000, 200));
-    assert_eq!(aggregation("802.11ac"), (1_048_575, 64));
-    assert_eq!(aggregation("802.11n"), (65_535, 64));
-    assert_eq!(aggregation("802.11a"), (0, 1));
-    let few = with(&scenario, &[("access_point.ampdu_subframes", "20")]);
-    let few = with(&few, &[("stations.tablet.standard", "802.11n")]);
-    assert_eq!(few.stations[0].radio.unwrap().ampdu_subframes, 20);
+    let (bss, radio) = (scenario.access_point.wifi().unwrap(), scenario.stations[0].radio.unwrap());
+    assert_eq!((bss.ampdu, bss.ampdu_subframes), (Bytes::new(2_000_000), 200));
+    assert_eq!(bss.ampdu_of(radio.standard), Bytes::new(1_048_575));
+    assert_eq!(bss.subframes_of(radio.standard), 64);
 }
 
 #[test]
 fn a_cell_has_two_rates_and_a_scheduler() {
     let cell = "medium = \"cellular\", uplink = \"20Mbit/s\", downlink = \"80Mbit/s\"";
     let scenario = parse(&LEAST.replace("standard = \"802.11g\"", cell));
-    let cellular = Cellular {
+    let cell = Cell {
         uplink: Rate::from_mbps(20),
         downlink: Rate::from_mbps(80),
         scheduler: Scheduler::ProportionalFair,
     };
-    assert_eq!(scenario.access_point.medium, Medium::Cellular(cellular));
+    assert_eq!(scenario.access_point.medium, Medium::Cellular(cell));
     assert_eq!(scenario.stations[0].radio, None);
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn set_up<O: Observer>(
     let ahead = if agents > 0 { acquaintance(agents) } else { Duration::ZERO };
     let origin = Instant::ZERO + ahead;
     let span = Span::new(origin, experiment.warmup, experiment.duration);
-    let config = wakeai_world::network_config(experiment, StationQueue::of)?;
+    let config = wakeai_world::network_config(experiment, StationQueue::of);
     let network = Network::new(&config, wakeai_world::generator(job.seed))
         .map_err(wakeai_world::RadioError::from)?;
     let groups = expanded.flows.iter().map(|flow| group_of(&expanded, flow) as u32).collect();

@@ -1,13 +1,11 @@
 //! From the scenario's radio to the medium's.
 
 use wakeai_medium::{
-    AccessPointConfig, CellularConfig, CellularStationConfig, Contention, GuardInterval,
-    HostQueueKind, MediumConfig, NetworkConfig, Protection, QueueKind, Scheduler, Standard,
-    StationConfig, Width, WiredConfig,
+    CellularConfig, CellularStationConfig, HostQueueKind, MediumConfig, NetworkConfig,
+    StationConfig,
 };
-use wakeai_scenario::{
-    self as scenario, Cellular, Experiment, HostQueue, StationGroup, StationRadio, Wifi,
-};
+use wakeai_scenario::{AccessPoint, Experiment, HostQueue, Medium, StationGroup};
+use wakeai_wifi::{Bss, Cell};
 
 /// Why no medium can be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,45 +49,13 @@ impl StationQueue {
 }
 
 /// The network of `experiment`. `queue` says what each station of a group keeps there.
-///
-/// # Errors
-///
-/// A radio that the network does not have.
 pub fn network_config(
     experiment: &Experiment,
     queue: impl Fn(&StationGroup) -> StationQueue,
-) -> Result<NetworkConfig, RadioError> {
-    match &experiment.access_point.medium {
-        scenario::Medium::Wifi(_) => medium_config(experiment, queue).map(NetworkConfig::Wifi),
-        scenario::Medium::Cellular(cellular) => {
-            Ok(NetworkConfig::Cellular(cellular_config(experiment, cellular, queue)))
-        }
-    }
-}
-
-fn cellular_config(
-    experiment: &Experiment,
-    cellular: &Cellular,
-    queue: impl Fn(&StationGroup) -> StationQueue,
-) -> CellularConfig {
-    let groups = experiment.stations.iter();
-    let stations = groups.flat_map(|group| {
-        let station = CellularStationConfig {
-            queue: queue(group).packets as usize,
-            wired_delay: group.wired_delay,
-        };
-        std::iter::repeat_n(station, group.count as usize)
-    });
-    CellularConfig {
-        uplink: cellular.uplink,
-        downlink: cellular.downlink,
-        buffer: experiment.access_point.buffer as usize,
-        scheduler: match cellular.scheduler {
-            scenario::Scheduler::ProportionalFair => Scheduler::ProportionalFair,
-            scenario::Scheduler::RoundRobin => Scheduler::RoundRobin,
-        },
-        wired: wired(experiment),
-        stations: stations.collect(),
+) -> NetworkConfig {
+    match experiment.access_point.medium {
+        Medium::Wifi(bss) => NetworkConfig::Wifi(wifi(experiment, bss, queue)),
+        Medium::Cellular(cell) => NetworkConfig::Cellular(cellular(experiment, cell, queue)),
     }
 }
 
@@ -97,120 +63,73 @@ fn cellular_config(
 ///
 /// # Errors
 ///
-/// A radio that the medium does not have.
+/// The experiment has a cellular link.
 pub fn medium_config(
     experiment: &Experiment,
     queue: impl Fn(&StationGroup) -> StationQueue,
 ) -> Result<MediumConfig, RadioError> {
-    let Some(wifi) = experiment.access_point.wifi() else {
-        return Err(RadioError::Unsupported {
+    match network_config(experiment, queue) {
+        NetworkConfig::Wifi(config) => Ok(config),
+        NetworkConfig::Cellular(_) => Err(RadioError::Unsupported {
             asked: "access_point.medium = \"cellular\"".to_owned(),
             remedy: "this version emulates 802.11 only".to_owned(),
-        });
-    };
-    let mut stations = Vec::new();
-    for group in &experiment.stations {
-        let Some(radio) = &group.radio else { continue };
-        check_common(&group.name, radio, &wifi.station)?;
-        let StationQueue { packets, kind } = queue(group);
-        let station = StationConfig {
-            standard: standard(radio.standard),
-            rate: radio.rate,
-            queue: packets as usize,
-            host_queue: kind,
-            frame_error_ppm: group.frame_error_ppm,
+        }),
+    }
+}
+
+fn cellular(
+    experiment: &Experiment,
+    cell: Cell,
+    queue: impl Fn(&StationGroup) -> StationQueue,
+) -> CellularConfig {
+    let stations = experiment.stations.iter().flat_map(|group| {
+        let station = CellularStationConfig {
+            queue: queue(group).packets as usize,
             wired_delay: group.wired_delay,
-            contention: Some(contention(&radio.contention)),
         };
-        stations.extend(std::iter::repeat_n(station, group.count as usize));
-    }
-    let access_point = access_point(wifi, experiment.access_point.buffer)?;
-    Ok(MediumConfig { access_point, wired: wired(experiment), stations })
-}
-
-fn wired(experiment: &Experiment) -> WiredConfig {
-    let scenario::Wired { rate, delay, queue } = experiment.wired;
-    WiredConfig { rate, delay, queue: queue as usize }
-}
-
-fn access_point(wifi: &Wifi, buffer: u32) -> Result<AccessPointConfig, RadioError> {
-    let radio = &wifi.station;
-    let mut config = AccessPointConfig::new(standard(wifi.standard));
-    config.buffer = buffer as usize;
-    config.queue = match wifi.queue {
-        scenario::QueueDiscipline::Fifo => QueueKind::Fifo,
-        scenario::QueueDiscipline::Fq => QueueKind::Fq,
-    };
-    config.protection = match wifi.protection {
-        scenario::Protection::None => Protection::None,
-        scenario::Protection::CtsToSelf => Protection::CtsToSelf,
-        scenario::Protection::RtsCts => Protection::RtsCts,
-    };
-    config.basic_rate = wifi.basic_rate;
-    config.control_rate = wifi.control_rate;
-    config.width = width(radio.width_mhz)?;
-    config.streams = u8::try_from(radio.streams).unwrap_or(u8::MAX);
-    config.guard_interval = GuardInterval::try_from(radio.guard_interval)?;
-    if radio.standard.aggregates() {
-        config.ampdu = radio.ampdu;
-        config.ampdu_subframes = Some(u16::try_from(radio.ampdu_subframes).unwrap_or(u16::MAX));
-    }
-    config.rts_threshold = wifi.rts_threshold;
-    config.retry_limit = u8::try_from(wifi.retry_limit).unwrap_or(u8::MAX);
-    config.contention = Some(contention(&wifi.contention));
-    Ok(config)
-}
-
-/// The medium has one setting of these for the whole BSS.
-fn check_common(
-    group: &str,
-    radio: &StationRadio,
-    common: &StationRadio,
-) -> Result<(), RadioError> {
-    let alike = radio.standard == common.standard;
-    let same = [
-        ("retry_limit", radio.retry_limit == common.retry_limit),
-        ("control_rate", radio.given_control_rate == common.given_control_rate),
-        ("ampdu", radio.ampdu == common.ampdu || !alike),
-        ("ampdu_subframes", radio.ampdu_subframes == common.ampdu_subframes || !alike),
-    ];
-    match same.into_iter().find(|(_, same)| !same) {
-        None => Ok(()),
-        Some((key, _)) => Err(RadioError::Unsupported {
-            asked: format!("stations.{group}.{key} of its own"),
-            remedy: format!("set access_point.{key}: the emulated radio has one for all"),
-        }),
+        std::iter::repeat_n(station, group.count as usize)
+    });
+    CellularConfig {
+        cell,
+        buffer: experiment.access_point.buffer as usize,
+        wired: experiment.wired,
+        stations: stations.collect(),
     }
 }
 
-fn standard(standard: scenario::Standard) -> Standard {
-    match standard {
-        scenario::Standard::A => Standard::A,
-        scenario::Standard::G => Standard::G,
-        scenario::Standard::N => Standard::N,
-        scenario::Standard::Ac => Standard::Ac,
-        scenario::Standard::Ax => Standard::Ax,
-    }
-}
-
-fn contention(from: &scenario::Contention) -> Contention {
-    Contention {
-        aifsn: u8::try_from(from.aifsn).unwrap_or(u8::MAX),
-        cw_min: u16::try_from(from.cw_min).unwrap_or(u16::MAX),
-        cw_max: u16::try_from(from.cw_max).unwrap_or(u16::MAX),
-        txop: from.txop,
-    }
-}
-
-fn width(mhz: u32) -> Result<Width, RadioError> {
-    match mhz {
-        20 => Ok(Width::Mhz20),
-        40 => Ok(Width::Mhz40),
-        80 => Ok(Width::Mhz80),
-        160 => Ok(Width::Mhz160),
-        _ => Err(RadioError::Unsupported {
-            asked: format!("a channel of {mhz} MHz"),
-            remedy: "20, 40, 80 or 160".to_owned(),
-        }),
+fn wifi(
+    experiment: &Experiment,
+    bss: Bss,
+    queue: impl Fn(&StationGroup) -> StationQueue,
+) -> MediumConfig {
+    let AccessPoint { buffer, medium: _ } = experiment.access_point;
+    let stations = experiment.stations.iter().filter_map(|group| {
+        let StationQueue { packets, kind } = queue(group);
+        // All by name, so that no new key is forgotten here.
+        let StationGroup {
+            name: _,
+            count,
+            radio,
+            queue: _,
+            host_queue: _,
+            frame_error_ppm,
+            wired_delay,
+            max: _,
+            tcp: _,
+            proxy: _,
+            announces: _,
+        } = *group;
+        let (queue, host_queue) = (packets as usize, kind);
+        let radio = radio?;
+        let station = StationConfig { radio, queue, host_queue, frame_error_ppm, wired_delay };
+        Some(std::iter::repeat_n(station, count as usize))
+    });
+    MediumConfig {
+        bss,
+        buffer: buffer as usize,
+        wired: experiment.wired,
+        stations: stations.flatten().collect(),
+        eifs_after_collision: false,
+        hand_up_after_ppdu: false,
     }
 }

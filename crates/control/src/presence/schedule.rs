@@ -1,6 +1,7 @@
 //! How often a station announces itself: presence never takes more than 0.5 % of the air.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
+use wakeai_wifi::{Contention, LEGACY_RATES, Standard};
 
 use super::BootId;
 use super::codec::{MAX_INTERVAL, MESSAGE_LEN};
@@ -23,16 +24,20 @@ const IP_UDP: usize = 28;
 const MAC: usize = 26 + 8 + 16 + 4;
 /// MAC acknowledgement, bytes.
 const ACK: usize = 14;
-const SIFS: Duration = Duration::from_micros(16);
+const SIFS: Duration = Standard::N.sifs();
+const SLOT: Duration = Standard::N.slot();
+const BEST_EFFORT: Contention = Contention::of(Standard::N);
 /// AIFS of best effort and the mean of the smallest contention window, all of it, although on a busy
 /// air stations count down together.
-const ACCESS: Duration = Duration::from_micros(16 + 3 * 9 + 15 * 9 / 2);
+const ACCESS: Duration = Duration::from_micros(
+    SIFS.as_micros()
+        + BEST_EFFORT.aifsn as u64 * SLOT.as_micros()
+        + BEST_EFFORT.cw_min as u64 * SLOT.as_micros() / 2,
+);
 /// OFDM preamble, SIGNAL and 2.4 GHz signal extension.
 const OFDM_PREAMBLE: Duration = Duration::from_micros(26);
 /// Long preamble of the DSSS rates.
 const DSSS_PREAMBLE: Duration = Duration::from_micros(192);
-/// The slowest OFDM rate.
-const SLOWEST_OFDM: Rate = Rate::from_mbps(6);
 
 /// The air that one presence message takes, both crossings: the frame to the access point with
 /// its acknowledgement at `link_rate` (the basic rate where it is not known), and the access
@@ -46,7 +51,7 @@ pub fn airtime(basic_rate: Rate, link_rate: Option<Rate>) -> Duration {
 }
 
 fn frame(rate: Rate, bytes: usize) -> Duration {
-    let (preamble, padding) = if rate < SLOWEST_OFDM {
+    let (preamble, padding) = if rate < LEGACY_RATES[0] {
         (DSSS_PREAMBLE, Duration::ZERO)
     } else {
         // Service and tail bits, and what is missing to a whole symbol, are at most two symbols.
@@ -298,11 +303,14 @@ mod tests {
         assert!(early <= soon + MIN_INTERVAL);
         assert!(schedule.due(early, 40));
         schedule.sent(early, 40, cost);
-        let again = schedule.next();
-        assert!(schedule.due(again, 40));
-        schedule.sent(again, 40, cost);
+        let mut last = early;
+        for _ in 1..TELLINGS {
+            last = schedule.next();
+            assert!(schedule.due(last, 40));
+            schedule.sent(last, 40, cost);
+        }
         let interval = sent[sent.len() - 1] - sent[sent.len() - 2];
-        assert!(schedule.next() - again > interval, "the next one waits longer");
+        assert!(schedule.next() - last > interval, "the next one waits longer");
     }
 
     /// A schedule among so many that has been sending for long, and when it sent last.
@@ -318,22 +326,28 @@ mod tests {
     }
 
     #[test]
-    fn news_is_told_twice_and_the_interval_covers_the_regular_plan() {
+    fn news_is_told_three_times_and_the_interval_covers_the_regular_plan() {
         let cost = airtime(Rate::from_mbps(6), None);
         let (mut schedule, last) = settled(40, cost);
         let regular = schedule.next() - last;
         schedule.news(last + MIN_INTERVAL, 40);
-        let first = schedule.next();
-        assert!(schedule.due(first, 40));
-        let announced = schedule.sent(first, 40, cost);
-        assert!(announced > regular, "one more is owed for: {announced}");
-        let second = schedule.next();
-        let apart = second - first;
-        assert!(apart >= MIN_INTERVAL * 4 && apart <= MIN_INTERVAL * 5, "{apart}");
-        assert!(schedule.due(second, 40));
-        let announced = schedule.sent(second, 40, cost);
-        assert!(schedule.next() - second > regular, "no third time: {}", schedule.next());
-        assert!(schedule.next() <= second + announced);
+        let mut told = schedule.next();
+        assert!(schedule.due(told, 40));
+        let mut announced = schedule.sent(told, 40, cost);
+        for telling in 2..=3 {
+            assert!(announced > regular, "one more is owed for: {announced}");
+            let next = schedule.next();
+            let apart = next - told;
+            assert!(
+                apart >= AGAIN_AFTER && apart <= AGAIN_AFTER + MIN_INTERVAL,
+                "{telling}: {apart}"
+            );
+            assert!(schedule.due(next, 40));
+            announced = schedule.sent(next, 40, cost);
+            told = next;
+        }
+        assert!(schedule.next() - told > regular, "no fourth time: {}", schedule.next());
+        assert!(schedule.next() <= told + announced);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use std::time;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_host::{Lease, Role};
-use wakeai_medium::{MediumConfig, Standard, StationId};
+use wakeai_medium::{MediumConfig, StationId};
 use wakeai_units::{Duration, Instant};
+use wakeai_wifi::Standard;
 use wakeai_world::{Change, TimedChange};
 
 use super::{Driver, DriverReport};

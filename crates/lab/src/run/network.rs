@@ -51,7 +51,7 @@ impl Network {
         for (index, station) in expanded.stations.iter().enumerate() {
             bench.interrupt.check()?;
             let group = &experiment.stations[station.group];
-            let queue = split_queue(group).host;
+            let queue = split_queue(&experiment.access_point, group).host;
             let id = StationId(index as u32);
             let (host, tun) = Host::station(bench.lease, &station.name, id, queue, bench.steering)?;
             let sender = group.proxy.then(|| host.sender_behind(bench.lease)).transpose()?;

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
+use wakeai_wifi::Scheduler;
 
-use super::config::Scheduler;
 use super::turns::Turns;
 use crate::counters::{Airtime, BytesByKind};
 use crate::node::Kind;

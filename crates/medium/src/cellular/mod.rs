@@ -16,10 +16,12 @@ mod turns;
 use std::collections::VecDeque;
 
 use wakeai_units::{Duration, Instant, Rate};
+use wakeai_wifi::Cell;
 
-pub use config::{CellularConfig, CellularStationConfig, Scheduler};
+pub use config::{CellularConfig, CellularStationConfig};
 use direction::Direction;
 
+use crate::access::Contender;
 use crate::counters::{Airtime, ContenderCounters, Counters};
 use crate::departures::{Departure, Departures};
 use crate::error::ConfigError;
@@ -65,15 +67,17 @@ impl<P: Packet> Cellular<P> {
     /// A value out of its range.
     pub fn new(config: &CellularConfig) -> Result<Self, ConfigError> {
         config::validate(config)?;
-        let stations = config.stations.len();
-        let queues = config.stations.iter().map(|station| station.queue).collect();
-        let buffers = vec![config.buffer; stations];
+        let CellularConfig { cell, buffer, wired, stations: configs } = config;
+        let Cell { uplink, downlink, scheduler } = *cell;
+        let stations = configs.len();
+        let queues = configs.iter().map(|station| station.queue).collect();
+        let buffers = vec![*buffer; stations];
         Ok(Self {
-            uplink: Direction::new(config.uplink, config.scheduler, queues),
-            downlink: Direction::new(config.downlink, config.scheduler, buffers),
-            wired_up: Wire::new(&config.wired, stations),
-            wired_down: Wire::new(&config.wired, stations),
-            wired_delays: config.stations.iter().map(|station| station.wired_delay).collect(),
+            uplink: Direction::new(uplink, scheduler, queues),
+            downlink: Direction::new(downlink, scheduler, buffers),
+            wired_up: Wire::new(wired, stations),
+            wired_down: Wire::new(wired, stations),
+            wired_delays: configs.iter().map(|station| station.wired_delay).collect(),
             clock: Instant::ZERO,
             deliveries: VecDeque::new(),
             departures: Departures::new(stations),
@@ -221,7 +225,7 @@ impl<P: Packet> Cellular<P> {
             let counters = &mut self.counters.stations[station];
             counters.delivered += 1;
             counters.airtime = self.uplink.granted_to(station);
-            self.departures.of(station)(&transit.packet);
+            self.departures.of(Contender::Station(station))(&transit.packet);
             if let Destination::Unicast(Node::Station(to)) = transit.to {
                 self.send_down(at, to.index(), transit);
                 continue;

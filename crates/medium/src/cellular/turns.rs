@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::config::Scheduler;
+use wakeai_wifi::Scheduler;
 
 /// Intervals over which proportional fairness remembers: service of as long ago counts for 1/e.
 /// (The 1000 slots of 1.67 ms of the original are for fading channels; base stations of today

@@ -1,7 +1,8 @@
 use rand_pcg::Pcg64Mcg;
+use wakeai_wifi::Standard;
 
 use super::*;
-use crate::{Standard, generator};
+use crate::generator;
 
 const SIFS_US: u64 = 16;
 const SLOT_US: u64 = 9;

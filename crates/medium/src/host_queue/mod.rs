@@ -12,8 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use codel::{Codel, Waiting};
 use wakeai_units::Instant;
-
-use crate::Standard;
+use wakeai_wifi::Standard;
 
 /// Queues that flows are sorted into (mac80211's; RFC 8290 section 5.2.1 has 1024).
 const QUEUES: u64 = 4_096;

@@ -5,9 +5,10 @@
 #![allow(unreachable_pub, reason = "a module of test files, not a library")]
 
 use wakeai_medium::{
-    Delivery, Destination, Medium, MediumConfig, Node, Packet, Standard, StationId, generator,
+    Delivery, Destination, Medium, MediumConfig, Node, Packet, StationId, generator,
 };
 use wakeai_units::{Duration, Instant, Rate};
+use wakeai_wifi::{Contention, Standard};
 
 /// UDP and IP headers.
 pub const UDP_IP: u64 = 28;
@@ -44,6 +45,14 @@ pub fn config(standard: Standard, stations: usize) -> MediumConfig {
     config.wired.rate = Rate::from_mbps(100_000);
     config.wired.delay = Duration::ZERO;
     config
+}
+
+/// Lets the access point and all stations contend alike.
+pub fn contend(config: &mut MediumConfig, contention: Contention) {
+    config.bss.contention = contention;
+    for station in &mut config.stations {
+        station.radio.contention = contention;
+    }
 }
 
 pub fn medium(config: &MediumConfig, seed: u64) -> Medium<Datagram> {

@@ -88,9 +88,9 @@ impl Around<'_> {
 /// The PHY rate that an event gives to `stations`.
 fn new_rate(field: Field<'_>, around: &Around<'_>, stations: Option<Selector>) -> Option<Rate> {
     let field = around.on_wifi(field)?;
-    let read = around.access_point?;
+    let bss = around.access_point?.access_point.wifi()?;
     let radio = around.groups[stations?.group].radio?;
-    phy_rate(&field, radio.standard, read.rates(radio.standard))
+    phy_rate(&field, radio.standard, bss)
 }
 
 pub(super) fn read(fields: &mut Fields<'_>, names: &Names<'_>) -> Vec<Condition> {

@@ -109,9 +109,12 @@ impl<'a> Field<'a> {
         self.within(value, &range, "a size", "in B, kB, MB, GB or TB")
     }
 
-    pub(crate) fn integer(&self, range: RangeInclusive<u32>) -> Option<u32> {
+    pub(crate) fn integer<T>(&self, range: RangeInclusive<T>) -> Option<T>
+    where
+        T: Copy + PartialOrd + std::fmt::Display + TryFrom<i64>,
+    {
         let value = match &self.node.value {
-            Value::Integer(number) => u32::try_from(*number).ok(),
+            Value::Integer(number) => T::try_from(*number).ok(),
             _ => None,
         };
         self.within(value, &range, "an integer", "without quotes")

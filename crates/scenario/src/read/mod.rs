@@ -12,8 +12,9 @@ mod radio;
 mod stations;
 
 use wakeai_units::{Duration, Rate};
+use wakeai_wifi::Wired;
 
-use crate::experiment::{Experiment, Wired};
+use crate::experiment::Experiment;
 use crate::tree::Node;
 use fields::{Field, Fields};
 use names::Names;
@@ -91,8 +92,7 @@ fn span(fields: &mut Fields<'_>) -> Span {
 }
 
 fn wired(fields: &mut Fields<'_>) -> Wired {
-    let defaults =
-        Wired { rate: Rate::from_mbps(1_000), delay: Duration::from_millis(1), queue: 1_000 };
+    let defaults = Wired::default();
     let Some(mut wired) = fields.get("wired").and_then(|field| field.table()) else {
         return defaults;
     };

@@ -1,14 +1,16 @@
 //! `[[stations]]`.
 
-use super::access_point::{self, Read};
+use wakeai_units::Duration;
+use wakeai_wifi::{Bss, Standard, StationRadio};
+
+use super::access_point::Read;
 use super::announces;
 use super::fields::Fields;
 use super::names::{self, Names};
-use super::radio::phy_rate;
+use super::radio::{self, ContentionKeys, phy_rate};
 use super::{FASTEST, SLOWEST, delay, queue};
 use crate::experiment::{HostQueue, StationGroup, TcpProfile};
-use crate::radio::{Medium, Standard, StationRadio, Wifi};
-use wakeai_units::Duration;
+use crate::radio::Medium;
 
 /// Stations in a group and in all groups together.
 const MOST: u32 = 10_000;
@@ -67,8 +69,8 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
             refuse_radio_keys(&mut fields);
             (None, 0)
         }
-        Some(Medium::Wifi(wifi)) => radio(&mut fields, access_point, Some(wifi)),
-        None => radio(&mut fields, None, None),
+        Some(Medium::Wifi(bss)) => station_radio(&mut fields, access_point, Some(bss)),
+        None => station_radio(&mut fields, None, None),
     };
     let queue = fields.get("queue").and_then(|field| queue(&field));
     let host_queue = fields.get("host_queue");
@@ -111,47 +113,31 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
     })
 }
 
-fn radio(
+fn station_radio(
     fields: &mut Fields<'_>,
     access_point: Option<&Read>,
-    wifi: Option<&Wifi>,
+    bss: Option<&Bss>,
 ) -> (Option<StationRadio>, u32) {
-    // Without a known access point the keys are read as for the most permissive standard.
-    let of_access_point = wifi.map_or(Standard::Ax, |wifi| wifi.standard);
     let own = fields.get("standard").and_then(|field| {
-        let standard = access_point::standard(&field)?;
-        let spoken = spoken_by(of_access_point);
-        if wifi.is_some() && !spoken.contains(&standard) {
-            let names: Vec<String> = spoken.iter().map(|s| format!("\"{}\"", s.name())).collect();
-            field.refuse(format!(
-                "{} with an access point of {}",
-                names.join(", "),
-                of_access_point.name()
-            ));
+        let standard = radio::standard(&field)?;
+        if let Some(bss) = bss.filter(|bss| !standard.can_join(bss.standard)) {
+            let can_join = Standard::ALL.into_iter().filter(|one| one.can_join(bss.standard));
+            let names: Vec<String> = can_join.map(|one| format!("\"{one}\"")).collect();
+            field.refuse(format!("{} with an access point of {}", names.join(", "), bss.standard));
         }
         Some(standard)
     });
-    let standard = own.unwrap_or(of_access_point);
-    let shared = access_point.map(|read| read.keys).unwrap_or_default();
-    let rate = fields.get("rate").zip(access_point);
-    let rate = rate.and_then(|(field, read)| phy_rate(&field, standard, read.rates(standard)));
-    let contention = shared.contention_of(fields, standard);
+    // Without a known access point the keys are read as for the most permissive standard.
+    let permissive = Bss::new(Standard::Ax);
+    let known = bss.unwrap_or(&permissive);
+    let standard = own.unwrap_or(known.standard);
+    let rate = fields.get("rate").zip(bss);
+    let rate = rate.and_then(|(field, bss)| phy_rate(&field, standard, bss));
+    let outer = access_point.map_or(ContentionKeys::default(), |read| read.contention);
+    let contention = ContentionKeys::read(fields, standard, outer).resolve(standard);
     let losses = fields.get("frame_error_rate").and_then(|field| field.parts_per_million());
-    let mut radio = shared.resolve(standard, of_access_point, contention);
-    radio.rate = rate.unwrap_or(radio.rate);
-    (Some(radio), losses.unwrap_or(0))
-}
-
-/// The standards of stations that an access point of `standard` serves. 802.11g is alone: n and
-/// later are at 5 GHz here.
-fn spoken_by(standard: Standard) -> &'static [Standard] {
-    match standard {
-        Standard::A => &[Standard::A],
-        Standard::G => &[Standard::G],
-        Standard::N => &[Standard::A, Standard::N],
-        Standard::Ac => &[Standard::A, Standard::N, Standard::Ac],
-        Standard::Ax => &[Standard::A, Standard::N, Standard::Ac, Standard::Ax],
-    }
+    let rate = rate.unwrap_or_else(|| known.default_rate(standard));
+    (Some(StationRadio { standard, rate, contention }), losses.unwrap_or(0))
 }
 
 fn refuse_radio_keys(fields: &mut Fields<'_>) {

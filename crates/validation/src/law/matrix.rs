@@ -289,7 +289,7 @@ fn unequal() -> Vec<Setting> {
             .up("fast", 1, "rate = \"780Mbit/s\"")
             .up("phone", 1, "rate = \"585Mbit/s\"")
             .up("tablet", 2, "standard = \"802.11n\"\nrate = \"52Mbit/s\"")
-            .promises("matsuno-100", Unequal(0.98, 0.96)),
+            .promises("matsuno-100", Unequal(0.98, 0.97)),
         bss("802.11n", 10.0)
             .further("near", 4, 0.0)
             .further("far", 4, 90.0)

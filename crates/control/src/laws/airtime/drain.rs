@@ -98,3 +98,97 @@ impl Drain {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::path::Path;
+    use super::*;
+
+    const MSS: Bytes = Bytes::new(1448);
+
+    /// So many senders on a path that appears so long; a share of 10 Mbit/s, and a target of 50 ms.
+    fn situation(senders: u32, min_ms: u64) -> Situation {
+        let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(50));
+        Situation {
+            path: Path { min, growth, current: min + growth, common: growth },
+            share: Rate::from_mbps(10),
+            target: Duration::from_millis(50),
+            rate: Rate::from_mbps(10),
+            window: Segments::new(100),
+            connections: 1,
+            senders,
+            trouble: false,
+        }
+    }
+
+    /// The ticks in which it drains, where each has these senders and this path.
+    fn drained(ticks: u32, at: impl Fn(u32) -> Situation) -> Vec<u32> {
+        let mut drain = Drain::default();
+        let when = |tick: &u32| Instant::ZERO + TICK * u64::from(*tick);
+        (1..=ticks)
+            .filter(|tick| drain.on_tick(when(tick), *tick, &at(*tick), MSS).is_some())
+            .collect()
+    }
+
+    #[test]
+    fn who_began_with_many_drains_until_the_path_is_no_longer_shorter() {
+        // One sender is known at first, then 20; the path shortens until tick 9.
+        let together = |tick: u32| {
+            situation(if tick < 4 { 1 } else { 20 }, 200 - 20 * u64::from(tick.clamp(6, 9) - 6))
+        };
+        assert_eq!(drained(30, together), [6, 7, 8, 9]);
+        assert_eq!(drained(30, |tick| situation(if tick < 4 { 1 } else { 20 }, 200)), [6, 7]);
+    }
+
+    #[test]
+    fn a_newcomer_among_senders_and_few_stations_do_not_drain() {
+        assert_eq!(drained(30, |_| situation(20, 200)), [0_u32; 0]);
+        assert_eq!(drained(30, |tick| situation(if tick < 4 { 1 } else { 3 }, 200)), [0_u32; 0]);
+    }
+
+    #[test]
+    fn a_drained_window_is_less_than_the_share_on_the_path_alone() {
+        let mut drain = Drain::default();
+        drain.on_tick(Instant::ZERO, 1, &situation(1, 200), MSS);
+        let window = drain.on_tick(Instant::ZERO + TICK * 6, 6, &situation(20, 200), MSS);
+        assert_eq!(
+            window,
+            Some(Segments::in_flight(Rate::from_mbps(7), Duration::from_millis(200), MSS))
+        );
+    }
+
+    /// Behind its share with 150 ms more growth than the others.
+    fn grown_alone() -> Situation {
+        let mut situation = situation(8, 40);
+        situation.path.growth = Duration::from_millis(200);
+        situation.path.current = Duration::from_millis(240);
+        situation.rate = Rate::from_mbps(4);
+        situation
+    }
+
+    #[test]
+    fn who_alone_sees_growth_and_is_behind_looks_whether_its_path_is_longer() {
+        let ticks = drained(40, |_| grown_alone());
+        assert_eq!(ticks, [6, 7, 8, 9], "three ticks and two round trips, and not again for 20 s");
+        let ahead = |_| Situation { rate: Rate::from_mbps(9), ..grown_alone() };
+        assert_eq!(drained(40, ahead), [0_u32; 0]);
+        let common = |_| {
+            let mut all = grown_alone();
+            all.path.common = all.path.growth;
+            all
+        };
+        assert_eq!(drained(40, common), [0_u32; 0], "all see it: it is queue");
+        let often = drained(40 + 2 * (40 + 80), |_| grown_alone());
+        assert_eq!(often.len(), 3 * 4, "after 20 s and 40 s: {often:?}");
+    }
+
+    #[test]
+    fn what_it_holds_to_look_is_a_fifth_of_the_share() {
+        let mut drain = Drain::default();
+        let windows = (1..=6).map(|tick| {
+            drain.on_tick(Instant::ZERO + TICK * tick, tick as u32, &grown_alone(), MSS)
+        });
+        let share = Segments::in_flight(Rate::from_mbps(10), Duration::from_millis(90), MSS);
+        assert_eq!(windows.last(), Some(Some(Segments::new(share.get() / 5))));
+    }
+}

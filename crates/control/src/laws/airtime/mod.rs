@@ -167,7 +167,16 @@ impl Law for Airtime {
         };
         let situation = self.measure(now, observation, Path::of(rtt, &observation.peers));
         let released = self.release.on_tick(now, &situation, self.share.used());
-        let phase = if released { Phase::Released } else { self.advance(now, &situation) };
+        let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };
+        let less = match phase {
+            Phase::Steady | Phase::Probing => {
+                self.drain.on_tick(now, self.ticks, &situation, observation.mss())
+            }
+            _ => None,
+        };
+        if less.is_some() {
+            phase = Phase::Draining;
+        }
         narrator.narrate(Reason::Airtime {
             senders: observation.senders,
             rate: situation.rate,
@@ -176,10 +185,11 @@ impl Law for Airtime {
             target: situation.target,
             phase,
         });
-        match phase {
-            Phase::Released => self.released_window(now, &situation, observation),
-            Phase::Opening => self.opening_window(&situation, observation),
-            _ => self.window(now, &situation, observation),
+        match (phase, less) {
+            (Phase::Released, _) => self.released_window(now, &situation, observation),
+            (Phase::Opening, _) => self.opening_window(&situation, observation),
+            (_, Some(window)) => window::drained(window, &situation, observation),
+            (_, None) => self.window(&situation, observation),
         }
     }
 }

@@ -85,7 +85,7 @@ mod tests {
     fn situation(senders: u32, growth_ms: u64) -> Situation {
         let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
         Situation {
-            path: Path { min, growth, current: min + growth },
+            path: Path { min, growth, current: min + growth, common: growth },
             share: Rate::from_mbps(10),
             target: Duration::from_millis(50),
             rate: Rate::from_mbps(10),

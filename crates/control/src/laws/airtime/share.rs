@@ -278,4 +278,26 @@ mod tests {
         crowd.senders = 9;
         assert_eq!(share_after(30, &crowd).0.used(), None, "two of nine");
     }
+
+    #[test]
+    fn no_announced_weight_counts_more_than_four_times_the_middle_one_in_the_total() {
+        let total = |liar| {
+            let mut peers = [(10, Some(50), None); 4].to_vec();
+            peers.push((10, Some(liar), None));
+            share_after(30, &seen((10, Some(50), None), &peers)).0.total()
+        };
+        assert!(total(900_000) <= total(50).mul_div(2, 1).unwrap(), "{}", total(900_000));
+    }
+
+    #[test]
+    fn who_reaches_far_less_than_its_phy_carries_has_its_bottleneck_beyond_the_air() {
+        let of = |max, link, rate| {
+            let seen = seen((rate, Some(max), Some(link)), &[(rate, Some(max), Some(link)); 3]);
+            share_after(30, &seen).0.bottleneck(&seen)
+        };
+        assert_eq!(of(20, 65, 5), Bottleneck::BeyondTheAir);
+        assert_eq!(of(50, 65, 12), Bottleneck::Air);
+        assert_eq!(of(24, 54, 6), Bottleneck::Air, "single frames carry less than half");
+        assert_eq!(of(20, 65, 8), Bottleneck::Air, "together they reach more than one alone: loss");
+    }
 }

@@ -1,22 +1,20 @@
 //! The RTT growth to aim at.
 
 use wakeai_units::{Bytes, Duration, Rate};
+use wakeai_wifi::{LEGACY_RATES, LONGEST_PPDU, Standard};
 
 use super::AirtimeKnobs;
 use super::share::Bottleneck;
 use crate::Observation;
 
-/// The longest PPDU (802.11-2020 table 19-25, `aPPDUMaxTime`) and the largest A-MPDU of 802.11n.
-const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
-const LARGEST_AMPDU: Bytes = Bytes::new(65_535);
+/// The largest A-MPDU that a turn is reckoned with: that of 802.11n.
+const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
 /// What a turn costs beside its data: contention, preamble, SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(300);
 /// The ACKs of what waits may fill this part of the access point's buffer, percent.
 const ACK_BUFFER_PERCENT: u64 = 97;
 /// Never aimed at less: a tick is too long to hold it.
 const LEAST: Duration = Duration::from_millis(5);
-/// 802.11a and g, Mbit/s: frames go one by one there.
-const SINGLE_FRAME_RATES: [u64; 8] = [6, 9, 12, 18, 24, 36, 48, 54];
 
 /// So much that every station has a full aggregate waiting when its turn comes: some rounds of all
 /// stations' longest turns and the access point's. But never so much that the ACKs of what waits
@@ -68,7 +66,8 @@ fn longest_turn(link_rate: Option<Rate>) -> Duration {
 /// not known.
 pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
     let rate = link_rate?;
-    let single = SINGLE_FRAME_RATES.iter().any(|mbps| rate == Rate::from_mbps(*mbps));
+    // At a rate of 802.11a and g frames go one by one.
+    let single = LEGACY_RATES.contains(&rate);
     (!single).then(|| rate.bytes_in(LONGEST_PPDU).min(LARGEST_AMPDU))
 }
 
@@ -134,18 +133,28 @@ mod tests {
     }
 
     #[test]
-    fn the_acks_of_what_waits_fill_at_most_70_percent_of_the_access_point_s_buffer() {
-        // 210 of 300 ACKs of two segments are 608,160 bytes.
+    fn the_acks_of_what_waits_all_but_fill_the_access_point_s_buffer_at_most() {
+        // 291 of 300 ACKs of two segments are 842,736 bytes.
         let alone = seen(Some(65), &[]);
-        for (total, micros_of_acks) in [(100, 48_652), (200, 24_326), (400, 12_163)] {
-            assert_eq!(micros(&rounds(1_000), &alone, total), micros_of_acks.min(57_840));
+        for (total, micros_of_acks) in [(100, 67_418), (200, 33_709), (400, 16_854)] {
+            assert_eq!(micros(&rounds(1_000), &alone, total), micros_of_acks);
         }
         let small = Observation { access_point_buffer: 100, ..alone.clone() };
-        assert_eq!(micros(&rounds(1_000), &small, 100), 16_217);
+        assert_eq!(micros(&rounds(1_000), &small, 100), 22_472);
         let each = Observation { segments_per_ack: 1, ..alone.clone() };
-        assert_eq!(micros(&rounds(1_000), &each, 100), 24_326);
+        assert_eq!(micros(&rounds(1_000), &each, 100), 33_709);
         let least = AirtimeKnobs { queue_min: Duration::from_millis(40), ..rounds(100) };
-        assert_eq!(micros(&least, &alone, 200), 24_326, "whatever the knobs say");
+        assert_eq!(micros(&least, &alone, 200), 33_709, "whatever the knobs say");
+    }
+
+    #[test]
+    fn where_the_air_is_not_the_bottleneck_no_queue_fills_aggregates() {
+        let aimed = |bottleneck| {
+            let seen = seen(Some(65), &[Some(65); 7]);
+            queue(&AirtimeKnobs::default(), &seen, Rate::from_mbps(20), bottleneck)
+        };
+        assert_eq!(aimed(Bottleneck::Air), Duration::from_millis(75));
+        assert_eq!(aimed(Bottleneck::BeyondTheAir), Duration::from_millis(20));
     }
 
     #[test]

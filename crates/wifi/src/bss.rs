@@ -1,0 +1,337 @@
+//! What an access point and its stations are configured with, and the defaults of each standard.
+
+use wakeai_units::{Bytes, Duration, Rate};
+
+use crate::{GuardInterval, LEGACY_RATES, Mode, Standard, Width};
+
+/// What the access point decides for its BSS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bss {
+    /// The newest standard in use here.
+    pub standard: Standard,
+    /// How the packets for the stations take turns.
+    pub queue: QueueDiscipline,
+    /// What goes ahead of a unicast exchange.
+    pub protection: Protection,
+    /// With [`Protection::RtsCts`], unicast data frames are protected whose PSDU is longer than this
+    /// (dot11RTSThreshold).
+    pub rts_threshold: Bytes,
+    /// Rate of broadcasts: one of [`LEGACY_RATES`].
+    pub basic_rate: Rate,
+    /// Widest channel in use (n, ac, ax).
+    pub width: Width,
+    /// Most spatial streams in use (n, ac, ax).
+    pub streams: u8,
+    /// Guard interval of data symbols; see [`Bss::guard_interval_of`].
+    pub guard_interval: GuardInterval,
+    /// Longest A-MPDU; see [`Bss::ampdu_of`].
+    pub ampdu: Bytes,
+    /// Most subframes of an A-MPDU, and the window of a BlockAck agreement; see [`Bss::subframes_of`].
+    pub ampdu_subframes: u16,
+    /// Attempts after which a frame is given up, the first one counted (dot11ShortRetryLimit).
+    pub retry_limit: u8,
+    /// Rate of ACK, BlockAck, RTS and CTS, one of [`LEGACY_RATES`]; `None` stands for the default of
+    /// [`Bss::control_rate_for`].
+    pub control_rate: Option<Rate>,
+    /// How the access point's queue contends.
+    pub contention: Contention,
+}
+
+impl Bss {
+    /// The defaults of `standard`.
+    pub const fn new(standard: Standard) -> Self {
+        Self {
+            standard,
+            queue: QueueDiscipline::Fifo,
+            protection: Protection::None,
+            rts_threshold: Bytes::new(500),
+            basic_rate: LEGACY_RATES[0],
+            width: standard.default_width(),
+            streams: 1,
+            guard_interval: standard.guard_intervals()[0],
+            ampdu: Bytes::new(65_535),
+            ampdu_subframes: standard.most_subframes(),
+            retry_limit: 7,
+            control_rate: None,
+            contention: Contention::of(standard),
+        }
+    }
+
+    /// The guard interval of a station of `standard`: the access point's where the standard has it, and
+    /// else the standard's default.
+    pub fn guard_interval_of(&self, standard: Standard) -> GuardInterval {
+        let intervals = standard.guard_intervals();
+        if intervals.contains(&self.guard_interval) { self.guard_interval } else { intervals[0] }
+    }
+
+    /// The longest A-MPDU of a station of `standard`; zero where the standard does not aggregate.
+    pub fn ampdu_of(&self, standard: Standard) -> Bytes {
+        self.ampdu.min(standard.longest_ampdu())
+    }
+
+    /// The most subframes of an A-MPDU of a station of `standard`; 1 where the standard does not aggregate.
+    pub fn subframes_of(&self, standard: Standard) -> u16 {
+        self.ampdu_subframes.min(standard.most_subframes())
+    }
+
+    /// The rate of ACK, BlockAck, RTS and CTS around data frames of `data_rate`: the configured one, or the
+    /// highest of the mandatory 6, 12 and 24 Mbit/s that is not above `data_rate` (10.6.6.5.2).
+    pub fn control_rate_for(&self, data_rate: Rate) -> Rate {
+        self.control_rate.unwrap_or_else(|| {
+            let mandatory = [Rate::from_mbps(24), Rate::from_mbps(12)];
+            mandatory.into_iter().find(|rate| *rate <= data_rate).unwrap_or(Rate::from_mbps(6))
+        })
+    }
+
+    /// The rate of a station of `standard` that is configured with none: the highest that the standard has
+    /// at the access point's width, streams and guard interval. A station of an older standard has one stream,
+    /// and its own standard's default width where that is narrower.
+    pub fn default_rate(&self, standard: Standard) -> Rate {
+        let (width, streams) = if standard == self.standard {
+            (self.width, self.streams)
+        } else {
+            (self.width.min(standard.default_width()), 1)
+        };
+        let modes = Mode::of(standard, width, streams, self.guard_interval_of(standard));
+        modes.map(|mode| mode.rate()).max().expect("every setting has its MCS 0")
+    }
+
+    /// The modes of stations of `standard`: those of every width and number of streams up to the access
+    /// point's, the widest channel and the fewest streams first. Where two modes have the same rate they have
+    /// the same bits per symbol, too, and differ in their preamble only.
+    fn modes(&self, standard: Standard) -> impl Iterator<Item = Mode> {
+        let (widest, guard_interval) = (self.width, self.guard_interval_of(standard));
+        let streams = 1..=self.streams.min(standard.most_streams());
+        let widths = standard.widths().iter().rev().filter(move |width| **width <= widest);
+        widths.flat_map(move |width| {
+            let streams = streams.clone();
+            streams.flat_map(move |streams| Mode::of(standard, *width, streams, guard_interval))
+        })
+    }
+
+    /// The mode that `rate` means for a station of `standard`; `None` where there is none.
+    pub fn mode(&self, standard: Standard, rate: Rate) -> Option<Mode> {
+        self.modes(standard).find(|mode| mode.is_meant_by(rate))
+    }
+
+    /// The rates that a station of `standard` may be configured with, ascending.
+    pub fn rates(&self, standard: Standard) -> Vec<Rate> {
+        let mut rates: Vec<Rate> = self.modes(standard).map(|mode| mode.rate()).collect();
+        rates.sort_unstable();
+        rates.dedup();
+        rates
+    }
+}
+
+/// The radio of one station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StationRadio {
+    /// The standard that it and the access point use with each other.
+    pub standard: Standard,
+    /// PHY rate of data frames, to the station and from it.
+    pub rate: Rate,
+    /// How the station's queue contends.
+    pub contention: Contention,
+}
+
+impl StationRadio {
+    /// The defaults of a station of `standard` in `bss`.
+    pub fn new(standard: Standard, bss: &Bss) -> Self {
+        let rate = bss.default_rate(standard);
+        Self { standard, rate, contention: Contention::of(standard) }
+    }
+}
+
+/// How one queue contends for the air (802.11-2020 10.3 for DCF, 10.23.2 for EDCA).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Contention {
+    /// Slots between SIFS and the first backoff slot; DIFS is SIFS and 2 slots.
+    pub aifsn: u8,
+    /// Smallest contention window, in slots: a backoff is drawn from 0 to this.
+    pub cw_min: u16,
+    /// Largest contention window, in slots, after repeated failures.
+    pub cw_max: u16,
+    /// How long one won access may last; zero: one exchange of any length.
+    pub txop: Duration,
+}
+
+impl Contention {
+    /// The most slots of [`Contention::aifsn`]: its field has four bits (802.11-2020 9.4.2.28).
+    pub const MOST_AIFSN: u8 = 15;
+    /// The largest contention window: `ECWmax` is at most 15 (9.4.2.28), 2^15 - 1 slots.
+    pub const LARGEST_WINDOW: u16 = 32_767;
+
+    /// DCF for a and g; for n, ac and ax the best-effort category of EDCA (table 9-155), with a
+    /// TXOP of zero as the Wi-Fi Alliance's WMM and every common access point have it.
+    pub const fn of(standard: Standard) -> Self {
+        let aifsn = if standard.is_qos() { 3 } else { 2 };
+        Self { aifsn, cw_min: 15, cw_max: 1_023, txop: Duration::ZERO }
+    }
+}
+
+/// How the packets in the access point take turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueDiscipline {
+    /// First in, first out over all stations; the newcomer is dropped when it is full.
+    #[default]
+    Fifo,
+    /// One queue per station, served by deficit round robin in airtime; when all together are
+    /// full, the longest loses its last packet.
+    Fq,
+}
+
+/// What goes ahead of a unicast exchange, so that stations far off or old stay silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protection {
+    /// Nothing.
+    #[default]
+    None,
+    /// The sender's own CTS: air without an answer.
+    CtsToSelf,
+    /// RTS and its CTS: a collision costs an RTS, not a data frame.
+    RtsCts,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bss(standard: Standard, guard_interval: GuardInterval) -> Bss {
+        Bss { guard_interval, ..Bss::new(standard) }
+    }
+
+    #[test]
+    fn default_rates_are_those_of_the_tables() {
+        let default = |standard, guard| bss(standard, guard).default_rate(standard).to_string();
+        let (long, short) = (GuardInterval::Ns800, GuardInterval::Ns400);
+        assert_eq!(default(Standard::A, long), "54Mbit/s");
+        assert_eq!(default(Standard::G, long), "54Mbit/s");
+        assert_eq!(default(Standard::N, long), "65Mbit/s");
+        assert_eq!(default(Standard::N, short), "72.2Mbit/s");
+        assert_eq!(default(Standard::Ac, long), "390Mbit/s");
+        assert_eq!(default(Standard::Ac, short), "433.3Mbit/s");
+        assert_eq!(default(Standard::Ax, long), "600.5Mbit/s");
+    }
+
+    #[test]
+    fn printed_rates_have_the_bits_per_symbol_of_the_tables() {
+        // 19.5, 21.5 and 27.5.
+        let bits = |standard, guard, rate: &str| {
+            bss(standard, guard).mode(standard, rate.parse().unwrap()).unwrap().bits_per_symbol()
+        };
+        let (long, short) = (GuardInterval::Ns800, GuardInterval::Ns400);
+        assert_eq!(bits(Standard::G, long, "54Mbit/s"), 216);
+        assert_eq!(bits(Standard::N, long, "65Mbit/s"), 260);
+        assert_eq!(bits(Standard::N, short, "72.2Mbit/s"), 260);
+        assert_eq!(bits(Standard::Ac, long, "390Mbit/s"), 1_560);
+        assert_eq!(bits(Standard::Ac, short, "433.3Mbit/s"), 1_560);
+        assert_eq!(bits(Standard::Ax, long, "600.5Mbit/s"), 8_166);
+        assert_eq!(bits(Standard::Ax, long, "143.4Mbit/s"), 1_950);
+    }
+
+    /// Every setting of every standard.
+    fn settings() -> Vec<Bss> {
+        let mut settings = Vec::new();
+        for standard in Standard::ALL {
+            for &width in standard.widths() {
+                for streams in 1..=standard.most_streams() {
+                    for &guard_interval in standard.guard_intervals() {
+                        settings.push(Bss { width, streams, ..bss(standard, guard_interval) });
+                    }
+                }
+            }
+        }
+        settings
+    }
+
+    #[test]
+    fn every_rate_means_a_mode_of_that_rate() {
+        let mut compared = 0;
+        for bss in settings() {
+            for rate in bss.rates(bss.standard) {
+                assert_eq!(bss.mode(bss.standard, rate).unwrap().rate(), rate, "{bss:?}");
+                compared += 1;
+            }
+        }
+        assert!(compared > 1_000);
+    }
+
+    #[test]
+    fn the_default_rate_of_a_station_is_one_that_it_may_be_configured_with() {
+        let mut compared = 0;
+        for bss in settings() {
+            for standard in Standard::ALL.into_iter().filter(|one| one.can_join(bss.standard)) {
+                let rate = bss.default_rate(standard);
+                assert!(bss.rates(standard).contains(&rate), "{standard} in {bss:?}");
+                compared += 1;
+            }
+        }
+        assert!(compared > 500);
+    }
+
+    #[test]
+    fn combinations_that_802_11ac_leaves_out_are_not_there() {
+        let top = |width, streams| {
+            Bss { width, streams, ..Bss::new(Standard::Ac) }.default_rate(Standard::Ac)
+        };
+        assert_eq!(top(Width::Mhz20, 1), Rate::from_mbps(78)); // MCS 8
+        assert_eq!(top(Width::Mhz20, 3), Rate::from_mbps(260)); // has its MCS 9
+        let modes =
+            |streams| Mode::of(Standard::Ac, Width::Mhz80, streams, GuardInterval::Ns800).count();
+        assert_eq!((modes(1), modes(3)), (10, 9));
+    }
+
+    #[test]
+    fn the_fastest_of_all_are_600_and_9608_mbps() {
+        let n = Bss { width: Width::Mhz40, streams: 4, ..bss(Standard::N, GuardInterval::Ns400) };
+        assert_eq!(n.default_rate(Standard::N), Rate::from_mbps(600));
+        let ax = Bss { width: Width::Mhz160, streams: 8, ..Bss::new(Standard::Ax) };
+        assert_eq!(ax.default_rate(Standard::Ax), Rate::from_bps(9_607_800_000));
+    }
+
+    #[test]
+    fn a_station_of_an_older_standard_has_its_own_default_width_and_one_stream() {
+        let ax = Bss { streams: 2, ..Bss::new(Standard::Ax) };
+        assert_eq!(ax.default_rate(Standard::N), Rate::from_mbps(65));
+        assert_eq!(ax.default_rate(Standard::Ac), Rate::from_mbps(390));
+        let narrow = Bss { width: Width::Mhz20, ..ax };
+        assert_eq!(narrow.default_rate(Standard::Ac), Rate::from_mbps(78));
+    }
+
+    #[test]
+    fn a_station_of_an_older_standard_keeps_within_its_own_limits() {
+        let ax = Bss {
+            ampdu: Bytes::new(2_000_000),
+            ampdu_subframes: 200,
+            ..bss(Standard::Ax, GuardInterval::Ns3200)
+        };
+        let limits = |standard| {
+            let guard = ax.guard_interval_of(standard).duration().as_nanos();
+            (ax.ampdu_of(standard).get(), ax.subframes_of(standard), guard)
+        };
+        assert_eq!(limits(Standard::Ax), (2_000_000, 200, 3_200));
+        assert_eq!(limits(Standard::Ac), (1_048_575, 64, 800));
+        assert_eq!(limits(Standard::N), (65_535, 64, 800));
+        assert_eq!(limits(Standard::A), (0, 1, 800));
+    }
+
+    #[test]
+    fn control_frames_go_at_the_highest_of_6_12_24_not_above_the_data() {
+        let bss = Bss::new(Standard::G);
+        let control =
+            |mbps| bss.control_rate_for(Rate::from_mbps(mbps)).bits_per_second() / 1_000_000;
+        assert_eq!([54, 24, 18, 12, 9, 6].map(control), [24, 24, 12, 12, 6, 6]);
+        let given = Bss { control_rate: Some(Rate::from_mbps(6)), ..bss };
+        assert_eq!(given.control_rate_for(Rate::from_mbps(54)), Rate::from_mbps(6));
+    }
+
+    #[test]
+    fn stations_join_access_points_of_their_band_that_are_not_older() {
+        let joined = |access_point| Standard::ALL.map(|one| one.can_join(access_point));
+        assert_eq!(joined(Standard::A), [true, false, false, false, false]);
+        assert_eq!(joined(Standard::G), [false, true, false, false, false]);
+        assert_eq!(joined(Standard::N), [true, false, true, false, false]);
+        assert_eq!(joined(Standard::Ac), [true, false, true, true, false]);
+        assert_eq!(joined(Standard::Ax), [true, false, true, true, true]);
+    }
+}

@@ -1,0 +1,19 @@
+//! The facts of 802.11, and the configuration of one access point and its stations.
+//!
+//! `scenario` reads the configuration from a file, `medium` emulates it, and `control` computes with the same
+//! limits. Each standard, table of rates, default and limit is therefore written here once.
+//!
+//! - [`Standard`], [`Width`], [`GuardInterval`]: what each amendment has, its timing and its limits.
+//! - [`Mode`]: the tables of rates (modulation and coding schemes).
+//! - [`Bss`], [`StationRadio`], [`Contention`]: what an access point and a station are configured with.
+//! - [`Wired`], [`Cell`]: the leg behind the access point, and the cellular link that may replace the BSS.
+
+mod bss;
+mod links;
+mod rates;
+mod standard;
+
+pub use bss::{Bss, Contention, Protection, QueueDiscipline, StationRadio};
+pub use links::{Cell, Scheduler, Wired};
+pub use rates::{LEGACY_RATES, Mode};
+pub use standard::{GuardInterval, LONGEST_PPDU, Standard, Width};

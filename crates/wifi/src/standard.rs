@@ -1,0 +1,196 @@
+//! The amendments of 802.11 that are known here, and what each of them fixes: timing, widths, limits.
+
+use std::fmt;
+
+use wakeai_units::{Bytes, Duration};
+
+/// The longest time that an HT, VHT or HE PPDU lasts: `aPPDUMaxTime` (802.11-2020 19.4.4 and 21.4.4).
+pub const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
+
+/// An amendment of IEEE 802.11, as a BSS or one station uses it. 802.11b is not one of them: all are OFDM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standard {
+    /// 802.11a: OFDM at 5 GHz (802.11-2020 clause 17), DCF.
+    A,
+    /// 802.11g: ERP-OFDM at 2.4 GHz with the short slot (clause 18), DCF.
+    G,
+    /// 802.11n: HT, mixed format, at 5 GHz (clause 19), EDCA best effort.
+    N,
+    /// 802.11ac: VHT single user (clause 21), EDCA best effort.
+    Ac,
+    /// 802.11ax: HE single user (802.11ax-2021 clause 27), EDCA best effort.
+    Ax,
+}
+
+impl Standard {
+    /// All of them, in the order of the reference.
+    pub const ALL: [Self; 5] = [Self::A, Self::G, Self::N, Self::Ac, Self::Ax];
+
+    /// The standard's name, as it is written in a scenario: `802.11ax`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::A => "802.11a",
+            Self::G => "802.11g",
+            Self::N => "802.11n",
+            Self::Ac => "802.11ac",
+            Self::Ax => "802.11ax",
+        }
+    }
+
+    /// aSIFSTime: 16 us at 5 GHz (17.4.4, 19.4.4), 10 us at 2.4 GHz (18.5).
+    pub const fn sifs(self) -> Duration {
+        match self {
+            Self::G => Duration::from_micros(10),
+            Self::A | Self::N | Self::Ac | Self::Ax => Duration::from_micros(16),
+        }
+    }
+
+    /// aSlotTime: 9 us in each; for g the short slot, without 802.11b stations around.
+    pub const fn slot(self) -> Duration {
+        Duration::from_micros(9)
+    }
+
+    /// The silence that ends every ERP-OFDM frame, so that a decoder made for 16 us of SIFS has its time
+    /// (18.3.2.4, aSignalExtension). It is part of the frame's time on the air.
+    pub const fn signal_extension(self) -> Duration {
+        match self {
+            Self::G => Duration::from_micros(6),
+            Self::A | Self::N | Self::Ac | Self::Ax => Duration::ZERO,
+        }
+    }
+
+    /// Whether frames carry a QoS field, contend by EDCA and may be aggregated (HT and later).
+    pub const fn is_qos(self) -> bool {
+        matches!(self, Self::N | Self::Ac | Self::Ax)
+    }
+
+    /// The channel widths that the standard has, ascending.
+    pub const fn widths(self) -> &'static [Width] {
+        match self {
+            Self::A | Self::G => &[Width::Mhz20],
+            Self::N => &[Width::Mhz20, Width::Mhz40],
+            Self::Ac | Self::Ax => &Width::ALL,
+        }
+    }
+
+    /// The channel width of a BSS that is configured with none.
+    pub const fn default_width(self) -> Width {
+        match self {
+            Self::A | Self::G | Self::N => Width::Mhz20,
+            Self::Ac | Self::Ax => Width::Mhz80,
+        }
+    }
+
+    /// The most spatial streams.
+    pub const fn most_streams(self) -> u8 {
+        match self {
+            Self::A | Self::G => 1,
+            Self::N => 4,
+            Self::Ac | Self::Ax => 8,
+        }
+    }
+
+    /// The guard intervals that the standard has; the first is the default, and every standard has it.
+    pub const fn guard_intervals(self) -> &'static [GuardInterval] {
+        match self {
+            Self::A | Self::G => &[GuardInterval::Ns800],
+            Self::N | Self::Ac => &[GuardInterval::Ns800, GuardInterval::Ns400],
+            Self::Ax => &[GuardInterval::Ns800, GuardInterval::Ns1600, GuardInterval::Ns3200],
+        }
+    }
+
+    /// The longest A-MPDU that a receiver accepts (802.11-2020 9.4.2.55.3 for HT, 9.4.2.157.2 for VHT;
+    /// 802.11ax-2021 9.4.2.248.2); zero for a and g, which do not aggregate.
+    pub const fn longest_ampdu(self) -> Bytes {
+        match self {
+            Self::A | Self::G => Bytes::ZERO,
+            Self::N => Bytes::new(65_535),
+            Self::Ac => Bytes::new(1_048_575),
+            Self::Ax => Bytes::new(6_500_631),
+        }
+    }
+
+    /// The most subframes of an A-MPDU: the largest window of a BlockAck agreement (802.11-2020 10.25,
+    /// 802.11ax-2021); 1 for a and g.
+    pub const fn most_subframes(self) -> u16 {
+        match self {
+            Self::A | Self::G => 1,
+            Self::N | Self::Ac => 64,
+            Self::Ax => 256,
+        }
+    }
+
+    /// Whether a station of this standard can join an access point of standard `access_point`: the same
+    /// band (802.11g is alone at 2.4 GHz), and nothing newer than the access point.
+    pub fn can_join(self, access_point: Self) -> bool {
+        self == access_point || (self != Self::G && access_point != Self::G && self < access_point)
+    }
+}
+
+impl fmt::Display for Standard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Width of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Width {
+    /// 20 MHz.
+    Mhz20,
+    /// 40 MHz.
+    Mhz40,
+    /// 80 MHz.
+    Mhz80,
+    /// 160 MHz.
+    Mhz160,
+}
+
+impl Width {
+    /// All of them, ascending.
+    pub const ALL: [Self; 4] = [Self::Mhz20, Self::Mhz40, Self::Mhz80, Self::Mhz160];
+}
+
+impl fmt::Display for Width {
+    /// As it is written in a scenario: `80MHz`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mhz20 => "20MHz",
+            Self::Mhz40 => "40MHz",
+            Self::Mhz80 => "80MHz",
+            Self::Mhz160 => "160MHz",
+        })
+    }
+}
+
+/// Guard interval of a data symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GuardInterval {
+    /// 0.4 us: the short one of n and ac.
+    Ns400,
+    /// 0.8 us: the long one of n and ac, the shortest of ax.
+    Ns800,
+    /// 1.6 us, ax only.
+    Ns1600,
+    /// 3.2 us, ax only.
+    Ns3200,
+}
+
+impl GuardInterval {
+    /// Its length.
+    pub const fn duration(self) -> Duration {
+        Duration::from_nanos(match self {
+            Self::Ns400 => 400,
+            Self::Ns800 => 800,
+            Self::Ns1600 => 1_600,
+            Self::Ns3200 => 3_200,
+        })
+    }
+}
+
+impl fmt::Display for GuardInterval {
+    /// In nanoseconds: `1600ns`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ns", self.duration().as_nanos())
+    }
+}
