@@ -47,7 +47,7 @@ fn queued(rig: &Rig) -> u64 {
 }
 
 /// Its snapshot, and what it mostly kept there in the second half of a while under these bounds: the middle
-/// of what was seen, since a burst that the kernel has gathered may go beyond.
+/// of what was seen. On a machine that does other work at the same time single samples were ten times as much.
 fn mostly_queued(rig: &Rig, control: &Control, bounds: SocketBounds) -> (TcpSnapshot, u64) {
     let (cookie, interface) = rig.interface("wire");
     control.set_interface(cookie, interface, bounds).unwrap();
