@@ -126,8 +126,8 @@ impl Airtime {
     /// with all that a turn costs. What rounding takes or gives is made up for in the next ticks.
     fn whole_aggregates(&mut self, window: Segments, seen: &Observation) -> Segments {
         let packet = seen.mss().get() + BESIDE_PAYLOAD;
-        let aggregate =
-            target::aggregate(seen.own.link_rate).map_or(0, |bytes| bytes.get() / packet) as i64;
+        let aggregate = target::aggregate(seen.own.link_rate)
+            .map_or(0, |bytes| (bytes.get() / packet).cast_signed());
         let wanted = i64::from(window.get());
         if aggregate < 2 || wanted < aggregate {
             self.owed = 0;
