@@ -62,10 +62,15 @@ fn a_target_beyond_the_fair_share_is_held_and_the_others_share_the_rest() {
 #[test]
 fn two_have_what_they_reserved_and_what_does_not_fit_is_refused_with_the_reason() {
     let both = camera(1, "6Mbit/s", "") + &camera(2, "9Mbit/s", "") + TABLETS;
-    let run = &runs(&four(&both, LAW))[0];
+    // One run in eight has an owner that has its rate in the mean and not in each interval.
+    let five = SimOptions { repeat: 5, ..SimOptions::default() };
+    let all = common::report(&four(&both, LAW), &five).runs;
     for flow in 0..2 {
-        assert_eq!(reservation(run, flow).standing, ReservationStanding::Admitted);
-        assert!(run.flows[flow].avr.unwrap() >= 0.8, "{:?}", run.flows[flow]);
+        let avr: Vec<f64> = all.iter().map(|run| run.flows[flow].avr.unwrap()).collect();
+        assert!(avr.iter().sum::<f64>() >= 0.85 * 5.0, "{avr:?}");
+        for run in &all {
+            assert_eq!(reservation(run, flow).standing, ReservationStanding::Admitted);
+        }
     }
     let late = camera(1, "12Mbit/s", "") + &camera(2, "9Mbit/s", ", start = \"20s\"") + TABLETS;
     let run = &runs(&four(&late, LAW))[0];

@@ -14,7 +14,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(500);
 /// the number of stations is not known yet, and the news that this station has begun to send.
 const OPENING_MESSAGES: u32 = 2;
 const MOST_OWED: u64 = 5;
-/// News is told so often, with this between.
+/// News is told so often, with this between; but only twice where regular messages follow within twice this.
 const TELLINGS: u32 = 3;
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
@@ -156,7 +156,9 @@ impl Schedule {
             if jittered < self.next && self.debt <= self.cost * (MOST_OWED - 1) {
                 self.next = jittered;
                 self.urgent = true;
-                self.again = (left > 1).then(|| (jittered + AGAIN_AFTER, left - 1));
+                let regular = cost.saturating_mul(AIR_PARTS).saturating_mul(stations as u64);
+                let more = left > 1 && regular > AGAIN_AFTER * 2;
+                self.again = more.then(|| (jittered + AGAIN_AFTER, left - 1));
             }
         }
         Duration::from_millis(interval.as_millis() + 1).min(MAX_INTERVAL)
