@@ -177,6 +177,9 @@ fn changes() -> Vec<Setting> {
         beside("802.11n", 10.0, 8, "")
             .event("at = \"40s\"\nstation = \"s1\"\nwired_delay = \"60ms\"")
             .promises("settles-delay-grows", settles.clone()),
+        beside("802.11n", 10.0, 2, "")
+            .event("at = \"40s\"\nstation = \"s1\"\nwired_delay = \"20ms\"")
+            .promises("settles-delay-grows-of-two", settles.clone()),
         beside("802.11n", 10.0, 7, "")
             .stations("far", 1, "wired_delay = \"60ms\"")
             .flow("far", "server", "")

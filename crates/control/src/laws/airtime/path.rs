@@ -16,7 +16,7 @@ pub(super) struct Path {
     pub(super) growth: Duration,
     /// Both.
     pub(super) current: Duration,
-    /// What all see of it; what this station sees where too few tell.
+    /// What all see of it; zero where too few tell.
     pub(super) common: Duration,
 }
 
@@ -26,8 +26,10 @@ impl Path {
     /// is the same for all, so who sees less than the middle of what all see has the rest in its
     /// minimum.
     pub(super) fn of(rtt: RttView, peers: &[PeerView]) -> Self {
-        let common = common_growth(peers, Some(rtt.growth)).unwrap_or(rtt.growth);
-        let min = rtt.min.min(rtt.current.saturating_sub(common).max(rtt.min / 4));
+        let common = common_growth(peers, Some(rtt.growth));
+        let queue = common.unwrap_or(rtt.growth);
+        let min = rtt.min.min(rtt.current.saturating_sub(queue).max(rtt.min / 4));
+        let common = common.unwrap_or(Duration::ZERO);
         Self { min, growth: rtt.current.saturating_sub(min), current: rtt.current, common }
     }
 }

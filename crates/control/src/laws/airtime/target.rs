@@ -12,7 +12,7 @@ const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
 /// What a turn costs beside its data: contention, preamble, SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(300);
 /// The ACKs of what waits may fill this part of the access point's buffer, percent.
-const ACK_BUFFER_PERCENT: u64 = 97;
+const ACK_BUFFER_PERCENT: u64 = 80;
 /// Never aimed at less: a tick is too long to hold it.
 const LEAST: Duration = Duration::from_millis(5);
 
@@ -133,18 +133,18 @@ mod tests {
     }
 
     #[test]
-    fn the_acks_of_what_waits_all_but_fill_the_access_point_s_buffer_at_most() {
-        // 291 of 300 ACKs of two segments are 842,736 bytes.
+    fn the_acks_of_what_waits_fill_at_most_80_percent_of_the_access_point_s_buffer() {
+        // 240 of 300 ACKs of two segments are 695,040 bytes.
         let alone = seen(Some(65), &[]);
-        for (total, micros_of_acks) in [(100, 67_418), (200, 33_709), (400, 16_854)] {
+        for (total, micros_of_acks) in [(100, 55_603), (200, 27_801), (400, 13_900)] {
             assert_eq!(micros(&rounds(1_000), &alone, total), micros_of_acks);
         }
         let small = Observation { access_point_buffer: 100, ..alone.clone() };
-        assert_eq!(micros(&rounds(1_000), &small, 100), 22_472);
+        assert_eq!(micros(&rounds(1_000), &small, 100), 18_534);
         let each = Observation { segments_per_ack: 1, ..alone.clone() };
-        assert_eq!(micros(&rounds(1_000), &each, 100), 33_709);
+        assert_eq!(micros(&rounds(1_000), &each, 100), 27_801);
         let least = AirtimeKnobs { queue_min: Duration::from_millis(40), ..rounds(100) };
-        assert_eq!(micros(&least, &alone, 200), 33_709, "whatever the knobs say");
+        assert_eq!(micros(&least, &alone, 200), 27_801, "whatever the knobs say");
     }
 
     #[test]

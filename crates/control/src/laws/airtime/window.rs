@@ -420,9 +420,9 @@ mod tests {
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(10, 57_840)));
         let bounds = first(&idle(&[]));
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(40, 23_136)));
-        // Alone at 400 Mbit/s the ACKs of 16.854 ms fill their part of the access point's buffer.
+        // Alone at 400 Mbit/s the ACKs of 13.9 ms fill their part of the access point's buffer.
         let fast = Observation { max_rate: Some(Rate::from_mbps(400)), ..idle(&[]) };
-        assert_eq!(first(&fast).ceiling, newcomer(400, 16_854));
+        assert_eq!(first(&fast).ceiling, newcomer(400, 13_900));
         assert_eq!(
             first(&idle(&[1; 400])).ceiling,
             Segments::new(10),
