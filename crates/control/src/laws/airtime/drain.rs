@@ -2,10 +2,8 @@
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-use super::Situation;
+use super::{Situation, TICK};
 
-/// Between two decisions.
-const TICK: Duration = Duration::from_millis(500);
 /// So many ticks after it began to send, a station drains with those that began with it: by then they
 /// know of each other.
 const TOGETHER_AT: u32 = 6;

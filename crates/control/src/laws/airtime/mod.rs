@@ -24,6 +24,9 @@ use self::share::{Bottleneck, Share};
 use crate::windowed::WindowedMax;
 use crate::{Bounds, CongestionState, Law, Narrator, Observation, Phase, Reason};
 
+/// Between two decisions.
+const TICK: Duration = Duration::from_millis(500);
+
 /// The knobs of [`Airtime`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AirtimeKnobs {

@@ -2,7 +2,7 @@
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-use super::{Airtime, Situation, target};
+use super::{Airtime, Situation, TICK, target};
 use crate::{Bounds, Observation, Phase};
 
 /// Permille of the share: no more than that.
@@ -25,8 +25,6 @@ const PROVED_PERCENT: u64 = 150;
 const PATIENCE: u32 = 3;
 /// A release gives back what was lost for so long.
 const RECOVERY: Duration = Duration::from_secs(5);
-/// Between two decisions.
-const TICK: Duration = Duration::from_millis(500);
 /// A floor pushes at most so many segments at once into the host's queue, or half a window.
 const PUSH: u32 = 256;
 
