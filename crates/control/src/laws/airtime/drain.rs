@@ -69,7 +69,7 @@ impl Drain {
             self.senders_then = senders;
         }
         self.together = match ticks {
-            TOGETHER_AT => senders >= FEWEST && senders >= 2 * self.senders_then,
+            TOGETHER_AT => senders >= FEWEST && senders / 2 >= self.senders_then,
             // The first tick of it shows nothing yet.
             ticks => self.together && (falls || ticks == TOGETHER_AT + 1),
         };
@@ -142,6 +142,13 @@ mod tests {
     fn a_newcomer_among_senders_and_few_stations_do_not_drain() {
         assert_eq!(drained(30, |_| situation(20, 200)), [0_u32; 0]);
         assert_eq!(drained(30, |tick| situation(if tick < 4 { 1 } else { 3 }, 200)), [0_u32; 0]);
+    }
+
+    #[test]
+    fn a_number_of_senders_that_cannot_be_is_a_number_like_others() {
+        let fewer = |tick: u32| situation(if tick < 4 { u32::MAX } else { u32::MAX - 1 }, 200);
+        assert_eq!(drained(30, fewer), [0_u32; 0]);
+        assert_eq!(drained(30, |tick| situation(if tick < 4 { 1 } else { u32::MAX }, 200)), [6, 7]);
     }
 
     #[test]
