@@ -1,40 +1,16 @@
-//! The kinds of change, and how each is undone.
+//! The kinds of change that a process makes on the host, as they are written into its lease.
 
 use std::fmt;
-use std::io;
+use std::fs::Metadata;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
-use crate::assigned::{Assigned, AssignedWay};
-use crate::made::{self, FileId, Kind};
-use crate::namespace::{Namespace, NetnsId};
+use crate::namespace::NetnsId;
 use crate::process::ProcessId;
-use crate::route::{self, RouteKey};
-use crate::routing;
-use crate::sysctl;
-
-/// Removes what the `kernel` crate shares between processes (registrations, pins); says whether
-/// there was anything. Called only when no live process holds [`Change::KernelParts`].
-pub type KernelUnload<'a> = &'a dyn Fn() -> Result<bool, Box<dyn std::error::Error>>;
-
-/// What only the `kernel` crate can undo, which this one does not know. Both say whether there was
-/// anything.
-pub trait KernelUndo {
-    /// See [`KernelUnload`].
-    ///
-    /// # Errors
-    ///
-    /// Where the kernel refuses.
-    fn unload(&self) -> Result<bool, Box<dyn std::error::Error>>;
-
-    /// Puts connections back on the algorithm that they had before.
-    ///
-    /// # Errors
-    ///
-    /// Where the kernel refuses.
-    fn give_back(&self, assigned: &Assigned) -> Result<bool, Box<dyn std::error::Error>>;
-}
 
 /// One thing that a process changed on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,37 +95,6 @@ pub enum Change {
     KernelParts,
 }
 
-/// What came of undoing a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Undone {
-    /// It is undone.
-    Done,
-    /// There was nothing left of it.
-    Nothing,
-    /// What is there now may be somebody else's, and stays; why.
-    Kept(String),
-}
-
-impl From<bool> for Undone {
-    fn from(was_there: bool) -> Self {
-        if was_there { Self::Done } else { Self::Nothing }
-    }
-}
-
-/// The order in which changes are undone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// What gives connections an algorithm: while it is there, new ones come to it.
-    Defaults,
-    /// Connections over a route, which would be taken for some of their whole namespace.
-    RouteConnections,
-    /// The other connections. They may use one of the kernel's parts, which go next.
-    Connections,
-    /// All else. A connection in a namespace without a name can no longer be moved off the
-    /// algorithm that it uses, and would keep it loaded.
-    Rest,
-}
-
 impl Change {
     /// Where a process listens, if that is what it made. The version before called it a file.
     pub fn socket(&self) -> Option<&Path> {
@@ -158,61 +103,6 @@ impl Change {
             _ => None,
         }
     }
-
-    /// When it is undone, among the changes of several dead processes: the smallest first.
-    pub(crate) fn stage(&self) -> Stage {
-        match self {
-            Self::Sysctl { .. } | Self::Route { .. } => Stage::Defaults,
-            Self::Connections(Assigned {
-                way: AssignedWay::Default { destination: Some(_), .. },
-                ..
-            }) => Stage::RouteConnections,
-            Self::Connections(_) => Stage::Connections,
-            _ => Stage::Rest,
-        }
-    }
-
-    /// Undoes the change. The kernel's parts are not undone here, because others may use them, and
-    /// connections only by [`KernelUndo`].
-    pub(crate) fn undo(&self) -> io::Result<Undone> {
-        let was_there = match self {
-            Self::Socket { path, made } => return made::remove(path, Kind::Socket, made.as_ref()),
-            Self::Directory { path, made } => {
-                return made::remove(path, Kind::Directory, made.as_ref());
-            }
-            Self::File { path, made } => return made::remove(path, Kind::File, made.as_ref()),
-            Self::Namespace { name, made: Some(made) } if Namespace::is_another(name, *made) => {
-                return Ok(Undone::Kept("another one has its name now".to_owned()));
-            }
-            Self::Namespace { name, .. } => Namespace::remove(name).map_err(io::Error::other),
-            Self::Process(process) => process.kill(),
-            Self::Sysctl { netns, name, before, ours } => {
-                inside(*netns, || sysctl::put_back(name, before, ours))
-            }
-            Self::Route { netns, route, before, ours } => {
-                inside(*netns, || route::put_back(route, before.as_deref(), ours))
-            }
-            Self::Connections(_) => Err(io::Error::other("not by this process")),
-            Self::PacketRules { netns, table } => {
-                inside(*netns, || routing::remove_packet_rules(table).map_err(io::Error::other))
-            }
-            Self::LocalRoute { netns, mark, table } => inside(*netns, || {
-                routing::remove_local_route(*mark, *table).map_err(io::Error::other)
-            }),
-            Self::KernelParts => Ok(false),
-        };
-        was_there.map(Into::into)
-    }
-}
-
-/// Undoes something in its namespace, with which it may have gone. In the calling thread's own it
-/// takes no privilege to enter: a process that has given up the others still undoes its changes.
-fn inside(netns: NetnsId, undo: impl FnOnce() -> io::Result<bool> + Send) -> io::Result<bool> {
-    if NetnsId::current().is_ok_and(|here| here == netns) {
-        return undo();
-    }
-    let Some(namespace) = netns.open() else { return Ok(false) };
-    namespace.run(undo).map_err(io::Error::other)?
 }
 
 impl fmt::Display for Change {
@@ -236,4 +126,71 @@ impl fmt::Display for Change {
             Self::KernelParts => write!(f, "BPF registrations and pins"),
         }
     }
+}
+
+/// What a file is known by, whatever its path: another file at the same path has another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+    /// Nanoseconds since 1970, where the file system knows: inodes are used again.
+    born_ns: Option<u64>,
+}
+
+impl FileId {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        let born = metadata.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        let born_ns = born.and_then(|age| u64::try_from(age.as_nanos()).ok());
+        Self { device: metadata.dev(), inode: metadata.ino(), born_ns }
+    }
+}
+
+/// A route of the main table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteKey {
+    /// The network's address.
+    pub destination: IpAddr,
+    /// The length of its prefix in bits.
+    pub length: u8,
+    /// `tos` of ip-route(8).
+    pub tos: u8,
+    /// `metric` of ip-route(8): the smaller one of two is preferred.
+    pub priority: u32,
+}
+
+impl fmt::Display for RouteKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.destination, self.length)?;
+        if self.priority == 0 { Ok(()) } else { write!(f, " metric {}", self.priority) }
+    }
+}
+
+/// Connections that one process put on an algorithm. They go back to what they had before, or
+/// would have had; only the `kernel` crate can do that ([`crate::KernelUndo`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assigned {
+    /// Their namespace; `None`: any.
+    pub netns: Option<NetnsId>,
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// How they came to it.
+    pub way: AssignedWay,
+}
+
+/// How connections came to an algorithm that they had not asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "way")]
+pub enum AssignedWay {
+    /// It was the default of their namespace, or of their route.
+    Default {
+        /// The network that the route leads to: address and length of the prefix.
+        destination: Option<(IpAddr, u8)>,
+        /// What they would have had; `None`: the default of their namespace.
+        before: Option<String>,
+    },
+    /// Each was moved, and the kernel noted for whom and from which algorithm.
+    Moved {
+        /// For whom: a process id.
+        owner: u32,
+    },
 }

@@ -6,34 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::fcntl::Flock;
-use serde::{Deserialize, Serialize};
 
-use crate::change::{Change, KernelUnload, Undone};
-use crate::namespace::NetnsId;
+use crate::change::Change;
 use crate::process::ProcessId;
-use crate::registry::{Holder, Registry};
-
-/// What a process is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "role")]
-pub enum Role {
-    /// The agent of a network namespace: one each.
-    Agent {
-        /// Its namespace.
-        netns: NetnsId,
-        /// Its Wi-Fi interface.
-        interface: String,
-    },
-    /// A lab run.
-    Lab,
-    /// One that puts an algorithm to work.
-    Use {
-        /// What it rules, in words, where nothing else may rule it at the same time.
-        exclusive: Option<String>,
-    },
-    /// Any other command.
-    Command,
-}
+use crate::registry::{Holder, Registry, Role};
 
 /// A lease could not be taken, written or released.
 #[derive(Debug, thiserror::Error)]
@@ -127,35 +103,9 @@ impl Lease {
         })
     }
 
-    /// Undoes every change that is still recorded, the newest first, and gives the lease back.
-    /// The kernel's parts go with the last live lease that holds them. What could not be undone
-    /// is returned, with the reason; the next [`crate::sweep`] tries it again.
-    pub fn release(self, unload: KernelUnload<'_>) -> Vec<(Change, String)> {
-        let mut holder = self.holder.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut failed = Vec::new();
-        match self.registry.lock() {
-            Ok(_lock) => {
-                failed.extend(undo_all(&holder));
-                let held_kernel_parts = holder.changes.contains(&Change::KernelParts);
-                holder.changes = failed.iter().map(|(change, _)| change.clone()).rev().collect();
-                let kept = if failed.is_empty() {
-                    self.registry.remove(&holder)
-                } else {
-                    self.registry.write(&holder)
-                };
-                if let Err(error) = kept {
-                    tracing::warn!(%error, "the lease file stays behind");
-                }
-                if held_kernel_parts
-                    && !kernel_parts_held(&self.registry)
-                    && let Err(error) = unload()
-                {
-                    failed.push((Change::KernelParts, error.to_string()));
-                }
-            }
-            Err(error) => tracing::warn!(%error, "no lock: the next command undoes the changes"),
-        }
-        failed
+    /// The lease's file and its contents, for whoever undoes the changes.
+    pub(crate) fn into_parts(self) -> (Registry, Holder) {
+        (self.registry, self.holder.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn edit(&self, edit: impl FnOnce(&mut Vec<Change>)) -> Result<(), LeaseError> {
@@ -204,26 +154,4 @@ fn refusal(role: &Role, other: &Holder) -> Option<LeaseError> {
         }
         _ => None,
     }
-}
-
-/// Undoes the holder's changes, the newest first; returns those that could not be.
-fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
-    let mut failed = Vec::new();
-    for change in holder.changes.iter().rev() {
-        match change.undo() {
-            Ok(Undone::Done | Undone::Nothing) => {}
-            Ok(Undone::Kept(reason)) => tracing::warn!("left alone: {change}: {reason}"),
-            Err(error) => failed.push((change.clone(), error.to_string())),
-        }
-    }
-    failed
-}
-
-/// Whether a live process holds the kernel's parts. Unreadable leases count as none.
-pub(crate) fn kernel_parts_held(registry: &Registry) -> bool {
-    registry
-        .holders()
-        .unwrap_or_default()
-        .iter()
-        .any(|holder| holder.changes.contains(&Change::KernelParts) && holder.process.is_alive())
 }

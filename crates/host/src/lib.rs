@@ -11,32 +11,34 @@
 //! [`Lease::create_directory`], [`Lease::create_namespace`]), which then knows them from whatever
 //! takes their place: nothing is removed that was not made.
 
-mod assigned;
 mod cgroup;
 mod change;
+mod create;
 mod lease;
-mod made;
-mod making;
 mod namespace;
 mod netlink;
 mod privileges;
 mod process;
 mod registry;
+mod remove;
 mod route;
 mod routing;
 mod sweep;
 mod sysctl;
+mod undo;
 
-pub use assigned::{Assigned, AssignedWay};
 pub use cgroup::{Cgroup, CgroupError};
-pub use change::{Change, KernelUndo, KernelUnload};
-pub use lease::{Lease, LeaseError, Role};
-pub use made::{FileId, MakeError, check_socket_path};
+pub use change::{Assigned, AssignedWay, Change, FileId, RouteKey};
+pub use create::{MakeError, check_socket_path};
+pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
-pub use privileges::{Capability, PrivilegeError, drop_privileges, require_privileges};
+pub use netlink::{LinkSettings, Netlink};
+pub use privileges::{
+    Capability, PrivilegeError, drop_privileges, effective_privileges, require_privileges,
+};
 pub use process::ProcessId;
-pub use registry::Holder;
-pub use route::{Route, RouteError, RouteGuard, RouteKey};
+pub use registry::{Holder, Role};
+pub use route::{Route, RouteError, RouteGuard};
 pub use routing::{RoutingError, add_local_route, add_packet_rules, has_ipv6};
-pub use sweep::{Removed, SweepError, holders, sweep};
+pub use sweep::{KernelUndo, KernelUnload, Removed, SweepError, holders, sweep};
 pub use sysctl::{SysctlError, SysctlGuard, read_sysctl};

@@ -10,8 +10,6 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde::{Deserialize, Serialize};
 
-use crate::lease::LeaseError;
-
 /// Where `ip netns` keeps its names (ip-netns(8)).
 const NETNS_DIR: &str = "/run/netns";
 
@@ -53,7 +51,7 @@ impl NamespaceError {
     }
 
     /// The lease could not be written.
-    pub(crate) fn unrecorded(name: &str, error: &LeaseError) -> Self {
+    pub(crate) fn unrecorded(name: &str, error: impl std::fmt::Display) -> Self {
         let source = io::Error::other(error.to_string());
         Self { action: "write down", name: name.to_owned(), source }
     }

@@ -1,164 +1,230 @@
-//! rtnetlink(7), as far as routes need it. Attributes are kept as bytes, so that a route that is
-//! written back has all that it had, known here or not.
+//! The rtnetlink(7) client: one request at a time, in the calling thread's network namespace.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd as _;
 
-use nix::errno::Errno;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
+    NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-// <linux/netlink.h>
-const REQUEST: u16 = 0x1;
-const ACKNOWLEDGE: u16 = 0x4;
-const DUMP: u16 = 0x300;
-const REPLACE: u16 = 0x100;
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
-const HEADER_BYTES: usize = 16;
-/// The upper two bits of an attribute's type say how its value is written, not what it is.
-const TYPE_MASK: u16 = 0x3fff;
-
-/// More than the kernel puts into one datagram of a dump.
-const DATAGRAM_BYTES: usize = 1 << 16;
-
-/// A socket to the calling thread's network namespace.
+/// A netlink socket of one network namespace.
 #[derive(Debug)]
-pub(crate) struct Netlink {
-    socket: OwnedFd,
+pub struct Netlink {
+    socket: Socket,
+}
+
+/// The settings of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSettings {
+    /// The longest IP packet, in bytes.
+    pub mtu_bytes: u32,
+    /// The length of the device's queue in the host, in packets.
+    pub queue_packets: u32,
+    /// The segments that TCP may pass down as one buffer, which is split behind the queue.
+    pub gso_max_segments: Option<u32>,
 }
 
 impl Netlink {
-    pub(crate) fn open() -> io::Result<Self> {
-        let socket = socket(
-            AddressFamily::Netlink,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            SockProtocol::NetlinkRoute,
-        )?;
+    /// Opens a socket in the calling thread's namespace.
+    ///
+    /// # Errors
+    ///
+    /// As all others here: what the kernel refuses.
+    pub fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
         Ok(Self { socket })
     }
 
-    /// The bodies of all messages that the kernel answers a dump of `kind` with.
-    pub(crate) fn dump(&self, kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
-        self.ask(kind, REQUEST | DUMP, body)?;
-        let mut bodies = Vec::new();
+    /// Applies the settings to the link and brings it up.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn set_up(&self, index: u32, settings: &LinkSettings) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.attributes.push(LinkAttribute::Mtu(settings.mtu_bytes));
+        link.attributes.push(LinkAttribute::TxQueueLen(settings.queue_packets));
+        link.attributes.extend(settings.gso_max_segments.map(LinkAttribute::GsoMaxSegs));
+        self.bring_up(index, link)
+    }
+
+    /// Brings the link up with the settings that it has.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn up(&self, index: u32) -> io::Result<()> {
+        self.bring_up(index, LinkMessage::default())
+    }
+
+    fn bring_up(&self, index: u32, mut link: LinkMessage) -> io::Result<()> {
+        link.header.index = index;
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        self.change(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// Makes a cable (veth) from the link `here`, in this namespace, to the link `there` in another.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn add_cable(&self, here: &str, there: &str, other: &File) -> io::Result<()> {
+        let mut pair = named(here);
+        pair.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(named(there)))),
+        ]));
+        self.change(RouteNetlinkMessage::NewLink(pair), NLM_F_CREATE | NLM_F_EXCL)?;
+        let mut moved = named(there);
+        moved.attributes.push(LinkAttribute::NetNsFd(other.as_raw_fd()));
+        self.change(RouteNetlinkMessage::SetLink(moved), 0)
+    }
+
+    /// Removes the link's queueing discipline: a sender sees at once what the device drops.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn no_queueing_discipline(&self, index: u32) -> io::Result<()> {
+        let mut message = TcMessage::with_index(index.try_into().unwrap_or(i32::MAX));
+        message.header.parent = TcHandle::ROOT;
+        message.attributes.push(TcAttribute::Kind("noqueue".to_owned()));
+        self.put(RouteNetlinkMessage::NewQueueDiscipline(message))
+    }
+
+    /// Gives the link an address, and the broadcast address of its network where one is given.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn add_address(
+        &self,
+        index: u32,
+        address: Ipv4Addr,
+        prefix_bits: u8,
+        broadcast: Option<Ipv4Addr>,
+    ) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.prefix_len = prefix_bits;
+        message.header.index = index;
+        message.attributes.push(AddressAttribute::Local(IpAddr::V4(address)));
+        message.attributes.push(AddressAttribute::Address(IpAddr::V4(address)));
+        message.attributes.extend(broadcast.map(AddressAttribute::Broadcast));
+        self.put(RouteNetlinkMessage::NewAddress(message))
+    }
+
+    /// Makes the link the default route.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn add_default_route(&self, index: u32) -> io::Result<()> {
+        self.put_default_route(RouteScope::Link, RouteAttribute::Oif(index))
+    }
+
+    /// Makes the host `gateway` the default route.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn add_default_route_via(&self, gateway: Ipv4Addr) -> io::Result<()> {
+        let gateway = RouteAttribute::Gateway(RouteAddress::Inet(gateway));
+        self.put_default_route(RouteScope::Universe, gateway)
+    }
+
+    fn put_default_route(&self, scope: RouteScope, to: RouteAttribute) -> io::Result<()> {
+        let mut route = RouteMessage::default();
+        route.header = RouteHeader {
+            address_family: AddressFamily::Inet,
+            table: RouteHeader::RT_TABLE_MAIN,
+            protocol: RouteProtocol::Static,
+            scope,
+            kind: RouteType::Unicast,
+            ..RouteHeader::default()
+        };
+        route.attributes.push(to);
+        self.put(RouteNetlinkMessage::NewRoute(route))
+    }
+
+    /// Creates what the message describes, or replaces it.
+    fn put(&self, message: RouteNetlinkMessage) -> io::Result<()> {
+        self.change(message, NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// Requests a change; returns when the kernel has acknowledged it.
+    pub(crate) fn change<M>(&self, message: M, flags: u16) -> io::Result<()>
+    where
+        M: NetlinkSerializable + NetlinkDeserializable,
+    {
+        self.request(message, NLM_F_ACK | flags).map(drop)
+    }
+
+    /// All messages of the kernel's answer to a dump request.
+    pub(crate) fn dump<M>(&self, question: M) -> io::Result<Vec<M>>
+    where
+        M: NetlinkSerializable + NetlinkDeserializable,
+    {
+        self.request(question, NLM_F_DUMP)
+    }
+
+    fn request<M>(&self, message: M, flags: u16) -> io::Result<Vec<M>>
+    where
+        M: NetlinkSerializable + NetlinkDeserializable,
+    {
+        let mut request =
+            NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::InnerMessage(message));
+        request.header.flags = NLM_F_REQUEST | flags;
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let mut answers = Vec::new();
         loop {
-            for (kind, body) in messages(&self.receive()?) {
-                match kind {
-                    DONE => return Ok(bodies),
-                    ERROR => refused(body)?,
-                    _ => bodies.push(body.to_vec()),
-                }
+            let (datagram, _) = self.socket.recv_from_full()?;
+            if read(&datagram, &mut answers)? {
+                return Ok(answers);
             }
         }
     }
+}
 
-    /// Replaces what exists by `body`, a message of `kind`.
-    pub(crate) fn replace(&self, kind: u16, body: &[u8]) -> io::Result<()> {
-        self.ask(kind, REQUEST | ACKNOWLEDGE | REPLACE, body)?;
-        for (kind, body) in messages(&self.receive()?) {
-            if kind == ERROR {
-                return refused(body);
-            }
+fn named(name: &str) -> LinkMessage {
+    let mut link = LinkMessage::default();
+    link.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    link
+}
+
+/// Appends the messages of a datagram to `answers`; `true` where it ends the kernel's answer.
+fn read<M: NetlinkDeserializable>(mut datagram: &[u8], answers: &mut Vec<M>) -> io::Result<bool> {
+    while !datagram.is_empty() {
+        let message = NetlinkMessage::deserialize(datagram)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        match message.payload {
+            NetlinkPayload::InnerMessage(answer) => answers.push(answer),
+            NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+            // An error message with code 0 is an acknowledgement.
+            NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(true),
+            _ => {}
         }
-        Err(io::Error::new(io::ErrorKind::UnexpectedEof, "no answer"))
+        let length = (message.header.length as usize).next_multiple_of(4);
+        datagram = datagram.get(length..).unwrap_or_default();
     }
-
-    fn ask(&self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
-        let mut message = Vec::with_capacity(HEADER_BYTES + body.len());
-        let length = (HEADER_BYTES + body.len()) as u32;
-        message.extend(length.to_ne_bytes());
-        message.extend(kind.to_ne_bytes());
-        message.extend(flags.to_ne_bytes());
-        message.extend([0; 8]); // no sequence: one question at a time
-        message.extend(body);
-        send(self.socket.as_raw_fd(), &message, MsgFlags::empty())?;
-        Ok(())
-    }
-
-    fn receive(&self) -> io::Result<Vec<u8>> {
-        let mut datagram = vec![0; DATAGRAM_BYTES];
-        let length = recv(self.socket.as_raw_fd(), &mut datagram, MsgFlags::empty())?;
-        datagram.truncate(length);
-        Ok(datagram)
-    }
-}
-
-/// What an error message says; 0 is an acknowledgement.
-fn refused(body: &[u8]) -> io::Result<()> {
-    match body.first_chunk().copied().map(i32::from_ne_bytes) {
-        Some(0) => Ok(()),
-        Some(errno) => Err(Errno::from_raw(-errno).into()),
-        None => Err(io::Error::new(io::ErrorKind::InvalidData, "an error without number")),
-    }
-}
-
-/// The messages of a datagram: type and body.
-fn messages(mut datagram: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = u32::from_ne_bytes(*datagram.first_chunk()?) as usize;
-        let kind = u16_at(datagram, 4)?;
-        let body = datagram.get(HEADER_BYTES..length)?;
-        datagram = datagram.get(aligned(length)..).unwrap_or_default();
-        Some((kind, body))
-    })
-}
-
-/// The attributes in `bytes`: type and value.
-pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = usize::from(u16_at(bytes, 0)?);
-        let kind = u16_at(bytes, 2)? & TYPE_MASK;
-        let value = bytes.get(4..length)?;
-        bytes = bytes.get(aligned(length)..).unwrap_or_default();
-        Some((kind, value))
-    })
-}
-
-/// Appends an attribute.
-pub(crate) fn put_attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    let length = 4 + value.len();
-    to.extend((length as u16).to_ne_bytes());
-    to.extend(kind.to_ne_bytes());
-    to.extend(value);
-    to.resize(to.len() + aligned(length) - length, 0);
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-/// Messages and attributes begin at multiples of 4.
-fn aligned(length: usize) -> usize {
-    length.next_multiple_of(4)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attributes_are_read_as_they_were_written() {
-        let mut bytes = Vec::new();
-        put_attribute(&mut bytes, 16, b"bbr\0");
-        put_attribute(&mut bytes, 7 | 0x8000, b"abcde");
-        put_attribute(&mut bytes, 1, &[]);
-        assert_eq!(bytes.len() % 4, 0);
-        let read: Vec<_> = attributes(&bytes).collect();
-        assert_eq!(read, [(16, &b"bbr\0"[..]), (7, b"abcde"), (1, b"")]);
-    }
-
-    #[test]
-    fn what_is_cut_short_ends_the_reading() {
-        let mut bytes = Vec::new();
-        put_attribute(&mut bytes, 1, b"1234");
-        put_attribute(&mut bytes, 2, b"5678");
-        for length in 0..bytes.len() {
-            assert!(attributes(&bytes[..length]).count() < 2);
-        }
-        assert_eq!(attributes(&[0; 8]).count(), 0, "a length below that of its own header");
-        assert_eq!(messages(&[0; 32]).count(), 0);
-    }
+    Ok(false)
 }

@@ -1,34 +1,36 @@
-//! What a process may do: checked when it starts, and given up but for a few capabilities.
+//! Capabilities (capabilities(7)): checked when a program starts, and dropped but for a few once it runs.
 //!
 //! The uid stays 0, without `CAP_DAC_OVERRIDE`: root owns the leases and sockets, so they can still
-//! be removed, and `/proc/sys/net` asks for `CAP_NET_ADMIN` in the namespace alone. Whatever needs
-//! more (entering other namespaces, mounting bpffs, looking for programs by id) happens before, or
-//! is left to the next command's sweep.
+//! be removed, and writing `/proc/sys/net` takes `CAP_NET_ADMIN` in the namespace alone. Steps that need
+//! more (entering other namespaces, mounting bpffs, looking for programs by id) come before, or
+//! are left to the next command's sweep.
+
+use std::collections::HashSet;
 
 use caps::{CapSet, CapsHashSet};
 
 pub use caps::Capability;
 
-/// The privileges could not be checked or given up.
+/// The privileges could not be checked or dropped.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivilegeError {
-    /// The program cannot work with what it has.
+    /// The program needs capabilities that the process does not have.
     #[error(
         "{program} needs {needed}, and this process lacks {missing}; start it as root, or as a \
          service of systemd with these capabilities"
     )]
     Missing {
-        /// Who needs them.
+        /// The program.
         program: &'static str,
-        /// All that it needs.
+        /// All capabilities that it needs.
         needed: String,
-        /// The capabilities that are not there.
+        /// Those that the process does not have.
         missing: String,
     },
     /// Other threads would keep their privileges.
     #[error("cannot give up privileges: found {threads} threads, expected 1")]
     Threads {
-        /// How many there are.
+        /// The number of threads.
         threads: usize,
     },
     /// The kernel refused.
@@ -45,16 +47,25 @@ fn refused(error: impl std::fmt::Display) -> PrivilegeError {
     PrivilegeError::Kernel(error.to_string())
 }
 
-/// Whether this process has `needed`.
+/// The effective capabilities of the calling thread.
 ///
 /// # Errors
 ///
-/// [`PrivilegeError::Missing`] with the names; `program` is how it calls itself ("the agent").
+/// Where the kernel refuses.
+pub fn effective_privileges() -> Result<HashSet<Capability>, PrivilegeError> {
+    caps::read(None, CapSet::Effective).map_err(refused)
+}
+
+/// Checks that this process has the capabilities `needed`.
+///
+/// # Errors
+///
+/// [`PrivilegeError::Missing`] with the names; `program` is its subject ("the agent").
 pub fn require_privileges(
     program: &'static str,
     needed: &[Capability],
 ) -> Result<(), PrivilegeError> {
-    let effective = caps::read(None, CapSet::Effective).map_err(refused)?;
+    let effective = effective_privileges()?;
     let missing: Vec<_> =
         needed.iter().copied().filter(|wanted| !effective.contains(wanted)).collect();
     if missing.is_empty() {
@@ -63,9 +74,10 @@ pub fn require_privileges(
     Err(PrivilegeError::Missing { program, needed: names(needed), missing: names(&missing) })
 }
 
-/// Gives up everything but `kept`, for good: in the bounding set too where that is allowed, and
-/// with `no_new_privs`, so that nothing that is executed gets it back. Of `kept` nothing is gained
-/// that was not there. Called while there is one thread; threads started later inherit.
+/// Drops all capabilities but `kept` for good: also from the bounding set where that is allowed, and
+/// with `no_new_privs`, so that no program that is executed gets one back. A capability of `kept` that
+/// the process does not have is not added. The process must have one thread; threads that start later
+/// inherit the sets.
 ///
 /// # Errors
 ///

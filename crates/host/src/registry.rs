@@ -8,8 +8,30 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
-use crate::lease::Role;
+use crate::namespace::NetnsId;
 use crate::process::ProcessId;
+
+/// What a process is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "role")]
+pub enum Role {
+    /// The agent of a network namespace: one each.
+    Agent {
+        /// Its namespace.
+        netns: NetnsId,
+        /// Its Wi-Fi interface.
+        interface: String,
+    },
+    /// A lab run.
+    Lab,
+    /// One that puts an algorithm to work.
+    Use {
+        /// What it rules, in words, where nothing else may rule it at the same time.
+        exclusive: Option<String>,
+    },
+    /// Any other command.
+    Command,
+}
 
 /// A process and what it holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,28 +1,26 @@
 //! The congestion control of a route (`congctl` of ip-route(8)).
 
-use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
+use netlink_packet_core::{
+    DecodeError, Emitable as _, NLM_F_REPLACE, NetlinkDeserializable, NetlinkHeader,
+    NetlinkSerializable, Nla, NlasIterator,
+};
+use netlink_packet_route::AddressFamily;
+use netlink_packet_route::route::{RouteFlags, RouteHeader, RouteType};
 use nix::net::if_::if_nametoindex;
-use nix::sys::socket::AddressFamily;
-use serde::{Deserialize, Serialize};
 
-use crate::change::Change;
+use crate::change::{Change, RouteKey};
 use crate::lease::{Lease, LeaseError};
 use crate::namespace::NetnsId;
-use crate::netlink::{Netlink, attributes, put_attribute};
+use crate::netlink::Netlink;
 
 // <linux/rtnetlink.h>
 const NEW_ROUTE: u16 = 24;
 const GET_ROUTE: u16 = 26;
-const HEADER_BYTES: usize = 12;
-const TABLE_MAIN: u32 = 254;
-const TYPE_UNICAST: u8 = 1;
-/// What the kernel remembers of single destinations, which is no route of its own.
-const FLAG_CLONED: u32 = 0x200;
-/// All other flags tell of the moment, and are refused in a request: pervasive, onlink.
-const FLAGS_KEPT: u32 = 0x2 | 0x4;
+/// The kernel refuses all other flags in a request: they describe the route's present state.
+const FLAGS_KEPT: RouteFlags = RouteFlags::Pervasive.union(RouteFlags::Onlink);
 const DESTINATION: u16 = 1;
 const INTERFACE: u16 = 4;
 const GATEWAY: u16 = 5;
@@ -36,26 +34,6 @@ const EXPIRES: u16 = 23;
 const NEXTHOP_ID: u16 = 30;
 /// `RTAX_CC_ALGO`, one of [`METRICS`].
 const CONGESTION_CONTROL: u16 = 16;
-
-/// Which route of the main table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RouteKey {
-    /// The network's address.
-    pub destination: IpAddr,
-    /// The length of its prefix in bits.
-    pub length: u8,
-    /// `tos` of ip-route(8).
-    pub tos: u8,
-    /// `metric` of ip-route(8): the smaller one of two is preferred.
-    pub priority: u32,
-}
-
-impl fmt::Display for RouteKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.destination, self.length)?;
-        if self.priority == 0 { Ok(()) } else { write!(f, " metric {}", self.priority) }
-    }
-}
 
 /// A route could not be found or changed.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +80,68 @@ pub enum RouteError {
 #[derive(Clone, Debug)]
 pub struct Route {
     key: RouteKey,
-    message: Vec<u8>,
+    message: Message,
+}
+
+/// A route as rtnetlink describes it. The values of attributes stay bytes: a route that is written
+/// back keeps the attributes that are not known here.
+#[derive(Clone, Debug)]
+struct Message {
+    kind: u16,
+    header: RouteHeader,
+    attributes: Vec<Attribute>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Attribute {
+    kind: u16,
+    value: Vec<u8>,
+}
+
+impl Nla for Attribute {
+    fn value_len(&self) -> usize {
+        self.value.len()
+    }
+
+    fn kind(&self) -> u16 {
+        self.kind
+    }
+
+    fn emit_value(&self, buffer: &mut [u8]) {
+        buffer.copy_from_slice(&self.value);
+    }
+}
+
+impl NetlinkSerializable for Message {
+    fn message_type(&self) -> u16 {
+        self.kind
+    }
+
+    fn buffer_len(&self) -> usize {
+        self.header.buffer_len() + self.attributes.as_slice().buffer_len()
+    }
+
+    fn serialize(&self, buffer: &mut [u8]) {
+        let (header, attributes) = buffer.split_at_mut(self.header.buffer_len());
+        self.header.emit(header);
+        self.attributes.as_slice().emit(attributes);
+    }
+}
+
+impl NetlinkDeserializable for Message {
+    type Error = DecodeError;
+
+    fn deserialize(netlink: &NetlinkHeader, payload: &[u8]) -> Result<Self, DecodeError> {
+        let header = RouteHeader::parse(payload)?;
+        let attributes = attributes(&payload[header.buffer_len()..]);
+        Ok(Self { kind: netlink.message_type, header, attributes })
+    }
+}
+
+/// The attributes in `bytes`, up to the first that is cut short.
+fn attributes(bytes: &[u8]) -> Vec<Attribute> {
+    let whole = NlasIterator::new(bytes).map_while(Result::ok);
+    whole.map(|found| Attribute { kind: found.kind(), value: found.value().to_vec() }).collect()
 }
 
 /// A route whose congestion control was changed.
@@ -170,53 +209,50 @@ impl Route {
 
     /// The algorithm that new connections over it use, where it names one.
     pub fn algorithm(&self) -> Option<String> {
-        let metrics = self.attribute(METRICS)?;
-        let (_, name) = attributes(metrics).find(|(kind, _)| *kind == CONGESTION_CONTROL)?;
-        Some(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
+        let metrics = attributes(self.attribute(METRICS)?);
+        let name = metrics.into_iter().find(|metric| metric.kind == CONGESTION_CONTROL)?.value;
+        Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
     }
 
-    /// Writes the route as it is, but for its algorithm.
+    /// Replaces the route by itself with another algorithm.
     fn write(&self, algorithm: Option<&str>) -> io::Result<()> {
-        Netlink::open()?.replace(NEW_ROUTE, &self.with_algorithm(algorithm))
+        Netlink::open()?.change(self.with_algorithm(algorithm), NLM_F_REPLACE)
     }
 
-    fn with_algorithm(&self, algorithm: Option<&str>) -> Vec<u8> {
-        let mut message = self.message[..HEADER_BYTES].to_vec();
-        let flags = flags(&self.message) & FLAGS_KEPT;
-        message[8..].copy_from_slice(&flags.to_ne_bytes());
+    fn with_algorithm(&self, algorithm: Option<&str>) -> Message {
+        let mut message = Message { kind: NEW_ROUTE, ..self.message.clone() };
+        message.header.flags &= FLAGS_KEPT;
         let has_object = self.attribute(NEXTHOP_ID).is_some();
-        for (kind, value) in attributes(&self.message[HEADER_BYTES..]) {
-            // What a nexthop object says is shown beside it, and refused beside it.
-            let of_object = matches!(kind, INTERFACE | GATEWAY | MULTIPATH | VIA) && has_object;
-            if !matches!(kind, METRICS | CACHE_INFO | EXPIRES) && !of_object {
-                put_attribute(&mut message, kind, value);
-            }
-        }
-        let mut metrics = Vec::new();
-        for (kind, value) in attributes(self.attribute(METRICS).unwrap_or_default()) {
-            if kind != CONGESTION_CONTROL {
-                put_attribute(&mut metrics, kind, value);
-            }
-        }
-        if let Some(name) = algorithm {
-            put_attribute(&mut metrics, CONGESTION_CONTROL, &[name.as_bytes(), b"\0"].concat());
-        }
+        message.attributes.retain(|attribute| match attribute.kind {
+            METRICS | CACHE_INFO | EXPIRES => false,
+            // The kernel shows a nexthop object's contents beside its number, and refuses both together.
+            INTERFACE | GATEWAY | MULTIPATH | VIA => !has_object,
+            _ => true,
+        });
+        let mut metrics = attributes(self.attribute(METRICS).unwrap_or_default());
+        metrics.retain(|metric| metric.kind != CONGESTION_CONTROL);
+        metrics.extend(algorithm.map(|name| Attribute {
+            kind: CONGESTION_CONTROL,
+            value: [name.as_bytes(), b"\0"].concat(),
+        }));
         if !metrics.is_empty() {
-            put_attribute(&mut message, METRICS, &metrics);
+            let mut value = vec![0; metrics.as_slice().buffer_len()];
+            metrics.as_slice().emit(&mut value);
+            message.attributes.push(Attribute { kind: METRICS, value });
         }
         message
     }
 
     fn attribute(&self, wanted: u16) -> Option<&[u8]> {
-        let mut all = attributes(&self.message[HEADER_BYTES..]);
-        all.find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+        let mut all = self.message.attributes.iter();
+        all.find(|attribute| attribute.kind == wanted).map(|found| found.value.as_slice())
     }
 
     fn number(&self, wanted: u16) -> Option<u32> {
         self.attribute(wanted)?.first_chunk().copied().map(u32::from_ne_bytes)
     }
 
-    /// Whether it ends by itself: `rta_expires` of `struct rta_cacheinfo` is set.
+    /// Whether it expires by itself: `rta_expires` of `struct rta_cacheinfo` is set.
     fn expires(&self) -> bool {
         let expires = self.attribute(CACHE_INFO).and_then(|info| info.get(8..12));
         expires.is_some_and(|clock_ticks| clock_ticks != [0; 4])
@@ -253,27 +289,29 @@ pub(crate) fn put_back(key: &RouteKey, before: Option<&str>, ours: &str) -> io::
 
 /// The routes of the main table, of the family of `like`.
 fn all(like: IpAddr) -> io::Result<Vec<Route>> {
-    let mut question = [0; HEADER_BYTES];
-    question[0] = family(like);
-    let messages = Netlink::open()?.dump(GET_ROUTE, &question)?;
+    let header = RouteHeader { address_family: family(like), ..RouteHeader::default() };
+    let question = Message { kind: GET_ROUTE, header, attributes: Vec::new() };
+    let messages = Netlink::open()?.dump(question)?;
     Ok(messages.into_iter().filter_map(|message| read(message, like)).collect())
 }
 
-fn family(address: IpAddr) -> u8 {
-    let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    family as u8
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
 /// A unicast route of the main table, of the family of `like`.
-fn read(message: Vec<u8>, like: IpAddr) -> Option<Route> {
-    let &[read_family, length, _, tos, table, _, _, kind] = message.first_chunk()?;
-    if message.len() < HEADER_BYTES || read_family != family(like) || kind != TYPE_UNICAST {
+fn read(message: Message, like: IpAddr) -> Option<Route> {
+    let header = message.header.clone();
+    // A cloned route is a cached destination.
+    let is_route = header.kind == RouteType::Unicast && !header.flags.contains(RouteFlags::Cloned);
+    if !is_route || header.address_family != family(like) {
         return None;
     }
-    let key = RouteKey { destination: like, length, tos, priority: 0 };
+    let length = header.destination_prefix_length;
+    let key = RouteKey { destination: like, length, tos: header.tos, priority: 0 };
     let mut route = Route { key, message };
-    let table = route.number(TABLE).unwrap_or(u32::from(table));
-    if table != TABLE_MAIN || flags(&route.message) & FLAG_CLONED != 0 {
+    let table = route.number(TABLE).unwrap_or(u32::from(header.table));
+    if table != u32::from(RouteHeader::RT_TABLE_MAIN) {
         return None;
     }
     route.key.destination = address(like, route.attribute(DESTINATION))?;
@@ -281,7 +319,7 @@ fn read(message: Vec<u8>, like: IpAddr) -> Option<Route> {
     Some(route)
 }
 
-/// A default route has no address.
+/// The address in an attribute, which a default route does not have.
 fn address(like: IpAddr, bytes: Option<&[u8]>) -> Option<IpAddr> {
     let bytes = bytes.unwrap_or(&[0; 16]);
     Some(if like.is_ipv4() {
@@ -291,7 +329,43 @@ fn address(like: IpAddr, bytes: Option<&[u8]>) -> Option<IpAddr> {
     })
 }
 
-fn flags(message: &[u8]) -> u32 {
-    let bytes = message.get(8..).and_then(|bytes| bytes.first_chunk());
-    bytes.copied().map_or(0, u32::from_ne_bytes)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_written_back_with_attributes_that_are_not_known_here() {
+        let attribute = |kind, value: &[u8]| Attribute { kind, value: value.to_vec() };
+        let header = RouteHeader {
+            address_family: AddressFamily::Inet,
+            kind: RouteType::Unicast,
+            table: RouteHeader::RT_TABLE_MAIN,
+            flags: RouteFlags::Onlink | RouteFlags::Offload,
+            ..RouteHeader::default()
+        };
+        let attributes = vec![attribute(INTERFACE, &[3, 0, 0, 0]), attribute(99, b"abcde")];
+        let message = Message { kind: NEW_ROUTE, header, attributes };
+        let route = read(message, IpAddr::from([192, 0, 2, 1])).unwrap();
+        let written = route.with_algorithm(Some("bbr"));
+        assert_eq!(written.header.flags, RouteFlags::Onlink);
+        assert_eq!(written.attributes[..2], route.message.attributes);
+
+        let mut bytes = vec![0; written.buffer_len()];
+        written.serialize(&mut bytes);
+        let again = Message::deserialize(&NetlinkHeader::default(), &bytes).unwrap();
+        let again = read(again, IpAddr::from([192, 0, 2, 1])).unwrap();
+        assert_eq!(again.message.attributes, written.attributes);
+        assert_eq!(again.algorithm().as_deref(), Some("bbr"));
+        assert_eq!(again.with_algorithm(None).attributes, route.message.attributes);
+    }
+
+    #[test]
+    fn an_attribute_that_is_cut_short_ends_the_list() {
+        let whole = [8, 0, 1, 0, 1, 2, 3, 4, 8, 0, 2, 0, 5, 6, 7, 8];
+        assert_eq!(attributes(&whole).len(), 2);
+        for length in 0..whole.len() {
+            assert!(attributes(&whole[..length]).len() < 2);
+        }
+        assert!(attributes(&[0; 8]).is_empty(), "a length below that of its own header");
+    }
 }

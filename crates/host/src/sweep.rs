@@ -1,12 +1,36 @@
-//! Undoing what dead processes left behind.
+//! Undoing: a process's own changes when its lease is released, those of dead processes in a sweep.
 
 use std::fmt;
 use std::io;
 
-use crate::change::{Change, KernelUndo, Stage, Undone};
-use crate::lease::kernel_parts_held;
+use crate::change::{Assigned, Change};
+use crate::lease::Lease;
 use crate::process::ProcessId;
 use crate::registry::{Holder, Registry};
+use crate::remove::Undone;
+use crate::undo::{Stage, stage, undo};
+
+/// Removes the registrations and pins that the `kernel` crate shares between processes; `true` where
+/// there were any. It is called only when no live process holds [`Change::KernelParts`].
+pub type KernelUnload<'a> = &'a dyn Fn() -> Result<bool, Box<dyn std::error::Error>>;
+
+/// The parts of undoing that need the `kernel` crate, which this crate does not depend on. Both
+/// methods return `true` where there was anything to undo.
+pub trait KernelUndo {
+    /// See [`KernelUnload`].
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    fn unload(&self) -> Result<bool, Box<dyn std::error::Error>>;
+
+    /// Moves connections back to the algorithm that they had before.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    fn give_back(&self, assigned: &Assigned) -> Result<bool, Box<dyn std::error::Error>>;
+}
 
 /// Something that a dead process had left behind and that was undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +72,61 @@ pub enum SweepError {
         /// Why.
         reason: String,
     },
+}
+
+impl Lease {
+    /// Undoes every change that is still recorded, the newest first, and ends the lease. The kernel's
+    /// parts are unloaded with the last live lease that holds them. Returns the changes that could not
+    /// be undone, with the reasons; the next [`crate::sweep`] tries them again.
+    pub fn release(self, unload: KernelUnload<'_>) -> Vec<(Change, String)> {
+        let (registry, mut holder) = self.into_parts();
+        let mut failed = Vec::new();
+        match registry.lock() {
+            Ok(_lock) => {
+                failed.extend(undo_all(&holder));
+                let held_kernel_parts = holder.changes.contains(&Change::KernelParts);
+                holder.changes = failed.iter().map(|(change, _)| change.clone()).rev().collect();
+                let kept = if failed.is_empty() {
+                    registry.remove(&holder)
+                } else {
+                    registry.write(&holder)
+                };
+                if let Err(error) = kept {
+                    tracing::warn!(%error, "the lease file is not removed");
+                }
+                if held_kernel_parts
+                    && !kernel_parts_held(&registry)
+                    && let Err(error) = unload()
+                {
+                    failed.push((Change::KernelParts, error.to_string()));
+                }
+            }
+            Err(error) => tracing::warn!(%error, "no lock: the next command undoes the changes"),
+        }
+        failed
+    }
+}
+
+/// Undoes the holder's changes, the newest first; returns those that could not be undone.
+fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
+    let mut failed = Vec::new();
+    for change in holder.changes.iter().rev() {
+        match undo(change) {
+            Ok(Undone::Done | Undone::Nothing) => {}
+            Ok(Undone::Kept(reason)) => tracing::warn!("left alone: {change}: {reason}"),
+            Err(error) => failed.push((change.clone(), error.to_string())),
+        }
+    }
+    failed
+}
+
+/// Whether a live process holds the kernel's parts. Unreadable leases count as none.
+fn kernel_parts_held(registry: &Registry) -> bool {
+    registry
+        .holders()
+        .unwrap_or_default()
+        .iter()
+        .any(|holder| holder.changes.contains(&Change::KernelParts) && holder.process.is_alive())
 }
 
 /// The processes that hold leases and are alive.
@@ -117,12 +196,15 @@ impl Sweep<'_> {
 
     /// Undoes a dead process's changes of this stage, the newest first; says whether all could be
     /// undone.
-    fn undo(&mut self, holder: &Holder, stage: Stage) -> bool {
+    fn undo(&mut self, holder: &Holder, now: Stage) -> bool {
         let mut all = true;
-        for change in holder.changes.iter().rev().filter(|change| change.stage() == stage) {
+        for change in holder.changes.iter().rev().filter(|change| stage(change) == now) {
             let undone = match change {
-                Change::Connections(assigned) => self.kernel.give_back(assigned).map(Into::into),
-                other => other.undo().map_err(Into::into),
+                Change::Connections(assigned) => self
+                    .kernel
+                    .give_back(assigned)
+                    .map(|any| if any { Undone::Done } else { Undone::Nothing }),
+                other => undo(other).map_err(Into::into),
             };
             match undone {
                 Ok(Undone::Done) => {
@@ -165,10 +247,10 @@ impl Sweep<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assigned::{Assigned, AssignedWay};
-    use crate::lease::{Lease, LeaseError, Role};
-    use crate::made::FileId;
+    use crate::change::{AssignedWay, FileId};
+    use crate::lease::LeaseError;
     use crate::namespace::NetnsId;
+    use crate::registry::Role;
     use std::cell::Cell;
 
     /// A kernel whose parts are unloaded by the function.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the BPF programs and user space hand each other. `src/raw.rs` mirrors every struct; the
- * sizes are asserted on both sides.
+ * The structs that BPF programs and user space exchange. `src/raw.rs` mirrors them, and compares every
+ * offset with the compiled object's when it is built.
  */
 #ifndef WAKEAI_INTF_H
 #define WAKEAI_INTF_H
@@ -75,7 +75,7 @@ enum state_detail {
 /* Record of the ring buffer `records`. */
 struct record_value {
 	u64 at_ns; /* CLOCK_MONOTONIC */
-	u32 kind;
+	enum record_kind kind;
 	u32 detail;
 	struct socket_value socket;
 	struct figures_value figures;
@@ -138,17 +138,5 @@ struct watch_config {
 
 /* Keys of `watched_namespaces` are cookies, or inodes with this bit. */
 #define NAMESPACE_BY_INODE (1ull << 63)
-
-_Static_assert(sizeof(struct interface_key) == 16, "mirrored in raw.rs");
-_Static_assert(sizeof(struct bounds_value) == 24, "mirrored in raw.rs");
-_Static_assert(sizeof(struct socket_value) == 64, "mirrored in raw.rs");
-_Static_assert(sizeof(struct figures_value) == 72, "mirrored in raw.rs");
-_Static_assert(sizeof(struct record_value) == 152, "mirrored in raw.rs");
-_Static_assert(sizeof(struct snapshot_value) == 152, "mirrored in raw.rs");
-_Static_assert(sizeof(struct move_request) == 160, "mirrored in raw.rs");
-_Static_assert(sizeof(struct assignment) == 96, "mirrored in raw.rs");
-_Static_assert(sizeof(struct assign_outcome) == 8, "mirrored in raw.rs");
-_Static_assert(sizeof(struct moved_value) == 20, "compared in assign.rs");
-_Static_assert(sizeof(struct watch_config) == 32, "mirrored in raw.rs");
 
 #endif

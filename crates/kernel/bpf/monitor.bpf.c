@@ -15,6 +15,10 @@ const volatile struct watch_config watch;
 /* Records that found `records` full. */
 u64 lost_records;
 
+/* Keep the layouts of what passes through no map in BTF: `src/raw.rs` is compared with them. */
+struct record_value *record_layout;
+struct snapshot_value *snapshot_layout;
+
 /* A wake-up per record costs ten times what the record does: user space polls. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -2,11 +2,12 @@
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use wakeai_units::Duration;
+use zerocopy::IntoBytes as _;
 
 use crate::error::Error;
 use crate::features::BOUND;
 use crate::libbpf::explain;
-use crate::raw::{BoundsValue, InterfaceKey, Plain};
+use crate::raw::{BoundsValue, InterfaceKey};
 use crate::registration;
 
 /// How long bounds bind after the last [`Control::heartbeat`].

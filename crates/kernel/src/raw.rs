@@ -1,9 +1,12 @@
-//! Mirrors of the structs in `bpf/intf.h`, and how they become ours.
+//! The structs of `bpf/intf.h`, and their conversion into the types of this crate.
 
+use std::mem::offset_of;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use wakeai_units::{Bytes, Duration, Rate, Segments};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::skeleton::{assign, monitor, wakeai_cubic};
 use crate::tcp::{CongestionState, Figures, Socket};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -11,151 +14,101 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// `TCP_CA_NAME_MAX`
 pub(crate) const NAME_BYTES: usize = 16;
 
-/// A struct of `intf.h` that any bytes of its size are a valid value of.
-///
-/// # Safety
-///
-/// `repr(C)`, no padding that is read, and only integer members.
-#[allow(unsafe_code, reason = "the promise that makes `read` safe")]
-pub(crate) unsafe trait Plain: Copy {
-    /// The value at the start of `bytes`; `None` if they are too few.
-    fn read(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() < size_of::<Self>() {
-            return None;
+/// Mirrors of C structs, as which bytes of the kernel are read and written without copying. Every offset
+/// is compared with that in the compiled BPF object, which libbpf-cargo has put into the skeleton.
+macro_rules! mirrors {
+    ($($name:ident = $c:path { $($field:ident: $type:ty,)* })*) => {$(
+        #[repr(C)]
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout,
+        )]
+        pub(crate) struct $name {
+            $(pub(crate) $field: $type,)*
         }
-        #[allow(unsafe_code, reason = "bytes that the kernel wrote become a struct")]
-        // SAFETY: there are enough bytes, any bytes are a valid value, alignment does not matter.
-        Some(unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
+
+        const _: () = {
+            assert!(size_of::<$name>() == size_of::<$c>());
+            $(assert!(offset_of!($name, $field) == offset_of!($c, $field));)*
+        };
+    )*};
+}
+
+mirrors! {
+    InterfaceKey = wakeai_cubic::types::interface_key {
+        netns_cookie: u64,
+        ifindex: u32,
+        zero: u32,
     }
-
-    /// The value's bytes.
-    fn as_bytes(&self) -> &[u8] {
-        #[allow(unsafe_code, reason = "a struct goes to the kernel as bytes")]
-        // SAFETY: the value is `size_of::<Self>()` initialised bytes without padding.
-        unsafe {
-            std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), size_of::<Self>())
-        }
+    BoundsValue = wakeai_cubic::types::bounds_value {
+        floor: u32,
+        ceiling: u32,
+        pacing: u64,
+        small_queue: u64,
+    }
+    SocketValue = monitor::types::socket_value {
+        cookie: u64,
+        netns_cookie: u64,
+        local: [u8; 16],
+        remote: [u8; 16],
+        netns_inode: u32,
+        ifindex: u32,
+        local_port: u16,
+        remote_port: u16,
+        zero: u32,
+    }
+    FiguresValue = monitor::types::figures_value {
+        pacing_rate: u64,
+        cwnd: u32,
+        ssthresh: u32,
+        srtt_us: u32,
+        latest_rtt_us: u32,
+        min_rtt_us: u32,
+        packets_out: u32,
+        sacked_out: u32,
+        lost_out: u32,
+        retrans_out: u32,
+        send_queue: u32,
+        delivered: u32,
+        rate_delivered: u32,
+        rate_interval_us: u32,
+        mss: u32,
+        ca_state: u8,
+        app_limited: u8,
+        zero: u16,
+        k_q10: u32,
+    }
+    RecordValue = monitor::types::record_value {
+        at_ns: u64,
+        kind: u32,
+        detail: u32,
+        socket: SocketValue,
+        figures: FiguresValue,
+    }
+    SnapshotValue = monitor::types::snapshot_value {
+        socket: SocketValue,
+        figures: FiguresValue,
+        algorithm: [u8; NAME_BYTES],
+    }
+    AssignmentValue = assign::types::assignment {
+        netns_cookie: u64,
+        cookie: u64,
+        rate: u64,
+        to: [u8; 16],
+        to_mask: [u8; 16],
+        owner: u32,
+        to_port: u16,
+        by_default: u8,
+        listeners: u8,
+        algorithm: [i8; NAME_BYTES],
+        otherwise: [i8; NAME_BYTES],
+    }
+    AssignOutcomeValue = assign::types::assign_outcome {
+        done: u32,
+        failed: u32,
     }
 }
-
-macro_rules! plain {
-    ($name:ident, $size:expr) => {
-        const _: () = assert!(size_of::<$name>() == $size, "mirrors intf.h");
-        #[allow(unsafe_code, reason = "repr(C), integers only, no padding: see intf.h")]
-        // SAFETY: as the reason says; the size assertion leaves no room for padding.
-        unsafe impl Plain for $name {}
-    };
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct InterfaceKey {
-    pub(crate) netns_cookie: u64,
-    pub(crate) ifindex: u32,
-    pub(crate) zero: u32,
-}
-plain!(InterfaceKey, 16);
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BoundsValue {
-    pub(crate) floor: u32,
-    pub(crate) ceiling: u32,
-    pub(crate) pacing: u64,
-    pub(crate) small_queue: u64,
-}
-plain!(BoundsValue, 24);
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SocketValue {
-    cookie: u64,
-    netns_cookie: u64,
-    local: [u8; 16],
-    remote: [u8; 16],
-    netns_inode: u32,
-    ifindex: u32,
-    local_port: u16,
-    remote_port: u16,
-    zero: u32,
-}
-plain!(SocketValue, 64);
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FiguresValue {
-    pacing_rate: u64,
-    cwnd: u32,
-    ssthresh: u32,
-    srtt_us: u32,
-    latest_rtt_us: u32,
-    min_rtt_us: u32,
-    packets_out: u32,
-    sacked_out: u32,
-    lost_out: u32,
-    retrans_out: u32,
-    send_queue: u32,
-    delivered: u32,
-    rate_delivered: u32,
-    rate_interval_us: u32,
-    mss: u32,
-    ca_state: u8,
-    app_limited: u8,
-    zero: u16,
-    k_q10: u32,
-}
-plain!(FiguresValue, 72);
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RecordValue {
-    pub(crate) at_ns: u64,
-    pub(crate) kind: u32,
-    pub(crate) detail: u32,
-    pub(crate) socket: SocketValue,
-    pub(crate) figures: FiguresValue,
-}
-plain!(RecordValue, 152);
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SnapshotValue {
-    pub(crate) socket: SocketValue,
-    pub(crate) figures: FiguresValue,
-    pub(crate) algorithm: [u8; NAME_BYTES],
-}
-plain!(SnapshotValue, 152);
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AssignmentValue {
-    pub(crate) netns_cookie: u64,
-    pub(crate) cookie: u64,
-    pub(crate) rate: u64,
-    pub(crate) to: [u8; 16],
-    pub(crate) to_mask: [u8; 16],
-    pub(crate) owner: u32,
-    pub(crate) to_port: u16,
-    pub(crate) by_default: u8,
-    pub(crate) listeners: u8,
-    pub(crate) algorithm: [i8; NAME_BYTES],
-    pub(crate) otherwise: [i8; NAME_BYTES],
-}
-plain!(AssignmentValue, 96);
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct AssignOutcomeValue {
-    pub(crate) done: u32,
-    pub(crate) failed: u32,
-}
-plain!(AssignOutcomeValue, 8);
 
 impl SocketValue {
-    pub(crate) fn ifindex(&self) -> u32 {
-        self.ifindex
-    }
-
     pub(crate) fn to_socket(self) -> Socket {
         let address = |bytes: [u8; 16], port| {
             SocketAddr::new(IpAddr::from(Ipv6Addr::from(bytes)).to_canonical(), port)
@@ -227,18 +180,13 @@ pub(crate) fn name_of(field: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use zerocopy::FromZeros as _;
 
     #[test]
     fn a_mapped_ipv4_address_is_shown_as_ipv4() {
-        let mut value = SocketValue { local_port: 80, ..SocketValue::default() };
+        let mut value = SocketValue { local_port: 80, ..SocketValue::new_zeroed() };
         value.local[10..].copy_from_slice(&[0xff, 0xff, 10, 1, 2, 3]);
         assert_eq!(value.to_socket().local, "10.1.2.3:80".parse().unwrap());
-    }
-
-    #[test]
-    fn a_record_that_is_cut_short_is_none() {
-        assert!(RecordValue::read(&[0; 151]).is_none());
-        assert!(RecordValue::read(&[0; 152]).is_some());
     }
 
     #[test]
@@ -249,7 +197,7 @@ mod tests {
 
     #[test]
     fn k_is_counted_in_1024ths_of_a_second() {
-        let figures = FiguresValue { k_q10: 1536, ..FiguresValue::default() }.to_figures(0);
+        let figures = FiguresValue { k_q10: 1536, ..FiguresValue::new_zeroed() }.to_figures(0);
         assert_eq!(figures.k, Some(Duration::from_millis(1500)));
     }
 
@@ -259,7 +207,7 @@ mod tests {
             min_rtt_us: u32::MAX,
             pacing_rate: u64::MAX,
             k_q10: u32::MAX,
-            ..FiguresValue::default()
+            ..FiguresValue::new_zeroed()
         }
         .to_figures(0);
         assert!(figures.min_rtt.is_zero());

@@ -5,11 +5,12 @@ use std::mem::MaybeUninit;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link};
+use zerocopy::FromBytes as _;
 
 use crate::error::Error;
 use crate::features::ITERATE;
 use crate::libbpf::{explain, quiet};
-use crate::raw::{Plain, SnapshotValue, name_of};
+use crate::raw::{SnapshotValue, name_of};
 use crate::skeleton::snapshot::SnapshotSkelBuilder;
 use crate::tcp::{Figures, Socket};
 
@@ -61,12 +62,13 @@ impl Snapshotter {
             Iter::new(&self.program).map_err(|error| explain(ASKED, ITERATE, error))?;
         let mut bytes = Vec::new();
         iterator.read_to_end(&mut bytes).map_err(|error| Error::from_io(ASKED, error))?;
-        let values = bytes.chunks_exact(size_of::<SnapshotValue>()).filter_map(SnapshotValue::read);
-        Ok(values
-            .filter(|value| ifindex.is_none_or(|asked| asked == value.socket.ifindex()))
+        let whole = bytes.chunks_exact(size_of::<SnapshotValue>());
+        Ok(whole
+            .filter_map(|bytes| SnapshotValue::read_from_bytes(bytes).ok())
+            .filter(|value| ifindex.is_none_or(|asked| asked == value.socket.ifindex))
             .map(|value| TcpSnapshot {
                 socket: value.socket.to_socket(),
-                figures: value.figures.to_figures(value.socket.ifindex()),
+                figures: value.figures.to_figures(value.socket.ifindex),
                 algorithm: name_of(&value.algorithm),
             })
             .collect())

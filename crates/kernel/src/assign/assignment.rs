@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
+use zerocopy::FromZeros as _;
+
 use super::ASKED;
 use crate::error::Error;
 use crate::raw::{AssignmentValue, name_field};
@@ -83,7 +85,7 @@ impl Assignment<'_> {
             // Only the algorithms of ours go while somebody may listen with them.
             listeners: u8::from(self.algorithm.starts_with("wakeai_")),
             algorithm,
-            ..AssignmentValue::default()
+            ..AssignmentValue::new_zeroed()
         })
     }
 }

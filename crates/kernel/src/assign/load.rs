@@ -8,13 +8,14 @@ use std::os::fd::AsRawFd as _;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle};
 use nix::fcntl::Flock;
+use zerocopy::IntoBytes as _;
 
 use super::{ASKED, Assigner, Assignment, Covered, Iterators};
 use crate::error::Error;
 use crate::features::{CGROUP, ITERATE, MONITOR};
 use crate::libbpf::{explain, quiet};
 use crate::place;
-use crate::raw::{AssignmentValue, Plain as _};
+use crate::raw::AssignmentValue;
 use crate::registration::{MOVED, TARGETS};
 use crate::skeleton::assign::{AssignSkel, AssignSkelBuilder, OpenAssignSkel};
 

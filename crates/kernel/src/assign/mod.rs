@@ -7,6 +7,7 @@ use std::io::Read as _;
 
 use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
 use wakeai_host::Namespace;
+use zerocopy::{FromBytes as _, FromZeros as _, IntoBytes as _};
 
 pub use assignment::{Assignment, Covered, Destination};
 
@@ -15,7 +16,7 @@ use crate::error::Error;
 use crate::features::ITERATE;
 use crate::libbpf::explain;
 use crate::netns::unreadable;
-use crate::raw::{AssignOutcomeValue, AssignmentValue, Plain, name_field};
+use crate::raw::{AssignOutcomeValue, AssignmentValue, name_field};
 
 /// The assignment in the kernel. While it lives, new connections of a cgroup are taken, and those
 /// that have the algorithm by default get its target; dropping it ends that, and gives nothing
@@ -177,13 +178,14 @@ impl Assigner {
     fn run(&self, program: &Link) -> Result<MoveReport, Error> {
         let failed = |error| explain(ASKED, ITERATE, error);
         let only = 0_u32.to_ne_bytes();
-        let nothing = AssignOutcomeValue::default();
+        let nothing = AssignOutcomeValue::new_zeroed();
         self.outcome.update(&only, nothing.as_bytes(), MapFlags::ANY).map_err(failed)?;
         let mut iterator = Iter::new(program).map_err(failed)?;
         // The programs write nothing; reading is what runs them.
         iterator.read_to_end(&mut Vec::new()).map_err(|error| Error::from_io(ASKED, error))?;
         let done = self.outcome.lookup(&only, MapFlags::ANY).map_err(failed)?;
-        let done = done.as_deref().and_then(AssignOutcomeValue::read).unwrap_or_default();
+        let done = done.and_then(|bytes| AssignOutcomeValue::read_from_bytes(&bytes).ok());
+        let done = done.unwrap_or(nothing);
         Ok(MoveReport { moved: done.done, failed: done.failed })
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapImpl, RingBuffer, RingBufferBuilder};
+use zerocopy::FromBytes as _;
 
 pub use config::{Filter, MonitorConfig};
 pub use record::{ErrorCode, Event, EventKind, Record, Sample};
@@ -16,7 +17,7 @@ pub use record::{ErrorCode, Event, EventKind, Record, Sample};
 use crate::error::Error;
 use crate::features::MONITOR;
 use crate::libbpf::{explain, quiet};
-use crate::raw::{Plain, RecordValue};
+use crate::raw::RecordValue;
 use crate::skeleton::monitor::MonitorSkelBuilder;
 
 /// The running monitor; it ends when dropped.
@@ -119,7 +120,7 @@ fn ring_buffer(
 ) -> libbpf_rs::Result<RingBuffer<'static>> {
     let mut builder = RingBufferBuilder::new();
     builder.add(records, move |bytes| {
-        if let Some(value) = RecordValue::read(bytes) {
+        if let Ok((value, _)) = RecordValue::read_from_prefix(bytes) {
             received.lock().unwrap_or_else(PoisonError::into_inner).push(value);
         }
         0

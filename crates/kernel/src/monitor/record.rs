@@ -3,6 +3,7 @@
 use wakeai_units::Instant;
 
 use crate::raw::RecordValue;
+use crate::skeleton::monitor::types::record_kind;
 use crate::tcp::{CongestionState, Figures, Socket};
 
 /// One thing that the monitor saw.
@@ -83,11 +84,10 @@ impl ErrorCode {
     }
 }
 
-/// `enum record_kind` of `intf.h`
-const SAMPLE: u32 = 0;
-const OPENED: u32 = 1;
-const CLOSED: u32 = 2;
-const STATE: u32 = 3;
+const SAMPLE: u32 = record_kind::RECORD_SAMPLE.0;
+const OPENED: u32 = record_kind::RECORD_OPENED.0;
+const CLOSED: u32 = record_kind::RECORD_CLOSED.0;
+const STATE: u32 = record_kind::RECORD_STATE.0;
 
 /// `enum state_detail` of `intf.h`
 const BY_ECN: u32 = 1 << 16;
@@ -97,7 +97,7 @@ const BY_TAIL_LOSS_PROBE: u32 = 1 << 17;
 pub(super) fn expand(value: &RecordValue, on_record: &mut dyn FnMut(Record)) {
     let at = Instant::from_nanos(value.at_ns);
     let socket = value.socket.to_socket();
-    let figures = value.figures.to_figures(value.socket.ifindex());
+    let figures = value.figures.to_figures(value.socket.ifindex);
     let mut event = |kind| on_record(Record::Event(Event { at, socket, figures, kind }));
     match value.kind {
         SAMPLE => on_record(Record::Sample(Sample { at, socket, figures })),

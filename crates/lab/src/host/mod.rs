@@ -3,7 +3,6 @@
 
 mod address;
 mod child;
-pub(crate) mod netlink;
 mod steering;
 mod sysctl;
 pub(crate) mod tun;
@@ -13,7 +12,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use wakeai_host::{Change, Lease, Namespace, NetnsId};
+use wakeai_host::{Change, Lease, LinkSettings, Namespace, Netlink, NetnsId};
 use wakeai_medium::{Node, StationId};
 
 use address::{CABLE_ADDRESS, CABLE_PREFIX_BITS, sender_address};
@@ -23,7 +22,6 @@ pub(crate) use steering::Steering;
 
 use crate::driver::Port;
 use crate::error::LabError;
-use netlink::{LinkSettings, Netlink};
 use tun::Tun;
 
 /// The card of every station; agents are told this name.
@@ -68,7 +66,7 @@ impl Host {
         };
         Self::make(lease, name, Node::Station(id), address, steering, move || {
             let tun = Tun::create(STATION_INTERFACE)?;
-            let mut netlink = Netlink::open()?;
+            let netlink = Netlink::open()?;
             netlink.set_up(tun.index(), &settings)?;
             netlink.no_queueing_discipline(tun.index())?;
             let broadcast = Some(STATION_BROADCAST);
@@ -92,7 +90,7 @@ impl Host {
         };
         Self::make(lease, "server", Node::Server, SERVER_ADDRESS, steering, move || {
             let tun = Tun::create(WIRED_INTERFACE)?;
-            let mut netlink = Netlink::open()?;
+            let netlink = Netlink::open()?;
             netlink.set_up(tun.index(), &settings)?;
             netlink.no_queueing_discipline(tun.index())?;
             netlink.add_address(tun.index(), SERVER_ADDRESS, 32, None)?;
@@ -112,7 +110,7 @@ impl Host {
         let failed = || LabError::system::<io::Error>(format!("lay a cable to {name}"));
         let other = host.namespace_file().map_err(failed())?;
         let lay = || {
-            let mut netlink = Netlink::open()?;
+            let netlink = Netlink::open()?;
             netlink.add_cable(CABLE_INTERFACE, WIRED_INTERFACE, &other)?;
             let index = nix::net::if_::if_nametoindex(CABLE_INTERFACE)?;
             netlink.add_address(index, CABLE_ADDRESS, CABLE_PREFIX_BITS, None)?;
@@ -121,7 +119,7 @@ impl Host {
         };
         self.namespace.run(lay)?.map_err(failed())?;
         let connect = || {
-            let mut netlink = Netlink::open()?;
+            let netlink = Netlink::open()?;
             let index = nix::net::if_::if_nametoindex(WIRED_INTERFACE)?;
             netlink.add_address(index, address, CABLE_PREFIX_BITS, None)?;
             netlink.up(index)?;

@@ -3,10 +3,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use super::*;
-use crate::lease::Role;
-use crate::made::check_socket_path;
 use crate::process::ProcessId;
-use crate::registry::{Holder, Registry};
+use crate::registry::{Holder, Registry, Role};
 use crate::sweep::{SweepError, sweep_in};
 use crate::{Assigned, KernelUndo, Removed};
 
@@ -252,10 +250,10 @@ fn what_was_made_and_cannot_be_written_down_is_removed_again() {
     let change = |made| Change::Directory { path: path.clone(), made };
     let failed = lease.make(
         &path,
-        change,
+        Kind::Directory,
         || Ok(Vacancy::Nothing),
         |_| {
-            let made = made::create_directory(&path);
+            let made = create_directory(&path);
             stop_writing(&rig);
             made
         },

@@ -1,0 +1,248 @@
+//! Sockets, directories and namespaces are created under a lease: their path is written down first, and
+//! which file or namespace it is afterwards.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
+
+use crate::change::{Change, FileId};
+use crate::lease::{Lease, LeaseError};
+use crate::namespace::{Namespace, NamespaceError};
+use crate::remove::{Kind, is_dead, kind, open_directory, remove, through};
+
+/// Something could not be made in the file system; then nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum MakeError {
+    /// Something is there, which is not ours to remove.
+    #[error(
+        "{} exists already: found {found}, expected nothing; name another path, or remove it \
+         yourself", path.display()
+    )]
+    Occupied {
+        /// Where.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// Another process has its socket there.
+    #[error("a process listens at {} already; end it, or name another path", path.display())]
+    Listened {
+        /// Where.
+        path: PathBuf,
+    },
+    /// It could not be looked at or made.
+    #[error("cannot make {}: {source}", path.display())]
+    Io {
+        /// What was to be made.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The lease could not be written.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+}
+
+impl MakeError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+
+    /// Whether a privilege is missing.
+    pub fn is_permission(&self) -> bool {
+        match self {
+            Self::Io { source, .. } | Self::Lease(LeaseError::Io(source)) => {
+                source.kind() == io::ErrorKind::PermissionDenied
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether a socket can be made at `path`: nothing is there, or a dead socket of the calling user,
+/// and its directory exists. Changes nothing.
+///
+/// # Errors
+///
+/// [`MakeError`], which says what is there.
+pub fn check_socket_path(path: &Path) -> Result<(), MakeError> {
+    vacancy(path)?;
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    if fs::metadata(parent).map_err(MakeError::io(path))?.is_dir() {
+        return Ok(());
+    }
+    Err(MakeError::io(path)(io::ErrorKind::NotADirectory.into()))
+}
+
+impl Lease {
+    /// Listens at `path`, which has these permissions then. A dead socket of the same user that is
+    /// there is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`MakeError`], where anything else is there, or where the socket or the lease cannot be
+    /// written; then nothing was changed.
+    pub fn bind_socket(&self, path: &Path, mode: u32) -> Result<UnixListener, MakeError> {
+        self.make(path, Kind::Socket, || vacancy(path), |found| bind(path, mode, found))
+    }
+
+    /// Makes an empty directory for its owner alone, which is removed with all that is in it.
+    ///
+    /// # Errors
+    ///
+    /// [`MakeError`], where anything is there, or where the directory or the lease cannot be written;
+    /// then nothing was changed.
+    pub fn create_directory(&self, path: &Path) -> Result<(), MakeError> {
+        let vacant = || match vacancy(path)? {
+            Vacancy::Nothing => Ok(Vacancy::Nothing),
+            Vacancy::DeadSocket => {
+                Err(MakeError::Occupied { path: path.to_owned(), found: "a socket" })
+            }
+        };
+        self.make(path, Kind::Directory, vacant, |_| create_directory(path))
+    }
+
+    /// Makes a network namespace, see [`Namespace::create`].
+    ///
+    /// # Errors
+    ///
+    /// Where the name is taken, the lease cannot be written or `CAP_SYS_ADMIN` is missing.
+    pub fn create_namespace(&self, name: &str) -> Result<Namespace, NamespaceError> {
+        let unrecorded = |error: LeaseError| NamespaceError::unrecorded(name, error);
+        let change = |made| Change::Namespace { name: name.to_owned(), made };
+        Namespace::check_free(name)?;
+        self.record(change(None)).map_err(unrecorded)?;
+        let made = match Namespace::create(name) {
+            Ok(made) => made,
+            Err(error) => {
+                // It has removed what it had made.
+                self.forget(&change(None)).map_err(unrecorded)?;
+                return Err(error);
+            }
+        };
+        let written = self.replace(&change(None), change(Some(made.id())));
+        if let Err(error) = written {
+            Namespace::remove(name)?;
+            return Err(unrecorded(error));
+        }
+        Ok(made)
+    }
+
+    /// Where `vacant` finds nothing against it: writes down the path, makes the thing and writes
+    /// down which one it is.
+    ///
+    /// The leases' lock is held all the while: nobody takes a socket for dead before it is listened
+    /// at.
+    fn make<T>(
+        &self,
+        path: &Path,
+        kind: Kind,
+        vacant: impl FnOnce() -> Result<Vacancy, MakeError>,
+        make: impl FnOnce(Vacancy) -> io::Result<(T, FileId)>,
+    ) -> Result<T, MakeError> {
+        let change = |made| kind.change(path, made);
+        let mut editing = self.editing()?;
+        let found = vacant()?;
+        editing.write(|changes| changes.push(change(None)))?;
+        let strike = |changes: &mut Vec<Change>| {
+            changes.pop();
+        };
+        let (made, id) = match make(found) {
+            Ok(made) => made,
+            Err(source) => {
+                let _ = editing.write(strike); // the intent alone removes nothing of the user's
+                return Err(MakeError::Io { path: path.to_owned(), source });
+            }
+        };
+        let written = editing.write(|changes| {
+            changes.pop();
+            changes.push(change(Some(id)));
+        });
+        if let Err(error) = written {
+            if let Err(error) = remove(path, kind, Some(&id)) {
+                tracing::warn!(path = %path.display(), %error, "made, and not removed");
+            }
+            let _ = editing.write(strike); // as above
+            return Err(error.into());
+        }
+        Ok(made)
+    }
+}
+
+/// What may be where a socket is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Vacancy {
+    Nothing,
+    DeadSocket,
+}
+
+fn vacancy(path: &Path) -> Result<Vacancy, MakeError> {
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vacancy::Nothing),
+        other => other.map_err(MakeError::io(path))?,
+    };
+    if !metadata.file_type().is_socket() {
+        return Err(MakeError::Occupied { path: path.to_owned(), found: kind(&metadata) });
+    }
+    match is_dead(path) {
+        Ok(true) if metadata.uid() == geteuid().as_raw() => Ok(Vacancy::DeadSocket),
+        Ok(true) => {
+            let found = "a socket of another user";
+            Err(MakeError::Occupied { path: path.to_owned(), found })
+        }
+        Ok(false) => Err(MakeError::Listened { path: path.to_owned() }),
+        Err(error) => Err(MakeError::io(path)(error)),
+    }
+}
+
+/// Listens at `path`, where `found` is, with these permissions.
+fn bind(path: &Path, mode: u32, found: Vacancy) -> io::Result<(UnixListener, FileId)> {
+    if found == Vacancy::DeadSocket {
+        fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    match set_mode(path, mode) {
+        Ok(made) => Ok((listener, made)),
+        Err(error) => {
+            drop(listener);
+            let _ = fs::remove_file(path); // the error is told
+            Err(error)
+        }
+    }
+}
+
+/// Through a handle: what is given permissions is what is written down.
+fn set_mode(path: &Path, mode: u32) -> io::Result<FileId> {
+    let handle = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlag::O_PATH | OFlag::O_NOFOLLOW).bits())
+        .open(path)?;
+    let metadata = handle.metadata()?;
+    if !metadata.file_type().is_socket() {
+        return Err(io::Error::other(format!("{} has taken its place", kind(&metadata))));
+    }
+    fs::set_permissions(through(&handle), fs::Permissions::from_mode(mode))?;
+    Ok(FileId::of(&metadata))
+}
+
+/// Makes an empty directory at `path`, for its owner alone.
+fn create_directory(path: &Path) -> io::Result<((), FileId)> {
+    fs::DirBuilder::new().mode(0o700).create(path)?;
+    match open_directory(path).and_then(|directory| directory.metadata()) {
+        Ok(metadata) => Ok(((), FileId::of(&metadata))),
+        Err(error) => {
+            let _ = fs::remove_dir(path); // the error is told
+            Err(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! What a process made in the file system is removed.
+//!
+//! A path says where something is, not whose it is. So the lease first names the path that is about
+//! to be used, and once the thing is made, the thing itself: [`FileId`]. Only that very one is
+//! removed with whatever is in it. Where a process died before it could say what it made, at most a
+//! dead socket or an empty directory goes. Everything else stays, and the user is told.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+use nix::unistd::geteuid;
+
+use crate::change::{Change, FileId};
+
+/// What came of undoing a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Undone {
+    /// It is undone.
+    Done,
+    /// There was nothing left of it.
+    Nothing,
+    /// What is there now may be somebody else's, and stays; why.
+    Kept(String),
+}
+
+/// What a change says that it made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Socket,
+    Directory,
+    File,
+}
+
+impl Kind {
+    pub(crate) fn change(self, path: &Path, made: Option<FileId>) -> Change {
+        let path = path.to_owned();
+        match self {
+            Self::Socket => Change::Socket { path, made },
+            Self::Directory => Change::Directory { path, made },
+            Self::File => Change::File { path, made },
+        }
+    }
+}
+
+/// Removes what is at `path`, where it is what was `made`, or where an intent alone is known
+/// (`None`) and it can be nothing of the user's.
+pub(crate) fn remove(path: &Path, what: Kind, made: Option<&FileId>) -> io::Result<Undone> {
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Undone::Nothing),
+        other => other?,
+    };
+    let Some(made) = made else { return remove_intended(path, what, &metadata) };
+    let file_type = metadata.file_type();
+    let is_kind = match what {
+        Kind::Socket => file_type.is_socket(),
+        Kind::Directory => file_type.is_dir(),
+        Kind::File => file_type.is_file(),
+    };
+    if !is_kind || FileId::of(&metadata) != *made {
+        return Ok(Undone::Kept(format!("{} has taken its place since", kind(&metadata))));
+    }
+    match what {
+        Kind::Directory => remove_directory(path, made),
+        Kind::Socket | Kind::File => fs::remove_file(path).map(|()| Undone::Done),
+    }
+}
+
+/// At most a dead socket, or an empty directory where a directory was meant.
+fn remove_intended(path: &Path, what: Kind, found: &Metadata) -> io::Result<Undone> {
+    let kept = |why: &str| Ok(Undone::Kept(format!("found {}{why}", kind(found))));
+    if what != Kind::Directory && found.file_type().is_socket() {
+        return match is_dead(path)? {
+            true if found.uid() == geteuid().as_raw() => {
+                fs::remove_file(path).map(|()| Undone::Done)
+            }
+            true => kept(" of another user"),
+            false => kept(" at which a process listens"),
+        };
+    }
+    if what == Kind::Directory && found.is_dir() {
+        return match fs::remove_dir(path) {
+            Ok(()) => Ok(Undone::Done),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                kept(" that is not empty, and nothing says who made it")
+            }
+            Err(error) => Err(error),
+        };
+    }
+    kept(", and nothing says who made it")
+}
+
+/// With all that is in it. By a handle, so that a directory which takes its place meanwhile keeps
+/// what it has.
+fn remove_directory(path: &Path, made: &FileId) -> io::Result<Undone> {
+    let directory = open_directory(path)?;
+    if FileId::of(&directory.metadata()?) != *made {
+        return Ok(Undone::Kept("another directory has taken its place since".to_owned()));
+    }
+    for entry in fs::read_dir(through(&directory))? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir(path).map(|()| Undone::Done)
+}
+
+pub(crate) fn kind(metadata: &Metadata) -> &'static str {
+    let kind = metadata.file_type();
+    match () {
+        () if kind.is_dir() => "a directory",
+        () if kind.is_symlink() => "a symbolic link",
+        () if kind.is_file() => "a regular file",
+        () if kind.is_socket() => "a socket",
+        () if kind.is_fifo() => "a named pipe",
+        () => "a device",
+    }
+}
+
+/// Whether nobody listens at this socket.
+pub(crate) fn is_dead(path: &Path) -> io::Result<bool> {
+    // Not blocking: a listener may be too busy to accept.
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let client = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    match connect(client.as_raw_fd(), &UnixAddr::new(path)?) {
+        Err(Errno::ECONNREFUSED) => Ok(true),
+        Err(errno @ (Errno::EACCES | Errno::EPERM)) => Err(errno.into()),
+        _ => Ok(false),
+    }
+}
+
+pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;
+    fs::OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)
+}
+
+pub(crate) fn through(handle: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))
+}
