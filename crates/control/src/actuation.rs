@@ -116,7 +116,7 @@ mod tests {
         let view = |id, sending, boundable| {
             let packets_out = Segments::new(if sending { 10 } else { 0 });
             let figures = Figures { packets_out, ..Figures::default() };
-            ConnectionView { id, figures, sending, boundable, ..example() }
+            ConnectionView { id, figures, boundable, sending, ..example() }
         };
         let views = [view(1, true, true), view(2, false, true), view(3, true, false)];
         let bounds = Bounds {
