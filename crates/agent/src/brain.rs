@@ -137,9 +137,9 @@ impl Brain {
                     }
                     self.why = why;
                 }
-                Event::Reservation { rate, standing, .. } => {
+                Event::Reservation { rate, state, .. } => {
                     let rate = rate.map(|rate| rate.to_string());
-                    tracing::info!(rate, %standing, "reservation");
+                    tracing::info!(rate, standing = %state, "reservation");
                 }
                 other => tracing::info!(event = %other, "presence"),
             }

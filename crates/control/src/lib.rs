@@ -9,14 +9,12 @@
 //! the [`Law`]s that turn an [`Observation`] into the station's [`Bounds`], [`reservation`] (rates that
 //! are left free for others), and [`Actuation`], which divides bounds among connections.
 
-mod actuation;
 mod bounds;
 mod config;
 mod connections;
 mod controller;
 mod event;
 mod lasting;
-mod law;
 pub mod laws;
 mod observation;
 pub mod presence;
@@ -25,15 +23,14 @@ pub mod reservation;
 mod rtt;
 mod windowed;
 
-pub use actuation::Actuation;
-pub use bounds::Bounds;
+pub use bounds::{Actuation, Bounds};
 pub use config::{Clocks, ControllerConfig};
 pub use connections::Connection;
 pub use controller::Controller;
 pub use event::{Event, Narrator, Phase, Reason, Silent};
-pub use law::{Law, LawConfig};
 pub use laws::airtime::AirtimeKnobs;
+pub use laws::{Law, LawConfig};
 pub use observation::{ConnectionView, Observation, PeerView, RttView, StationId, StationView};
 pub use presence::PresenceCounters;
-pub use reservation::{Reservation, Share, Standing};
+pub use reservation::{Reservation, ReservationState, Share};
 pub use rtt::RttWatch;

@@ -7,8 +7,8 @@ use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::Reservation;
 
-/// Names a station among those that share an access point. The operator gives it; it need not be
-/// secret, but two stations with the same id see only one of each other.
+/// Names a station among those that share an access point. The operator gives it. It need not be
+/// secret, but of two stations with the same id the others see only one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u64);
 
@@ -36,8 +36,8 @@ pub struct ConnectionView {
 /// This station at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StationView {
-    /// The PHY rate of the data that this station sends, where it is known: not of its last frame,
-    /// whatever that was.
+    /// The PHY rate of the data that this station sends, where it is known. That of its last frame may
+    /// be another one.
     pub link_rate: Option<Rate>,
     /// Connections routed over the Wi-Fi interface, and no others.
     pub connections: Vec<ConnectionView>,
@@ -48,23 +48,23 @@ pub struct StationView {
 pub struct PeerView {
     /// Its id.
     pub station: StationId,
-    /// It will announce itself again within this time.
+    /// Its next message comes within this time.
     pub interval: Duration,
     /// Whether it is sending.
     pub sending: bool,
-    /// What it delivers now.
+    /// Its delivery rate.
     pub delivery_rate: Rate,
-    /// What it reaches alone, where it knows.
+    /// The rate that it reaches alone, where it knows it.
     pub max_rate: Option<Rate>,
-    /// Its PHY rate, where its driver tells it.
+    /// Its PHY rate, where it knows it.
     pub link_rate: Option<Rate>,
     /// Its minimum RTT, where it has one.
     pub min_rtt: Option<Duration>,
-    /// How far its RTT is above the minimum.
+    /// Its queueing delay: how far its RTT is above the minimum.
     pub growth: Duration,
-    /// What it asks its peers to leave free, admitted or not.
+    /// The rate that it asks its peers to leave free, admitted or not.
     pub reservation: Option<Reservation>,
-    /// How long ago its last message came.
+    /// Time since its last message.
     pub age: Duration,
 }
 
@@ -75,7 +75,7 @@ pub struct RttView {
     pub current: Duration,
     /// The minimum that it is compared with.
     pub min: Duration,
-    /// `current - min`: what queues add.
+    /// The queueing delay: `current - min`.
     pub growth: Duration,
 }
 
@@ -90,13 +90,14 @@ pub struct Observation {
     pub senders: u32,
     /// This station's RTT; `None` while no sending connection has a sample.
     pub rtt: Option<RttView>,
-    /// What this station delivered since the last tick.
+    /// The delivery rate since the last tick.
     pub delivery_rate: Rate,
-    /// The same as announced: a mean of some seconds.
+    /// The delivery rate that this station announces: a mean of some seconds.
     pub mean_rate: Rate,
-    /// What the air carries in total: the announced rates and the own one, as a windowed maximum.
+    /// The rate that the air carries in total: the sum of the announced rates and the own one, as a
+    /// windowed maximum.
     pub total_rate: Rate,
-    /// What this station reaches alone, where configured or measured.
+    /// The rate that this station reaches alone, where it is configured or was measured.
     pub max_rate: Option<Rate>,
     /// The access point's buffer in packets, as configured or probed.
     pub access_point_buffer: u32,
@@ -132,14 +133,14 @@ impl Observation {
         self.sending().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
     }
 
-    /// The largest segment size among the sending connections, 1448 where none says.
+    /// The largest segment size among the sending connections; 1448 bytes where none is known.
     pub fn mss(&self) -> Bytes {
         let largest = self.sending().map(|c| c.figures.mss).max().unwrap_or(Bytes::ZERO);
         if largest > Bytes::ZERO { largest } else { Bytes::new(1448) }
     }
 }
 
-/// A peer as tests start from it: sending so many Mbit/s, and nothing more is known.
+/// A peer for tests: it sends so many Mbit/s, and nothing else is known of it.
 #[cfg(test)]
 pub(crate) fn peer(station: StationId, mbps: u64) -> PeerView {
     PeerView {
@@ -156,7 +157,7 @@ pub(crate) fn peer(station: StationId, mbps: u64) -> PeerView {
     }
 }
 
-/// A connection as tests start from it: 100 segments in 50 ms, nothing queued.
+/// A connection for tests: 100 segments in flight, RTT 50 ms, nothing queued.
 #[cfg(test)]
 pub(crate) fn example() -> ConnectionView {
     let rtt = Some(Duration::from_millis(50));

@@ -1,7 +1,7 @@
 //! The senders' figures, as the kernel's monitor takes them in the lab.
 
 use wakeai_connection::EventKind;
-use wakeai_control::Standing;
+use wakeai_control::ReservationState as Standing;
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::records::{EventRow, RowEvent, SampleRow};
 use wakeai_scenario::result::ErrorCounts;

@@ -39,11 +39,11 @@ pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
     Connection { id: 1, figures, boundable: true }
 }
 
-/// An ether that carries every datagram to everybody, its sender included, at once.
+/// An ether that delivers every datagram to all stations at once, its sender included.
 pub(crate) struct Ether {
     pub(crate) now: Instant,
     pub(crate) stations: Vec<Controller>,
-    /// What each sees of its own connections.
+    /// PHY rate and connections of each.
     pub(crate) own: Vec<Own>,
     /// Every datagram that was sent, by whom.
     pub(crate) recorded: Vec<(usize, Vec<u8>)>,
@@ -85,7 +85,7 @@ impl Ether {
     }
 }
 
-/// All that a controller shows but its counters.
+/// The visible state of a controller without its counters.
 pub(crate) fn shown(controller: &Controller) -> String {
     let peers: Vec<_> = controller.peers().collect();
     format!("{peers:?} {:?} {:?}", controller.last(), controller.next_timeout())

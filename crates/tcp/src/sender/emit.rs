@@ -3,7 +3,7 @@
 use wakeai_connection::EventKind;
 use wakeai_units::Instant;
 
-use super::handshake::OWN_WINDOW;
+use super::lifecycle::OWN_WINDOW;
 use super::stream::Piece;
 use super::timers::TimerKind;
 use super::{Sender, microseconds, stamp};

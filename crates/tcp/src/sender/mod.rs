@@ -2,19 +2,12 @@
 
 mod ack;
 mod alert;
-mod bits;
-mod close;
 mod counting;
 mod emit;
-mod episode;
-mod handshake;
 mod host_queue;
-mod minimum;
-mod pacing;
-mod peer_window;
+mod lifecycle;
 mod probe;
 mod rack;
-mod record;
 mod report;
 mod rtt;
 mod sack;
@@ -35,17 +28,15 @@ use wakeai_units::{Duration, Instant};
 use crate::config::TcpConfig;
 use crate::segment::{SackBlocks, Segment};
 use counting::Counting;
-use episode::Episode;
-use handshake::Handshake;
 use host_queue::HostQueue;
-use pacing::Pacing;
-use peer_window::PeerWindow;
+use lifecycle::Handshake;
 use rack::Rack;
 use rtt::RttEstimator;
 use scoreboard::Scoreboard;
 use stream::Stream;
 use timers::Timer;
-use transmit::Output;
+use transmit::{Output, Pacing, PeerWindow};
+use undo::Episode;
 
 pub use report::SenderCounters;
 

@@ -6,7 +6,7 @@ use wakeai_connection::CongestionState;
 use wakeai_units::{Duration, Instant};
 
 use super::Sender;
-use super::record::Record;
+use super::scoreboard::Record;
 use super::scoreboard::Scoreboard;
 use super::timers::{SLACK, TimerKind};
 use crate::config::TcpConfig;
