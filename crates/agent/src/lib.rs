@@ -19,7 +19,6 @@ mod link_rate;
 mod metrics;
 mod notify;
 mod presence;
-mod privileges;
 mod report;
 mod run;
 mod station;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_control::{Bounds, ConnectionView, Controller, Observation, PeerView, Share, Standing};
+use wakeai_control::{Bounds, Controller, Observation, PeerView, ReservationState, Share};
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
 
@@ -46,16 +46,16 @@ pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
     let (rate, standing) = controller.reservation();
     let announced = controller.announced_reservation();
     let (taken, limit) = match standing {
-        Standing::Refused { taken, limit, .. } => (Some(part(taken)), Some(part(limit))),
+        ReservationState::Refused { taken, limit, .. } => (Some(part(taken)), Some(part(limit))),
         _ => (None, None),
     };
     rate.map(|rate| Reservation {
         rate_mbps: rate.as_mbps_f64(),
         standing: match standing {
-            Standing::None | Standing::Waiting => api::Standing::Waiting,
-            Standing::Unmeasured => api::Standing::Unmeasured,
-            Standing::Refused { .. } => api::Standing::Refused,
-            Standing::Admitted { .. } => api::Standing::Admitted,
+            ReservationState::None | ReservationState::Waiting => api::Standing::Waiting,
+            ReservationState::Unmeasured => api::Standing::Unmeasured,
+            ReservationState::Refused { .. } => api::Standing::Refused,
+            ReservationState::Admitted { .. } => api::Standing::Admitted,
         },
         admitted: standing.is_admitted(),
         why: standing.to_string(),
@@ -86,14 +86,14 @@ fn part(share: Share) -> f64 {
     f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm())
 }
 
-pub(crate) fn connection(snapshot: &TcpSnapshot, view: &ConnectionView) -> Connection {
+pub(crate) fn connection(snapshot: &TcpSnapshot, sending: bool) -> Connection {
     Connection {
         local: snapshot.socket.local.to_string(),
         remote: snapshot.socket.remote.to_string(),
         algorithm: snapshot.algorithm.clone(),
-        sending: view.sending,
+        sending,
         cwnd: snapshot.figures.cwnd.get(),
-        rtt_ms: snapshot.figures.smoothed_rtt.as_millis_f64(),
+        rtt_ms: snapshot.figures.smoothed_rtt.map_or(0.0, wakeai_units::Duration::as_millis_f64),
     }
 }
 

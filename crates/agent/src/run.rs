@@ -7,7 +7,8 @@ use std::time::Duration as Wait;
 
 use tokio::sync::watch;
 use wakeai_host::{
-    Change, Lease, MakeError, NetnsId, Role, SysctlGuard, check_socket_path, holders, read_sysctl,
+    Capability, Change, Lease, MakeError, NetnsId, Role, SysctlGuard, check_socket_path,
+    drop_privileges, holders, read_sysctl, require_privileges,
 };
 use wakeai_kernel::{Bounded, Control, Snapshotter, move_connections, netns_cookie};
 
@@ -22,13 +23,16 @@ use crate::interface::Interface;
 use crate::link_rate::LinkRate;
 use crate::metrics::Faults;
 use crate::notify;
-use crate::privileges;
 use crate::report::Report;
 use crate::station::{Station, open_presence};
 use crate::wifi::{Association, Wifi, WifiError};
 
 /// What new connections of a namespace use.
 pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
+/// What the agent keeps once it has started: loading and running its BPF programs, and its
+/// namespace's network settings. All else is given up, while there is one thread.
+const KEPT_CAPABILITIES: [Capability; 3] =
+    [Capability::CAP_BPF, Capability::CAP_PERFMON, Capability::CAP_NET_ADMIN];
 /// nl80211 is asked this often.
 const WIFI_INTERVAL: Wait = Wait::from_secs(1);
 
@@ -90,7 +94,7 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
     if polled.await.is_ready() {
         return Ok(());
     }
-    privileges::require()?;
+    require_privileges("the agent", &KEPT_CAPABILITIES)?;
     let key = config.load_key()?;
     let interface = Interface::find(&config.interface)?;
     let station = match config.station {
@@ -108,7 +112,7 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
     let started = take_hold(config, brain, interface, wifi, group, netns, &lease);
     let outcome = match started {
         Ok((mut station, server, guard)) => {
-            let outcome = privileges::drop_to_kept().map_err(AgentError::from);
+            let outcome = drop_privileges(&KEPT_CAPABILITIES).map_err(AgentError::from);
             if outcome.is_ok() {
                 let serving = tokio::task::spawn_local(server.serve());
                 tracing::info!(interface = station.config.interface, "started");
@@ -169,7 +173,6 @@ fn take_hold(
         faults: Faults::default(),
         started: now,
         last_good: now,
-        delivered: std::collections::BTreeMap::new(),
         moved: 0,
         ticks: 0,
         told: None,

@@ -3,9 +3,10 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::hooks::{self, Hooks};
+use wakeai_connection::CongestionState;
+
 use crate::knobs::Knobs;
-use crate::sock::{State, TcpSock};
+use crate::sock::TcpSock;
 
 /// A connection's congestion control. Its [`TcpSock`] is what it dereferences to; the order of
 /// calls is in the crate's documentation.
@@ -19,33 +20,33 @@ impl Algorithm {
     /// Starts `wakeai_cubic` on a connection, or with [`Knobs::rtt_fair`] `wakeai_rtt`. Knobs out of range are taken to the nearest value
     /// that is in it.
     pub fn cubic(sock: TcpSock, knobs: Knobs) -> Self {
-        Self::start(hooks::cubic(), sock, knobs)
+        Self::start(&exported::wakeai_cubic, sock, knobs)
     }
 
     /// Starts `wakeai_reno` on a connection.
     pub fn reno(sock: TcpSock) -> Self {
-        Self::start(hooks::reno(), sock, Knobs::default())
+        Self::start(&exported::wakeai_reno, sock, Knobs::default())
     }
 
     /// Starts `wakeai_av` on a connection; its target is [`TcpSock::target_rate`].
     pub fn av(sock: TcpSock) -> Self {
-        Self::start(hooks::av(), sock, Knobs::default())
+        Self::start(&exported::wakeai_av, sock, Knobs::default())
     }
 
     /// Starts `wakeai_compound` on a connection.
     pub fn compound(sock: TcpSock) -> Self {
-        Self::start(hooks::compound(), sock, Knobs::default())
+        Self::start(&exported::wakeai_compound, sock, Knobs::default())
     }
 
     /// Starts ns-3's CUBIC on a connection: for comparisons with ns-3, in user space alone.
     pub fn ns3_cubic(sock: TcpSock, knobs: Knobs) -> Self {
-        Self::start(hooks::ns3_cubic(), sock, knobs)
+        Self::start(&exported::wakeai_ns3_cubic, sock, knobs)
     }
 
     /// Puts a stand-in on a connection that writes down how it is called.
     #[cfg(feature = "recorder")]
     pub fn recorder(sock: TcpSock) -> Self {
-        Self::start(hooks::recorder(), sock, Knobs::default())
+        Self::start(&exported::wakeai_recorder, sock, Knobs::default())
     }
 
     /// How [`Self::recorder`] was called.
@@ -80,8 +81,8 @@ impl Algorithm {
     }
 
     /// The congestion state changes to `next`.
-    pub fn set_state(&mut self, next: State) {
-        call!(self.set_state(next as u8));
+    pub fn set_state(&mut self, next: CongestionState) {
+        call!(self.set_state(next.number()));
         self.sock.ca_state = next as u32;
     }
 
@@ -129,6 +130,40 @@ impl Deref for Algorithm {
 impl DerefMut for Algorithm {
     fn deref_mut(&mut self) -> &mut TcpSock {
         &mut self.sock
+    }
+}
+
+/// The table of an algorithm's hooks: `struct wakeai_hooks` of `c/native/hooks.h`.
+#[repr(C)]
+#[derive(Debug)]
+struct Hooks {
+    init: Simple,
+    release: Simple,
+    on_ack: unsafe extern "C" fn(sk: *mut TcpSock, acked: u32, lost: u32, rtt_us: i32),
+    ssthresh: Window,
+    undo_cwnd: Window,
+    set_state: unsafe extern "C" fn(sk: *mut TcpSock, next: u8),
+    before_sending: Simple,
+    after_idle: Simple,
+    k_q10: Option<unsafe extern "C" fn(sk: *const TcpSock) -> u32>,
+}
+
+type Simple = unsafe extern "C" fn(sk: *mut TcpSock);
+type Window = unsafe extern "C" fn(sk: *mut TcpSock) -> u32;
+
+#[allow(unsafe_code, reason = "the algorithms are C")]
+mod exported {
+    use super::Hooks;
+
+    // SAFETY: each is what EXPORT_HOOKS makes, a constant.
+    unsafe extern "C" {
+        pub(super) safe static wakeai_cubic: Hooks;
+        pub(super) safe static wakeai_reno: Hooks;
+        pub(super) safe static wakeai_av: Hooks;
+        pub(super) safe static wakeai_compound: Hooks;
+        pub(super) safe static wakeai_ns3_cubic: Hooks;
+        #[cfg(feature = "recorder")]
+        pub(super) safe static wakeai_recorder: Hooks;
     }
 }
 

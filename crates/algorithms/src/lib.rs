@@ -16,10 +16,9 @@
 //! - before the first segment after nothing was in flight: [`Algorithm::after_idle`].
 //!
 //! A further algorithm is its source in `c/`, a file in `c/native/`, its name in `build.rs`, a
-//! line in `hooks.rs` and a constructor.
+//! line among the exported hooks of `algorithm.rs` and a constructor.
 
 mod algorithm;
-mod hooks;
 mod knobs;
 #[cfg(feature = "recorder")]
 mod recorder;
@@ -29,4 +28,4 @@ pub use algorithm::Algorithm;
 pub use knobs::Knobs;
 #[cfg(feature = "recorder")]
 pub use recorder::Call;
-pub use sock::{INFINITE_SSTHRESH, State, TcpSock};
+pub use sock::TcpSock;

@@ -1,4 +1,4 @@
-//! What a controller is told at its start.
+//! The configuration of a controller.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ use crate::{Share, StationId};
 /// Whether the stations' clocks agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clocks {
-    /// They may not: freshness is proved by challenge alone.
+    /// They may differ: only the answer to a challenge proves a message to be fresh.
     #[default]
     Free,
-    /// They do (NTP or better): messages carry the time, and one from further away than
+    /// They agree (NTP or better): messages carry the time, and one whose time is further off than
     /// `tolerance` is refused.
     Synchronised {
         /// The Unix time at the epoch of this controller's `now`.
         unix_at_epoch: Duration,
-        /// How far two clocks, and a message's way, may be apart.
+        /// The most by which two clocks may differ, a message's transit time included.
         tolerance: Duration,
     },
 }
@@ -40,15 +40,15 @@ pub struct ControllerConfig {
     pub segments_per_ack: u32,
     /// The rate at which the access point sends broadcasts.
     pub basic_rate: Rate,
-    /// What this station reaches alone, where somebody measured it.
+    /// The rate that this station reaches alone, where it was measured.
     pub max_rate: Option<Rate>,
-    /// What this station asks its peers to leave free while it sends.
+    /// The rate that this station asks its peers to leave free while it sends.
     pub reserve: Option<Rate>,
-    /// The most of the air that may be reserved in all; the same on all stations.
+    /// The part of the air that may be reserved in all; the same on all stations.
     pub reservable: Share,
     /// Whether the stations' clocks agree.
     pub clocks: Clocks,
-    /// The most peers that are kept.
+    /// The largest number of peers that are kept.
     pub peer_limit: usize,
 }
 

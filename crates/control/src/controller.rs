@@ -1,21 +1,22 @@
-//! The whole brain.
+//! The controller of one station.
 
 use std::collections::VecDeque;
 
 use wakeai_units::{Duration, Instant, Rate};
 
+use crate::connections::ConnectionWatch;
 use crate::presence::{Announcement, BootId, Endpoint, PeerChange, PresenceCounters};
 use crate::rates::RateWatch;
-use crate::reservation::{Reservations, Standing};
+use crate::reservation::{ReservationState, Reservations};
 use crate::{
-    Bounds, ControllerConfig, Event, Law, Observation, PeerView, Reason, Reservation, RttWatch,
-    StationId, StationView,
+    Actuation, Bounds, Connection, ControllerConfig, Event, Law, Observation, PeerView, Reason,
+    Reservation, RttWatch, StationId,
 };
 
-/// Events that wait for [`Controller::poll_event`]; the oldest make room.
+/// The most events that wait for [`Controller::poll_event`]; beyond it the oldest are dropped.
 const EVENT_LIMIT: usize = 4096;
 
-/// Presence, RTT watch, reservations and law of one station.
+/// Joins presence, the station's connections, reservations and the law, and decides on bounds.
 ///
 /// Order of calls: whenever something happens, first [`Controller::handle_datagram`] for each
 /// datagram and [`Controller::handle_tick`] at each tick; then [`Controller::poll_transmit`] and
@@ -25,11 +26,12 @@ pub struct Controller {
     config: ControllerConfig,
     law: Box<dyn Law + Send>,
     presence: Endpoint,
+    connections: ConnectionWatch,
     rtt: RttWatch,
     rates: RateWatch,
     reservations: Reservations,
-    /// What was last said of the own reservation.
-    told: (Option<Rate>, Standing),
+    /// The reservation as the last event had it.
+    reported: (Option<Rate>, ReservationState),
     observation: Observation,
     bounds: Bounds,
     now: Instant,
@@ -55,10 +57,11 @@ impl Controller {
         reservations.want(config.reserve);
         Self {
             presence: Endpoint::new(now, &config, BootId(boot_id)),
+            connections: ConnectionWatch::default(),
             rtt: RttWatch::new(),
             rates: RateWatch::new(config.max_rate),
             reservations,
-            told: (None, Standing::None),
+            reported: (None, ReservationState::None),
             config,
             law,
             observation,
@@ -69,35 +72,45 @@ impl Controller {
         }
     }
 
-    /// Takes a datagram that came on the presence port, whatever it is. A bad one only counts.
+    /// Takes a datagram from the presence port. An invalid one only counts.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         self.now = now;
         self.presence.handle_datagram(now, datagram);
         self.take_changes();
     }
 
-    /// Takes the kernel's view of this station and decides until the next tick.
+    /// Takes the station's connections over the Wi-Fi interface, and the PHY rate of the data that it
+    /// sends where it is known, and decides until the next tick.
     ///
-    /// The next tick is due one tick after the one that was due, so that a late call does not
-    /// delay all later ones; ticks that were missed altogether are left out.
-    pub fn handle_tick(&mut self, now: Instant, own: &StationView) -> Bounds {
+    /// The next tick is due one interval after the time at which this one was due, so that a late call
+    /// does not delay the later ones. Ticks that were missed are skipped.
+    pub fn handle_tick(
+        &mut self,
+        now: Instant,
+        link_rate: Option<Rate>,
+        connections: &[Connection],
+    ) -> Actuation {
         self.now = now;
         self.next_tick = (self.next_tick + self.config.tick).max(now + self.config.tick / 2);
         self.presence.expire(now);
         self.take_changes();
-        self.observe(now, own);
+        self.observe(now, link_rate, connections);
         self.reserve_on_tick(now);
         let mut reasons: Vec<Reason> = Vec::new();
         self.bounds = self.decide(now, &mut reasons);
         let law = self.law.name();
         self.push(Event::Bounds { at: now, law, bounds: self.bounds, reasons });
-        self.bounds
+        Actuation::new(self.bounds, &self.observation.own.connections)
     }
 
-    fn observe(&mut self, now: Instant, own: &StationView) {
+    fn observe(&mut self, now: Instant, link_rate: Option<Rate>, connections: &[Connection]) {
         let peers: Vec<PeerView> = self.presence.peers(now).collect();
-        let sending = own.connections.iter().any(|connection| connection.sending);
-        if sending != self.observation.sending().next().is_some() {
+        let was_sending = self.observation.sending().next().is_some();
+        let own = &mut self.observation.own;
+        own.link_rate = link_rate;
+        self.connections.on_tick(connections, &mut own.connections);
+        let sending = self.observation.sending().next().is_some();
+        if sending != was_sending {
             self.presence.announce_soon(now);
         }
         let sending_peers = peers.iter().filter(|peer| peer.sending).count();
@@ -105,15 +118,13 @@ impl Controller {
         let observation = &mut self.observation;
         observation.senders = u32::try_from(senders).unwrap_or(u32::MAX).max(1);
         let common = crate::laws::airtime::common_growth(&peers, None).unwrap_or(Duration::ZERO);
-        observation.rtt = self.rtt.on_tick(now, own, common);
+        observation.rtt = self.rtt.on_tick(now, &observation.own, common);
         let growth = observation.rtt.map_or(Duration::ZERO, |rtt| rtt.growth);
-        self.rates.on_tick(now, own, &peers, growth);
+        self.rates.on_tick(now, &observation.own, &peers, growth);
         observation.delivery_rate = self.rates.delivered();
         observation.mean_rate = self.rates.mean();
         observation.total_rate = self.rates.total();
         observation.max_rate = self.rates.alone();
-        observation.own.link_rate = own.link_rate;
-        observation.own.connections.clone_from(&own.connections); // keeps what was allocated
         observation.peers = peers;
     }
 
@@ -130,35 +141,35 @@ impl Controller {
         if self.reservations.on_tick(at, &self.observation, self.presence.interval()) {
             self.presence.announce_soon(at);
         }
-        let (rate, standing) = self.reservation();
-        if self.told != (rate, standing) {
-            self.told = (rate, standing);
-            self.push(Event::Reservation { at, rate, standing });
+        let (rate, state) = self.reservation();
+        if self.reported != (rate, state) {
+            self.reported = (rate, state);
+            self.push(Event::Reservation { at, rate, state });
         }
     }
 
-    /// From now on this station asks its peers to leave `rate` free while it sends; `None`: nothing
-    /// any more. Takes effect at the next tick.
+    /// Asks the peers to leave `rate` free while this station sends, from the next tick on; `None` gives
+    /// the reservation up.
     pub fn reserve(&mut self, rate: Option<Rate>) {
         self.reservations.want(rate);
     }
 
-    /// What this station wants to be left free, and what has become of it.
-    pub fn reservation(&self) -> (Option<Rate>, Standing) {
-        (self.reservations.wanted(), self.reservations.standing())
+    /// The rate that this station asks for, and the state of that reservation.
+    pub fn reservation(&self) -> (Option<Rate>, ReservationState) {
+        (self.reservations.wanted(), self.reservations.state())
     }
 
-    /// What it announces of it.
+    /// The reservation as this station announces it.
     pub fn announced_reservation(&self) -> Option<Reservation> {
         self.reservations.announced()
     }
 
-    /// Whether this station leaves free what `peer` has reserved.
+    /// Whether the reservation of `peer` is admitted.
     pub fn admits(&self, peer: StationId) -> bool {
         self.reservations.admits(peer)
     }
 
-    /// A presence datagram that is due, to be broadcast on the Wi-Fi interface.
+    /// Gives the presence datagram that is due, to be broadcast on the Wi-Fi interface.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.now = now;
         let seen = &self.observation;
@@ -184,17 +195,17 @@ impl Controller {
         self.next_tick
     }
 
-    /// What happened since the last call, oldest first.
+    /// Gives the oldest event that was not taken yet.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// What became of the datagrams.
+    /// Counts of the datagrams.
     pub fn counters(&self) -> &PresenceCounters {
         self.presence.counters()
     }
 
-    /// The live peers, by id.
+    /// The live peers, in the order of their ids.
     pub fn peers(&self) -> impl Iterator<Item = PeerView> {
         self.presence.peers(self.now)
     }
@@ -244,17 +255,17 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    fn sending(delivered: u64) -> StationView {
-        let connection = crate::ConnectionView { delivered, ..crate::observation::example() };
-        StationView { link_rate: Some(Rate::from_mbps(65)), connections: vec![connection] }
+    fn sending() -> Vec<Connection> {
+        let figures = crate::observation::example().figures;
+        vec![Connection { id: 1, figures, boundable: true }]
     }
 
     #[test]
-    fn a_late_tick_delays_no_later_one_and_missed_ones_are_left_out() {
+    fn a_late_tick_delays_no_later_one_and_missed_ones_are_skipped() {
         let mut controller = controller();
         assert_eq!(controller.next_tick(), at(0));
         let mut next_after = |millis| {
-            controller.handle_tick(at(millis), &StationView::default());
+            controller.handle_tick(at(millis), None, &[]);
             controller.next_tick()
         };
         assert_eq!(next_after(0), at(500));
@@ -264,16 +275,16 @@ mod tests {
     }
 
     #[test]
-    fn the_next_timeout_is_the_tick_or_the_message_whichever_is_first() {
+    fn the_next_timeout_is_that_of_the_tick_or_of_the_message() {
         let mut controller = controller();
         for _ in 0..100 {
             let now = controller.next_timeout().expect("it always ticks");
             let is_tick = controller.next_tick() <= now;
             if is_tick {
-                controller.handle_tick(now, &StationView::default());
+                controller.handle_tick(now, None, &[]);
             }
             let sent = controller.poll_transmit(now).is_some();
-            assert!(is_tick || sent, "nobody is woken for nothing");
+            assert!(is_tick || sent, "a timeout without work");
             assert!(controller.next_timeout() > Some(now));
         }
     }
@@ -281,46 +292,47 @@ mod tests {
     #[test]
     fn the_start_and_the_end_of_sending_are_announced_soon() {
         let mut controller = controller();
-        // At this rate a message is due every second at most: news is earlier than that.
+        // At this rate a message is due once per second at most; an announcement comes earlier.
         controller.config.basic_rate = Rate::from_mbps(1);
         controller.presence = Endpoint::new(Instant::ZERO, &controller.config, BootId([1; 16]));
-        let views = [sending(0), StationView::default()];
-        let mut view = StationView::default();
+        let views = [sending(), Vec::new()];
+        let mut view = Vec::new();
         let mut news = Vec::new();
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         for now in (0..40_000).map(at) {
-            if told.len() >= 10 * (news.len() + 1) && news.len() < 2 && told.last() < Some(&now) {
+            if sent.len() >= 10 * (news.len() + 1) && news.len() < 2 && sent.last() < Some(&now) {
                 view = views[news.len()].clone();
-                news.push((told[told.len() - 1], now));
-                controller.handle_tick(now, &view);
+                news.push((sent[sent.len() - 1], now));
+                controller.handle_tick(now, None, &view);
             } else if controller.next_tick() <= now {
-                controller.handle_tick(now, &view);
+                controller.handle_tick(now, None, &view);
             }
             if controller.poll_transmit(now).is_some() {
-                told.push(now);
+                sent.push(now);
             }
         }
         assert_eq!(news.len(), 2);
         for (last, at) in news {
-            let next = *told.iter().find(|told| **told >= at).expect("it is told");
+            let next = *sent.iter().find(|sent| **sent >= at).expect("it is sent");
             let soon = (last + Duration::from_millis(500)).max(at) + Duration::from_millis(125);
             assert!(next <= soon + Duration::from_millis(1), "{at}: {next}");
         }
     }
 
     #[test]
-    fn who_sends_counts_itself_among_the_senders_and_is_bound() {
+    fn a_sending_station_counts_as_a_sender_and_is_bound() {
         let mut controller = controller();
-        controller.handle_tick(at(0), &sending(0));
+        let found = controller.handle_tick(at(0), None, &sending());
         let (seen, bounds) = controller.last();
         assert_eq!((seen.senders, bounds.ceiling.get()), (1, 50));
+        assert_eq!((found.sockets[0].1.ceiling, found.default.ceiling), (50, 12));
     }
 
     #[test]
-    fn events_that_nobody_takes_make_room_for_newer_ones() {
+    fn the_oldest_events_are_dropped_where_nobody_takes_them() {
         let mut controller = controller();
         for tick in 0..10_000 {
-            controller.handle_tick(at(tick * 500), &StationView::default());
+            controller.handle_tick(at(tick * 500), None, &[]);
         }
         assert_eq!(controller.events.len(), EVENT_LIMIT);
         let last = controller.events.pop_back();

@@ -1,19 +1,19 @@
-//! Narration: why a bound is what it is, and what became of the peers.
+//! Events of a controller: decisions with their reasons, and changes among the peers.
 
 use std::fmt;
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::reservation::{Share, Standing};
+use crate::reservation::{ReservationState, Share};
 use crate::{Bounds, StationId};
 
-/// Where a law says why. A log, a trace and a test read the same.
+/// Takes the reasons that a law gives for its bounds; logs, traces and tests read the same ones.
 pub trait Narrator {
     /// Takes one reason for the bounds of this tick.
     fn narrate(&mut self, reason: Reason);
 }
 
-/// A narrator that nobody listens to.
+/// Drops every reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
@@ -27,18 +27,18 @@ impl Narrator for Vec<Reason> {
     }
 }
 
-/// What the law `airtime` is about.
+/// What the law `airtime` is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing has queued yet: up to the double in a round trip.
+    /// There is no queue yet: the window may double in each round trip.
     Opening,
-    /// The window holds what is delivered and the queue that is aimed at.
+    /// The window holds the path and the target queue.
     Steady,
-    /// The queue is empty: a little more each round trip.
+    /// The queue is empty: the window grows a little in each round trip.
     Probing,
-    /// Less than the share for a moment, so that the path shows without queues.
+    /// The station sends less than its share for a moment, so that the RTT of the empty path shows.
     Draining,
-    /// The queue is not ours: stations without agents fill it, and nothing is bound.
+    /// Stations without agents fill the queue, so nothing is bound.
     Released,
 }
 
@@ -62,15 +62,15 @@ pub enum Reason {
     ByHand,
     /// Nothing is being sent, so nothing is bound.
     Idle,
-    /// The smaller of two candidates each (001 §3.2 step 6).
+    /// Each bound is the smaller of two candidates (Shimada et al., §3.2 step 6).
     Candidates {
         /// Stations sending.
         senders: u32,
-        /// RTT growth.
+        /// Queueing delay; `None` without an RTT sample.
         growth: Option<Duration>,
         /// By the number of stations; `None` while the rate or the RTT is unknown.
         by_senders: Option<Bounds>,
-        /// By RTT growth.
+        /// By the queueing delay.
         by_growth: Bounds,
     },
     /// A share of the air and a short queue.
@@ -81,21 +81,21 @@ pub enum Reason {
         rate: Rate,
         /// What its part of the air would deliver.
         share: Rate,
-        /// RTT growth.
+        /// Queueing delay.
         growth: Duration,
-        /// The growth that is aimed at.
+        /// The queueing delay that the law aims at.
         target: Duration,
-        /// What the law is about.
+        /// What the law is doing.
         phase: Phase,
     },
-    /// The air that others have reserved is left free.
+    /// This station leaves the air free that others have reserved.
     Yields {
         /// The part of the air that they claim.
         claimed: Share,
-        /// The most that this station sends.
+        /// The rate that this station may send at most.
         level: Rate,
     },
-    /// This station's own reservation is not bound.
+    /// The law does not bind this station below its own reservation.
     Reserved {
         /// The rate.
         rate: Rate,
@@ -155,34 +155,34 @@ pub enum Event {
         /// Why.
         reasons: Vec<Reason>,
     },
-    /// Something has become of this station's reservation.
+    /// The state of this station's reservation changed.
     Reservation {
         /// When.
         at: Instant,
-        /// The rate that is asked for; `None`: none any more.
+        /// The rate that is asked for; `None`: it was given up.
         rate: Option<Rate>,
-        /// What has become of it.
-        standing: Standing,
+        /// Its state.
+        state: ReservationState,
     },
-    /// A peer was heard and is known to be live.
+    /// A peer has proved to be live.
     PeerJoined {
         /// When.
         at: Instant,
-        /// Who.
+        /// The peer.
         station: StationId,
     },
     /// A peer was silent for three of its intervals.
     PeerLeft {
         /// When.
         at: Instant,
-        /// Who.
+        /// The peer.
         station: StationId,
     },
-    /// A peer has started anew (another boot id).
+    /// A peer has restarted (it has another boot id).
     PeerRestarted {
         /// When.
         at: Instant,
-        /// Who.
+        /// The peer.
         station: StationId,
     },
 }
@@ -197,8 +197,8 @@ impl fmt::Display for Event {
                 }
                 write!(f, ")")
             }
-            Self::Reservation { at, rate: Some(rate), standing } => {
-                write!(f, "{at} reservation of {:.2} Mbit/s: {standing}", rate.as_mbps_f64())
+            Self::Reservation { at, rate: Some(rate), state } => {
+                write!(f, "{at} reservation of {:.2} Mbit/s: {state}", rate.as_mbps_f64())
             }
             Self::Reservation { at, rate: None, .. } => write!(f, "{at} reservation given up"),
             Self::PeerJoined { at, station } => write!(f, "{at} peer {station} joined"),

@@ -1,13 +1,13 @@
-//! A PHY rate that has become another one for good.
+//! The PHY rate without its small and short changes.
 
 use wakeai_units::{Duration, Instant, Rate};
 
-/// What differs by no more than this part of the rate is the rate control at work, percent …
+/// A difference of at most this part of the rate, percent, is the rate control at work.
 const OTHER_PERCENT: u64 = 25;
-/// … and what differs for less time says nothing of what the station reaches.
+/// A difference that lasts for less says nothing about what the station reaches.
 const LASTING: Duration = Duration::from_secs(2);
 
-/// The PHY rate without its short and small changes.
+/// A PHY rate that follows the driver's only where that has changed for good.
 ///
 /// Order of calls: [`LastingRate::on_tick`] once per tick, then the others.
 #[derive(Clone, Debug, Default)]
@@ -17,14 +17,14 @@ pub(crate) struct LastingRate {
 }
 
 impl LastingRate {
-    /// Takes what is told at a tick. Where the rate has become another one, gives the one before and
-    /// the new one. What is not told changes nothing.
-    pub(crate) fn on_tick(&mut self, now: Instant, told: Option<Rate>) -> Option<(Rate, Rate)> {
-        let told = told.filter(|rate| *rate > Rate::ZERO)?;
-        let before = *self.rate.get_or_insert(told);
+    /// Takes the driver's rate at a tick; an unknown one changes nothing. Gives the rate before and
+    /// the new one where it has changed for good.
+    pub(crate) fn on_tick(&mut self, now: Instant, given: Option<Rate>) -> Option<(Rate, Rate)> {
+        let given = given.filter(|rate| *rate > Rate::ZERO)?;
+        let before = *self.rate.get_or_insert(given);
         let margin = before.mul_div(OTHER_PERCENT, 100).unwrap_or(before);
         let (low, high) = (before.saturating_sub(margin), before.saturating_add(margin));
-        if (low..=high).contains(&told) {
+        if (low..=high).contains(&given) {
             self.differs_since = None;
             return None;
         }
@@ -32,16 +32,16 @@ impl LastingRate {
         if now.saturating_since(since) < LASTING {
             return None;
         }
-        *self = Self { rate: Some(told), differs_since: None };
-        Some((before, told))
+        *self = Self { rate: Some(given), differs_since: None };
+        Some((before, given))
     }
 
-    /// The rate that lasts; `None` before any was told.
+    /// The lasting rate; `None` before the driver gave any.
     pub(crate) fn get(&self) -> Option<Rate> {
         self.rate
     }
 
-    /// Whether another rate is told just now, which may not last.
+    /// Whether the driver gives another rate now, which may not last.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.differs_since.is_some()
     }
@@ -52,17 +52,17 @@ mod tests {
     use super::*;
 
     /// The rate after each tick, Mbit/s.
-    fn run<const N: usize>(told: [Option<u64>; N]) -> [Option<u64>; N] {
+    fn run<const N: usize>(given: [Option<u64>; N]) -> [Option<u64>; N] {
         let (mut lasting, mut now) = (LastingRate::default(), Instant::ZERO);
-        told.map(|told| {
+        given.map(|given| {
             now += Duration::from_millis(500);
-            lasting.on_tick(now, told.map(Rate::from_mbps));
+            lasting.on_tick(now, given.map(Rate::from_mbps));
             lasting.get().map(|rate| rate.bits_per_second() / 1_000_000)
         })
     }
 
     #[test]
-    fn small_and_short_changes_are_none() {
+    fn small_and_short_changes_are_ignored() {
         let small = [52, 65, 58, 72, 52, 52, 52, 52, 52, 65];
         assert_eq!(run(small.map(Some)), [Some(52); 10]);
         let short = [130, 13, 13, 13, 13, 130, 13, 13, 13, 13, 130, 6, 390, 130];
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_lasts_two_seconds_is_one() {
+    fn a_change_that_lasts_two_seconds_counts() {
         let fallen = run([130, 13, 13, 13, 13, 13, 13].map(Some));
         assert_eq!(fallen, [130, 130, 130, 130, 130, 13, 13].map(Some));
         let risen = run([13, 65, 130, 65, 130, 65, 65].map(Some));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_changes_nothing() {
+    fn an_unknown_rate_changes_nothing() {
         assert_eq!(
             run([None, Some(0), Some(65), None, None]),
             [None, None, Some(65), Some(65), Some(65)]

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use wakeai_connection::Figures;
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::Reservation;
 
-/// Names a station among those that share an access point. The operator gives it; it need not be
-/// secret, but two stations with the same id see only one of each other.
+/// Names a station among those that share an access point. The operator gives it. It need not be
+/// secret, but of two stations with the same id the others see only one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u64);
 
@@ -17,54 +18,26 @@ impl fmt::Display for StationId {
     }
 }
 
-/// The kernel's congestion state of a connection (`tcp_ca_state`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CongestionState {
-    /// Nothing unusual.
-    #[default]
-    Open,
-    /// Duplicate ACKs or SACKs that may be reordering.
-    Disorder,
-    /// The window is being reduced after a local or ECN signal.
-    Cwr,
-    /// Fast retransmission.
-    Recovery,
-    /// A retransmission timeout.
-    Loss,
-}
-
-/// One of this station's connections over the Wi-Fi interface, as the kernel reports it.
+/// One of this station's connections over the Wi-Fi interface, at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionView {
     /// Names the connection while it lives (the kernel's socket cookie).
     pub id: u64,
-    /// Congestion window.
-    pub cwnd: Segments,
-    /// Sender maximum segment size, bytes of payload.
-    pub mss: Bytes,
-    /// The kernel's smoothed RTT; zero where there is none yet.
-    pub smoothed_rtt: Duration,
-    /// The latest RTT sample; zero where there is none yet.
-    pub latest_rtt: Duration,
-    /// The kernel's windowed minimum RTT; zero where there is none yet.
-    pub min_rtt: Duration,
-    /// The kernel's latest delivery rate sample.
-    pub delivery_rate: Rate,
-    /// Segments delivered since the connection began.
-    pub delivered: u64,
-    /// Segments in flight.
-    pub in_flight: Segments,
-    /// Congestion state.
-    pub congestion_state: CongestionState,
-    /// Whether it has data to send: in flight or waiting.
+    /// Its figures.
+    pub figures: Figures,
+    /// Whether its congestion control obeys bounds.
+    pub boundable: bool,
+    /// Segments that it delivered since the tick before; 0 at its first.
+    pub delivered: u32,
+    /// Whether it counts as sending ([`Connection`](crate::Connection) has the rule).
     pub sending: bool,
 }
 
-/// This station as the kernel reports it at a tick.
+/// This station at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StationView {
-    /// The PHY rate of the data that this station sends, where it is known: not of its last frame,
-    /// whatever that was.
+    /// The PHY rate of the data that this station sends, where it is known. That of its last frame may
+    /// be another one.
     pub link_rate: Option<Rate>,
     /// Connections routed over the Wi-Fi interface, and no others.
     pub connections: Vec<ConnectionView>,
@@ -75,23 +48,23 @@ pub struct StationView {
 pub struct PeerView {
     /// Its id.
     pub station: StationId,
-    /// It will announce itself again within this time.
+    /// Its next message comes within this time.
     pub interval: Duration,
     /// Whether it is sending.
     pub sending: bool,
-    /// What it delivers now.
+    /// Its delivery rate.
     pub delivery_rate: Rate,
-    /// What it reaches alone, where it knows.
+    /// The rate that it reaches alone, where it knows it.
     pub max_rate: Option<Rate>,
-    /// Its PHY rate, where its driver tells it.
+    /// Its PHY rate, where it knows it.
     pub link_rate: Option<Rate>,
     /// Its minimum RTT, where it has one.
     pub min_rtt: Option<Duration>,
-    /// How far its RTT is above the minimum.
+    /// Its queueing delay: how far its RTT is above the minimum.
     pub growth: Duration,
-    /// What it asks its peers to leave free, admitted or not.
+    /// The rate that it asks its peers to leave free, admitted or not.
     pub reservation: Option<Reservation>,
-    /// How long ago its last message came.
+    /// Time since its last message.
     pub age: Duration,
 }
 
@@ -102,7 +75,7 @@ pub struct RttView {
     pub current: Duration,
     /// The minimum that it is compared with.
     pub min: Duration,
-    /// `current - min`: what queues add.
+    /// The queueing delay: `current - min`.
     pub growth: Duration,
 }
 
@@ -117,13 +90,14 @@ pub struct Observation {
     pub senders: u32,
     /// This station's RTT; `None` while no sending connection has a sample.
     pub rtt: Option<RttView>,
-    /// What this station delivered since the last tick.
+    /// The delivery rate since the last tick.
     pub delivery_rate: Rate,
-    /// The same as announced: a mean of some seconds.
+    /// The delivery rate that this station announces: a mean of some seconds.
     pub mean_rate: Rate,
-    /// What the air carries in total: the announced rates and the own one, as a windowed maximum.
+    /// The rate that the air carries in total: the sum of the announced rates and the own one, as a
+    /// windowed maximum.
     pub total_rate: Rate,
-    /// What this station reaches alone, where configured or measured.
+    /// The rate that this station reaches alone, where it is configured or was measured.
     pub max_rate: Option<Rate>,
     /// The access point's buffer in packets, as configured or probed.
     pub access_point_buffer: u32,
@@ -156,17 +130,17 @@ impl Observation {
 
     /// The windows of the sending connections together.
     pub fn window(&self) -> Segments {
-        self.sending().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.cwnd))
+        self.sending().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
     }
 
-    /// The largest segment size among the sending connections, 1448 where none says.
+    /// The largest segment size among the sending connections; 1448 bytes where none is known.
     pub fn mss(&self) -> Bytes {
-        let largest = self.sending().map(|c| c.mss).max().unwrap_or(Bytes::ZERO);
+        let largest = self.sending().map(|c| c.figures.mss).max().unwrap_or(Bytes::ZERO);
         if largest > Bytes::ZERO { largest } else { Bytes::new(1448) }
     }
 }
 
-/// A peer as tests start from it: sending so many Mbit/s, and nothing more is known.
+/// A peer for tests: it sends so many Mbit/s, and nothing else is known of it.
 #[cfg(test)]
 pub(crate) fn peer(station: StationId, mbps: u64) -> PeerView {
     PeerView {
@@ -183,20 +157,18 @@ pub(crate) fn peer(station: StationId, mbps: u64) -> PeerView {
     }
 }
 
-/// A connection as tests start from it: 100 segments in 50 ms, nothing queued.
+/// A connection for tests: 100 segments in flight, RTT 50 ms, nothing queued.
 #[cfg(test)]
 pub(crate) fn example() -> ConnectionView {
-    ConnectionView {
-        id: 1,
+    let rtt = Some(Duration::from_millis(50));
+    let figures = Figures {
         cwnd: Segments::new(100),
         mss: Bytes::new(1448),
-        smoothed_rtt: Duration::from_millis(50),
-        latest_rtt: Duration::from_millis(50),
-        min_rtt: Duration::from_millis(50),
-        delivery_rate: Rate::ZERO,
-        delivered: 0,
-        in_flight: Segments::new(100),
-        congestion_state: CongestionState::Open,
-        sending: true,
-    }
+        smoothed_rtt: rtt,
+        latest_rtt: rtt,
+        min_rtt: rtt,
+        packets_out: Segments::new(100),
+        ..Figures::default()
+    };
+    ConnectionView { id: 1, figures, boundable: true, delivered: 0, sending: true }
 }

@@ -1,6 +1,7 @@
-//! What this station delivers, what the air carries in total, what the station reaches alone.
+//! Rates of this station: what it delivers, what the air carries in total, and what the station
+//! reaches alone.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
@@ -8,39 +9,47 @@ use crate::lasting::LastingRate;
 use crate::windowed::WindowedMax;
 use crate::{PeerView, StationView};
 
-/// Ticks that an announced rate is the mean of.
+/// An announced rate is the mean over this many ticks.
 const MEAN_TICKS: usize = 4;
+
+/// What the station's connections delivered since the tick before.
+fn delivered(own: &StationView) -> Bytes {
+    own.connections.iter().fold(Bytes::ZERO, |sum, one| {
+        let bytes = one.figures.mss.get().saturating_mul(u64::from(one.delivered));
+        sum.checked_add(Bytes::new(bytes)).unwrap_or(sum)
+    })
+}
 
 fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {
     rate.mul_div(numerator.bits_per_second(), denominator.bits_per_second()).unwrap_or(rate)
 }
 
-/// A station measures what it reaches alone after it has been alone, with a queue, for so long.
+/// A station measures what it reaches alone once it has been the only sender, with a queue, for so
+/// long.
 const ALONE_FOR: Duration = Duration::from_secs(10);
-/// This much RTT growth shows that the air, and not the sender, was the limit.
+/// A queueing delay of this much shows that the air, and not the sender, was the limit.
 const QUEUE: Duration = Duration::from_millis(10);
 
-/// A PHY rate carries at most this part of it as TCP goodput.
+/// TCP goodput is at most this part of the PHY rate.
 const MOST_GOODPUT_PERCENT: u64 = 90;
-/// A station that alone reaches less than this part of its PHY rate is not limited by the air.
+/// A station that alone reaches less than this part of its PHY rate is limited by something other
+/// than the air.
 const AIR_LIMITED_PERCENT: u64 = 40;
 
-/// Measures rates from tick to tick.
+/// Measures the rates, tick by tick.
 #[derive(Clone, Debug)]
 pub(crate) struct RateWatch {
     configured_max: Option<Rate>,
-    /// The PHY rate that the configured one goes with.
+    /// The PHY rate at which `configured_max` was measured.
     configured_at: Option<Rate>,
     link: LastingRate,
     link_is_known: bool,
     last_tick: Option<Instant>,
-    /// Segments delivered as of the last tick, by connection.
-    delivered: BTreeMap<u64, u64>,
-    /// Bytes delivered in the last ticks, and their lengths.
+    /// Bytes delivered in each of the last ticks, and the tick's length.
     recent: VecDeque<(Bytes, Duration)>,
     rate: Rate,
     total: WindowedMax<Rate>,
-    /// Since when no peer has been sending and a queue of ours has stood.
+    /// Since when no peer has been sending and this station has had a queue.
     alone_since: Option<Instant>,
     alone: WindowedMax<Rate>,
 }
@@ -53,7 +62,6 @@ impl RateWatch {
             link: LastingRate::default(),
             link_is_known: false,
             last_tick: None,
-            delivered: BTreeMap::new(),
             recent: VecDeque::new(),
             rate: Rate::ZERO,
             total: WindowedMax::default(),
@@ -69,7 +77,7 @@ impl RateWatch {
         peers: &[PeerView],
         growth: Duration,
     ) {
-        let bytes = self.take_delivered(own);
+        let bytes = delivered(own);
         let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.saturating_since(last));
         self.last_tick = Some(now);
         self.rate = Rate::of(bytes, elapsed);
@@ -84,41 +92,27 @@ impl RateWatch {
         self.measure_alone(now, sending().next().is_none() && growth >= QUEUE);
     }
 
-    fn take_delivered(&mut self, own: &StationView) -> Bytes {
-        let mut bytes = Bytes::ZERO;
-        for connection in &own.connections {
-            let earlier = self.delivered.get(&connection.id);
-            let earlier = earlier.copied().unwrap_or(connection.delivered);
-            let segments = connection.delivered.saturating_sub(earlier);
-            bytes = bytes
-                .checked_add(Bytes::new(connection.mss.get().saturating_mul(segments)))
-                .unwrap_or(bytes);
-        }
-        self.delivered = own.connections.iter().map(|c| (c.id, c.delivered)).collect();
-        bytes
-    }
-
-    /// What is reached alone goes with the PHY rate, and small or short changes of that are none.
-    fn take_link_rate(&mut self, now: Instant, told: Option<Rate>) {
-        if let Some((before, after)) = self.link.on_tick(now, told) {
+    /// Scales what was measured alone with the PHY rate, where that has changed for good.
+    fn take_link_rate(&mut self, now: Instant, link_rate: Option<Rate>) {
+        if let Some((before, after)) = self.link.on_tick(now, link_rate) {
             self.alone.scale(|rate| scaled(rate, after, before));
             self.alone_since = None;
         }
-        self.link_is_known = told.is_some();
+        self.link_is_known = link_rate.is_some();
         self.take_configured_at();
     }
 
-    /// The PHY rate that the configured maximum was measured at: the first that lasted and that can carry
-    /// it. Where it carries far more, the air is not what limits this station, so that a higher PHY
-    /// rate does not bring more.
+    /// Finds the PHY rate at which the configured maximum was measured: the first lasting one that can
+    /// carry it. Where that one could carry far more, the air is not what limits this station, so a
+    /// higher PHY rate brings no more.
     fn take_configured_at(&mut self) {
         let Some((max, link)) = self.configured_max.zip(self.link.get()) else { return };
         let part_of = |at: Rate, percent| at.mul_div(percent, 100).unwrap_or(at);
-        let goes_with = match self.configured_at {
+        let fits = match self.configured_at {
             None => max <= part_of(link, MOST_GOODPUT_PERCENT),
             Some(at) => link > at && max < part_of(at, AIR_LIMITED_PERCENT),
         };
-        if goes_with {
+        if fits {
             self.configured_at = Some(link);
         }
     }
@@ -134,12 +128,12 @@ impl RateWatch {
         }
     }
 
-    /// What was delivered since the tick before.
+    /// What this station delivered since the tick before.
     pub(crate) fn delivered(&self) -> Rate {
         self.rate
     }
 
-    /// The mean over some ticks: aggregates make a single tick a matter of luck.
+    /// The mean over [`MEAN_TICKS`]: a single tick may hold an aggregate more or less.
     pub(crate) fn mean(&self) -> Rate {
         let sum = |(bytes, span): (Bytes, Duration), (more, longer): &(Bytes, Duration)| {
             (bytes.checked_add(*more).unwrap_or(bytes), span.saturating_add(*longer))
@@ -153,8 +147,7 @@ impl RateWatch {
         self.total.get()
     }
 
-    /// What was configured goes with the PHY rate: on a link that has become slower or faster a station reaches as
-    /// much less or more.
+    /// The configured maximum, scaled with the PHY rate since it was measured.
     fn configured(&self) -> Option<Rate> {
         let max = self.configured_max?;
         let rates = self.link.get().zip(self.configured_at).filter(|_| self.link_is_known);
@@ -177,8 +170,8 @@ mod tests {
         Instant::ZERO + Duration::from_millis(500) * half_seconds
     }
 
-    /// `segments` delivered so far by one connection.
-    fn own(segments: u64) -> StationView {
+    /// `segments` delivered in this tick by one connection.
+    fn own(segments: u32) -> StationView {
         let connection = crate::ConnectionView { delivered: segments, ..example() };
         StationView { link_rate: None, connections: vec![connection] }
     }
@@ -199,11 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn segments_from_before_the_first_tick_are_not_counted() {
+    fn the_rate_is_what_was_delivered_over_the_length_of_the_tick() {
         let mut watch = RateWatch::new(None);
-        watch.on_tick(at(0), &own(1_000_000), &[], Duration::ZERO);
+        watch.on_tick(at(0), &own(0), &[], Duration::ZERO);
         assert_eq!(watch.delivered(), Rate::ZERO);
-        watch.on_tick(at(1), &own(1_000_500), &[], Duration::ZERO);
+        watch.on_tick(at(1), &own(500), &[], Duration::ZERO);
         assert_eq!(watch.delivered(), Rate::from_bps(500 * 1448 * 8 * 2));
     }
 
@@ -220,12 +213,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_station_reaches_alone_is_measured_only_alone_and_with_a_queue() {
+    fn the_rate_alone_is_measured_only_alone_and_with_a_queue() {
         let queue = Duration::from_millis(30);
         let run = |ticks: u64, peers: &[PeerView], growth| {
             let mut watch = RateWatch::new(None);
             for tick in 0..ticks {
-                watch.on_tick(at(tick), &own(tick * 1000), peers, growth);
+                watch.on_tick(at(tick), &own(1000), peers, growth);
             }
             watch.alone()
         };
@@ -237,25 +230,24 @@ mod tests {
         assert_eq!(run(30, &[peer(true, 1)], queue), None, "not alone");
     }
 
-    /// A station alone with a queue; each tick at one of these PHY rates (Mbit/s), delivering `segments`.
+    /// The only sender, with a queue.
     struct Alone {
         watch: RateWatch,
         tick: u64,
-        delivered: u64,
     }
 
     impl Alone {
         fn new(configured: Option<u64>) -> Self {
-            Self { watch: RateWatch::new(configured.map(Rate::from_mbps)), tick: 0, delivered: 0 }
+            Self { watch: RateWatch::new(configured.map(Rate::from_mbps)), tick: 0 }
         }
 
-        /// What it reaches alone afterwards, kbit/s.
-        fn run(&mut self, ticks: u64, link_mbps: &[u64], segments: u64) -> Option<u64> {
+        /// What it reaches alone, kbit/s, after so many ticks with these PHY rates in turn (Mbit/s), each
+        /// delivering `segments`.
+        fn run(&mut self, ticks: u64, link_mbps: &[u64], segments: u32) -> Option<u64> {
             for _ in 0..ticks {
                 let link = link_mbps[self.tick as usize % link_mbps.len()];
-                self.delivered += segments;
                 let link_rate = Some(Rate::from_mbps(link)).filter(|rate| *rate > Rate::ZERO);
-                let view = StationView { link_rate, ..own(self.delivered) };
+                let view = StationView { link_rate, ..own(segments) };
                 let queue = Duration::from_millis(if segments > 0 { 30 } else { 0 });
                 self.watch.on_tick(at(self.tick), &view, &[], queue);
                 self.tick += 1;
@@ -268,7 +260,7 @@ mod tests {
     const MEASURED: u64 = 1000 * 1448 * 8 * 2 / 1_000;
 
     #[test]
-    fn what_was_measured_outlives_small_and_short_changes_of_the_phy_rate() {
+    fn a_small_or_short_change_of_the_phy_rate_keeps_the_measure() {
         let mut alone = Alone::new(None);
         assert_eq!(alone.run(30, &[65], 1000), Some(MEASURED));
         assert_eq!(alone.run(30, &[65, 58, 72], 0), Some(MEASURED));
@@ -277,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_follows_a_lasting_change_and_is_measured_anew() {
+    fn a_lasting_change_scales_the_measure_until_the_next_one() {
         let mut alone = Alone::new(None);
         alone.run(30, &[65], 1000);
         assert_eq!(alone.run(5, &[13], 0), Some(MEASURED / 5));
@@ -287,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_configured_follows_the_link_up_where_the_air_is_the_limit() {
+    fn a_configured_rate_rises_with_the_link_if_the_air_limits_it() {
         let mut alone = Alone::new(Some(10));
         assert_eq!(alone.run(9, &[13], 0), Some(10_000));
         assert_eq!(alone.run(9, &[65], 0), Some(50_000));
@@ -299,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_configured_follows_a_slower_link_and_never_goes_with_one_that_cannot_carry_it() {
+    fn a_configured_rate_falls_with_the_link_from_one_that_carried_it() {
         let mut alone = Alone::new(Some(40));
         assert_eq!(alone.run(9, &[0], 0), Some(40_000), "before any is told");
         assert_eq!(alone.run(9, &[13], 0), Some(40_000), "the first is all that is known");

@@ -1,22 +1,24 @@
-//! How much the RTT has grown over its minimum (001 §3.2 steps 3 and 4).
+//! The queueing delay: how far the RTT is above its minimum ("RTT growth" in Shimada et al., §3.2 steps
+//! 3 and 4).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
+use wakeai_connection::Figures;
 use wakeai_units::{Duration, Instant, Segments};
 
 use crate::{ConnectionView, RttView, StationView};
 
-/// History that is kept at most, ticks.
+/// Samples of a connection that are kept at most, one per tick.
 const HISTORY: usize = 32;
 
-/// Watches current and minimum RTT of a station's connections.
+/// Watches the current and the minimum RTT of a station's connections.
 ///
 /// The minimum falls with any lower sample, the kernel's own minimum included. It rises only on
-/// evidence that the path and not our own queue has become longer: a queue of ours shortens when
-/// we send less, a path does not. So the minimum is learnt anew where the window has fallen to a
-/// quarter and the rate has fallen with it instead of the RTT. A standing queue
-/// alone never raises it, however long it stands.
+/// evidence that the path and not this station's queue has become longer: the queue shortens when
+/// the station sends less, the path does not. So the minimum is measured anew where the window has
+/// fallen to a quarter and the rate has fallen with it instead of the RTT. A queue that never empties
+/// does not raise it.
 ///
 /// Order of calls: [`RttWatch::on_tick`] once per tick.
 #[derive(Clone, Debug, Default)]
@@ -27,11 +29,12 @@ pub struct RttWatch {
 
 #[derive(Clone, Debug)]
 struct Track {
-    /// The tick at which the connection was last there.
+    /// The tick at which the connection last existed.
     seen: u64,
     min: Duration,
-    /// The kernel's minimum when it last changed ours: it is older than a new path.
-    kernel_min: Duration,
+    /// The kernel's minimum when `min` last took it over. The kernel keeps it for minutes, so it may
+    /// be that of an earlier path.
+    kernel_min: Option<Duration>,
     /// Ticks since the RTT was last near the minimum.
     grown: VecDeque<Sample>,
 }
@@ -44,14 +47,14 @@ struct Sample {
 }
 
 impl RttWatch {
-    /// A watch that has seen nothing.
+    /// A watch without connections.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the connections of one tick and tells the station's RTT: the mean over those that are
-    /// sending, weighted by their windows; `None` while none has a sample. `common` is the growth that
-    /// all senders see: it is queue, and counts to no path.
+    /// Takes the connections of one tick and gives the station's RTT: the mean over those that are
+    /// sending, weighted by their windows; `None` while none has a sample. `common` is the queueing
+    /// delay that all senders announce, which is no part of a longer path.
     pub fn on_tick(
         &mut self,
         now: Instant,
@@ -62,8 +65,8 @@ impl RttWatch {
         let mut sum = WeightedSum::default();
         for connection in &own.connections {
             let Some(track) = self.track(now, connection, common) else { continue };
-            if connection.sending && !connection.smoothed_rtt.is_zero() {
-                sum.add(connection, track.min);
+            if let (true, Some(rtt)) = (connection.sending, connection.figures.smoothed_rtt) {
+                sum.add(connection.figures.cwnd, rtt, track.min);
             }
         }
         let ticks = self.ticks;
@@ -78,17 +81,17 @@ impl RttWatch {
         connection: &ConnectionView,
         common: Duration,
     ) -> Option<&Track> {
-        let has_sample = !connection.smoothed_rtt.is_zero();
-        let track = match self.connections.entry(connection.id) {
-            Entry::Occupied(known) => {
+        let figures = &connection.figures;
+        let track = match (self.connections.entry(connection.id), figures.smoothed_rtt) {
+            (Entry::Occupied(known), rtt) => {
                 let track = known.into_mut();
-                if has_sample {
-                    track.update(now, connection, common);
+                if let Some(rtt) = rtt {
+                    track.update(now, figures, rtt, common);
                 }
                 track
             }
-            Entry::Vacant(new) if has_sample => new.insert(Track::new(connection)),
-            Entry::Vacant(_) => return None,
+            (Entry::Vacant(new), Some(rtt)) => new.insert(Track::new(figures, rtt)),
+            (Entry::Vacant(_), None) => return None,
         };
         track.seen = self.ticks;
         Some(track)
@@ -103,10 +106,10 @@ struct WeightedSum {
 }
 
 impl WeightedSum {
-    fn add(&mut self, connection: &ConnectionView, min: Duration) {
-        let weight = u128::from(connection.cwnd.get().max(1));
+    fn add(&mut self, cwnd: Segments, rtt: Duration, min: Duration) {
+        let weight = u128::from(cwnd.get().max(1));
         self.weight += weight;
-        self.current += weight * u128::from(connection.smoothed_rtt.as_nanos());
+        self.current += weight * u128::from(rtt.as_nanos());
         self.min += weight * u128::from(min.as_nanos());
     }
 
@@ -120,28 +123,23 @@ impl WeightedSum {
     }
 }
 
-/// The lowest of the samples that a tick shows, zero meaning none.
-fn lowest(connection: &ConnectionView) -> Duration {
-    let samples = [connection.smoothed_rtt, connection.latest_rtt];
-    samples.into_iter().filter(|rtt| !rtt.is_zero()).min().unwrap_or(Duration::ZERO)
-}
-
 impl Track {
-    fn new(connection: &ConnectionView) -> Self {
-        let kernel = Some(connection.min_rtt).filter(|min| !min.is_zero());
-        let min = kernel.into_iter().chain([lowest(connection)]).min().expect("one is given");
-        Self { seen: 0, min, kernel_min: connection.min_rtt, grown: VecDeque::new() }
+    fn new(figures: &Figures, rtt: Duration) -> Self {
+        let samples = [figures.latest_rtt, figures.min_rtt].into_iter().flatten();
+        let min = samples.fold(rtt, Duration::min);
+        Self { seen: 0, min, kernel_min: figures.min_rtt, grown: VecDeque::new() }
     }
 
-    fn update(&mut self, now: Instant, connection: &ConnectionView, common: Duration) {
-        let kernel = connection.min_rtt;
-        if !kernel.is_zero() && (kernel < self.kernel_min || self.kernel_min.is_zero()) {
-            self.kernel_min = kernel;
+    fn update(&mut self, now: Instant, figures: &Figures, rtt: Duration, common: Duration) {
+        if let Some(kernel) = figures.min_rtt
+            && self.kernel_min.is_none_or(|before| kernel < before)
+        {
+            self.kernel_min = Some(kernel);
             self.min = self.min.min(kernel);
         }
-        self.min = self.min.min(lowest(connection));
-        let sample = Sample { at: now, rtt: connection.smoothed_rtt, window: connection.cwnd };
-        // What is less than this is noise.
+        self.min = figures.latest_rtt.into_iter().fold(self.min.min(rtt), Duration::min);
+        let sample = Sample { at: now, rtt, window: figures.cwnd };
+        // An RTT below this differs from the minimum by noise alone.
         let doubtful = self.min + self.min / 8 + Duration::from_millis(10);
         if sample.rtt < doubtful {
             self.grown.clear();
@@ -165,8 +163,8 @@ impl Track {
         // The RTT shows the window of one round trip ago.
         let since = self.grown.iter().rev().take_while(low).last()?;
         let settled = last.at.saturating_since(since.at) >= last.rtt;
-        // Delivery rate is window / RTT. A queue of ours leaves the rate alone when the window
-        // falls; here it has fallen along with it.
+        // The delivery rate is window / RTT. With a queue of this station it would not change as the
+        // window falls; here it has fallen with the window.
         let rate = |sample: &Sample, other: &Sample| {
             u128::from(sample.window.get()) * u128::from(other.rtt.as_nanos())
         };
@@ -181,12 +179,12 @@ mod tests {
     use super::*;
     use crate::observation::example;
 
-    /// One connection as the kernel would show it; its own minimum never rises.
+    /// One connection; the kernel's minimum of it never rises.
     struct Path {
         watch: RttWatch,
         tick: u64,
         kernel_min: u64,
-        /// What all see of growth.
+        /// The queueing delay that all senders announce.
         common_ms: u64,
     }
 
@@ -195,16 +193,17 @@ mod tests {
             Self { watch: RttWatch::new(), tick: 0, kernel_min: u64::MAX, common_ms: 0 }
         }
 
-        /// The minimum and the growth after a tick at this RTT and window.
+        /// The minimum RTT and the queueing delay after a tick at this RTT and window.
         fn tick(&mut self, rtt_ms: u64, window: u32) -> (u64, u64) {
             self.kernel_min = self.kernel_min.min(rtt_ms);
-            let connection = ConnectionView {
+            let figures = Figures {
                 cwnd: Segments::new(window),
-                smoothed_rtt: Duration::from_millis(rtt_ms),
-                latest_rtt: Duration::from_millis(rtt_ms),
-                min_rtt: Duration::from_millis(self.kernel_min),
-                ..example()
+                smoothed_rtt: Some(Duration::from_millis(rtt_ms)),
+                latest_rtt: Some(Duration::from_millis(rtt_ms)),
+                min_rtt: Some(Duration::from_millis(self.kernel_min)),
+                ..example().figures
             };
+            let connection = ConnectionView { figures, ..example() };
             let own = StationView { link_rate: None, connections: vec![connection] };
             self.tick += 1;
             let now = Instant::ZERO + Duration::from_millis(500) * self.tick;
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_what_lies_above_the_lowest_sample() {
+    fn the_queueing_delay_is_the_rtt_above_its_lowest_sample() {
         let mut path = Path::new();
         assert_eq!(path.tick(512, 100), (512, 0));
         assert_eq!(path.tick(600, 100), (512, 88));
@@ -231,9 +230,9 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_queue_of_ours_never_raises_the_minimum() {
+    fn a_queue_that_never_empties_does_not_raise_the_minimum() {
         // A bottleneck of 800 segments/s behind 100 ms, and windows that go up and down by the
-        // factor at which the watch judges: the RTT follows them.
+        // factor that the watch looks for: the RTT follows them.
         let mut path = Path::new();
         path.tick(100, 80);
         for tick in 0..2_000 {
@@ -242,12 +241,12 @@ mod tests {
             assert_eq!((min, growth), (100, (window * 1000 / 800).max(100) - 100));
         }
         for _ in 0..2_000 {
-            assert_eq!(path.tick(180, 144), (100, 80), "however long it stands");
+            assert_eq!(path.tick(180, 144), (100, 80), "however long it lasts");
         }
     }
 
     #[test]
-    fn a_longer_path_is_learnt_once_sending_less_does_not_help() {
+    fn a_longer_path_is_found_once_sending_less_does_not_help() {
         let mut path = Path::new();
         for _ in 0..10 {
             path.tick(2, 60);
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_see_of_growth_is_not_counted_into_a_longer_path() {
+    fn the_delay_that_all_announce_is_no_part_of_a_longer_path() {
         let learnt = |common_ms| {
             let mut path = Path { common_ms, ..Path::new() };
             for (rtt, window) in [(2, 60), (512, 60), (512, 15), (512, 15), (512, 15)] {
@@ -274,22 +273,23 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_path_is_learnt_at_once() {
+    fn a_shorter_path_is_found_at_once() {
         let mut path = Path::new();
         path.tick(512, 400);
         assert_eq!(path.tick(2, 400), (2, 0));
     }
 
     #[test]
-    fn the_station_s_rtt_is_the_mean_by_windows_of_what_is_sending() {
-        let view = |id, window, rtt_ms, sending| ConnectionView {
-            id,
-            cwnd: Segments::new(window),
-            smoothed_rtt: Duration::from_millis(rtt_ms),
-            latest_rtt: Duration::from_millis(rtt_ms),
-            min_rtt: Duration::from_millis(rtt_ms - 10),
-            sending,
-            ..example()
+    fn the_station_s_rtt_is_the_mean_of_its_senders_by_window() {
+        let view = |id, window, rtt_ms, sending| {
+            let figures = Figures {
+                cwnd: Segments::new(window),
+                smoothed_rtt: Some(Duration::from_millis(rtt_ms)),
+                latest_rtt: Some(Duration::from_millis(rtt_ms)),
+                min_rtt: Some(Duration::from_millis(rtt_ms - 10)),
+                ..example().figures
+            };
+            ConnectionView { id, figures, sending, ..example() }
         };
         let connections =
             vec![view(1, 300, 100, true), view(2, 100, 20, true), view(3, 9, 999, false)];

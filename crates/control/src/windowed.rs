@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use wakeai_units::{Duration, Instant};
 
-/// A value counts for this long after it was reached.
+/// How long a value counts.
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// The largest value of the last ten seconds, one candidate per tick.
 #[derive(Clone, Debug)]
 pub(crate) struct WindowedMax<T> {
-    /// Falling values with their times: the front is the maximum.
+    /// Values in falling order, with their times; the front is the maximum.
     falling: VecDeque<(Instant, T)>,
 }
 
@@ -31,7 +31,7 @@ impl<T: Copy + Ord + Default> WindowedMax<T> {
         }
     }
 
-    /// Another measure is in force: changes all values alike.
+    /// Changes all values alike, where what they are measured in has changed.
     pub(crate) fn scale(&mut self, scaled: impl Fn(T) -> T) {
         for (_, value) in &mut self.falling {
             *value = scaled(*value);

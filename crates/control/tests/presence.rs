@@ -1,4 +1,4 @@
-//! Stations find each other, and nobody else gets in.
+//! Stations of a group find each other, and others are kept out.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,7 +25,7 @@ fn only_counts(
     counter: fn(&mut PresenceCounters) -> &mut u64,
 ) {
     while victim.poll_event().is_some() {}
-    victim.handle_datagram(now, &[]); // so that both pictures are of the same time
+    victim.handle_datagram(now, &[]); // so that both states are of the same time
     let before = shown(victim);
     let mut expected = *victim.counters();
     for datagram in datagrams {
@@ -63,7 +63,7 @@ fn challenge_of(victim: &mut Controller) -> (Instant, Challenge) {
     loop {
         let now = victim.next_timeout().unwrap();
         if victim.next_tick() <= now {
-            victim.handle_tick(now, &wakeai_control::StationView::default());
+            victim.handle_tick(now, None, &[]);
         }
         if let Some(datagram) = victim.poll_transmit(now) {
             return (now, Codec::new(&ether::KEY).decode(&datagram).unwrap().challenge);
@@ -92,7 +92,7 @@ fn forty_stations_know_each_other_within_a_minute() {
 }
 
 #[test]
-fn what_was_heard_is_not_heard_again() {
+fn a_replayed_message_changes_nothing() {
     let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(10));
     let now = ether.now;
@@ -107,7 +107,7 @@ fn the_messages_of_an_earlier_boot_are_not_taken_for_live() {
     ether.run(seconds(10));
     let earlier: Vec<Vec<u8>> =
         ether.recorded.iter().filter(|(from, _)| *from == 1).map(|(_, d)| d.clone()).collect();
-    // Messages that were sent after the reboot's first, and never arrived, are as dead.
+    // Messages of the earlier boot that never arrived are refused, too.
     let mut twin =
         Ether::new(vec![std::mem::replace(&mut ether.stations[1], station(ether.now, 1, 2))]);
     twin.now = ether.now;
@@ -125,14 +125,14 @@ fn the_messages_of_an_earlier_boot_are_not_taken_for_live() {
 }
 
 #[test]
-fn a_recording_from_before_its_own_start_does_not_deceive_a_station() {
+fn a_recording_from_before_its_start_does_not_deceive_a_station() {
     let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(10));
     let recorded: Vec<Vec<u8>> =
         ether.recorded.iter().filter(|(from, _)| *from != 0).map(|(_, d)| d.clone()).collect();
     let mut newcomer = station(ether.now, 0, 2);
     only_counts(&mut newcomer, ether.now, &recorded, |c| &mut c.unproven);
-    newcomer.handle_tick(ether.now, &wakeai_control::StationView::default());
+    newcomer.handle_tick(ether.now, None, &[]);
     assert_eq!(newcomer.last().0.senders, 1);
 }
 
@@ -209,7 +209,7 @@ fn ten_thousand_forged_messages_a_second_for_a_minute_only_count() {
         let ticks = victim.next_tick() <= now;
         for controller in [&mut victim, &mut twin] {
             if ticks {
-                controller.handle_tick(now, &wakeai_control::StationView::default());
+                controller.handle_tick(now, None, &[]);
             }
         }
         assert_eq!(victim.poll_transmit(now), twin.poll_transmit(now));
@@ -283,7 +283,7 @@ fn the_law_sees_what_the_peers_announce() {
     };
     victim.handle_datagram(now, &codec.encode(&quiet));
     victim.handle_datagram(now, &codec.encode(&loud));
-    victim.handle_tick(victim.next_tick(), &wakeai_control::StationView::default());
+    victim.handle_tick(victim.next_tick(), None, &[]);
     let (seen, _) = victim.last();
     assert_eq!((seen.senders, seen.peers.len()), (1, 2));
     assert_eq!(seen.total_rate, Rate::from_mbps(12));

@@ -1,40 +1,32 @@
-//! Stations reserve over presence, and all of them agree on who has what.
+//! Stations reserve over presence, and all agree on which reservations are admitted.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ether;
 
-use ether::{Ether, config, start};
+use ether::{Ether, Own, config, start};
 use wakeai_control::{
-    ConnectionView, Controller, ControllerConfig, Event, Reason, Share, Standing, StationId,
-    StationView,
+    Controller, ControllerConfig, Event, Reason, ReservationState, Share, StationId,
 };
-use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+use wakeai_units::{Duration, Instant, Rate, Segments};
 
 /// A station that reaches 24 Mbit/s alone and has data.
-fn loud(reserve: Option<u64>) -> (ControllerConfig, StationView) {
-    let connection = ConnectionView {
-        id: 1,
-        cwnd: Segments::new(10),
-        mss: Bytes::new(1448),
-        smoothed_rtt: Duration::from_millis(20),
-        min_rtt: Duration::from_millis(10),
-        sending: true,
-        ..ConnectionView::default()
-    };
-    let view = StationView { link_rate: None, connections: vec![connection] };
+fn loud(reserve: Option<u64>) -> (ControllerConfig, Own) {
+    let mut connection = ether::sending(10, Duration::from_millis(20));
+    connection.figures.min_rtt = Some(Duration::from_millis(10));
     let reserve = reserve.map(Rate::from_mbps);
-    (ControllerConfig { max_rate: Some(Rate::from_mbps(24)), reserve, ..config(0) }, view)
+    let config = ControllerConfig { max_rate: Some(Rate::from_mbps(24)), reserve, ..config(0) };
+    (config, (None, vec![connection]))
 }
 
 /// Stations that all send and reserve so many Mbit/s.
 fn stations(wanted: &[Option<u64>]) -> Ether {
     let all = wanted.iter().zip(0..).map(|(reserve, id)| {
-        let (config, view) = loud(*reserve);
-        (start(Instant::ZERO, ControllerConfig { station_id: StationId(id), ..config }, 1), view)
+        let (config, own) = loud(*reserve);
+        (start(Instant::ZERO, ControllerConfig { station_id: StationId(id), ..config }, 1), own)
     });
-    let (stations, views): (Vec<Controller>, Vec<StationView>) = all.unzip();
-    Ether { views, ..Ether::new(stations) }
+    let (stations, own): (Vec<Controller>, Vec<Own>) = all.unzip();
+    Ether { own, ..Ether::new(stations) }
 }
 
 fn seconds(count: u64) -> Duration {
@@ -58,16 +50,16 @@ fn views(ether: &Ether) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn two_reserve_a_third_is_refused_and_told_why() {
+fn two_reserve_and_a_third_is_refused_with_the_reason() {
     let mut ether = stations(&[Some(10), Some(8), None, None]);
     ether.run(seconds(20));
     assert_eq!(views(&ether), vec![vec![0, 1]; 4]);
     ether.stations[2].reserve(Some(Rate::from_mbps(6)));
     ether.run(seconds(10));
     assert_eq!(views(&ether), vec![vec![0, 1]; 4]);
-    let (rate, standing) = ether.stations[2].reservation();
+    let (rate, state) = ether.stations[2].reservation();
     assert_eq!(rate, Some(Rate::from_mbps(6)));
-    let Standing::Refused { share, taken, limit } = standing else { panic!("{standing}") };
+    let ReservationState::Refused { share, taken, limit } = state else { panic!("{state}") };
     assert_eq!((share, limit), (Share::from_percent(25), Share::from_percent(80)));
     assert_eq!(taken, Share::from_ppm(416_667).plus(Share::from_ppm(333_334)));
     let told = std::iter::from_fn(|| ether.stations[2].poll_event());
@@ -77,24 +69,26 @@ fn two_reserve_a_third_is_refused_and_told_why() {
 }
 
 #[test]
-fn whoever_goes_quiet_makes_room_for_whoever_waits() {
+fn a_station_that_stops_sending_makes_room_for_the_next() {
     let mut ether = stations(&[Some(10), Some(8), Some(6)]);
     ether.run(seconds(20));
     let refused = |ether: &Ether| {
-        let of = |station: &Controller| matches!(station.reservation().1, Standing::Refused { .. });
+        let of = |station: &Controller| {
+            matches!(station.reservation().1, ReservationState::Refused { .. })
+        };
         ether.stations.iter().position(of)
     };
     let waits = refused(&ether).expect("10, 8 and 6 of 24 are more than 80 %");
     let goes = (waits + 1) % 3;
-    ether.views[goes] = StationView::default();
+    ether.own[goes] = Own::default();
     ether.run(seconds(6));
     let stay: Vec<u64> = (0..3).filter(|id| *id != goes as u64).collect();
     assert_eq!(views(&ether), vec![stay; 3]);
-    assert_eq!(ether.stations[goes].reservation().1, Standing::Waiting);
+    assert_eq!(ether.stations[goes].reservation().1, ReservationState::Waiting);
 }
 
 #[test]
-fn messages_that_are_lost_for_a_while_make_no_room() {
+fn messages_lost_for_a_while_do_not_make_room() {
     let mut ether = stations(&[Some(16), Some(10)]);
     ether.run(seconds(20));
     let has = views(&ether)[0][0] as usize;
@@ -115,7 +109,7 @@ fn an_agent_that_disappears_releases_what_it_had() {
     assert!(ether.stations[waits].reservation().1.is_admitted());
 }
 
-/// What the station last said of why it is bound as it is.
+/// The reasons of the station's last decision.
 fn reasons(station: &mut Controller) -> Vec<Reason> {
     let events = std::iter::from_fn(|| station.poll_event());
     let reasons = events.filter_map(|event| match event {
@@ -145,7 +139,7 @@ fn the_others_yield_and_the_owner_does_not_until_it_is_released() {
 }
 
 #[test]
-fn by_hand_is_by_hand() {
+fn bounds_set_by_hand_do_not_yield() {
     let law =
         wakeai_control::LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::new(50) };
     let mut ether = stations(&[Some(10), None]);
@@ -185,7 +179,7 @@ mod agreement {
                 prop_assert_eq!(view, &seen[0]);
             }
             let shares = ether.stations.iter().filter_map(|one| match one.reservation().1 {
-                Standing::Admitted { share } => Some(share),
+                ReservationState::Admitted { share } => Some(share),
                 _ => None,
             });
             prop_assert!(shares.fold(Share::ZERO, Share::plus) <= Share::from_percent(80));

@@ -1,6 +1,6 @@
 //! What a station's flows reserve.
 
-use wakeai_control::Standing;
+use wakeai_control::ReservationState as Standing;
 use wakeai_units::{Instant, Rate};
 use wakeai_world::reservations::Course;
 

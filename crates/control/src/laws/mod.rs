@@ -1,13 +1,110 @@
-//! The laws. `docs/concepts/laws.md` explains each, with its formulas.
+//! What a law is, and the laws; `docs/concepts/laws.md` explains each, with its formulas.
 //!
-//! 000 stands for Matsuno, Yamaguchi, Kamiyama and Oguchi, "A Study of Communication Control
-//! Considering Wireless and WLANs on Android"; 001 for Shimada, Yamaguchi and Oguchi, "Performance
-//! Evaluation of Backlog Control Middleware in WLAN and LTE networks with Multiple Android
-//! Terminals".
+//! "Matsuno et al." is Matsuno, Yamaguchi, Kamiyama and Oguchi, "A Study of Communication Control
+//! Considering Wireless and WLANs on Android"; "Shimada et al." is Shimada, Yamaguchi and Oguchi,
+//! "Performance Evaluation of Backlog Control Middleware in WLAN and LTE networks with Multiple
+//! Android Terminals".
 
 pub mod airtime;
-mod candidate;
-pub mod fixed;
-pub mod shimada;
+mod shimada;
 
-pub use candidate::by_senders;
+use wakeai_units::{Instant, Segments};
+
+use crate::{Bounds, Narrator, Observation, Reason};
+use airtime::{Airtime, AirtimeKnobs};
+use shimada::Shimada;
+
+/// A rule that turns what a station knows into bounds.
+///
+/// [`Law::on_tick`] is called once per tick with `now` never going back, whether or not anything is
+/// being sent.
+pub trait Law {
+    /// The name in scenarios and configurations.
+    fn name(&self) -> &'static str;
+
+    /// Whether its bounds yield to reservations; those that were set by hand do not.
+    fn yields(&self) -> bool {
+        true
+    }
+
+    /// The bounds until the next tick, for the station as a whole. Every reason goes to `narrator`.
+    fn on_tick(
+        &mut self,
+        now: Instant,
+        observation: &Observation,
+        narrator: &mut dyn Narrator,
+    ) -> Bounds;
+}
+
+/// Which law, with its knobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LawConfig {
+    /// Bounds set by hand (Matsuno et al., §5).
+    Fixed {
+        /// Floor of the station, segments; zero for none.
+        floor: Segments,
+        /// Ceiling of the station, segments.
+        ceiling: Segments,
+    },
+    /// The smaller of the share by number of stations and Shimada et al., table 1, left column.
+    ShimadaBefore,
+    /// The same with the right column.
+    ShimadaAfter,
+    /// A share of the air and a short queue.
+    Airtime(AirtimeKnobs),
+}
+
+impl LawConfig {
+    /// The names that [`LawConfig::from_name`] knows.
+    pub const NAMES: [&'static str; 4] = ["fixed", "shimada-before", "shimada-after", "airtime"];
+
+    /// The law of that name with default knobs; `fixed` is without bounds until its fields are set.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "fixed" => Some(Self::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX }),
+            "shimada-before" => Some(Self::ShimadaBefore),
+            "shimada-after" => Some(Self::ShimadaAfter),
+            "airtime" => Some(Self::Airtime(AirtimeKnobs::default())),
+            _ => None,
+        }
+    }
+
+    /// The law, ready for its first tick.
+    pub fn build(&self) -> Box<dyn Law + Send> {
+        match self {
+            Self::Fixed { floor, ceiling } => Box::new(Fixed::new(*floor, *ceiling)),
+            Self::ShimadaBefore => Box::new(Shimada::before()),
+            Self::ShimadaAfter => Box::new(Shimada::after()),
+            Self::Airtime(knobs) => Box::new(Airtime::new(knobs.clone())),
+        }
+    }
+}
+
+/// The same bounds at every tick (Matsuno et al., §5).
+#[derive(Clone, Debug)]
+struct Fixed {
+    bounds: Bounds,
+}
+
+impl Fixed {
+    /// Holds the station's windows in `floor..=ceiling` segments together.
+    fn new(floor: Segments, ceiling: Segments) -> Self {
+        Self { bounds: Bounds::window(floor, ceiling) }
+    }
+}
+
+impl Law for Fixed {
+    fn name(&self) -> &'static str {
+        "fixed"
+    }
+
+    fn yields(&self) -> bool {
+        false
+    }
+
+    fn on_tick(&mut self, _: Instant, _: &Observation, narrator: &mut dyn Narrator) -> Bounds {
+        narrator.narrate(Reason::ByHand);
+        self.bounds
+    }
+}

@@ -1,42 +1,64 @@
-//! The laws of 001: the smaller of a share by the number of stations and a table by RTT growth.
+//! The laws of Shimada et al.: the smaller of a share by the number of stations and a table by the
+//! queueing delay, which the paper calls RTT growth.
 
 use wakeai_units::{Duration, Instant, Segments};
 
-use super::by_senders;
 use crate::{Bounds, Law, Narrator, Observation, Reason};
 
-/// One row of 001 table 1: from this RTT growth (ms) on, the ceiling and the floor (segments).
+/// Candidate 1: a station's share of the path and of the access point's buffer.
+///
+/// The paper (§3.2 step 2) does not print its rule. Ours follows Keceli, Inan and Ayanoglu (arXiv 0806.1089): uplink
+/// windows may be so large that the ACKs that they cause fit in the access point's buffer. Let
+/// `C` be the rate that the air carries in total, `R` the minimum RTT, `B` the buffer in packets, `d`
+/// the data segments per ACK and `n` the number of stations sending. Then
+///
+/// ceiling = (C·R/MSS + d·B) / n, floor = (C·R/MSS) / n.
+///
+/// `None` while `C` or `R` is unknown.
+fn by_senders(observation: &Observation) -> Option<Bounds> {
+    let rtt = observation.rtt?;
+    if observation.total_rate.bits_per_second() == 0 || rtt.min.is_zero() {
+        return None;
+    }
+    let path = Segments::in_flight(observation.total_rate, rtt.min, observation.mss());
+    let acks = observation.access_point_buffer.saturating_mul(observation.segments_per_ack);
+    let senders = observation.senders.max(1);
+    let share = |total: Segments| Segments::new((total.get() / senders).max(1));
+    Some(Bounds::window(share(path), share(path.saturating_add(Segments::new(acks)))))
+}
+
+/// One row of table 1: from this queueing delay (ms) on, the ceiling and the floor (segments).
 type Row = (u64, u32, u32);
 
-/// 001 table 1, 改善前 (before the improvement).
+/// Table 1, 改善前 (before the improvement).
 const BEFORE: [Row; 5] =
     [(0, 555, 200), (51, 555, 50), (106, 555, 10), (161, 555, 2), (331, 555, 1)];
 
-/// 001 table 1, 改善後 (after the improvement).
+/// Table 1, 改善後 (after the improvement).
 const AFTER: [Row; 5] =
     [(0, 600, 300), (51, 555, 200), (106, 500, 150), (161, 500, 100), (331, 300, 50)];
 
 /// `shimada-before` or `shimada-after`.
 #[derive(Clone, Debug)]
-pub struct Shimada {
+pub(super) struct Shimada {
     name: &'static str,
     table: &'static [Row; 5],
 }
 
 impl Shimada {
-    /// The left column of 001 table 1.
-    pub fn before() -> Self {
+    /// The left column of table 1.
+    pub(super) fn before() -> Self {
         Self { name: "shimada-before", table: &BEFORE }
     }
 
-    /// The right column of 001 table 1.
-    pub fn after() -> Self {
+    /// The right column of table 1.
+    pub(super) fn after() -> Self {
         Self { name: "shimada-after", table: &AFTER }
     }
 
-    /// Candidate 2 (001 §3.2 step 5). The rows `0-`, `51-`, … of the table are RTT growth in whole
+    /// Candidate 2 (§3.2 step 5). The rows `0-`, `51-`, … of the table are RTT growth in whole
     /// milliseconds, though its caption says "number of terminals".
-    pub fn by_growth(&self, growth: Duration) -> Bounds {
+    fn by_growth(&self, growth: Duration) -> Bounds {
         let growth_ms = growth.as_millis();
         let row = self.table.iter().rev().find(|row| row.0 <= growth_ms).unwrap_or(&self.table[0]);
         Bounds::window(Segments::new(row.2), Segments::new(row.1))
@@ -91,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_that_of_001() {
+    fn the_table_is_that_of_the_paper() {
         let before = [
             (0, 555, 200),
             (50, 555, 200),

@@ -1,9 +1,9 @@
-//! Proof that a message was made now and is not a recording.
+//! Challenges: how a station proves that its message is new and not a recording.
 //!
-//! Sequence numbers stop the replay of what was heard; they say nothing about an incarnation that
-//! was never heard. So each station sends a challenge, random to whoever lacks the key, and counts
-//! another incarnation as live only after a message of it repeats a recent challenge: such a
-//! message cannot have been recorded before the challenge was first sent.
+//! Sequence numbers stop the replay of messages that were received before; they do not help with an
+//! incarnation that was never received. So each station sends a challenge, which is unpredictable
+//! without the key, and counts another incarnation as live only after a message of it repeats a
+//! recent challenge: such a message cannot have been recorded before the challenge was first sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,11 +11,11 @@ use wakeai_units::{Duration, Instant};
 
 use super::BootId;
 use super::codec::ANSWER_SLOTS;
-/// What another station has to repeat. Zero is never used: it is an empty slot on the wire.
+/// A number that another station has to repeat. Zero is never used: on the wire it is an empty slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Challenge(pub u64);
 
-/// Challenges that are still good at one time.
+/// How many challenges are valid at one time.
 const KEPT: usize = 32;
 /// A challenge is replaced after this time at the latest (or eight own intervals, if longer).
 const ROTATE_AFTER: Duration = Duration::from_secs(60);
@@ -23,14 +23,15 @@ const ROTATE_AFTER: Duration = Duration::from_secs(60);
 struct Epoch {
     challenge: Challenge,
     since: Instant,
-    /// The incarnation whose end closed this epoch: answers up to here prove nothing for it.
+    /// The incarnation that was dropped at the end of this epoch: answers to challenges up to this one
+    /// do not prove it live.
     closed_by: Option<BootId>,
 }
 
 /// This station's own challenges.
 ///
-/// A new one begins with time, and whenever an incarnation is dropped, so that nothing that the
-/// dropped one ever said can bring it back. Memory: 32 challenges.
+/// A challenge is replaced after some time, and whenever an incarnation is dropped, so that no old
+/// message of that incarnation can bring it back. Memory: 32 challenges.
 pub struct Challenges {
     key: [u8; 32],
     boot: BootId,
@@ -63,7 +64,7 @@ impl Challenges {
         self.epochs.back().expect("one epoch is always open").challenge
     }
 
-    /// Forgets `boot`: from now on only an answer to a later challenge proves it live.
+    /// Drops `boot`: from now on only an answer to a later challenge proves it live.
     pub fn retire(&mut self, now: Instant, boot: BootId) {
         self.epochs.back_mut().expect("one epoch is always open").closed_by = Some(boot);
         self.open(now);
@@ -74,7 +75,7 @@ impl Challenges {
         self.epochs.iter().any(|epoch| epoch.closed_by == Some(boot))
     }
 
-    /// Whether `answers`, said by `boot`, prove that it is live.
+    /// Whether `answers` in a message of `boot` prove that it is live.
     pub fn prove(&self, boot: BootId, answers: &[Challenge]) -> bool {
         self.epochs
             .iter()
@@ -98,7 +99,7 @@ impl Challenges {
     }
 }
 
-/// How often a challenge is answered: a broadcast is not acknowledged, so some are lost.
+/// How often a challenge is answered: broadcasts are not acknowledged, so some answers are lost.
 const REPEATS: u8 = 4;
 
 struct Owed {
@@ -109,14 +110,14 @@ struct Owed {
 
 /// The challenges of others that this station answers.
 ///
-/// Memory: `limit` incarnations. Where there are more, the one that was heard longest ago is dropped.
+/// Memory: `limit` incarnations. Beyond it the least recent one is dropped.
 pub struct Answers {
     limit: usize,
     owed: BTreeMap<BootId, Owed>,
 }
 
 impl Answers {
-    /// Answers to at most `limit` incarnations.
+    /// An empty list for at most `limit` incarnations.
     pub fn new(limit: usize) -> Self {
         Self { limit, owed: BTreeMap::new() }
     }
@@ -138,7 +139,7 @@ impl Answers {
         self.owed.insert(boot, Owed { challenge, heard: now, answered: 0 });
     }
 
-    /// The answers of the next message: the least answered first.
+    /// The answers of the next message; the challenges that were answered least come first.
     pub fn take(&mut self) -> Vec<Challenge> {
         let mut open: Vec<&mut Owed> =
             self.owed.values_mut().filter(|owed| owed.answered < REPEATS).collect();
@@ -157,7 +158,7 @@ impl Answers {
         self.owed.len()
     }
 
-    /// Whether none is remembered.
+    /// Whether no incarnation is remembered.
     pub fn is_empty(&self) -> bool {
         self.owed.is_empty()
     }
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_dropped_has_to_answer_anew_and_nobody_else() {
+    fn only_a_dropped_incarnation_has_to_answer_again() {
         let mut ours = challenges();
         let before = ours.current(at(0), Duration::ZERO);
         ours.retire(at(1), THEM);

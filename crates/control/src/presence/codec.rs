@@ -5,7 +5,7 @@ use wakeai_units::{Duration, Rate};
 use super::{BootId, Challenge};
 use crate::{Reservation, Share, StationId};
 
-/// Answers that one message has room for.
+/// The most answers in one message.
 pub(super) const ANSWER_SLOTS: usize = 16;
 
 const MAGIC: [u8; 4] = *b"WKAI";
@@ -28,9 +28,9 @@ const HAS_RESERVATION: u8 = 1 << 5;
 const SHORT: u8 = 1 << 6;
 const KNOWN_FLAGS: u8 = (1 << 7) - 1;
 
-/// The longest interval that a station may announce: more than 1024 stations need.
+/// The longest interval that a station may announce; 1024 stations need less.
 pub(super) const MAX_INTERVAL: Duration = Duration::from_secs(600);
-/// No radio is faster; a message that says so is invalid.
+/// No radio is faster: a message with a higher rate is invalid.
 const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
 
 /// One announcement of a station.
@@ -38,9 +38,9 @@ const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
 pub struct Presence {
     /// The access point that it is associated with.
     pub bssid: [u8; 6],
-    /// Who it is.
+    /// Its id.
     pub station: StationId,
-    /// Which incarnation of it.
+    /// Its incarnation.
     pub boot: BootId,
     /// Grows by one with each message of this incarnation.
     pub sequence: u64,
@@ -48,23 +48,23 @@ pub struct Presence {
     pub interval: Duration,
     /// Whether it is sending data.
     pub sending: bool,
-    /// What it delivers now.
+    /// Its delivery rate.
     pub delivery_rate: Rate,
-    /// What it reaches alone, where it knows (the papers' `Max_i`).
+    /// The rate that it reaches alone, where it knows it (`Max_i` of Matsuno et al.).
     pub max_rate: Option<Rate>,
-    /// Its PHY rate, where its driver tells it.
+    /// Its PHY rate, where it knows it.
     pub link_rate: Option<Rate>,
     /// Its minimum RTT, whole microseconds.
     pub min_rtt: Option<Duration>,
-    /// How far its RTT is above that, whole microseconds.
+    /// Its queueing delay, whole microseconds.
     pub growth: Duration,
-    /// What it asks its peers to leave free.
+    /// The rate that it asks its peers to leave free.
     pub reservation: Option<Reservation>,
     /// The Unix time of sending, where its clock is synchronised.
     pub unix_time: Option<Duration>,
-    /// What others have to repeat to prove that they are live.
+    /// Its challenge: others have to repeat it to prove that they are live.
     pub challenge: Challenge,
-    /// Challenges of others that it repeats; at most 16.
+    /// The challenges of others that it repeats; at most 16.
     pub answers: Vec<Challenge>,
 }
 
@@ -94,12 +94,12 @@ pub struct Codec {
 impl Codec {
     /// A codec for the stations that share `group_key`.
     pub fn new(group_key: &[u8; 32]) -> Self {
-        // The group key itself authenticates nothing, so that another use of it cannot clash.
+        // The message key is derived from the group key, so that another use of that key cannot clash.
         Self { key: blake3::derive_key("Wakeai presence v2 authenticator", group_key) }
     }
 
-    /// The bytes of `message`. Sub-units that the format does not hold are rounded down, spans that
-    /// are too long are cut, and answers past the sixteenth are left out.
+    /// The bytes of `message`. Values are rounded down to the format's units, durations that are too
+    /// long are cut, and answers after the sixteenth are left out.
     pub fn encode(&self, message: &Presence) -> Vec<u8> {
         let mut flags = 0;
         let mut flag = |set: bool, bit: u8| flags |= if set { bit } else { 0 };
@@ -138,10 +138,10 @@ impl Codec {
         bytes
     }
 
-    /// The message in `datagram`, if it is an authentic one.
+    /// The message in `datagram`.
     ///
     /// # Errors
-    /// Says in which way it is not; see [`DecodeError`].
+    /// Where it is not an authentic message of this group.
     pub fn decode(&self, datagram: &[u8]) -> Result<Presence, DecodeError> {
         if datagram.get(..4) != Some(&MAGIC[..]) {
             return Err(DecodeError::Malformed);
@@ -160,14 +160,14 @@ impl Codec {
         parse(message).ok_or(DecodeError::Invalid)
     }
 
-    /// The first half of a keyed BLAKE3 hash: 128 bits, which nobody guesses.
+    /// The authenticator: the first 128 bits of a keyed BLAKE3 hash.
     fn tag(&self, body: &[u8]) -> [u8; TAG_LEN] {
         let hash = blake3::keyed_hash(&self.key, body);
         std::array::from_fn(|index| hash.as_bytes()[index])
     }
 }
 
-/// Compares without telling by its duration where the first difference is.
+/// Compares in constant time, so that the duration does not show where the first difference is.
 fn equal_in_constant_time(one: &[u8; TAG_LEN], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
@@ -222,7 +222,7 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
     let u32_at = |at| u32::from_be_bytes(field(message, at));
     let u64_at = |at| u64::from_be_bytes(field(message, at));
     let flags = message[5];
-    // A field that is not there is zero, so that every message has exactly one encoding.
+    // An absent field is zero, so that every message has exactly one encoding.
     let optional = |bit: u8, value: u64| match (flags & bit != 0, value) {
         (true, value) => Some(Some(value)),
         (false, 0) => Some(None),
@@ -347,7 +347,7 @@ mod tests {
 
         #[test]
         fn authentic_bytes_have_one_reading_and_one_writing(body: [u8; 32], at in 5..TAG_AT - 32) {
-            // A member of the group may write anything; what is taken is exactly what it wrote.
+            // A member of the group may send any bytes; those that are accepted encode to the same bytes.
             let codec = Codec::new(&[7; 32]);
             let mut bytes = vec![0; TAG_AT];
             bytes[..4].copy_from_slice(&MAGIC);

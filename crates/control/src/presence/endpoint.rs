@@ -1,4 +1,4 @@
-//! One station's side of presence: from datagrams to live peers and back.
+//! A station's endpoint of presence: it turns datagrams into live peers, and announces the station.
 
 use std::collections::VecDeque;
 
@@ -10,33 +10,33 @@ use super::{
 };
 use crate::{Clocks, ControllerConfig, PeerView, Reservation, StationId};
 
-/// What a station says of itself.
+/// What a station announces about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
     /// Whether it is sending data.
     pub sending: bool,
-    /// What it delivers now.
+    /// Its delivery rate.
     pub delivery_rate: Rate,
-    /// What it reaches alone, where it knows.
+    /// The rate that it reaches alone, where it knows it.
     pub max_rate: Option<Rate>,
     /// Its minimum RTT, where it has one.
     pub min_rtt: Option<Duration>,
-    /// How far its RTT is above that.
+    /// Its queueing delay.
     pub growth: Duration,
-    /// Its PHY rate, where it knows: what the uplink crossing of a message costs.
+    /// Its PHY rate, where it knows it: this decides what the uplink frame of a message costs.
     pub link_rate: Option<Rate>,
-    /// What it asks its peers to leave free.
+    /// The rate that it asks its peers to leave free.
     pub reservation: Option<Reservation>,
 }
 
-/// A change in who is live.
+/// A change among the live peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerChange {
     /// It is live from now on.
     Joined(StationId),
     /// It was silent for three of its intervals.
     Left(StationId),
-    /// It has started anew.
+    /// It has restarted.
     Restarted(StationId),
 }
 
@@ -62,12 +62,12 @@ pub struct Endpoint {
     changes: VecDeque<PeerChange>,
 }
 
-/// Incarnations beside the peers whose challenges are answered: newcomers that have not proved
-/// themselves.
+/// Incarnations whose challenges are answered in addition to those of peers: newcomers that have not
+/// proved to be live.
 const NEWCOMERS: usize = 64;
 
 impl Endpoint {
-    /// An endpoint that knows nobody. `boot` is random and new at every start.
+    /// An endpoint without peers. `boot` is random and new at every start.
     pub fn new(now: Instant, config: &ControllerConfig, boot: BootId) -> Self {
         Self {
             station: config.station_id,
@@ -87,7 +87,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes a datagram, whatever it is. It ends in exactly one counter.
+    /// Takes a datagram and counts it in exactly one counter.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         let counters = &mut self.counters;
         let message = match self.codec.decode(datagram) {
@@ -121,8 +121,8 @@ impl Endpoint {
 
     fn hear(&mut self, now: Instant, message: Presence) {
         let (station, boot, challenge) = (message.station, message.boot, message.challenge);
-        // Time proves a new incarnation where clocks agree; one that was dropped has to answer,
-        // since a recording may be younger than the tolerance.
+        // Where clocks agree, the time proves a new incarnation. One that was dropped has to answer a
+        // challenge, since a recording of it may be younger than the tolerance.
         let timely = in_time(self.clocks, now, &message) == Some(true);
         let proven = (timely && !self.challenges.retired(boot))
             || self.challenges.prove(boot, &message.answers);
@@ -150,7 +150,7 @@ impl Endpoint {
         }
     }
 
-    /// Ages the peers.
+    /// Removes the peers that have been silent for too long.
     pub fn expire(&mut self, now: Instant) {
         let (changes, challenges) = (&mut self.changes, &mut self.challenges);
         self.table.expire(
@@ -165,13 +165,13 @@ impl Endpoint {
         self.interval
     }
 
-    /// Something has changed (it has begun to send, or asks for a reservation): its peers should
-    /// know soon.
+    /// Announces this station early, because it has begun or ceased to send or its reservation has
+    /// changed.
     pub fn announce_soon(&mut self, now: Instant) {
         self.schedule.news(now, self.table.len() + 1);
     }
 
-    /// The message that is due, if one is.
+    /// Gives the message that is due.
     pub fn poll_transmit(&mut self, now: Instant, own: &Announcement) -> Option<Vec<u8>> {
         let stations = self.table.len() + 1;
         if !self.schedule.due(now, stations) {
@@ -204,22 +204,22 @@ impl Endpoint {
         Some(self.codec.encode(&message))
     }
 
-    /// When the next message may be due.
+    /// The earliest time at which the next message may be due.
     pub fn next_timeout(&self) -> Instant {
         self.schedule.next()
     }
 
-    /// Who joined, left or restarted since the last call, oldest first.
+    /// Gives the oldest change that was not taken yet.
     pub fn poll_change(&mut self) -> Option<PeerChange> {
         self.changes.pop_front()
     }
 
-    /// The live peers, by id.
+    /// The live peers, in the order of their ids.
     pub fn peers(&self, now: Instant) -> impl Iterator<Item = PeerView> {
         self.table.live(now)
     }
 
-    /// What became of the datagrams.
+    /// Counts of the datagrams.
     pub fn counters(&self) -> &PresenceCounters {
         &self.counters
     }
@@ -229,8 +229,8 @@ fn unix_time(unix_at_epoch: Duration, now: Instant) -> Duration {
     unix_at_epoch.saturating_add(now.saturating_since(Instant::ZERO))
 }
 
-/// Whether the message's time is ours; `None` where clocks are not synchronised. A message without
-/// time is not in time: its sender is configured otherwise.
+/// Whether the message's time is within the tolerance; `None` where clocks are not synchronised. A
+/// message without time is not: its sender is configured differently.
 fn in_time(clocks: Clocks, now: Instant, message: &Presence) -> Option<bool> {
     let Clocks::Synchronised { unix_at_epoch, tolerance } = clocks else {
         return None;

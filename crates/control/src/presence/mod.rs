@@ -1,23 +1,53 @@
-//! Who else is on this access point. `docs/concepts/presence.md` gives the message format and
-//! what it does and does not protect from.
+//! Presence: which other stations share this access point. `docs/concepts/presence.md` gives the
+//! message format and what it protects from.
 //!
-//! [`Presence`] is one message, [`Codec`] writes, reads and authenticates it, [`PeerTable`] keeps
-//! who is live, [`Challenges`] and [`Answers`] prove liveness, [`Schedule`] says when to send.
+//! [`Presence`] is one message. [`Codec`] writes, reads and authenticates it, [`PeerTable`] keeps the
+//! live peers, [`Challenges`] and [`Answers`] prove that a peer is live, and [`Schedule`] decides when
+//! to send.
 
 mod challenge;
 mod codec;
-mod counters;
 mod endpoint;
 mod schedule;
 mod table;
 
 pub use challenge::{Answers, Challenge, Challenges};
 pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
-pub use counters::PresenceCounters;
 pub use endpoint::{Announcement, Endpoint, PeerChange};
 pub use schedule::{AIR_PARTS, Schedule, airtime};
 pub use table::{PeerTable, Verdict};
 
-/// Random bytes that a station draws at each start: one incarnation of it.
+/// Random bytes that a station draws at each start; they name one incarnation of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootId(pub [u8; 16]);
+
+/// Counts of datagrams since the start; each received one is in exactly one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PresenceCounters {
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages of live peers, taken in.
+    pub accepted: u64,
+    /// Authentic messages of stations that have not yet proved to be live.
+    pub unproven: u64,
+    /// Not a message: wrong length or wrong magic.
+    pub malformed: u64,
+    /// Messages of another version of the format.
+    pub wrong_version: u64,
+    /// Messages whose authenticator does not match: forged, damaged or of another group.
+    pub forged: u64,
+    /// Authentic messages with a field out of range.
+    pub invalid: u64,
+    /// Messages for another access point.
+    pub wrong_bssid: u64,
+    /// This station's own messages, received back.
+    pub own: u64,
+    /// This station's id with another boot id: another station is configured with the same id.
+    pub duplicate_id: u64,
+    /// Messages with a sequence number that was received before, or of an incarnation that was replaced.
+    pub replayed: u64,
+    /// Messages whose time is off by more than the tolerance, where clocks are synchronised.
+    pub stale: u64,
+    /// Messages of a new station while the table was full.
+    pub table_full: u64,
+}

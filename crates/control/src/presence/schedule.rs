@@ -1,4 +1,4 @@
-//! How often a station announces itself: presence never takes more than 0.5 % of the air.
+//! When a station announces itself: the presence of all stations takes at most 0.5 % of the air.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{Contention, LEGACY_RATES, Standard};
@@ -6,16 +6,18 @@ use wakeai_wifi::{Contention, LEGACY_RATES, Standard};
 use super::BootId;
 use super::codec::{MAX_INTERVAL, MESSAGE_LEN};
 
-/// All stations' presence together takes one part in this of the air: 0.5 %.
+/// The presence of all stations together takes one part in this many of the air: 0.5 %.
 pub const AIR_PARTS: u64 = 200;
-/// No station announces itself more often.
+/// The shortest time between two messages of a station.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
-/// So many messages may be owed for: the first ones, which follow at the shortest interval because
-/// the number of stations is not known yet, and the news that this station has begun to send.
+/// The first messages follow at the shortest interval, because the number of stations is not known
+/// yet.
 const OPENING_MESSAGES: u32 = 2;
+/// The most messages of debt with which news may still be sent early.
 const MOST_OWED: u64 = 5;
-/// News is told so often, with this between; but only twice where regular messages follow within twice this.
-const TELLINGS: u32 = 3;
+/// News is sent so often, [`AGAIN_AFTER`] apart; but only twice where regular messages follow within
+/// twice that time.
+const NEWS_MESSAGES: u32 = 3;
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// IPv4 and UDP headers, bytes.
@@ -27,8 +29,8 @@ const ACK: usize = 14;
 const SIFS: Duration = Standard::N.sifs();
 const SLOT: Duration = Standard::N.slot();
 const BEST_EFFORT: Contention = Contention::of(Standard::N);
-/// AIFS of best effort and the mean of the smallest contention window, all of it, although on a busy
-/// air stations count down together.
+/// AIFS of best effort and the mean backoff in the smallest contention window. It is counted in full,
+/// although on a busy medium stations count down at the same time.
 const ACCESS: Duration = Duration::from_micros(
     SIFS.as_micros()
         + BEST_EFFORT.aifsn as u64 * SLOT.as_micros()
@@ -36,13 +38,13 @@ const ACCESS: Duration = Duration::from_micros(
 );
 /// OFDM preamble, SIGNAL and 2.4 GHz signal extension.
 const OFDM_PREAMBLE: Duration = Duration::from_micros(26);
-/// Long preamble of the DSSS rates.
+/// The long preamble of the DSSS rates.
 const DSSS_PREAMBLE: Duration = Duration::from_micros(192);
 
-/// The air that one presence message takes, both crossings: the frame to the access point with
-/// its acknowledgement at `link_rate` (the basic rate where it is not known), and the access
-/// point's broadcast at `basic_rate`. Estimated high: contention is counted in full, and so are the
-/// security header and the padding to a whole OFDM symbol.
+/// The airtime of one presence message: the frame to the access point with its acknowledgement, at
+/// `link_rate` (the basic rate where it is not known), and the access point's broadcast at
+/// `basic_rate`. It is an upper estimate: contention, the security header and the padding to a whole
+/// OFDM symbol are counted in full.
 pub fn airtime(basic_rate: Rate, link_rate: Option<Rate>) -> Duration {
     let uplink = link_rate.unwrap_or(basic_rate).max(basic_rate);
     let data = MESSAGE_LEN + IP_UDP + MAC;
@@ -54,7 +56,7 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     let (preamble, padding) = if rate < LEGACY_RATES[0] {
         (DSSS_PREAMBLE, Duration::ZERO)
     } else {
-        // Service and tail bits, and what is missing to a whole symbol, are at most two symbols.
+        // Service and tail bits and the padding of the last symbol are at most two symbols.
         (OFDM_PREAMBLE, Duration::from_micros(8))
     };
     let rate = rate.max(Rate::from_bps(1_000_000)); // no 802.11 rate is lower
@@ -62,14 +64,13 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     preamble + payload + padding
 }
 
-/// When to announce this station.
+/// Decides when to announce this station.
 ///
-/// A message puts this station in debt by [`airtime`]; its part of the 0.5 %, which is one in as
-/// many as there are stations, pays it off. The next message waits until nothing is owed. News
-/// does not wait, as long as no more than five messages are owed for; what it takes too early is
-/// made up for by a longer wait after it.
+/// Each message adds its [`airtime`] to this station's debt, and the station's equal part of the 0.5 %
+/// pays the debt off. The next message waits until the debt is zero. News is sent early, as long as
+/// the debt is at most five messages; the wait after it is longer instead.
 ///
-/// Order of calls: [`Schedule::news`] where there is some; [`Schedule::due`]; where it is due,
+/// Order of calls: [`Schedule::news`] where there is any; [`Schedule::due`]; where it is due,
 /// [`Schedule::sent`].
 #[derive(Clone, Debug)]
 pub struct Schedule {
@@ -78,8 +79,8 @@ pub struct Schedule {
     last: Instant,
     sent: u32,
     urgent: bool,
-    /// When news is to be told once more, and how often: broadcasts are not repeated, and the moment at
-    /// which many begin to send is when they are lost.
+    /// When the news is to be repeated, and how often: broadcasts are not retransmitted, and they are
+    /// lost most when many stations begin to send.
     again: Option<(Instant, u32)>,
     cost: Duration,
     debt: Duration,
@@ -87,8 +88,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Starts within half a second of `now`, at a time that the boot id decides: stations that are
-    /// switched on together do not speak together.
+    /// Starts within half a second of `now`, at a time that depends on the boot id, so that stations
+    /// that are switched on together do not send together.
     pub fn new(now: Instant, boot: BootId) -> Self {
         let seed = boot.0.iter().fold(0_u64, |seed, byte| splitmix(seed ^ u64::from(*byte)));
         let mut this = Self {
@@ -106,28 +107,28 @@ impl Schedule {
         this
     }
 
-    /// When to look again.
+    /// When to call [`Schedule::due`] again.
     pub fn next(&self) -> Instant {
         self.next
     }
 
-    /// There is news that the peers should have soon.
+    /// Plans an early message, because the peers should know a change soon.
     pub fn news(&mut self, now: Instant, stations: usize) {
         self.pay(now, stations);
         if self.sent == 0 || self.debt > self.cost * (MOST_OWED - 1) {
             return;
         }
-        // Stations whose users start together do not speak together.
+        // A random delay, so that stations whose users start together do not send together.
         let soon = (self.last + MIN_INTERVAL).max(now) + self.part_of(MIN_INTERVAL / 4);
         if soon < self.next {
             self.next = soon;
             self.urgent = true;
         }
-        self.again = Some((self.next + AGAIN_AFTER, TELLINGS - 1));
+        self.again = Some((self.next + AGAIN_AFTER, NEWS_MESSAGES - 1));
     }
 
-    /// Whether a message is due, with `stations` on the access point (this one included). Where
-    /// the number has grown since the last plan, it plans anew instead.
+    /// Whether a message is due, with `stations` on the access point (this one included). Where their
+    /// number has grown since the last plan, this plans again instead.
     pub fn due(&mut self, now: Instant, stations: usize) -> bool {
         if now < self.next {
             return false;
@@ -140,8 +141,8 @@ impl Schedule {
         true
     }
 
-    /// A message is being sent that takes `cost` of air. Returns the interval to announce in it:
-    /// the next message comes within that time unless the number of stations grows.
+    /// Counts a message that takes `cost` of airtime. Gives the interval to announce in it: the next
+    /// message comes within that time unless the number of stations grows.
     pub fn sent(&mut self, now: Instant, stations: usize, cost: Duration) -> Duration {
         self.pay(now, stations);
         self.debt = self.debt.saturating_add(cost);
@@ -167,7 +168,7 @@ impl Schedule {
     fn plan(&mut self, now: Instant, stations: usize) {
         let owed = self.debt.saturating_mul(AIR_PARTS).saturating_mul(stations.max(1) as u64);
         let wait = if self.sent < OPENING_MESSAGES { MIN_INTERVAL } else { owed.max(MIN_INTERVAL) };
-        // Jitter only lengthens: it never takes more than its part of the air.
+        // Jitter only lengthens the wait, so the part of the air is not exceeded.
         let jitter = self.part_of(wait / 8);
         self.next = now + wait.saturating_add(jitter).min(MAX_INTERVAL);
     }
@@ -175,7 +176,7 @@ impl Schedule {
     fn pay(&mut self, now: Instant, stations: usize) {
         let parts = AIR_PARTS * stations.max(1) as u64;
         let paid = now.saturating_since(self.paid_at) / parts;
-        // Paid to within a nanosecond per part: rounding must not make a message late.
+        // One nanosecond more, so that rounding does not make a message late.
         self.debt = self.debt.saturating_sub(paid + Duration::from_nanos(1));
         self.paid_at = now;
     }
@@ -186,7 +187,7 @@ impl Schedule {
     }
 }
 
-/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): enough to spread stations in time.
+/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014); it only has to spread stations in time.
 fn splitmix(state: u64) -> u64 {
     let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -202,7 +203,7 @@ mod tests {
         BootId([station as u8 ^ (station >> 8) as u8; 16])
     }
 
-    /// When stations that all know each other send, for `span`, and the air that it takes.
+    /// The times at which stations that know each other send during `span`, and the airtime of it.
     fn sending_times(stations: usize, span: Duration) -> (Vec<Vec<Instant>>, Duration) {
         let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
         let end = Instant::ZERO + span;
@@ -229,7 +230,7 @@ mod tests {
             let span = Duration::from_secs(3600);
             let (times, taken) = sending_times(stations, span);
             let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
-            // The last message of each is not paid for yet.
+            // The debt of the last message of each is not paid yet.
             assert!(taken <= span / AIR_PARTS + cost * stations as u64, "{stations}: {taken}");
             assert!(times.iter().all(|times| times.len() > 10), "{stations} speak at all");
         }
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn stations_that_start_together_do_not_speak_together() {
+    fn stations_that_start_together_do_not_send_together() {
         let (times, _) = sending_times(40, Duration::from_secs(600));
         let mut all: Vec<Instant> = times.into_iter().flatten().collect();
         all.sort();
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn news_comes_early_and_is_paid_for_later() {
+    fn news_comes_early_and_the_next_message_later() {
         let cost = airtime(Rate::from_mbps(6), None);
         let mut schedule = Schedule::new(Instant::ZERO, boot(1));
         let mut sent = Vec::new();
@@ -306,7 +307,7 @@ mod tests {
         assert!(schedule.due(early, 40));
         schedule.sent(early, 40, cost);
         let mut last = early;
-        for _ in 1..TELLINGS {
+        for _ in 1..NEWS_MESSAGES {
             last = schedule.next();
             assert!(schedule.due(last, 40));
             schedule.sent(last, 40, cost);
@@ -315,7 +316,7 @@ mod tests {
         assert!(schedule.next() - last > interval, "the next one waits longer");
     }
 
-    /// A schedule among so many that has been sending for long, and when it sent last.
+    /// A schedule among so many stations after ten messages, and the time of the last one.
     fn settled(stations: usize, cost: Duration) -> (Schedule, Instant) {
         let mut schedule = Schedule::new(Instant::ZERO, boot(1));
         let mut last = Instant::ZERO;
@@ -328,32 +329,32 @@ mod tests {
     }
 
     #[test]
-    fn news_is_told_three_times_and_the_interval_covers_the_regular_plan() {
+    fn news_is_sent_three_times_within_the_announced_interval() {
         let cost = airtime(Rate::from_mbps(6), None);
         let (mut schedule, last) = settled(40, cost);
         let regular = schedule.next() - last;
         schedule.news(last + MIN_INTERVAL, 40);
-        let mut told = schedule.next();
-        assert!(schedule.due(told, 40));
-        let mut announced = schedule.sent(told, 40, cost);
-        for telling in 2..=3 {
-            assert!(announced > regular, "one more is owed for: {announced}");
+        let mut last = schedule.next();
+        assert!(schedule.due(last, 40));
+        let mut announced = schedule.sent(last, 40, cost);
+        for message in 2..=3 {
+            assert!(announced > regular, "the debt of one more: {announced}");
             let next = schedule.next();
-            let apart = next - told;
+            let apart = next - last;
             assert!(
                 apart >= AGAIN_AFTER && apart <= AGAIN_AFTER + MIN_INTERVAL,
-                "{telling}: {apart}"
+                "{message}: {apart}"
             );
             assert!(schedule.due(next, 40));
             announced = schedule.sent(next, 40, cost);
-            told = next;
+            last = next;
         }
-        assert!(schedule.next() - told > regular, "no fourth time: {}", schedule.next());
-        assert!(schedule.next() <= told + announced);
+        assert!(schedule.next() - last > regular, "no fourth time: {}", schedule.next());
+        assert!(schedule.next() <= last + announced);
     }
 
     #[test]
-    fn a_plan_that_comes_before_the_second_telling_is_kept() {
+    fn a_regular_message_before_the_repetition_is_kept() {
         let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
         let (mut schedule, last) = settled(2, cost);
         schedule.news(last, 2);
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn news_without_end_is_not_announced_without_end() {
+    fn news_at_every_moment_takes_no_more_air() {
         for stations in [2, 40, 400] {
             let cost = airtime(Rate::from_mbps(6), None);
             let (mut schedule, begin) = settled(stations, cost);

@@ -7,26 +7,26 @@ use wakeai_units::Instant;
 use super::{BootId, Presence};
 use crate::{PeerView, StationId};
 
-/// A peer is gone after this many of its announced intervals without a message…
+/// A peer leaves after this many of its announced intervals without a message.
 const LIVE_INTERVALS: u64 = 3;
-/// … but until this many a next message of the same incarnation brings it back without proof:
-/// broadcasts are not repeated, and where many stations contend a good part of them collides.
+/// Up to this many intervals, the next message of the same incarnation brings the peer back without
+/// proof: broadcasts are not retransmitted, and where many stations contend many of them collide.
 const DORMANT_INTERVALS: u64 = 12;
 
-/// What the table did with an authentic message.
+/// What an authentic message meant for the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Of a live peer: taken in.
+    /// It is from a live peer, which it updates.
     Updated,
-    /// A peer is live from now on (new, or back after it had aged out).
+    /// The peer is live from now on: it is new, or it had left.
     Joined,
-    /// A known peer has a new incarnation, which replaces this one.
+    /// The peer has restarted; the new incarnation replaces this one.
     Restarted(BootId),
-    /// A sequence number that is not above the last one.
+    /// Its sequence number is not above the last one.
     Replayed,
-    /// Of an incarnation that has not proved to be live.
+    /// Its incarnation has not proved to be live.
     Unproven,
-    /// There is no room for one more.
+    /// The table is full.
     Full,
 }
 
@@ -44,7 +44,7 @@ impl Peer {
     }
 }
 
-/// Peers by station id, at most a fixed number.
+/// The peers by station id, at most a fixed number of them.
 ///
 /// Order of calls: [`PeerTable::expire`], then [`PeerTable::hear`] for each message.
 pub struct PeerTable {
@@ -99,8 +99,8 @@ impl PeerTable {
         self.peers.insert(peer.last.station, peer);
     }
 
-    /// Ages the table. `left` hears who is no longer live, `dropped` which incarnations are
-    /// forgotten, so that only a new proof brings them back.
+    /// Applies the passing of time. Calls `left` for each peer that is no longer live, and `dropped` for
+    /// each incarnation that is removed, which only a new proof brings back.
     pub fn expire(
         &mut self,
         now: Instant,
@@ -120,7 +120,7 @@ impl PeerTable {
         });
     }
 
-    /// The live peers, by id.
+    /// The live peers, in the order of their ids.
     pub fn live(&self, now: Instant) -> impl Iterator<Item = PeerView> {
         self.peers.values().filter(|peer| peer.live).map(move |peer| PeerView {
             station: peer.last.station,
@@ -136,12 +136,12 @@ impl PeerTable {
         })
     }
 
-    /// All that are remembered, live or lately so.
+    /// The number of peers in the table, live or not.
     pub fn len(&self) -> usize {
         self.peers.len()
     }
 
-    /// Whether nobody is remembered.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()
     }
@@ -194,7 +194,7 @@ mod tests {
         ]
     }
 
-    /// The rules of the table, said as plainly as possible.
+    /// A plain model of the table's rules.
     #[derive(Default)]
     struct Model {
         /// Station, boot, sequence, heard (ms), interval (ms), live.

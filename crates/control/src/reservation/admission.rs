@@ -1,4 +1,4 @@
-//! Who may have what was asked for.
+//! Which reservations are admitted.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use crate::StationId;
 /// The stations whose reservations are admitted: in the order of their tickets, and with equal
 /// tickets in that of their ids, each that still fits under `limit`.
 ///
-/// A function of nothing but what is announced, so all that hear the same decide alike. One that is
-/// refused does not keep a smaller one behind it out.
+/// It depends only on what is announced, so all stations that receive the same decide alike. A refused
+/// reservation does not block a smaller one behind it.
 pub fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<StationId> {
     let mut queue: Vec<_> = asked.iter().collect();
     queue.sort_by_key(|(station, asked)| (asked.ticket, *station));
@@ -24,7 +24,7 @@ pub fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<St
     admitted
 }
 
-/// What the admitted ones take together.
+/// The part of the air that the admitted reservations take together.
 pub fn taken(asked: &[(StationId, Reservation)], admitted: &BTreeSet<StationId>) -> Share {
     let of_admitted = asked.iter().filter(|(station, _)| admitted.contains(station));
     of_admitted.fold(Share::ZERO, |sum, (_, asked)| sum.plus(asked.share))
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn first_come_first_served_and_a_smaller_one_slips_in() {
+    fn the_first_is_served_first_and_a_smaller_one_may_fit_in() {
         let all = [asks(1, 3, 500_000), asks(2, 1, 400_000), asks(3, 2, 400_000)];
         assert_eq!(who(&all), [2, 3]);
         assert_eq!(who(&[all[0], all[1], asks(4, 9, 400_000)]), [2, 4]);

@@ -1,4 +1,4 @@
-//! What the air carries, and the part of each.
+//! The rate that the air carries, and each station's part of it.
 
 use wakeai_units::{Instant, Rate};
 
@@ -7,20 +7,22 @@ use super::asking::EFFICIENCY_PERCENT;
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView, StationId};
 
-/// Rates of stations are made comparable by saying them for a station that reaches this alone.
+/// Rates are made comparable by scaling them to a station that reaches this rate alone.
 const UNIT: Rate = Rate::from_mbps(1_000);
-/// Who says that it delivers more than this multiple of what it reaches alone is not believed more.
+/// A peer's rate counts up to this multiple of the rate that it reaches alone.
 const MOST_OF_UNIT: u64 = 2;
-/// Who delivers less than this part of an equal share, percent, leaves the rest to the others …
+/// A station that delivers less than this part of an equal share, percent, leaves the rest to the
+/// others …
 const LIGHT_PERCENT: u64 = 85;
-/// … but for what it may grow by at once.
+/// … except for this, percent of its rate, so that it can grow at once.
 const LIGHT_GROWTH_PERCENT: u64 = 110;
-/// A tick counts for one part in so many of the mean: the sum varies, more with every station, and
-/// a maximum of what varies is above what the air carries.
+/// Each tick has a weight of one in this many in the mean. A mean is needed because the sum varies
+/// the more the more stations there are, and the maximum of a varying sum is above what the air
+/// carries.
 const TICKS_IN_MEAN: u64 = 4;
 
-/// By what stations are compared: what each reaches alone, where all say so, else by their PHY
-/// rates, else as equals.
+/// The weights by which stations are compared: the rate that each reaches alone, where all announce
+/// it, else their PHY rates, else none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Basis {
     Max,
@@ -29,13 +31,13 @@ enum Basis {
     Equal,
 }
 
-/// Watches what the stations deliver together, in parts of what each would alone.
+/// Watches the sum of the stations' delivery rates, each scaled to [`UNIT`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Air {
     basis: Basis,
-    /// What is delivered in all, a mean that each tick moves a little; `None` before the first.
+    /// Exponential mean of the sum; `None` before the first tick.
     mean: Option<Rate>,
-    /// Of that mean.
+    /// The windowed maximum of that mean.
     used: WindowedMax<Rate>,
 }
 
@@ -54,15 +56,15 @@ impl Air {
         self.used.push(now, mean);
     }
 
-    /// What a station of that weight would deliver if all the air that is in use were its own;
-    /// `None` where nothing is known.
+    /// The rate of a station of that weight if it had all the air; `None` where nothing is known.
     pub(super) fn whole_for(&self, weight: Rate) -> Option<Rate> {
         let carried = self.carried();
         let whole = carried.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
         (whole > Rate::ZERO).then_some(whole)
     }
 
-    /// At least what the weights say: where little is sent, little is seen of what could be.
+    /// The rate that the air carries. Where little is sent, an estimate from the weights is higher than
+    /// what was measured.
     fn carried(&self) -> Rate {
         let least = match self.basis {
             Basis::Max => UNIT * 9 / 10,
@@ -72,9 +74,9 @@ impl Air {
         self.used.get().max(least)
     }
 
-    /// The most that this station may send, where those that `shares` names, and this one where it
-    /// `takes_part`, have the part `rest` of the air together: equal parts of it for all that want
-    /// so much, and what the others leave (max-min). `None` where nothing is known.
+    /// The rate that this station may send at most. The part `rest` of the air is divided (max-min fair)
+    /// among the stations for which `shares` holds, and this one where it `takes_part`. `None` where
+    /// nothing is known.
     pub(super) fn level(
         &self,
         rest: Share,
@@ -91,7 +93,7 @@ impl Air {
         (own > Rate::ZERO).then_some(own)
     }
 
-    /// The part of the air that those which `shares` names leave, as they announce it.
+    /// The part of the air that the peers for which `shares` holds leave unused, by their announced rates.
     pub(super) fn left_by(&self, seen: &Observation, shares: impl Fn(StationId) -> bool) -> Share {
         let peers = seen.peers.iter().filter(|peer| peer.sending && shares(peer.station));
         let used: Rate = peers.map(|peer| self.scaled_rate(peer)).sum();
@@ -143,8 +145,8 @@ fn delivering(seen: &Observation) -> impl Iterator<Item = &PeerView> {
     seen.peers.iter().filter(|peer| peer.sending && peer.delivery_rate > Rate::ZERO)
 }
 
-/// Fills `budget` evenly: who has clearly less than an equal part keeps that, and the rest is shared
-/// by the others.
+/// The equal part of `budget` (max-min fair): a rate that is clearly below it stays as it is, and the
+/// others share the rest.
 fn level(budget: Rate, mut rates: Vec<Rate>) -> Rate {
     rates.sort();
     let (mut left, mut count) = (budget, rates.len() as u64);
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_want_it_get_the_same_and_what_the_others_leave() {
+    fn stations_that_want_more_share_what_the_others_leave() {
         let budget = Rate::from_mbps(12);
         assert_eq!(level(budget, mbps(&[4, 5, 9])), Rate::from_mbps(4));
         assert_eq!(level(budget, mbps(&[0, 9, 9])), Rate::from_mbps(6));
@@ -208,7 +210,7 @@ mod tests {
         let seen = seen(10, Some(25), Some(54), peers);
         let mut air = Air::default();
         air.on_tick(Instant::ZERO, &seen);
-        // 2/5 + 10/25 + 10/25 of the air are in use.
+        // 2/5 + 10/25 + 10/25 of the air are used.
         assert_eq!(air.whole_for(Rate::from_mbps(25)), Some(Rate::from_mbps(30)));
         assert_eq!(air.whole_for(Rate::from_mbps(5)), Some(Rate::from_mbps(6)));
         let level = air.level(Share::from_percent(50), &seen, true, |_| true);
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_a_reservation_does_not_share_the_rest() {
+    fn the_owner_of_a_reservation_does_not_share_the_rest() {
         let peers = vec![weighted(2, 10, Some(25), 54), weighted(3, 10, Some(25), 54)];
         let seen = seen(5, Some(25), Some(54), peers);
         let mut air = Air::default();
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_all_is_the_measure() {
+    fn the_weights_are_those_that_all_stations_announce() {
         let phy = vec![weighted(2, 10, None, 54)];
         assert_eq!(Basis::of(&seen(5, Some(25), Some(54), phy.clone())), Basis::Phy);
         assert_eq!(Basis::of(&seen(5, Some(25), None, phy)), Basis::Equal);
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_is_not_taken_for_its_peaks() {
+    fn a_varying_sum_counts_by_its_mean() {
         let mut air = Air::default();
         for tick in 0..200 {
             let (rate, now) =
@@ -247,8 +249,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_believed_to_deliver_much_more_than_it_could() {
-        // The second one's rate over its maximum is more than 64 bits hold.
+    fn a_rate_counts_up_to_twice_what_its_station_reaches() {
+        // The second one's scaled rate does not fit 64 bits.
         for max in [60, 1] {
             let mut air = Air::default();
             let liar =
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn on_an_idle_air_the_weights_say_what_it_could_carry() {
+    fn on_an_idle_air_the_weights_give_the_estimate() {
         let mut air = Air::default();
         air.on_tick(Instant::ZERO, &seen(0, Some(20), None, Vec::new()));
         assert_eq!(air.whole_for(Rate::from_mbps(20)), Some(Rate::from_mbps(18)));

@@ -1,20 +1,19 @@
-//! The own request: when it is announced, and under which ticket.
+//! This station's own request: when it is announced, and with which ticket.
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use super::{Reservation, Share, Standing};
+use super::{Reservation, ReservationState, Share};
 use crate::Observation;
 
-/// A station listens for so long before it asks: who was there first has a smaller ticket only if
-/// it was heard.
+/// A station listens for so long before it asks, to receive the tickets of earlier requests.
 const LISTENS_FOR: Duration = Duration::from_secs(2);
-/// A sender that has been quiet for longer gives its reservation up.
+/// A station that has not sent for this long gives its reservation up.
 const QUIET_FOR: Duration = Duration::from_secs(2);
-/// The safe estimate of what a station reaches alone, percent of its PHY rate: without aggregation
-/// TCP gets 45 % of 54 Mbit/s, with it more.
+/// A low estimate of the rate that a station reaches alone, percent of its PHY rate: without
+/// aggregation TCP gets 45 % of 54 Mbit/s, with aggregation more.
 pub(super) const EFFICIENCY_PERCENT: u64 = 40;
 
-/// What is wanted, and what is announced of it.
+/// The wanted rate, and the request that is announced for it.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     started: Instant,
@@ -28,7 +27,7 @@ impl Asking {
         Self { started: now, wanted: None, last_data: None, asked: None }
     }
 
-    /// Another rate is another request, and stands at the end of the queue.
+    /// Sets the wanted rate. Another rate, also a lower one, is a new request and gets a new ticket.
     pub(super) fn want(&mut self, rate: Option<Rate>) {
         self.wanted = rate.filter(|rate| *rate > Rate::ZERO);
         self.asked = self.asked.filter(|asked| Some(asked.rate) == self.wanted);
@@ -38,12 +37,12 @@ impl Asking {
         self.wanted
     }
 
-    /// What is announced, without a claim.
+    /// The announced request, without a claim.
     pub(super) fn asked(&self) -> Option<Reservation> {
         self.asked
     }
 
-    /// `last_ticket` is the greatest that was heard.
+    /// Asks, keeps or gives up. `last_ticket` is the greatest ticket of the peers.
     pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation, last_ticket: u64) {
         if seen.sending().next().is_some() {
             self.last_data = Some(now);
@@ -57,14 +56,14 @@ impl Asking {
         }
     }
 
-    /// What there is to say while nothing is announced.
-    pub(super) fn state(&self, seen: &Observation) -> Standing {
+    /// The state while no request is announced.
+    pub(super) fn state(&self, seen: &Observation) -> ReservationState {
         match self.wanted {
-            None => Standing::None,
+            None => ReservationState::None,
             Some(rate) if self.last_data.is_some() && share_of(rate, seen).is_none() => {
-                Standing::Unmeasured
+                ReservationState::Unmeasured
             }
-            Some(_) => Standing::Waiting,
+            Some(_) => ReservationState::Waiting,
         }
     }
 }
@@ -75,7 +74,8 @@ fn ask(rate: Rate, seen: &Observation, last_ticket: u64) -> Option<Reservation> 
     Some(Reservation { rate, share, ticket, claim: Share::ZERO, short: false })
 }
 
-/// `rate / Max_i`, else a safe estimate from the PHY rate.
+/// The part of the air that `rate` takes: `rate / Max_i`, or with a low estimate of `Max_i` from the
+/// PHY rate.
 fn share_of(rate: Rate, seen: &Observation) -> Option<Share> {
     let known = |rate: &Rate| *rate > Rate::ZERO;
     let by_phy = |rate: Rate| rate.mul_div(EFFICIENCY_PERCENT, 100);
@@ -114,14 +114,14 @@ mod tests {
         let mut asking = wants(6);
         let seen = seen(true);
         asking.on_tick(at(3), &seen, 4);
-        assert_eq!((asking.asked(), asking.state(&seen)), (None, Standing::Waiting));
+        assert_eq!((asking.asked(), asking.state(&seen)), (None, ReservationState::Waiting));
         asking.on_tick(at(4), &seen, 4);
         let asked = asking.asked().unwrap();
         assert_eq!((asked.ticket, asked.share), (5, Share::from_percent(25)));
     }
 
     #[test]
-    fn whoever_goes_quiet_gives_it_up_and_asks_anew() {
+    fn a_station_that_stops_sending_gives_up_and_asks_again() {
         let mut asking = wants(6);
         asking.on_tick(at(4), &seen(true), 4);
         asking.on_tick(at(7), &seen(false), 4);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn another_rate_is_another_request() {
+    fn another_rate_gets_a_new_ticket() {
         let mut asking = wants(6);
         asking.on_tick(at(4), &seen(true), 4);
         asking.want(Some(Rate::from_mbps(6)));
@@ -142,16 +142,16 @@ mod tests {
         assert_eq!(asking.asked(), None);
         asking.want(None);
         asking.on_tick(at(5), &seen(true), 4);
-        assert_eq!((asking.asked(), asking.state(&seen(true))), (None, Standing::None));
+        assert_eq!((asking.asked(), asking.state(&seen(true))), (None, ReservationState::None));
     }
 
     #[test]
-    fn without_a_measured_rate_the_phy_s_is_taken_for_less_than_it_is() {
+    fn without_a_measured_rate_the_phy_rate_gives_a_low_estimate() {
         let mut asking = wants(6);
         let mut seen = seen(true);
         seen.max_rate = None;
         asking.on_tick(at(4), &seen, 4);
-        assert_eq!((asking.asked(), asking.state(&seen)), (None, Standing::Unmeasured));
+        assert_eq!((asking.asked(), asking.state(&seen)), (None, ReservationState::Unmeasured));
         seen.own.link_rate = Some(Rate::from_mbps(60));
         asking.on_tick(at(5), &seen, 4);
         assert_eq!(asking.asked().unwrap().share, Share::from_percent(25));

@@ -1,51 +1,52 @@
-//! How much of the air an owner needs the others to leave.
+//! The claim: the part of the air that the owner of a reservation needs the others to leave.
 
 use wakeai_units::{Duration, Rate};
 
 use super::Share;
 
-/// What an owner steers its rate to, percent of the reserved one: above it, because a rate that
-/// varies is held in every span of some seconds only by a mean above it.
+/// The rate that an owner aims at, percent of the reserved one. It is above 100 because a rate that
+/// varies reaches the reserved one in every few seconds only with a higher mean.
 const AIM_PERCENT: u64 = 125;
-/// Less than this is short of it, percent.
+/// An owner with less than this, percent of the reserved rate, is short.
 const SHORT_PERCENT: u64 = 99;
-/// The part of what is missing that is claimed in addition each tick, permille, where the others
-/// hear of it within a second; less where messages are rarer, so that a claim is followed before
-/// the next one is made.
+/// The part of the missing rate that is added to the claim each tick, permille, where messages come
+/// every [`MESSAGE_INTERVAL`]. With rarer messages it is less in proportion, so that the others follow a
+/// claim before the next one.
 const GAIN_PERMILLE: u64 = 150;
-const HEARD_WITHIN: Duration = Duration::from_secs(1);
-/// The part of what a claim lacks to be felt at all that is added each tick, percent.
-const UNFELT_PERCENT: u32 = 25;
-/// No more is claimed than this multiple of what the reservation takes of a full air, percent.
+const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
+/// A claim below what the others leave unused anyway changes nothing. This part of the difference is
+/// added each tick, percent.
+const UNUSED_PERCENT: u32 = 25;
+/// The largest claim, percent of what the reservation takes of a fully used air.
 const MOST_PERCENT: u32 = 130;
-/// Ticks after the admission in which the claim is what the reservation takes of a full air: until
-/// it is heard and followed, and what is delivered is a mean of what came of it.
+/// For this many ticks after the admission the claim is what the reservation takes of a fully used
+/// air: until the others follow it and the mean of the delivery rate shows the effect.
 const SETTLES_WITHIN: u32 = 8;
 
-/// An integrator: it claims more while the owner is below its aim, and less while above.
+/// An integrator: it raises the claim while the owner is below its aim, and lowers it while above.
 ///
-/// Where the others have to leave a claim `c` of what the air carries for this station, `A`, and
-/// send all the rest, the owner gets `A·c`: so what is missing, over `A`, is what the claim lacks.
+/// Let `A` be the rate that the air carries for this station. Where the others leave a claim `c` of it
+/// and use all the rest, the owner gets `A·c`. So the claim has to grow by the missing rate over `A`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClaimControl {
     claim: Share,
     short: bool,
-    /// Since it was admitted.
+    /// Ticks since the admission.
     ticks: u32,
 }
 
-/// What an owner has to go by at a tick.
+/// What an owner measures at a tick.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Felt {
-    /// What is reserved.
+pub(super) struct Measured {
+    /// The reserved rate.
     pub(super) rate: Rate,
-    /// What it delivers: a mean of some ticks.
+    /// Its delivery rate, a mean of some ticks.
     pub(super) delivered: Rate,
-    /// What the air carries for this station; `None` where nothing is known of it.
+    /// The rate that the air carries for this station; `None` where it is not known.
     pub(super) whole: Option<Rate>,
-    /// The part of that which the others leave already.
+    /// The part of the air that the others leave unused already.
     pub(super) left: Share,
-    /// The time between own presence messages.
+    /// The time between this station's presence messages.
     pub(super) interval: Duration,
 }
 
@@ -58,11 +59,11 @@ impl ClaimControl {
         self.short
     }
 
-    pub(super) fn on_tick(&mut self, felt: &Felt) {
-        let part = |percent| felt.rate.mul_div(percent, 100).unwrap_or(felt.rate);
+    pub(super) fn on_tick(&mut self, measured: &Measured) {
+        let part = |percent| measured.rate.mul_div(percent, 100).unwrap_or(measured.rate);
         let share =
-            |rate| felt.whole.and_then(|whole| Share::of(rate, whole)).unwrap_or(Share::ZERO);
-        let (aim, delivered) = (part(AIM_PERCENT), felt.delivered);
+            |rate| measured.whole.and_then(|whole| Share::of(rate, whole)).unwrap_or(Share::ZERO);
+        let (aim, delivered) = (part(AIM_PERCENT), measured.delivered);
         self.short = delivered < part(SHORT_PERCENT);
         self.ticks = self.ticks.saturating_add(1);
         if self.ticks <= SETTLES_WITHIN {
@@ -70,11 +71,10 @@ impl ClaimControl {
             return;
         }
         if self.short {
-            // A claim of less than the others leave anyway binds nobody.
-            let unfelt = felt.left.min(share(aim)).minus(self.claim);
-            self.claim = self.claim.plus(unfelt.percent(UNFELT_PERCENT));
+            let unused = measured.left.min(share(aim)).minus(self.claim);
+            self.claim = self.claim.plus(unused.percent(UNUSED_PERCENT));
         }
-        let gain = gain_permille(felt.interval);
+        let gain = gain_permille(measured.interval);
         let step = |rate| Share::from_ppm(scale(share(rate).ppm(), gain));
         let most = share(aim).percent(MOST_PERCENT).min(Share::WHOLE);
         self.claim = self.claim.plus(step(aim.saturating_sub(delivered)));
@@ -83,8 +83,8 @@ impl ClaimControl {
 }
 
 fn gain_permille(interval: Duration) -> u64 {
-    let interval = interval.max(HEARD_WITHIN).as_millis();
-    GAIN_PERMILLE * HEARD_WITHIN.as_millis() / interval
+    let interval = interval.max(MESSAGE_INTERVAL).as_millis();
+    GAIN_PERMILLE * MESSAGE_INTERVAL.as_millis() / interval
 }
 
 fn scale(ppm: u32, permille: u64) -> u32 {
@@ -95,8 +95,8 @@ fn scale(ppm: u32, permille: u64) -> u32 {
 mod tests {
     use super::*;
 
-    fn felt(rate: u64, delivered: Rate, interval_s: u64) -> Felt {
-        Felt {
+    fn measured(rate: u64, delivered: Rate, interval_s: u64) -> Measured {
+        Measured {
             rate: Rate::from_mbps(rate),
             delivered,
             whole: Some(Rate::from_mbps(24)),
@@ -105,12 +105,12 @@ mod tests {
         }
     }
 
-    fn ticks(control: &mut ClaimControl, count: u32, felt: &Felt) {
-        (0..count).for_each(|_| control.on_tick(felt));
+    fn ticks(control: &mut ClaimControl, count: u32, measured: &Measured) {
+        (0..count).for_each(|_| control.on_tick(measured));
     }
 
-    /// The least and the most that the owner gets in the end, where the air carries so much and
-    /// the others leave the claim `delay` ticks later.
+    /// The lowest and the highest rate of the owner in the end (Mbit/s), where the air carries so much
+    /// and the others follow the claim after `delay` ticks.
     fn settled(carries: u64, delay: usize, interval_s: u64) -> (f64, f64) {
         let mut control = ClaimControl::default();
         let mut claims = vec![Share::ZERO; delay];
@@ -119,7 +119,7 @@ mod tests {
             claims.push(control.claim());
             let left = claims[claims.len() - 1 - delay];
             let delivered = left.of_rate(Rate::from_mbps(carries));
-            control.on_tick(&Felt { left, ..felt(10, delivered, interval_s) });
+            control.on_tick(&Measured { left, ..measured(10, delivered, interval_s) });
             if tick >= 400 {
                 least = least.min(delivered.as_mbps_f64());
                 most = most.max(delivered.as_mbps_f64());
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_owner_comes_to_its_aim_and_stays_there() {
-        // Also where the air carries less, or more, than it was thought to.
+        // The owner takes the air for 24 Mbit/s; here it carries less, as much, or more.
         for carries in [20, 24, 28] {
             for (delay, interval) in [(2, 1), (5, 1), (16, 7)] {
                 let (least, most) = settled(carries, delay, interval);
@@ -141,12 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_with_what_a_full_air_would_have_to_leave() {
+    fn it_begins_with_what_a_fully_used_air_would_have_to_leave() {
         let mut control = ClaimControl::default();
-        ticks(&mut control, SETTLES_WITHIN, &felt(6, Rate::from_mbps(1), 1));
+        ticks(&mut control, SETTLES_WITHIN, &measured(6, Rate::from_mbps(1), 1));
         assert!(control.is_short());
         assert_eq!(control.claim(), Share::from_ppm(312_500));
-        ticks(&mut control, 1_000, &felt(6, Rate::from_mbps(1), 1));
+        ticks(&mut control, 1_000, &measured(6, Rate::from_mbps(1), 1));
         assert_eq!(
             control.claim(),
             Share::from_ppm(312_500).percent(MOST_PERCENT),
@@ -155,25 +155,26 @@ mod tests {
     }
 
     #[test]
-    fn whoever_gets_more_than_it_asked_for_claims_less_and_at_last_nothing() {
+    fn an_owner_above_its_aim_claims_less_and_at_last_nothing() {
         let mut control = ClaimControl::default();
-        ticks(&mut control, 1_000, &felt(6, Rate::from_mbps(8), 1));
+        ticks(&mut control, 1_000, &measured(6, Rate::from_mbps(8), 1));
         assert_eq!((control.claim(), control.is_short()), (Share::ZERO, false));
     }
 
     #[test]
-    fn a_claim_that_nobody_feels_is_made_good_within_seconds() {
+    fn a_claim_below_the_unused_air_grows_within_seconds() {
         let mut control = ClaimControl::default();
-        ticks(&mut control, 1_000, &felt(6, Rate::from_mbps(8), 1));
-        let short = Felt { left: Share::from_percent(25), ..felt(6, Rate::from_mbps(5), 1) };
+        ticks(&mut control, 1_000, &measured(6, Rate::from_mbps(8), 1));
+        let short =
+            Measured { left: Share::from_percent(25), ..measured(6, Rate::from_mbps(5), 1) };
         ticks(&mut control, 6, &short);
         assert!(control.claim() >= Share::from_percent(20), "{}", control.claim());
     }
 
     #[test]
-    fn without_a_word_of_the_air_nothing_is_claimed() {
+    fn without_a_measured_air_nothing_is_claimed() {
         let mut control = ClaimControl::default();
-        ticks(&mut control, 20, &Felt { whole: None, ..felt(6, Rate::ZERO, 1) });
+        ticks(&mut control, 20, &Measured { whole: None, ..measured(6, Rate::ZERO, 1) });
         assert_eq!((control.claim(), control.is_short()), (Share::ZERO, true));
     }
 }

@@ -1,14 +1,14 @@
-//! Reservations: a station's rate that its peers leave free.
+//! Reservations: rates that a station's peers leave free for it.
 //!
 //! Under DCF all saturated stations get equal turns, so no algorithm of one sender gets it more than
-//! its share: the others have to stay *unsaturated*. A station that wants a rate says so in its
-//! presence messages; all members decide alike who is [`admitted`]; each owner says with every
-//! message how much of the air the others have to leave for it just now ([`Reservation::claim`]),
-//! and each of the others holds its rate to an equal part of what is left. The formulas are in
-//! `docs/concepts/reservations.md`.
+//! its share: the others have to stay *unsaturated*. A station that wants a rate announces it in its
+//! presence messages, and all members decide alike which requests are [`admitted`]. The owner of a
+//! reservation announces in every message the part of the air that the others have to leave for it now
+//! ([`Reservation::claim`]), and each of the others limits its rate to an equal part of the rest.
+//! `docs/concepts/reservations.md` has the formulas.
 //!
-//! Inside: [`Share`] of the air, [`admitted`], the own request (`asking`), what an owner claims
-//! (`claim`), what the air carries (`air`), and the bounds that follow (`yielding`).
+//! Inside: [`Share`] of the air, [`admitted`], the own request (`asking`), the owner's claim (`claim`),
+//! the rate that the air carries (`air`), and the bounds that follow (`yielding`).
 
 mod admission;
 mod air;
@@ -29,7 +29,7 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::{Bounds, Narrator, Observation, StationId};
 use air::Air;
 use asking::Asking;
-use claim::{ClaimControl, Felt};
+use claim::{ClaimControl, Measured};
 
 /// A rate that a station asks its peers to leave free, as it announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,49 +38,50 @@ pub struct Reservation {
     pub rate: Rate,
     /// Its part of the air: `rate / Max_i`, fixed when it is asked for.
     pub share: Share,
-    /// The order of asking: one above every ticket that its owner had heard (Lamport's bakery).
+    /// Its place in the order of requests: one above every ticket that its owner had received (Lamport's
+    /// bakery).
     pub ticket: u64,
-    /// The part of the air that the others have to leave now; zero while it is not admitted, and
-    /// while its owner gets its rate anyway.
+    /// The part of the air that the others have to leave now; zero while the reservation is not admitted,
+    /// and while its owner reaches the rate without.
     pub claim: Share,
     /// Its owner has data and delivers less than the rate.
     pub short: bool,
 }
 
-/// What has become of a station's own request.
+/// The state of a station's own request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum ReservationState {
     /// Nothing is asked for.
     #[default]
     None,
-    /// Nothing is sent, or the station has not listened long enough: nothing is announced yet.
+    /// Nothing is announced yet: the station sends nothing, or has not listened for long enough.
     Waiting,
-    /// Neither what the station reaches alone nor its PHY rate is known: no share can be told.
+    /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is known.
     Unmeasured,
-    /// It does not fit beside those that came first.
+    /// It does not fit beside those with smaller tickets.
     Refused {
         /// The part of the air that it would take.
         share: Share,
-        /// What those before it have.
+        /// The part that the admitted ones take.
         taken: Share,
         /// The most that may be reserved in all.
         limit: Share,
     },
-    /// The peers leave it free.
+    /// It is admitted: the peers leave the rate free.
     Admitted {
         /// The part of the air that it takes.
         share: Share,
     },
 }
 
-impl Standing {
-    /// Whether the peers leave it free.
+impl ReservationState {
+    /// Whether it is admitted.
     pub fn is_admitted(self) -> bool {
         matches!(self, Self::Admitted { .. })
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for ReservationState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => write!(f, "nothing is reserved"),
@@ -99,7 +100,7 @@ impl fmt::Display for Standing {
     }
 }
 
-/// A station's part in reservations: its own and its peers'.
+/// The reservations of this station and of its peers.
 ///
 /// Order of calls, each tick: [`Reservations::on_tick`], then [`Reservations::for_law`], the law,
 /// and [`Reservations::bound`].
@@ -110,28 +111,28 @@ pub(crate) struct Reservations {
     asking: Asking,
     control: ClaimControl,
     air: Air,
-    heard: BTreeMap<StationId, Heard>,
+    received: BTreeMap<StationId, Received>,
     admitted: BTreeSet<StationId>,
-    standing: Standing,
-    /// What the peers claim together, as far as it is followed already.
+    state: ReservationState,
+    /// The sum of the peers' claims, as far as this station follows it already.
     claimed: Share,
 }
 
 /// A peer's reservation.
 #[derive(Debug)]
-struct Heard {
+struct Received {
     asked: Reservation,
     until: Instant,
 }
 
-/// A peer that is not heard keeps its reservation for so many of its intervals: broadcasts are not
-/// repeated, and three that collide must not make room for others.
+/// A silent peer keeps its reservation for so many of its intervals: broadcasts are not retransmitted,
+/// and three that collide must not cost the reservation.
 const REMEMBERED_INTERVALS: u64 = 8;
-/// The claim of others is followed by at most so much more per tick: whatever a member says, nobody
-/// is pushed aside from one moment to the next.
+/// The followed part of the claims grows by at most so much per tick, so that no message of a member
+/// takes the air away at once.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
-/// An owner's claim is followed up to this multiple of its share, percent: collisions cost it air
-/// that the others have to leave as well.
+/// An owner's claim is followed up to this multiple of its share, percent. It is above 100 because the
+/// others have to leave the air of the owner's collisions, too.
 const MOST_CLAIMED_PERCENT: u32 = 150;
 
 impl Reservations {
@@ -142,14 +143,14 @@ impl Reservations {
             asking: Asking::new(now),
             control: ClaimControl::default(),
             air: Air::default(),
-            heard: BTreeMap::new(),
+            received: BTreeMap::new(),
             admitted: BTreeSet::new(),
-            standing: Standing::None,
+            state: ReservationState::None,
             claimed: Share::ZERO,
         }
     }
 
-    /// From now on this rate is wanted; `None`: none.
+    /// Asks for this rate from now on; `None` gives the reservation up.
     pub(crate) fn want(&mut self, rate: Option<Rate>) {
         self.asking.want(rate);
     }
@@ -158,43 +159,44 @@ impl Reservations {
         self.asking.wanted()
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        self.standing
+    pub(crate) fn state(&self) -> ReservationState {
+        self.state
     }
 
-    /// What this station announces.
+    /// The reservation as this station announces it.
     pub(crate) fn announced(&self) -> Option<Reservation> {
         let asked = self.asking.asked()?;
         let claim = self.control.claim();
         Some(Reservation { claim, short: self.control.is_short(), ..asked })
     }
 
-    /// Whether that peer's reservation is admitted, as seen from here.
+    /// Whether that peer's reservation is admitted.
     pub(crate) fn admits(&self, peer: StationId) -> bool {
         self.admitted.contains(&peer)
     }
 
-    /// Decides who is admitted, and what this station claims until the next tick. `interval` is the
-    /// time between its presence messages. Says whether its peers should hear of it soon.
+    /// Decides which reservations are admitted, and what this station claims until the next tick.
+    /// `interval` is the time between its presence messages. Gives whether the own reservation changed,
+    /// so that the peers should know soon.
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation, interval: Duration) -> bool {
         let ticket = self.asking.asked().map(|asked| asked.ticket);
-        let before = (ticket, self.standing.is_admitted());
+        let before = (ticket, self.state.is_admitted());
         self.air.on_tick(now, seen);
-        self.hear(now, seen);
+        self.receive(now, seen);
         self.asking.on_tick(now, seen, self.last_ticket());
         self.decide(seen);
         self.follow();
         self.claim(seen, interval);
         let ticket = self.asking.asked().map(|asked| asked.ticket);
-        (ticket, self.standing.is_admitted()) != before
+        (ticket, self.state.is_admitted()) != before
     }
 
     fn claim(&mut self, seen: &Observation, interval: Duration) {
-        let Some(asked) = self.asking.asked().filter(|_| self.standing.is_admitted()) else {
+        let Some(asked) = self.asking.asked().filter(|_| self.state.is_admitted()) else {
             self.control = ClaimControl::default();
             return;
         };
-        self.control.on_tick(&Felt {
+        self.control.on_tick(&Measured {
             rate: asked.rate,
             delivered: seen.mean_rate,
             whole: self.air.whole_for(self.air.own_weight(seen)),
@@ -203,36 +205,36 @@ impl Reservations {
         });
     }
 
-    fn hear(&mut self, now: Instant, seen: &Observation) {
+    fn receive(&mut self, now: Instant, seen: &Observation) {
         for peer in &seen.peers {
             let left = peer.interval.saturating_mul(REMEMBERED_INTERVALS).saturating_sub(peer.age);
             match peer.reservation {
                 Some(asked) => {
-                    self.heard.insert(peer.station, Heard { asked, until: now + left });
+                    self.received.insert(peer.station, Received { asked, until: now + left });
                 }
                 None => {
-                    self.heard.remove(&peer.station);
+                    self.received.remove(&peer.station);
                 }
             }
         }
-        self.heard.retain(|_, heard| heard.until >= now);
+        self.received.retain(|_, peer| peer.until >= now);
     }
 
     fn last_ticket(&self) -> u64 {
-        self.heard.values().map(|heard| heard.asked.ticket).max().unwrap_or(0)
+        self.received.values().map(|peer| peer.asked.ticket).max().unwrap_or(0)
     }
 
     fn decide(&mut self, seen: &Observation) {
         let own = self.asking.asked().map(|asked| (self.station, asked));
-        let peers = self.heard.iter().map(|(station, heard)| (*station, heard.asked));
+        let peers = self.received.iter().map(|(station, peer)| (*station, peer.asked));
         let all: Vec<(StationId, Reservation)> = peers.chain(own).collect();
         self.admitted = admitted(&all, self.limit);
-        self.standing = match (self.asking.state(seen), own) {
-            (standing, None) => standing,
+        self.state = match (self.asking.state(seen), own) {
+            (state, None) => state,
             (_, Some((_, asked))) if self.admitted.contains(&self.station) => {
-                Standing::Admitted { share: asked.share }
+                ReservationState::Admitted { share: asked.share }
             }
-            (_, Some((_, asked))) => Standing::Refused {
+            (_, Some((_, asked))) => ReservationState::Refused {
                 share: asked.share,
                 taken: taken(&all, &self.admitted),
                 limit: self.limit,
@@ -241,21 +243,21 @@ impl Reservations {
     }
 
     fn follow(&mut self) {
-        let claims = self.heard.iter().filter(|(station, _)| self.admits(**station));
-        let claims = claims.map(|(_, heard)| heard.asked);
+        let claims = self.received.iter().filter(|(station, _)| self.admits(**station));
+        let claims = claims.map(|(_, peer)| peer.asked);
         let claims = claims.map(|of| of.claim.min(of.share.percent(MOST_CLAIMED_PERCENT)));
         let all = claims.fold(Share::ZERO, Share::plus).min(self.most_claimed());
         self.claimed = all.min(self.claimed.plus(FOLLOWED_PER_TICK));
     }
 
-    /// Three quarters of what nobody may reserve stay with the others, whatever is claimed.
+    /// The largest sum of claims: three quarters of the part that cannot be reserved stay with the others.
     fn most_claimed(&self) -> Share {
         Share::WHOLE.minus(Share::WHOLE.minus(self.limit).percent(75))
     }
 
-    /// What a law is to see: who has a reservation is not among those that share the rest.
+    /// The observation for the law, without the owners of reservations: they do not share the rest.
     pub(crate) fn for_law<'a>(&self, seen: &'a Observation) -> Cow<'a, Observation> {
-        if self.claimed == Share::ZERO || self.standing.is_admitted() {
+        if self.claimed == Share::ZERO || self.state.is_admitted() {
             return Cow::Borrowed(seen);
         }
         let mut rest = seen.clone();
@@ -278,7 +280,7 @@ impl Reservations {
         seen: &Observation,
         narrator: &mut dyn Narrator,
     ) -> Bounds {
-        if self.standing.is_admitted() {
+        if self.state.is_admitted() {
             let claimed = self.claimed.plus(self.control.claim()).min(self.most_claimed());
             let level = self.level(claimed, seen, false);
             let Some(asked) = self.asking.asked() else { return bounds };
@@ -308,8 +310,8 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
-    /// What a station without a reservation leaves after each of five ticks in which each of these
-    /// owners has 40 % of the air and claims so much.
+    /// The part that a station without a reservation leaves after each of five ticks, in which each of
+    /// these owners has 40 % of the air and claims so much.
     fn left(station: &mut Reservations, claims: &[u32]) -> [Share; 5] {
         let owners = (2..).zip(claims).map(|(id, claim)| {
             let asked = Reservation {
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_followed_step_by_step_and_given_up_at_once() {
+    fn a_claim_is_followed_step_by_step_and_dropped_at_once() {
         let mut station = station();
         let followed = left(&mut station, &[50]);
         assert_eq!(followed, [20, 40, 50, 50, 50].map(Share::from_percent));
@@ -341,8 +343,8 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_claimed_only_so_much_is_followed() {
-        // One owner: half as much again as its share. All: a part of the air stays with the others.
+    fn claims_are_followed_up_to_a_limit() {
+        // One owner: one and a half times its share. All: a part of the air stays with the others.
         assert_eq!(left(&mut station(), &[100])[4], Share::from_percent(60));
         assert_eq!(left(&mut station(), &[100, 100])[4], Share::from_percent(85));
     }

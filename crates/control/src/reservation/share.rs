@@ -14,12 +14,12 @@ impl Share {
     /// All of the air.
     pub const WHOLE: Self = Self(1_000_000);
 
-    /// So many parts per million.
+    /// That many parts per million.
     pub const fn from_ppm(ppm: u32) -> Self {
         Self(ppm)
     }
 
-    /// So many hundredths.
+    /// That many percent.
     pub const fn from_percent(percent: u32) -> Self {
         Self(percent.saturating_mul(10_000))
     }
@@ -29,7 +29,7 @@ impl Share {
         self.0
     }
 
-    /// What `part` is of `whole`, rounded up; `None` where the whole is zero.
+    /// The ratio of `part` to `whole`, rounded up; `None` where `whole` is zero.
     pub fn of(part: Rate, whole: Rate) -> Option<Self> {
         let whole = u128::from(whole.bits_per_second());
         let ppm = (u128::from(part.bits_per_second()) * u128::from(Self::WHOLE.0))
@@ -38,33 +38,33 @@ impl Share {
         Some(Self(u32::try_from(ppm).unwrap_or(u32::MAX)))
     }
 
-    /// The sum; never beyond what the type holds.
+    /// The sum, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference; never below zero.
+    /// The difference; zero where `other` is more.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// So many hundredths of it.
+    /// That many percent of it.
     #[must_use]
     pub fn percent(self, percent: u32) -> Self {
         let ppm = u64::from(self.0) * u64::from(percent) / 100;
         Self(u32::try_from(ppm).unwrap_or(u32::MAX))
     }
 
-    /// That part of `rate`.
+    /// This part of `rate`.
     pub fn of_rate(self, rate: Rate) -> Rate {
         rate.mul_div(u64::from(self.0), u64::from(Self::WHOLE.0)).unwrap_or(rate)
     }
 }
 
 impl fmt::Display for Share {
-    /// `40.3 %`, rounded up: what is refused for a hair's breadth must not look as if it fitted.
+    /// `40.3 %`, rounded up, so that a share that is refused by little does not look as if it fitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = self.0.div_ceil(1_000);
         write!(f, "{}.{} %", tenths / 10, tenths % 10)

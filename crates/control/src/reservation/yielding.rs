@@ -1,33 +1,34 @@
-//! A law's bounds, made to leave free what is reserved.
+//! Changes a law's bounds so that reserved rates stay free.
 
 use wakeai_units::{Duration, Rate, Segments};
 
 use super::Share;
 use crate::{Bounds, Narrator, Observation, Reason, RttView};
 
-/// Between two decisions.
+/// The time between two decisions.
 const TICK: Duration = Duration::from_millis(500);
-/// What an owner may send while others are held down for it, percent of its reservation: it has to
-/// make good what it missed, and the others have to see when there is air to spare.
+/// The rate of an owner while others yield to it, percent of the reserved one. It is above 100 so that
+/// the owner can catch up, and so that the others see when air is left.
 const OWNER_PERCENT: u64 = 160;
-/// An owner's window is never below this multiple of its rate over the RTT, percent: the RTT may
-/// grow until the next tick.
+/// The least window of an owner, percent of its rate times its RTT: the RTT may grow until the next
+/// tick.
 const OWNER_WINDOW_PERCENT: u64 = 150;
-/// How much longer than on the empty path its data may take to come back before that ends: what
-/// waits beyond it gets no more turns, and only makes all wait.
+/// The queueing delay up to which the owner's window grows with its RTT: a longer queue gets it no more
+/// turns and delays all stations.
 const OWNER_QUEUE: Duration = Duration::from_millis(300);
-/// A window that is held for others counts no more queue than this: windows that grow with a standing
-/// queue would keep it standing, and with it the turns of those that should not be saturated.
+/// The queueing delay that the window of a yielding station counts at most: a window that grew with
+/// the queue would keep the queue, and with it the turns of stations that should not be saturated.
 const QUEUE: Duration = Duration::from_millis(100);
-/// From so many segments on a window holds a rate: it is sent in bursts, which fill aggregates.
-/// Below, a segment more or less is too much of it, and pacing does it.
+/// From this many segments on, a window limits the rate: it is sent in bursts, which fill aggregates.
+/// Below, one segment more or less is too large a part of it, and pacing limits the rate.
 const WINDOWED: Segments = Segments::new(8);
-/// How much more than it needs a paced station's window holds, percent.
+/// The window of a paced station, percent of what its rate needs.
 const PACED_PERCENT: u64 = 125;
-/// Fewer segments in flight cannot lose one without a timeout.
+/// With fewer segments in flight, a loss causes a timeout.
 const LEAST: u32 = 4;
 
-/// Of a station without a reservation: it sends at most `level`, so that it is not saturated.
+/// The bounds of a station without a reservation: it sends at most `level`, so that it is not
+/// saturated.
 pub(super) fn of_other(
     bounds: Bounds,
     claimed: Share,
@@ -50,8 +51,8 @@ pub(super) fn of_other(
     )
 }
 
-/// Of a station whose reservation is admitted: no law binds it below that. While others are held
-/// down for it (`level` is their rate), it does not go far beyond it either.
+/// The bounds of a station whose reservation is admitted: the law does not bind it below that. While
+/// others yield to it (`level` is their rate), it does not send much more either.
 pub(super) fn of_owner(
     bounds: Bounds,
     reserved: Rate,
@@ -72,7 +73,7 @@ pub(super) fn of_owner(
     pacing.map_or(bounds, |pacing| paced(bounds, pacing, seen))
 }
 
-/// The window that holds `level` at the RTT as it is; what the last tick had too much is given back.
+/// The window that holds `level` at the present RTT, less half of what the last tick had too much.
 fn windowed(level: Rate, rtt: RttView, seen: &Observation) -> Segments {
     let excess = seen.delivery_rate.saturating_sub(level) / 2;
     let rate = level.saturating_sub(excess.min(level / 2));
@@ -85,7 +86,7 @@ fn lowered(bounds: Bounds, ceiling: Segments) -> Bounds {
     Bounds { floor: bounds.floor.min(ceiling), ceiling, ..bounds }
 }
 
-/// A segment that waits for more than a tick would wait on when the bound is long lifted.
+/// Paces at `rate`, but at least one segment per tick: a longer wait would outlast the bound.
 fn paced(bounds: Bounds, rate: Rate, seen: &Observation) -> Bounds {
     Bounds { pacing: Some(rate.max(Rate::of(seen.mss(), TICK))), ..bounds }
 }
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_holds_the_level_where_it_is_large_enough_for_that() {
+    fn a_large_window_limits_the_rate() {
         let bounds = other(Bounds::NONE, &seen(100, 20));
         assert_eq!(
             bounds,
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_queue_is_not_held_up() {
+    fn a_queue_does_not_keep_itself_by_the_window() {
         let window = |growth_ms| other(Bounds::NONE, &seen(100, growth_ms)).ceiling;
         assert!(window(50) < window(100));
         assert_eq!(window(400), window(100));
@@ -153,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_is_left_to_pacing() {
+    fn below_a_small_window_pacing_limits_the_rate() {
         let bounds = other(Bounds::NONE, &seen(5, 5));
         assert_eq!(bounds.pacing, Some(LEVEL));
         assert!(bounds.ceiling > WINDOWED && bounds.ceiling < Segments::new(100));
     }
 
     #[test]
-    fn what_was_too_much_is_given_back() {
+    fn half_of_the_excess_of_the_last_tick_is_taken_off() {
         let mut seen = seen(100, 20);
         let before = other(Bounds::NONE, &seen).ceiling;
         seen.delivery_rate = LEVEL + LEVEL / 2;
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_yields_by_its_window_keeps_its_share_of_the_host_s_queue() {
+    fn yielding_by_window_keeps_the_share_of_the_host_s_queue() {
         let small_queue = wakeai_units::Bytes::new(65_535);
         let bounds = other(Bounds { small_queue, ..Bounds::NONE }, &seen(100, 20));
         assert!(bounds.ceiling < Segments::MAX);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_law_that_binds_more_keeps_its_bounds() {
+    fn tighter_bounds_of_the_law_stay() {
         let strict = Bounds::window(Segments::new(2), Segments::new(9));
         assert_eq!(other(strict, &seen(100, 20)), strict);
     }
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_does_not_go_far_beyond_it_while_others_are_held_down() {
+    fn an_owner_is_limited_while_others_yield() {
         let seen = seen(100, 20);
         assert_eq!(owner(Bounds::NONE, None, &seen).pacing, None);
         assert_eq!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
-use wakeai_control::{Share, Standing};
+use wakeai_control::{ReservationState as Standing, Share};
 
 /// An agent answers within a millisecond; one that is held up is asked again, and must not hold the
 /// run up.

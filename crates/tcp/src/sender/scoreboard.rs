@@ -2,8 +2,46 @@
 
 use wakeai_units::Instant;
 
-use super::bits::Bits;
-use super::record::{Marks, Record};
+/// What a segment that is out has been through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks(pub(super) u8);
+
+impl Marks {
+    /// Selectively acknowledged.
+    pub(super) const SACKED: u8 = 1;
+    /// Taken for lost.
+    pub(super) const LOST: u8 = 2;
+    /// A retransmission of it is out.
+    pub(super) const RETRANSMITTED: u8 = 4;
+    /// It was sent more than once, so its acknowledgement is ambiguous (Karn).
+    pub(super) const SENT_AGAIN: u8 = 8;
+
+    pub(super) fn sacked(self) -> bool {
+        self.0 & Self::SACKED != 0
+    }
+
+    pub(super) fn lost(self) -> bool {
+        self.0 & Self::LOST != 0
+    }
+
+    pub(super) fn retransmitted(self) -> bool {
+        self.0 & Self::RETRANSMITTED != 0
+    }
+
+    pub(super) fn sent_again(self) -> bool {
+        self.0 & Self::SENT_AGAIN != 0
+    }
+}
+
+/// One segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Record {
+    /// When it left last.
+    pub(super) sent_at: Instant,
+    /// The number of its last packet among those of the connection (it may wrap).
+    pub(super) packet: u32,
+    pub(super) marks: Marks,
+}
 
 /// Capacity to begin with, in segments.
 const FIRST_CAPACITY: u64 = 64;
@@ -313,5 +351,78 @@ impl Scoreboard {
         assert_eq!(self.lost_out, lost);
         assert_eq!(self.retransmitted_out, retransmitted);
         assert_eq!(self.waiting_count, waiting);
+    }
+}
+
+/// One bit for each position of a window that slides over the whole numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Bits {
+    words: Vec<u64>,
+    /// Number of bits less one; that number is a power of two.
+    mask: u64,
+}
+
+impl Bits {
+    /// For windows of up to `capacity` positions, a power of two that is at least 64.
+    pub(super) fn new(capacity: u64) -> Self {
+        debug_assert!(capacity.is_power_of_two() && capacity >= 64, "whole words");
+        Self { words: vec![0; (capacity / 64) as usize], mask: capacity - 1 }
+    }
+
+    fn word(&self, at: u64) -> usize {
+        ((at & self.mask) / 64) as usize
+    }
+
+    pub(super) fn set(&mut self, at: u64) {
+        let word = self.word(at);
+        self.words[word] |= 1 << (at % 64);
+    }
+
+    pub(super) fn clear(&mut self, at: u64) {
+        let word = self.word(at);
+        self.words[word] &= !(1 << (at % 64));
+    }
+
+    /// The first position in `from..to` whose bit is set.
+    pub(super) fn next_set(&self, from: u64, to: u64) -> Option<u64> {
+        self.next(from, to, 0)
+    }
+
+    /// The first position in `from..to` whose bit is not set.
+    pub(super) fn next_clear(&self, from: u64, to: u64) -> Option<u64> {
+        self.next(from, to, u64::MAX)
+    }
+
+    fn next(&self, from: u64, to: u64, flip: u64) -> Option<u64> {
+        let mut at = from;
+        while at < to {
+            let found = (self.words[self.word(at)] ^ flip) >> (at % 64);
+            if found != 0 {
+                at += u64::from(found.trailing_zeros());
+                return (at < to).then_some(at);
+            }
+            at = (at | 63) + 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_cross_words_and_the_end_of_the_ring() {
+        let mut bits = Bits::new(128);
+        for at in [100, 190, 191, 192] {
+            bits.set(at);
+        }
+        assert_eq!(bits.next_set(90, 200), Some(100));
+        assert_eq!(bits.next_set(101, 200), Some(190));
+        assert_eq!(bits.next_set(101, 190), None);
+        assert_eq!(bits.next_clear(190, 200), Some(193));
+        assert_eq!(bits.next_clear(190, 193), None);
+        bits.clear(191);
+        assert_eq!(bits.next_clear(190, 193), Some(191));
     }
 }

@@ -1,6 +1,6 @@
 //! What leaves next.
 
-use wakeai_units::Instant;
+use wakeai_units::{Duration, Instant};
 
 use super::{Phase, Sender};
 use crate::segment::Segment;
@@ -151,5 +151,85 @@ impl Sender {
         let segment = self.send_piece(now, piece);
         self.validate_window();
         Some(segment)
+    }
+}
+
+/// The last window that the peer announced.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PeerWindow {
+    bytes: u64,
+    largest: u64,
+}
+
+impl PeerWindow {
+    /// The position up to which may be sent.
+    pub(super) fn end(self, una: u64) -> u64 {
+        una + self.bytes
+    }
+
+    /// The largest that was ever announced.
+    pub(super) fn largest(self) -> u64 {
+        self.largest
+    }
+
+    /// Takes the window of an acknowledgement that is not older than `una`, and says whether it is
+    /// another than before. A repeated acknowledgement may have been overtaken by a later one, so
+    /// its window counts only where it is larger, or zero (RFC 9293 section 3.10.7.4 orders them
+    /// by the peer's sequence number, which stands still here).
+    pub(super) fn update(&mut self, advances: bool, bytes: u64) -> bool {
+        let changed = self.bytes != bytes;
+        if !advances && bytes < self.bytes && bytes != 0 {
+            return false;
+        }
+        self.bytes = bytes;
+        self.largest = self.largest.max(bytes);
+        changed
+    }
+}
+
+/// Segments of a connection that leave unpaced, as in Linux: its first window.
+const UNPACED: u64 = 10;
+
+/// When the next segment may leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pacing {
+    next_at: Instant,
+    /// What `next_at` was before the last segment, should it not leave.
+    before: Instant,
+    /// Something would have left if it might.
+    waits: bool,
+}
+
+impl Pacing {
+    /// Whether a segment may leave now; if not, [`Self::next_timeout`] says when.
+    pub(super) fn may_send(&mut self, now: Instant) -> bool {
+        self.waits = now < self.next_at;
+        !self.waits
+    }
+
+    /// A segment of `len` bytes leaves, the `count`-th of the connection. Lateness of up to half of
+    /// a segment's time is made up for.
+    pub(super) fn send(&mut self, now: Instant, len: u32, bytes_per_s: u64, count: u64) {
+        self.before = self.next_at;
+        let late = now.saturating_since(self.next_at);
+        self.next_at = self.next_at.max(now);
+        if bytes_per_s == 0 || bytes_per_s == u64::MAX || count < UNPACED {
+            return;
+        }
+        let takes = Duration::from_nanos((u64::from(len) * 1_000_000_000).div_ceil(bytes_per_s));
+        self.next_at += takes - late.min(takes / 2);
+    }
+
+    /// It did not leave.
+    pub(super) fn unsend(&mut self) {
+        self.next_at = self.before;
+    }
+
+    pub(super) fn stop_waiting(&mut self) {
+        self.waits = false;
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.waits.then_some(self.next_at)
     }
 }

@@ -1,6 +1,6 @@
 //! What becomes of a station's reservation in a run.
 
-use wakeai_control::{Share, Standing};
+use wakeai_control::{ReservationState as Standing, Share};
 use wakeai_scenario::result::{FlowReservation, ReservationStanding};
 use wakeai_scenario::{Flow, Node};
 use wakeai_units::{Duration, Instant};

@@ -1,9 +1,11 @@
-//! The opening: SYN, SYN-ACK, and what a lost one costs.
+//! The opening (SYN and SYN-ACK) and the end of a connection: our FIN is one more segment of the
+//! stream, the peer's is answered.
 
-use wakeai_units::Instant;
+use wakeai_connection::EventKind;
+use wakeai_units::{Duration, Instant};
 
 use super::timers::TimerKind;
-use super::{Phase, Sender, SenderEvent, stamp};
+use super::{Phase, Sender, stamp};
 use crate::config::Profile;
 use crate::segment::{Flags, Segment, SynOptions, Timestamp};
 
@@ -12,6 +14,9 @@ const TIMESTAMP_OPTION: u32 = 12;
 /// What a sender that is sent no data announces, as scale and as window.
 const WINDOW_SCALE: u8 = 7;
 pub(super) const OWN_WINDOW: u64 = 65_535;
+
+/// How long the peer's FIN is waited for when ours is acknowledged (Linux's `tcp_fin_timeout`).
+const PEER_FIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
@@ -83,7 +88,7 @@ impl Sender {
             self.handshake.last_sent_at.saturating_since(self.handshake.opened_at);
         self.publish();
         self.start_algorithm();
-        self.events.push_back(SenderEvent::Established);
+        self.events.push_back(EventKind::Opened);
     }
 
     /// The kernel starts the algorithm here, where it is known at which position the stream begins,
@@ -116,5 +121,35 @@ impl Sender {
         if self.config.profile == Profile::Linux && self.counters.syn_timeouts > 1 && !spurious {
             self.algorithm.snd_cwnd = 1;
         }
+    }
+
+    /// Whatever takes a position is answered: a new FIN, and a SYN-ACK or FIN whose first answer
+    /// was lost.
+    pub(super) fn handle_peer_fin(&mut self, segment: &Segment) {
+        if segment.end() == segment.seq {
+            return;
+        }
+        self.output.ack = true;
+        if segment.flags.fin && segment.seq == self.peer_next {
+            self.peer_next = segment.end();
+        }
+    }
+
+    /// Closed once both FINs are acknowledged.
+    pub(super) fn finish_if_closed(&mut self, now: Instant) {
+        if !self.stream.fin_sent() || self.una < self.nxt {
+            return;
+        }
+        if self.peer_next > 1 {
+            self.close_connection();
+        } else if !self.timer.is(TimerKind::PeerFin) {
+            self.timer.set(TimerKind::PeerFin, now + PEER_FIN_TIMEOUT);
+        }
+    }
+
+    pub(super) fn close_connection(&mut self) {
+        self.timer.clear();
+        self.phase = Phase::Closed;
+        self.events.push_back(EventKind::Closed);
     }
 }
