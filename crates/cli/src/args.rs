@@ -174,7 +174,7 @@ Examples:
 docs/reference/agent.md lists every key of the configuration and the JSON API.")]
 pub(crate) struct AgentArguments {
     /// The configuration
-    #[arg(long, value_name = "FILE", default_value = wakeai_agent::config::DEFAULT_PATH)]
+    #[arg(long, value_name = "FILE", default_value = wakeai_api::config::DEFAULT_PATH)]
     pub(crate) config: PathBuf,
     /// Say all that a start here would refuse: in the configuration, in the key file and in this network
     /// namespace. Starts nothing

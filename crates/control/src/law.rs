@@ -29,7 +29,6 @@ pub trait Law {
 
 /// Which law, with its knobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum LawConfig {
     /// Bounds by hand (000 §5).
     Fixed {

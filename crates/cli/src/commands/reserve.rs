@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wakeai_agent::api::{self, Body, Request, Standing, Status};
+use wakeai_api::{Body, Request, Standing, Status};
 use wakeai_units::Rate;
 
 use super::agents;
@@ -57,7 +57,7 @@ fn socket(arguments: &ReserveArguments) -> Result<PathBuf, Failure> {
 
 /// Says what is wanted, and waits until the agent has taken it over.
 fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, Failure> {
-    let ask = |request| api::ask(socket, request, agents::PATIENCE);
+    let ask = |request| wakeai_api::ask(socket, request, agents::PATIENCE);
     let strange = || anyhow::anyhow!("the agent at {} answered another question", socket.display());
     let Body::Reserve(wanted) = ask(Request::Reserve(rate)).map_err(Failure::failed)? else {
         return Err(Failure::failed(strange()));

@@ -1,5 +1,10 @@
-use super::*;
+use std::os::unix::ffi::OsStrExt as _;
+
+use proptest::option;
+use proptest::prelude::*;
 use wakeai_units::Segments;
+
+use super::*;
 
 const SMALLEST: &str = "interface = \"wlan0\"\nkey_file = \"/etc/wakeai/group.key\"\n";
 
@@ -11,15 +16,15 @@ fn problem(text: &str) -> String {
 fn two_keys_are_enough() {
     let config = Config::parse(SMALLEST).unwrap();
     assert_eq!(config.interface, "wlan0");
-    assert_eq!(config.port, 19719);
-    assert_eq!(config.buffer, 300);
-    assert_eq!(config.basic_rate, Rate::from_mbps(6));
+    assert_eq!(config.presence.port, 19719);
+    assert_eq!(config.access_point.buffer, 300);
+    assert_eq!(config.access_point.basic_rate, Rate::from_mbps(6));
     assert_eq!(config.bssid, Automatic::Auto);
     assert_eq!(config.link_rate, Automatic::Auto);
-    assert_eq!((config.reserve, config.reservable), (None, Share::from_percent(80)));
-    assert_eq!(config.law, LawChoice::default());
-    assert_eq!(config.law.name(), "airtime");
-    assert_eq!(config.log_level, "info");
+    assert_eq!((config.reserve, config.access_point.reservable_percent), (None, 80));
+    assert_eq!(config, Config::new("wlan0", "/etc/wakeai/group.key"));
+    assert_eq!(config.law_name(), "airtime");
+    assert_eq!(config.log.level, "info");
 }
 
 #[test]
@@ -33,14 +38,14 @@ fn the_documented_file_is_accepted_and_sets_every_key() {
     assert_eq!(config.link_rate, Automatic::Given(Rate::from_mbps(54)));
     assert_eq!(config.max, Some(Rate::from_mbps(31)));
     assert_eq!(config.reserve, Some("9.66Mbit/s".parse().unwrap()));
-    assert_eq!(config.reservable, Share::from_percent(60));
-    assert_eq!(config.broadcast, Automatic::Given(Ipv4Addr::new(192, 168, 1, 255)));
-    assert_eq!(config.clock_tolerance, Some(Duration::from_secs(1)));
-    let bounds = LawChoice::Fixed { floor: Segments::new(10), ceiling: Segments::new(50) };
-    assert_eq!(config.law, bounds);
-    assert_eq!(config.socket, Some(PathBuf::from("/run/wakeai/agent.sock")));
-    assert_eq!(config.group, Some(Group::Name("wakeai".to_owned())));
-    assert_eq!(config.log_format, LogFormat::Json);
+    assert_eq!(config.access_point.reservable_percent, 60);
+    assert_eq!(config.presence.broadcast, Automatic::Given(Ipv4Addr::new(192, 168, 1, 255)));
+    assert_eq!(config.presence.clock_tolerance, Some(Duration::from_secs(1)));
+    let bounds = LawConfig::Fixed { floor: Segments::new(10), ceiling: Segments::new(50) };
+    assert_eq!(config.law, Some(bounds));
+    assert_eq!(config.api.socket, Some(PathBuf::from("/run/wakeai/agent.sock")));
+    assert_eq!(config.api.group, Some(Group::Name("wakeai".to_owned())));
+    assert_eq!(config.log.format, LogFormat::Json);
 }
 
 #[test]
@@ -144,8 +149,8 @@ fn all_problems_are_found_and_what_is_good_is_kept() {
     );
     let config = examined.config.unwrap();
     assert_eq!(config.max, Some(Rate::from_mbps(7)));
-    assert_eq!(config.broadcast, Automatic::Given(Ipv4Addr::new(10, 0, 0, 255)));
-    assert_eq!((config.port, config.log_format), (19719, LogFormat::Json));
+    assert_eq!(config.presence.broadcast, Automatic::Given(Ipv4Addr::new(10, 0, 0, 255)));
+    assert_eq!((config.presence.port, config.log.format), (19719, LogFormat::Json));
 }
 
 #[test]
@@ -186,8 +191,111 @@ fn the_knobs_of_airtime_are_taken_over() {
     let text = "[law]\nname = \"airtime\"\nqueue_rounds_percent = 150\nqueue_min = \"10ms\"\n\
                 queue_max = \"40ms\"\n";
     let config = Config::parse(&format!("{SMALLEST}{text}")).unwrap();
-    let LawChoice::Airtime(knobs) = config.law else { panic!("{:?}", config.law) };
+    let Some(LawConfig::Airtime(knobs)) = config.law else { panic!("{:?}", config.law) };
     assert_eq!(knobs.queue_rounds_percent, 150);
     assert_eq!(knobs.queue_min, Duration::from_millis(10));
     assert_eq!(knobs.queue_max, Duration::from_millis(40));
+}
+
+#[test]
+fn a_value_that_no_file_can_have_is_named_when_it_is_written() {
+    let good = || Config::new("wlan0", "/etc/wakeai/group.key");
+    let bounds = LawConfig::Fixed { floor: Segments::new(9), ceiling: Segments::new(8) };
+    let not_utf8 = std::ffi::OsStr::from_bytes(b"\xff");
+    let cases: [(Config, &str); 5] = [
+        (Config { interface: "a/b".to_owned(), ..good() }, "interface: found \"a/b\""),
+        (Config { max: Some(Rate::ZERO), ..good() }, "max: found \"0bit/s\""),
+        (
+            Config { access_point: AccessPoint { buffer: 0, ..AccessPoint::default() }, ..good() },
+            "access_point.buffer: found 0, allowed are 1 to 1000000",
+        ),
+        (Config { law: Some(bounds), ..good() }, "law.ceiling: found 8, allowed are 9 to"),
+        (Config { key_file: not_utf8.into(), ..good() }, "cannot be written as TOML"),
+    ];
+    for (config, expected) in cases {
+        let problem = config.to_toml().unwrap_err().to_string();
+        assert!(problem.contains(expected), "{problem}");
+    }
+}
+
+fn rates() -> impl Strategy<Value = Rate> {
+    (1_u64..1_000_000_000_000).prop_map(Rate::from_bps)
+}
+
+fn automatic<T: Clone + std::fmt::Debug>(
+    given: impl Strategy<Value = T>,
+) -> impl Strategy<Value = Automatic<T>> {
+    option::of(given).prop_map(Automatic::from)
+}
+
+fn laws() -> impl Strategy<Value = Option<LawConfig>> {
+    let segments = |range| Strategy::prop_map(range, Segments::new);
+    let ceilings = prop_oneof![Just(Segments::MAX), segments(500..=MAX_SEGMENTS)];
+    let knobs =
+        (1_u32..=10_000, 1_u64..5_000, 5_000_u64..10_000).prop_map(|(percent, min, max)| {
+            AirtimeKnobs {
+                queue_rounds_percent: percent,
+                queue_min: Duration::from_millis(min),
+                queue_max: Duration::from_millis(max),
+            }
+        });
+    prop_oneof![
+        Just(None),
+        Just(Some(LawConfig::ShimadaBefore)),
+        Just(Some(LawConfig::ShimadaAfter)),
+        (segments(0..=500), ceilings)
+            .prop_map(|(floor, ceiling)| Some(LawConfig::Fixed { floor, ceiling })),
+        knobs.prop_map(|knobs| Some(LawConfig::Airtime(knobs))),
+    ]
+}
+
+fn configs() -> impl Strategy<Value = Config> {
+    let octets = any::<[u8; 6]>().prop_map(|[first, rest @ .., last]| {
+        let [second, third, fourth, fifth] = rest;
+        Bssid([first & !1, second, third, fourth, fifth, last | 1])
+    });
+    let top = (
+        "[a-z0-9\"\\\\é]{1,7}",
+        "/[ -~é]{0,40}",
+        option::of(any::<u64>()),
+        automatic(octets),
+        automatic(rates()),
+        option::of(rates()),
+        option::of(rates()),
+        laws(),
+    );
+    let tolerances = (1_u64..=60_000).prop_map(Duration::from_millis);
+    let presence = (1..=u16::MAX, automatic(any::<Ipv4Addr>()), option::of(tolerances));
+    let basic_rates = (1_000_000_u64..=54_000_000).prop_map(Rate::from_bps);
+    let access_point = (1_u32..=1_000_000, basic_rates, 0_u32..=95);
+    let groups = prop_oneof![any::<u32>().prop_map(Group::Id), ".{0,9}".prop_map(Group::Name)];
+    let api = (option::of("/[ -~]{0,90}".prop_map(PathBuf::from)), option::of(groups));
+    let log = (prop_oneof![Just(LogFormat::Text), Just(LogFormat::Json)], ".{0,20}");
+    (top, presence, access_point, api, log).prop_map(|(top, presence, access_point, api, log)| {
+        let (interface, key_file, station, bssid, link_rate, max, reserve, law) = top;
+        let (port, broadcast, clock_tolerance) = presence;
+        let (buffer, basic_rate, reservable_percent) = access_point;
+        Config {
+            interface,
+            key_file: key_file.into(),
+            station,
+            bssid,
+            link_rate,
+            max,
+            reserve,
+            presence: Presence { port, broadcast, clock_tolerance },
+            access_point: AccessPoint { buffer, basic_rate, reservable_percent },
+            law,
+            api: Api { socket: api.0, group: api.1 },
+            log: Log { format: log.0, level: log.1 },
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_configuration_reads_back_as_it_was_written(config in configs()) {
+        let text = config.to_toml().unwrap();
+        prop_assert_eq!(Config::parse(&text).unwrap(), config);
+    }
 }

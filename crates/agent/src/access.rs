@@ -12,7 +12,7 @@ const MOST_GROUPS: usize = 1024;
 
 /// What the process at the other end may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(crate) enum Access {
     /// Nothing.
     None,
     /// Ask.
@@ -23,7 +23,7 @@ pub(super) enum Access {
 
 impl Access {
     /// By the peer's credentials when it connected.
-    pub(super) fn of(stream: &UnixStream, group: Option<u32>) -> io::Result<Self> {
+    pub(crate) fn of(stream: &UnixStream, group: Option<u32>) -> io::Result<Self> {
         let peer = stream.peer_cred()?;
         if peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw() {
             return Ok(Self::Change(peer.uid()));

@@ -1,22 +1,23 @@
-//! All that is wrong with a configuration, not only the first of it: what cannot be used is left out,
-//! and the rest is read again.
+//! All that is wrong with a configuration and not only the first problem: a value that cannot be used
+//! is left out, and the rest is read again.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
-use serde::Deserialize as _;
+use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Config, ConfigError, File};
+use super::law::LawSection;
+use super::{Config, ConfigError};
 
 /// The keys without which there is no configuration.
 const REQUIRED: [&str; 2] = ["interface", "key_file"];
-/// Stands for a required key that cannot be used; nobody looks at its value.
+/// The value of a required key that cannot be used; it is never looked at.
 const PLACEHOLDER: &str = "none";
 
-/// A configuration, as far as it is good.
+/// The usable part of a configuration, and all that is wrong with the rest.
 #[derive(Debug)]
 pub struct Examined {
     /// What can be used, with defaults for the rest. `None` where the text is not TOML.
@@ -75,49 +76,46 @@ struct Reading<'a> {
     left_out: Vec<String>,
 }
 
+/// The law alone: its keys are checked against each other while their places are known.
+#[derive(Deserialize)]
+struct LawOnly {
+    law: Option<LawSection>,
+}
+
 impl Reading<'_> {
     fn run(mut self) -> Examined {
-        loop {
+        let config = loop {
             self.fill_in();
-            // Each round takes something out, so there is an end.
-            let config = match File::deserialize(toml::de::Deserializer::from(self.table.clone())) {
-                Ok(file) => self.assemble(file),
-                Err(error) => {
-                    self.problems.push(ConfigError::from_toml(self.text, &error));
-                    let Some(key) = take_out(self.table.get_mut(), error.span()) else {
-                        return self.end(None);
-                    };
-                    if key == "law.name" {
-                        self.leave_the_law_out(); // without a name it is none
+            let law = LawOnly::deserialize(toml::de::Deserializer::from(self.table.clone()));
+            let law = law.map(|of| of.law.map(LawSection::check).transpose());
+            // Each further round takes a key out, so the loop ends.
+            let error = match law {
+                Err(error) => error,
+                Ok(Err(wrong)) => {
+                    // After a key of the law was left out, the rest of it is often incomplete.
+                    if !self.left_out.iter().any(|key| key.starts_with("law.")) {
+                        let problem = ConfigError::at(self.text, Some(wrong.span), wrong.problem);
+                        self.problems.push(problem);
                     }
-                    self.left_out.push(key);
-                    None
+                    self.leave_the_law_out();
+                    continue;
+                }
+                Ok(Ok(_)) => {
+                    match Config::deserialize(toml::de::Deserializer::from(self.table.clone())) {
+                        Ok(config) => break Some(config),
+                        Err(error) => error,
+                    }
                 }
             };
-            if let Some(config) = config {
-                return self.end(Some(config));
+            self.problems.push(ConfigError::from_toml(self.text, &error));
+            let Some(key) = take_out(self.table.get_mut(), error.span()) else { break None };
+            if key == "law.name" {
+                self.leave_the_law_out(); // without a name it is no law
             }
-        }
-    }
-
-    fn end(mut self, config: Option<Config>) -> Examined {
+            self.left_out.push(key);
+        };
         self.problems.sort_by_key(ConfigError::line);
         Examined { config, problems: self.problems, left_out: self.left_out }
-    }
-
-    /// `None`: the law makes no sense as a whole, and is left out.
-    fn assemble(&mut self, mut file: File) -> Option<Config> {
-        match file.law.take().map(|law| law.check(self.text)).transpose() {
-            Ok(law) => Some(file.into_config(law.unwrap_or_default())),
-            Err(problem) => {
-                // Of what is left of a law, no more is to be expected.
-                if !self.left_out.iter().any(|key| key.starts_with("law.")) {
-                    self.problems.push(problem);
-                }
-                self.leave_the_law_out();
-                None
-            }
-        }
     }
 
     fn leave_the_law_out(&mut self) {

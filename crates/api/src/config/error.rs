@@ -22,7 +22,10 @@ pub enum ConfigError {
         /// The key.
         key: &'static str,
     },
-    /// The file says something that cannot be.
+    /// A value cannot be written as TOML.
+    #[error("the configuration cannot be written as TOML: {0}")]
+    Write(#[from] toml::ser::Error),
+    /// A value cannot be used.
     #[error("{}:{line}: {}{problem}", .file.as_deref().unwrap_or(Path::new("configuration")).display(), in_key(.key))]
     Invalid {
         /// The file, where there is one.
@@ -48,10 +51,10 @@ impl ConfigError {
         self
     }
 
-    /// What is not there is behind the last line.
+    /// The line to sort by: a key that is missing comes after the last line.
     pub(super) fn line(&self) -> usize {
         match self {
-            Self::Read { .. } => 0,
+            Self::Read { .. } | Self::Write(_) => 0,
             Self::Invalid { line, .. } => *line,
             Self::Missing { .. } => usize::MAX,
         }

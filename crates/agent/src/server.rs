@@ -13,12 +13,11 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
+use wakeai_api::{Answer, Body, Question, Request, Reserve, VERSION, json_line};
 use wakeai_host::{Lease, MakeError};
-
-use super::access::Access;
-use super::{Answer, Body, Question, Request, Reserve, VERSION};
 use wakeai_units::Rate;
 
+use crate::access::Access;
 use crate::report::Report;
 
 /// What a client may take.
@@ -186,7 +185,7 @@ impl Client {
         if question.version != VERSION {
             return Err(format!("found version {}, allowed is {VERSION}", question.version));
         }
-        match Request::of(&question)? {
+        match Request::try_from(&question)? {
             Request::Status => self.report.borrow().status(),
             Request::Peers => Ok(Body::Peers(self.report.borrow().peers.clone())),
             Request::Bounds => Ok(Body::Bounds(self.report.borrow().bounds.clone())),
@@ -214,8 +213,6 @@ fn turn_away(stream: &UnixStream, reason: &str) {
 }
 
 fn line(body: Body) -> Vec<u8> {
-    let mut line = serde_json::to_vec(&Answer { version: VERSION, body })
-        .expect("an answer has string keys and finite numbers alone");
-    line.push(b'\n');
-    line
+    json_line::encode(&Answer { version: VERSION, body })
+        .expect("an answer has string keys and finite numbers alone")
 }

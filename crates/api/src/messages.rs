@@ -4,19 +4,13 @@
 //! more key: the request's name, or `error`. `docs/reference/agent.md` lists every field. One
 //! request changes something, `reserve`, with the key `rate`: `"9.66Mbit/s"` or `"none"`.
 
-mod access;
-mod client;
-mod server;
-
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use wakeai_control::Share;
 use wakeai_units::Rate;
 
-use crate::config::PositiveRate;
-
-pub use client::{AskError, ask};
-pub(crate) use server::{Limits, Refusals, Server};
+use crate::config::positive_rate;
 
 /// The version of requests and answers. Fields may be added under the same number.
 pub const VERSION: u32 = 1;
@@ -47,8 +41,8 @@ impl Request {
     pub const NAMES: [&'static str; 6] =
         ["status", "peers", "bounds", "targets", "metrics", "reserve"];
 
-    /// Its line.
-    pub(crate) fn question(self) -> Question {
+    /// The line that makes this request.
+    pub fn question(self) -> Question {
         let (request, rate) = match self {
             Self::Status => ("status", None),
             Self::Peers => ("peers", None),
@@ -61,16 +55,25 @@ impl Request {
         };
         Question { version: VERSION, request: request.to_owned(), rate }
     }
+}
 
-    /// What a line asks, or what was found in it and what is allowed.
-    pub(crate) fn of(question: &Question) -> Result<Self, String> {
+impl TryFrom<&Question> for Request {
+    type Error = String;
+
+    /// The error says what was found and what is allowed.
+    fn try_from(question: &Question) -> Result<Self, String> {
         Ok(match question.request.as_str() {
             "status" => Self::Status,
             "peers" => Self::Peers,
             "bounds" => Self::Bounds,
             "targets" => Self::Targets,
             "metrics" => Self::Metrics,
-            "reserve" => Self::Reserve(wanted(question.rate.as_deref())?),
+            "reserve" => {
+                let rate = question.rate.as_deref().ok_or_else(|| {
+                    format!("found no rate, allowed is one above zero, or {NO_RATE:?}")
+                })?;
+                Self::Reserve(parse_reserve(rate)?)
+            }
             name => {
                 let names = Self::NAMES.join(", ");
                 return Err(format!("found the request {name:?}, allowed are {names}"));
@@ -79,11 +82,14 @@ impl Request {
     }
 }
 
-fn wanted(rate: Option<&str>) -> Result<Option<Rate>, String> {
-    match rate {
-        Some(NO_RATE) => Ok(None),
-        Some(text) => text.parse().map(|rate: PositiveRate| Some(rate.0)),
-        None => Err(format!("found no rate, allowed is one above zero, or {NO_RATE:?}")),
+/// Reads the rate of [`Request::Reserve`]: one above zero, or `none`.
+///
+/// # Errors
+/// What was found and what is allowed.
+pub fn parse_reserve(text: &str) -> Result<Option<Rate>, String> {
+    match text {
+        NO_RATE => Ok(None),
+        _ => positive_rate(text).map(Some).map_err(|error| format!("{error}, or \"{NO_RATE}\"")),
     }
 }
 
@@ -244,6 +250,56 @@ pub enum Standing {
     Unmeasured,
 }
 
+impl Reservation {
+    /// A reservation of `rate` that stands like this; what is announced of it is filled in by the agent.
+    pub fn new(rate: Rate, standing: wakeai_control::Standing) -> Self {
+        use wakeai_control::Standing as Own;
+        let (share, taken, limit) = match standing {
+            Own::Refused { share, taken, limit } => (Some(share), Some(taken), Some(limit)),
+            Own::Admitted { share } => (Some(share), None, None),
+            _ => (None, None, None),
+        };
+        Self {
+            rate_mbps: rate.as_mbps_f64(),
+            standing: match standing {
+                Own::None | Own::Waiting => Standing::Waiting,
+                Own::Unmeasured => Standing::Unmeasured,
+                Own::Refused { .. } => Standing::Refused,
+                Own::Admitted { .. } => Standing::Admitted,
+            },
+            admitted: standing.is_admitted(),
+            why: standing.to_string(),
+            share: share.map(part_of_one),
+            taken: taken.map(part_of_one),
+            limit: limit.map(part_of_one),
+            claim: None,
+            short: false,
+        }
+    }
+
+    /// How it stands, as [`Reservation::new`] was told.
+    pub fn standing(&self) -> wakeai_control::Standing {
+        use wakeai_control::Standing as Own;
+        let (share, taken, limit) = (share(self.share), share(self.taken), share(self.limit));
+        match self.standing {
+            Standing::Waiting => Own::Waiting,
+            Standing::Unmeasured => Own::Unmeasured,
+            Standing::Admitted => Own::Admitted { share },
+            Standing::Refused => Own::Refused { share, taken, limit },
+        }
+    }
+}
+
+/// A share of the air as a part of 1.
+pub fn part_of_one(share: Share) -> f64 {
+    f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm())
+}
+
+/// The nearest share. One above the whole can be asked for, and is refused.
+fn share(part: Option<f64>) -> Share {
+    Share::from_ppm((part.unwrap_or(0.0) * f64::from(Share::WHOLE.ppm())).round() as u32)
+}
+
 /// A connection over the agent's interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Connection {
@@ -342,7 +398,18 @@ mod tests {
         ];
         assert_eq!(all.map(|request| request.question().request), Request::NAMES);
         for request in all.into_iter().chain([Request::Reserve(None)]) {
-            assert_eq!(Request::of(&request.question()), Ok(request));
+            assert_eq!(Request::try_from(&request.question()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn a_reservation_reads_back_as_it_stands() {
+        use wakeai_control::Standing as Own;
+        let percent = Share::from_percent;
+        let refused = Own::Refused { share: percent(120), taken: percent(40), limit: percent(80) };
+        for own in [Own::Waiting, Own::Unmeasured, Own::Admitted { share: percent(40) }, refused] {
+            let line = serde_json::to_string(&Reservation::new(Rate::from_mbps(5), own)).unwrap();
+            assert_eq!(serde_json::from_str::<Reservation>(&line).unwrap().standing(), own);
         }
     }
 
@@ -350,7 +417,7 @@ mod tests {
     fn a_rate_is_above_zero_or_none() {
         let asked = |rate: Option<&str>| {
             let rate = rate.map(str::to_owned);
-            Request::of(&Question { version: VERSION, request: "reserve".to_owned(), rate })
+            Request::try_from(&Question { version: VERSION, request: "reserve".to_owned(), rate })
         };
         assert!(asked(None).unwrap_err().contains("found no rate"));
         assert!(asked(Some("0bit/s")).unwrap_err().contains("above zero"));
