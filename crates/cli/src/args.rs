@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use wakeai_proxy::{Network, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
-pub(crate) use use_algorithm::{To, UseArguments, Which};
+pub(crate) use use_algorithm::{UseArguments, Which};
 
 const EXIT_STATUS: &str = "\
 Exit status:

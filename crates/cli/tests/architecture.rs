@@ -24,12 +24,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kernel", &["units", "algorithms", "host", "guest"]),
     ("agent", &["units", "control", "api", "host", "kernel"]),
     ("proxy", &["units", "host", "kernel"]),
+    ("assign", &["units", "api", "host", "kernel"]),
     ("lab", &["units", "wifi", "control", "medium", "scenario", "api", "host", "kernel", "world"]),
     (
         "cli",
         &[
-            "units", "scenario", "api", "host", "kernel", "agent", "world", "sim", "lab", "proxy",
-            "guest",
+            "units", "scenario", "api", "host", "kernel", "assign", "agent", "world", "sim", "lab",
+            "proxy", "guest",
         ],
     ),
 ];
