@@ -2,10 +2,10 @@
 
 use wakeai_medium::{Delivery, Destination, Network, Node};
 use wakeai_units::Instant;
+use wakeai_world::Span;
 
 use crate::observer::{Observer, Seen};
 use crate::packet::Packet;
-use crate::span::Span;
 
 /// The medium, and who looks on.
 #[derive(Debug)]

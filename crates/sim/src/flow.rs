@@ -5,11 +5,10 @@ use std::rc::Rc;
 use wakeai_medium::Node;
 use wakeai_tcp::{Knobs, Sender, TcpConfig, by_name_with};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
-use wakeai_world::flows::{DATAGRAM, chunk};
-use wakeai_world::writing::{Share, Writing};
+use wakeai_world::ReceiverMeter;
+use wakeai_world::flows::{DATAGRAM, Share, Writing, chunk};
 
 use crate::connection::Connection;
-use crate::meter::Meter;
 
 /// A flow of the run.
 #[derive(Debug)]
@@ -22,7 +21,7 @@ pub(crate) struct FlowState {
     pub(crate) source: Source,
     /// What the agent of its sender asks the peers to leave free while it runs.
     pub(crate) reserves: Option<Rate>,
-    pub(crate) meter: Meter,
+    pub(crate) meter: ReceiverMeter,
     pub(crate) totals: Totals,
     /// It will never complete: a connection has given up.
     pub(crate) broken: bool,
@@ -140,7 +139,7 @@ pub(crate) struct Totals {
 impl FlowState {
     /// Nothing more will come of it.
     pub(crate) fn is_over(&self) -> bool {
-        self.broken || self.meter.completed.is_some()
+        self.broken || self.meter.completed().is_some()
     }
 
     /// Adds what one of its connections came to.

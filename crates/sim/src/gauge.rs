@@ -3,10 +3,9 @@
 use wakeai_medium::{Airtime, Network, Node, StationId};
 use wakeai_scenario::records::{AirKind, AirOf, AirtimeRow, Queue, QueueRow};
 use wakeai_units::{Duration, Instant};
-use wakeai_world::RunSink;
+use wakeai_world::{RunSink, Span};
 
 use crate::packet::Packet;
-use crate::span::Span;
 
 /// Between two looks at the queues.
 pub(crate) const QUEUE_STEP: Duration = Duration::from_millis(100);

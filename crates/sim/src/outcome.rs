@@ -53,11 +53,11 @@ impl<O: Observer> Simulation<O> {
         let span = self.carrier.span;
         let all = || expanded.flows.iter().zip(&self.flows);
         let measured = all().map(|(flow, state)| {
-            let course = |station: usize| {
+            let log = |station: usize| {
                 let host = &self.stations[station];
-                host.agent.is_some().then_some(&host.reserving.course)
+                host.agent.is_some().then_some(&host.reserving.log)
             };
-            MeasuredFlow { reservation: of_flow(flow, course), ..measured(flow, state, end) }
+            MeasuredFlow { reservation: of_flow(flow, log), ..measured(flow, state, end) }
         });
         let measured = measured.collect();
         let mut k = self.watch.k.take().into_iter().flatten();
@@ -67,9 +67,9 @@ impl<O: Observer> Simulation<O> {
             opened: state.totals.opened,
             syn_timeouts: state.totals.syn_timeouts,
             syn_wait: state.totals.syn_wait,
-            longest_stall: state.meter.stall_until(end),
+            longest_stall: state.meter.longest_stall(end),
             progress: {
-                let steps = state.meter.progress.iter();
+                let steps = state.meter.progress().iter();
                 steps.map(|(at, bytes)| (span.since(*at), Bytes::new(*bytes))).collect()
             },
         });
@@ -101,27 +101,18 @@ fn drops(counters: &Counters) -> Drops {
 }
 
 fn measured(flow: &Flow, state: &FlowState, end: Instant) -> MeasuredFlow {
-    let meter = &state.meter;
+    let (meter, totals) = (&state.meter, &state.totals);
+    let measured = meter.measured(flow, end);
+    let Source::Tcp(stream) = &state.source else { return measured };
     MeasuredFlow {
-        station: flow.station(),
-        direction: flow.direction(),
-        kind: flow.kind,
-        algorithm: match &state.source {
-            Source::Tcp(stream) => Some(stream.algorithm.clone()),
-            Source::Udp(_) => None,
-        },
-        bytes: Bytes::new(meter.bytes),
-        bytes_after_warmup: Bytes::new(meter.after_warmup),
-        start: flow.start,
-        completion: meter.completed.map(|at| at.saturating_since(state.start)),
-        retransmits: state.totals.retransmits,
-        timeouts: state.totals.timeouts,
-        avr: meter.avr_at(end),
-        simulated: matches!(state.source, Source::Tcp(_)).then(|| SimulatedFlow {
-            syn_timeouts: state.totals.syn_timeouts,
-            syn_wait_s: state.totals.syn_wait.as_secs_f64(),
-            longest_stall_s: meter.stall_until(end).as_secs_f64(),
+        algorithm: Some(stream.algorithm.clone()),
+        retransmits: totals.retransmits,
+        timeouts: totals.timeouts,
+        simulated: Some(SimulatedFlow {
+            syn_timeouts: totals.syn_timeouts,
+            syn_wait_s: totals.syn_wait.as_secs_f64(),
+            longest_stall_s: meter.longest_stall(end).as_secs_f64(),
         }),
-        reservation: None,
+        ..measured
     }
 }

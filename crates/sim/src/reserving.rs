@@ -2,7 +2,7 @@
 
 use wakeai_control::Standing;
 use wakeai_units::{Instant, Rate};
-use wakeai_world::reservations::Course;
+use wakeai_world::reservations::ReservationLog;
 
 use crate::flow::FlowState;
 
@@ -11,8 +11,7 @@ use crate::flow::FlowState;
 pub(crate) struct Reserving {
     /// The flows that ask for one.
     pub(crate) flows: Vec<u32>,
-    /// What has become of it.
-    pub(crate) course: Course,
+    pub(crate) log: ReservationLog,
 }
 
 impl Reserving {

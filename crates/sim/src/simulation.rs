@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use wakeai_medium::{Delivery, Node, StationId};
 use wakeai_units::{Duration, Instant};
-use wakeai_world::{Change, TimedChange};
+use wakeai_world::{Change, Changes};
 
 use crate::agent::Agent;
 use crate::carrier::Carrier;
@@ -40,7 +40,7 @@ pub(crate) struct Simulation<O> {
     pub(crate) stations: Vec<Station>,
     /// By id; gone when both ends are done.
     pub(crate) connections: Vec<Option<Box<Connection>>>,
-    pub(crate) changes: VecDeque<TimedChange>,
+    pub(crate) changes: Changes,
     pub(crate) watch: Watch,
     /// Where there are records.
     pub(crate) gauge: Option<Gauge>,
@@ -117,19 +117,19 @@ impl<O: Observer> Simulation<O> {
     }
 
     fn next_event(&mut self) -> Option<(Instant, Next)> {
-        let change = self.changes.front().map(|change| (change.at, Next::Change));
+        let change = self.changes.next_timeout().map(|at| (at, Next::Change));
         let medium = self.carrier.network.next_timeout().map(|at| (at, Next::Medium));
         let timer = self.timers.next().map(|at| (at, Next::Timer));
         [change, medium, timer].into_iter().flatten().min()
     }
 
     fn change(&mut self, now: Instant) {
-        let Some(TimedChange { station, change, .. }) = self.changes.pop_front() else { return };
-        let agent = self.stations.get_mut(station.0 as usize).and_then(|host| host.agent.as_mut());
-        if let (Some(agent), Change::Rate(rate)) = (agent, &change) {
-            agent.set_link_rate(*rate);
+        let Some(timed) = self.changes.poll(now) else { return };
+        let agent = self.stations[timed.station.index()].agent.as_mut();
+        if let (Some(agent), Change::Rate(rate)) = (agent, timed.change) {
+            agent.set_link_rate(rate);
         }
-        let changed = change.apply(&mut self.carrier.network, now, station);
+        let changed = timed.apply(&mut self.carrier.network, now);
         changed.expect("the scenario's values were checked when it was read");
     }
 

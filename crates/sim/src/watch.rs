@@ -7,11 +7,10 @@ use wakeai_scenario::records::{EventKind, EventRow, SampleRow};
 use wakeai_scenario::result::ErrorCounts;
 use wakeai_tcp::{SenderEvent, SenderSample};
 use wakeai_units::{Duration, Instant, Segments};
-use wakeai_world::RunSink;
+use wakeai_world::{RunSink, Span};
 
 use crate::connection::Connection;
 use crate::reserving::event_value;
-use crate::span::Span;
 
 /// Between two samples of a connection.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(1);

@@ -11,6 +11,7 @@ use wakeai_kernel::{
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::result::ErrorCounts;
 use wakeai_units::{Duration, Instant};
+use wakeai_world::Span;
 
 use crate::error::LabError;
 use crate::host::Host;
@@ -40,17 +41,6 @@ pub(crate) struct FlowCounts {
     pub(crate) retransmits: u64,
     /// Retransmission timeouts.
     pub(crate) timeouts: u64,
-}
-
-/// Times of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    /// The run's time zero, on the monotonic clock.
-    pub(crate) origin: Instant,
-    /// The end of the warmup, from `origin`.
-    pub(crate) warmup: Duration,
-    /// The end of the figures, from `origin`.
-    pub(crate) end: Duration,
 }
 
 /// A row for the records: which flow, which of its connections, when from the run's origin, and
@@ -215,8 +205,7 @@ impl Reader {
     }
 
     fn in_window(&self, at: Instant) -> bool {
-        self.span
-            .is_some_and(|span| (span.origin + span.warmup..=span.origin + span.end).contains(&at))
+        self.span.is_some_and(|span| span.counts(at))
     }
 
     /// Which flow's data the socket sends, and over which of its connections.

@@ -4,7 +4,7 @@ use wakeai_kernel::{CongestionState, Figures};
 use wakeai_units::{Bytes, Rate, Segments};
 
 use super::*;
-use crate::host::{SERVER_ADDRESS, station_address};
+use wakeai_world::{SERVER_ADDRESS, station_address};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -19,6 +19,7 @@ fn plan(index: usize, kind: Kind) -> FlowPlan {
         port: 5_201 + index as u16,
         data_port: 20_001 + index as u16,
         start: Duration::ZERO,
+        round_trip: Duration::ZERO,
         kind,
         algorithm: None,
         requested: None,
@@ -33,8 +34,8 @@ fn reader() -> Reader {
     let plans = vec![plan(0, Kind::Tcp), plan(1, Kind::Own(vec![Bytes::new(1); 2]))];
     let mut reader = Reader::new(plans, None);
     let origin = Instant::from_nanos(100 * SECOND);
-    reader.span =
-        Some(Span { origin, warmup: Duration::from_secs(5), end: Duration::from_secs(20) });
+    let (warm, end) = (origin + Duration::from_secs(5), origin + Duration::from_secs(20));
+    reader.span = Some(Span { origin, warm, end });
     reader
 }
 

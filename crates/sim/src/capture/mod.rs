@@ -13,7 +13,7 @@ use wakeai_medium::{Destination, Node, StationId};
 use wakeai_scenario::records::{Host, RecordsError, RunCaptures, Way};
 use wakeai_tcp::Segment;
 use wakeai_units::Duration;
-use wakeai_world::addresses::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
+use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 
 use crate::observer::{Observer, Seen};
 use headers::Ends;

@@ -27,7 +27,7 @@ impl<O: Observer> Simulation<O> {
                 }
             }
             let (_, standing) = agent.controller.reservation();
-            if host.reserving.course.look(now, standing) {
+            if host.reserving.log.update(now, standing) {
                 self.watch.reservation(now, &host.reserving.flows, standing);
             }
         }

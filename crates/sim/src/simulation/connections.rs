@@ -112,7 +112,7 @@ impl<O: Observer> Simulation<O> {
             Ending::Failed => {
                 self.retire(id);
                 let flow = &mut self.flows[flow as usize];
-                if flow.meter.completed.is_none() && !flow.broken {
+                if flow.meter.completed().is_none() && !flow.broken {
                     flow.broken = true;
                     self.unfinished -= 1;
                 }

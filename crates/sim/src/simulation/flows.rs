@@ -12,7 +12,7 @@ impl<O: Observer> Simulation<O> {
     /// The receiving application of a flow got something.
     pub(super) fn received(&mut self, now: Instant, flow: u32, amount: u64) {
         let meter = &mut self.flows[flow as usize].meter;
-        if meter.on_received(&self.carrier.span, now, amount) {
+        if meter.on_received(now, amount) {
             self.unfinished -= 1;
         }
     }
