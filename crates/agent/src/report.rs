@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_control::{Bounds, ConnectionView, Controller, Observation, PeerView, Share, Standing};
+use wakeai_control::{Bounds, Controller, Observation, PeerView, Share, Standing};
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
 
@@ -86,14 +86,14 @@ fn part(share: Share) -> f64 {
     f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm())
 }
 
-pub(crate) fn connection(snapshot: &TcpSnapshot, view: &ConnectionView) -> Connection {
+pub(crate) fn connection(snapshot: &TcpSnapshot, sending: bool) -> Connection {
     Connection {
         local: snapshot.socket.local.to_string(),
         remote: snapshot.socket.remote.to_string(),
         algorithm: snapshot.algorithm.clone(),
-        sending: view.sending,
+        sending,
         cwnd: snapshot.figures.cwnd.get(),
-        rtt_ms: snapshot.figures.smoothed_rtt.as_millis_f64(),
+        rtt_ms: snapshot.figures.smoothed_rtt.map_or(0.0, wakeai_units::Duration::as_millis_f64),
     }
 }
 

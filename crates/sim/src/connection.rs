@@ -1,7 +1,8 @@
 //! One TCP connection: both its ends, and what is remembered of it.
 
+use wakeai_connection::EventKind;
 use wakeai_medium::{Destination, Node};
-use wakeai_tcp::{Receiver, Segment, Sender, SenderEvent};
+use wakeai_tcp::{Receiver, Segment, Sender};
 use wakeai_units::Instant;
 
 use crate::carrier::Carrier;
@@ -23,8 +24,6 @@ pub(crate) struct Connection {
     pub(crate) receiver: Receiver,
     pub(crate) from: Node,
     pub(crate) to: Node,
-    /// Payload bytes of a full segment.
-    pub(crate) mss: u32,
     /// The sleepers of both ends.
     pub(crate) sender_timer: u32,
     pub(crate) receiver_timer: u32,
@@ -38,8 +37,6 @@ pub(crate) struct Connection {
     pub(crate) read: u64,
     /// The next sample for the records and the RTT is not before this.
     pub(crate) next_sample: Instant,
-    /// Tail losses that probes have repaired, as far as they were noticed.
-    pub(crate) tail_losses: u64,
     /// The sender has closed.
     pub(crate) closed: bool,
 }
@@ -78,9 +75,9 @@ impl Connection {
         let mut ending = None;
         while let Some(event) = self.sender.poll_event() {
             match event {
-                SenderEvent::Established => self.established = Some(now),
-                SenderEvent::Closed => ending = Some(Ending::Closed),
-                SenderEvent::Failed => ending = Some(Ending::Failed),
+                EventKind::Opened => self.established = Some(now),
+                EventKind::Closed if self.sender.has_failed() => ending = Some(Ending::Failed),
+                EventKind::Closed => ending = Some(Ending::Closed),
                 _ => {}
             }
             watch.event(now, self, event);
@@ -120,10 +117,13 @@ impl Connection {
         read - std::mem::replace(&mut self.read, read)
     }
 
-    /// Whether a probe has repaired a tail loss since the last time this was asked.
-    pub(crate) fn tail_loss_was_repaired(&mut self) -> bool {
-        let now = self.sender.counters().tail_losses;
-        std::mem::replace(&mut self.tail_losses, now) < now
+    /// As the agent of its station sees it.
+    pub(crate) fn as_agents_see_it(&self) -> wakeai_control::Connection {
+        wakeai_control::Connection {
+            id: u64::from(self.id),
+            figures: self.sender.figures(),
+            boundable: self.boundable,
+        }
     }
 
     /// Whether nobody waits for anything any more.

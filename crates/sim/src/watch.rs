@@ -1,11 +1,10 @@
 //! The senders' figures, as the kernel's monitor takes them in the lab.
 
-use wakeai_algorithms::State;
+use wakeai_connection::EventKind;
 use wakeai_control::Standing;
 use wakeai_scenario::figures::RttHistogram;
-use wakeai_scenario::records::{EventKind, EventRow, SampleRow};
+use wakeai_scenario::records::{EventRow, RowEvent, SampleRow};
 use wakeai_scenario::result::ErrorCounts;
-use wakeai_tcp::{SenderEvent, SenderSample};
 use wakeai_units::{Duration, Instant, Segments};
 use wakeai_world::{RunSink, Span};
 
@@ -50,63 +49,39 @@ impl Watch {
 
     /// An ACK has come to a sender that has something out, and is not handled yet.
     pub(crate) fn sample(&mut self, now: Instant, connection: &mut Connection) {
-        let sample = connection.sender.sample();
-        if sample.packets_out == 0 {
+        let figures = connection.sender.figures();
+        if figures.packets_out == Segments::ZERO {
             return;
         }
         connection.next_sample = now + SAMPLE_INTERVAL;
-        if let Some(rtt) = sample.latest_rtt.filter(|_| now >= self.span.warm) {
-            self.rtt[self.groups[connection.flow as usize] as usize].record(rtt);
-        }
+        let flow = connection.flow as usize;
         if now >= self.span.warm {
-            let (sum, count) = &mut self.windows[connection.flow as usize];
-            *sum += u64::from(sample.cwnd);
+            if let Some(rtt) = figures.latest_rtt {
+                self.rtt[self.groups[flow] as usize].record(rtt);
+            }
+            let (sum, count) = &mut self.windows[flow];
+            *sum += u64::from(figures.cwnd.get());
             *count += 1;
         }
-        self.note_k(now, connection);
-        if let Some(sink) = &self.sink {
-            sink.sample(sample_row(self.span.since(now), connection, &sample));
+        let since_start = self.span.since(now);
+        if let (Some(histories), Some(k)) = (&mut self.k, figures.k)
+            && histories[flow].last().is_none_or(|(_, last)| *last != k)
+        {
+            histories[flow].push((since_start, k));
         }
-    }
-
-    fn note_k(&mut self, now: Instant, connection: &Connection) {
-        let Some(histories) = &mut self.k else { return };
-        let Some(k_us) = connection.sender.algorithm().k_us() else { return };
-        let history = &mut histories[connection.flow as usize];
-        let k = Duration::from_micros(u64::from(k_us));
-        if history.last().is_none_or(|(_, last)| *last != k) {
-            history.push((self.span.since(now), k));
+        if let Some(sink) = &self.sink {
+            let (flow, connection) = (connection.flow, connection.number);
+            sink.sample(SampleRow { at_ns: since_start.as_nanos(), flow, connection, figures });
         }
     }
 
     /// Something has happened to a sender.
-    pub(crate) fn event(&mut self, now: Instant, connection: &mut Connection, event: SenderEvent) {
-        match event {
-            SenderEvent::Established => self.row(now, connection, EventKind::Opened, 0),
-            SenderEvent::Closed | SenderEvent::Failed => {
-                self.row(now, connection, EventKind::Closed, 0);
-            }
-            SenderEvent::Retransmit { .. } => self.row(now, connection, EventKind::Retransmit, 0),
-            SenderEvent::Timeout { .. } => {
-                self.row(now, connection, EventKind::Timeout, 0);
-                self.error(now, connection, ErrorCode::Timeout);
-            }
-            SenderEvent::StateChange { from, to } => {
-                self.row(now, connection, EventKind::State, to as u32);
-                let probed = connection.tail_loss_was_repaired();
-                match (from, to) {
-                    // What Recovery or CWR ends in is no new reordering.
-                    (State::Open, State::Disorder) => {
-                        self.error(now, connection, ErrorCode::Reordering);
-                    }
-                    // A repaired tail loss passes through CWR, too, and is no overflow.
-                    (_, State::Cwr) if !probed => {
-                        self.error(now, connection, ErrorCode::LocalOverflow);
-                    }
-                    (_, State::Recovery) => self.error(now, connection, ErrorCode::DuplicateAck),
-                    _ => {}
-                }
-            }
+    pub(crate) fn event(&mut self, now: Instant, connection: &Connection, kind: EventKind) {
+        self.row(now, connection, kind);
+        let Some(code) = kind.error() else { return };
+        self.row(now, connection, EventKind::Error(code));
+        if now >= self.span.warm {
+            self.errors.add(code);
         }
     }
 
@@ -118,71 +93,21 @@ impl Watch {
                 at_ns: self.span.since(now).as_nanos(),
                 flow: *flow,
                 connection: 0,
-                kind: EventKind::Reservation,
-                value: event_value(standing),
-                cwnd: 0,
+                event: RowEvent::Reservation(event_value(standing)),
+                cwnd: Segments::ZERO,
             });
         }
     }
 
-    fn error(&mut self, now: Instant, connection: &Connection, code: ErrorCode) {
-        self.row(now, connection, EventKind::Error, code as u32);
-        if now < self.span.warm {
-            return;
-        }
-        *match code {
-            ErrorCode::Reordering => &mut self.errors.reordering,
-            ErrorCode::LocalOverflow => &mut self.errors.local_overflow,
-            ErrorCode::DuplicateAck => &mut self.errors.duplicate_ack,
-            ErrorCode::Timeout => &mut self.errors.timeout,
-        } += 1;
-    }
-
-    fn row(&mut self, now: Instant, connection: &Connection, kind: EventKind, value: u32) {
+    fn row(&self, now: Instant, connection: &Connection, kind: EventKind) {
         if let Some(sink) = &self.sink {
             sink.event(EventRow {
                 at_ns: self.span.since(now).as_nanos(),
                 flow: connection.flow,
                 connection: connection.number,
-                kind,
-                value,
-                cwnd: connection.sender.sample().cwnd,
+                event: RowEvent::Connection(kind),
+                cwnd: connection.sender.figures().cwnd,
             });
         }
     }
-}
-
-/// The codes of 000 table 2, as the kernel's monitor gives them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ErrorCode {
-    Reordering = 1,
-    LocalOverflow = 2,
-    DuplicateAck = 3,
-    Timeout = 4,
-}
-
-fn sample_row(at: Duration, connection: &Connection, sample: &SenderSample) -> SampleRow {
-    SampleRow {
-        at_ns: at.as_nanos(),
-        flow: connection.flow,
-        connection: connection.number,
-        cwnd: sample.cwnd,
-        ssthresh: sample.ssthresh,
-        srtt_us: micros(sample.smoothed_rtt),
-        rtt_us: micros(sample.latest_rtt),
-        min_rtt_us: micros(sample.min_rtt),
-        state: sample.state as u8,
-        packets_out: sample.packets_out,
-        sacked: sample.sacked_out,
-        lost: sample.lost_out,
-        retransmitted: sample.retrans_out,
-        send_queue: u32::try_from(sample.send_queue).unwrap_or(u32::MAX),
-        delivered: sample.delivered,
-        pacing: sample.pacing_bytes_per_s.unwrap_or(0),
-        k_us: connection.sender.algorithm().k_us(),
-    }
-}
-
-fn micros(span: Option<Duration>) -> u32 {
-    span.map_or(0, |span| u32::try_from(span.as_micros()).unwrap_or(u32::MAX))
 }

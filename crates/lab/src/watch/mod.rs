@@ -5,9 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
-use wakeai_kernel::{
-    ErrorCode, Event, EventKind, Filter, Monitor, MonitorConfig, Record, Sample, Socket,
-};
+use wakeai_connection::EventKind;
+use wakeai_kernel::{Event, Filter, Monitor, MonitorConfig, Record, Sample, Socket};
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::result::ErrorCounts;
 use wakeai_units::{Duration, Instant};
@@ -181,9 +180,8 @@ impl Reader {
     }
 
     fn sample(&mut self, flow: usize, sample: &Sample) {
-        if self.in_window(sample.at) && !sample.figures.latest_rtt.is_zero() {
-            let group = self.plans[flow].group;
-            self.watched.rtt[group].record(sample.figures.latest_rtt);
+        if let Some(rtt) = sample.figures.latest_rtt.filter(|_| self.in_window(sample.at)) {
+            self.watched.rtt[self.plans[flow].group].record(rtt);
         }
     }
 
@@ -191,15 +189,7 @@ impl Reader {
         match event.kind {
             EventKind::Retransmit => self.watched.flows[flow].retransmits += 1,
             EventKind::Timeout => self.watched.flows[flow].timeouts += 1,
-            EventKind::Error(code) if self.in_window(event.at) => {
-                let errors = &mut self.watched.errors;
-                *match code {
-                    ErrorCode::Reordering => &mut errors.reordering,
-                    ErrorCode::LocalOverflow => &mut errors.local_overflow,
-                    ErrorCode::DuplicateAck => &mut errors.duplicate_ack,
-                    ErrorCode::Timeout => &mut errors.timeout,
-                } += 1;
-            }
+            EventKind::Error(code) if self.in_window(event.at) => self.watched.errors.add(code),
             _ => {}
         }
     }

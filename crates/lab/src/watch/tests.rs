@@ -1,7 +1,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
-use wakeai_kernel::{CongestionState, Figures};
-use wakeai_units::{Bytes, Rate, Segments};
+use wakeai_connection::{ErrorCode, Figures};
+use wakeai_units::Bytes;
 
 use super::*;
 use wakeai_world::{SERVER_ADDRESS, station_address};
@@ -51,36 +51,14 @@ fn socket(cookie: u64, local_port: u16, remote_port: u16) -> Socket {
     }
 }
 
-fn figures(latest_rtt: Duration) -> Figures {
-    Figures {
-        cwnd: Segments::new(10),
-        ssthresh: Segments::MAX,
-        smoothed_rtt: latest_rtt,
-        latest_rtt,
-        min_rtt: latest_rtt,
-        congestion_state: CongestionState::Open,
-        packets_out: Segments::ZERO,
-        sacked_out: Segments::ZERO,
-        lost_out: Segments::ZERO,
-        retrans_out: Segments::ZERO,
-        send_queue: Bytes::ZERO,
-        delivered: 0,
-        delivery_rate: Rate::ZERO,
-        application_limited: false,
-        pacing_rate: None,
-        k: None,
-        mss: Bytes::new(1_448),
-        interface: 1,
-    }
-}
-
 fn sample(second: u64, socket: Socket) -> Record {
-    let figures = figures(Duration::from_millis(40));
+    let latest_rtt = Some(Duration::from_millis(40));
+    let figures = Figures { latest_rtt, ..Figures::default() };
     Record::Sample(Sample { at: Instant::from_nanos(second * SECOND), socket, figures })
 }
 
 fn event(second: u64, socket: Socket, kind: EventKind) -> Record {
-    let figures = figures(Duration::ZERO);
+    let figures = Figures::default();
     Record::Event(Event { at: Instant::from_nanos(second * SECOND), socket, figures, kind })
 }
 

@@ -6,7 +6,7 @@ use wakeai_medium::{Destination, Node, StationId};
 use wakeai_units::Instant;
 
 use super::Simulation;
-use crate::agent::Own;
+use crate::connection::Connection;
 use crate::observer::Observer;
 use crate::packet::Packet;
 
@@ -18,10 +18,10 @@ impl<O: Observer> Simulation<O> {
             agent.controller.reserve(host.reserving.wanted(now, &self.flows));
             let connections = &self.connections;
             let own = host.senders.iter().filter_map(|id| connections[*id as usize].as_deref());
-            let own: Vec<Own> = own.map(Own::of).collect();
+            let own: Vec<_> = own.map(Connection::as_agents_see_it).collect();
             for (id, bounds) in agent.tick(now, &own) {
                 if let Some(connection) = self.connections[id as usize].as_deref_mut() {
-                    bounds.bind(&mut connection.sender);
+                    connection.sender.set_bounds(bounds);
                     let timer = connection.sender_timer;
                     self.timers.set(timer, connection.sender.next_timeout());
                 }

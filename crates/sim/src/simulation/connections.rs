@@ -142,7 +142,7 @@ impl<O: Observer> Simulation<O> {
             let station = &mut self.stations[station.index()];
             station.senders.push(id);
             if let Some(agent) = station.agent.as_ref().filter(|_| stream.boundable) {
-                agent.default_bounds().bind(&mut sender);
+                sender.set_bounds(agent.default_bounds());
             }
         }
         sender.open(now);
@@ -158,7 +158,6 @@ impl<O: Observer> Simulation<O> {
             receiver: Receiver::new(&stream.config),
             from,
             to,
-            mss: stream.config.mss,
             sender_timer: sleeper(Sleeper::Sender(id)),
             receiver_timer: sleeper(Sleeper::Receiver(id)),
             hears_overflow: stream.hears_overflow,
@@ -166,7 +165,6 @@ impl<O: Observer> Simulation<O> {
             established: None,
             read: 0,
             next_sample: now,
-            tail_losses: 0,
             closed: false,
         });
         let Self { carrier, timers, watch, .. } = self;
