@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("algorithms", &["units", "connection"]),
     ("scenario", &["units", "wifi", "connection"]),
     ("host", &["units"]),
-    ("world", &["units", "wifi", "control", "medium", "scenario"]),
+    ("world", &["units", "wifi", "connection", "control", "medium", "scenario"]),
     ("tcp", &["units", "connection", "algorithms"]),
     (
         "sim",

@@ -18,7 +18,6 @@ mod packet;
 mod preflight;
 mod proxies;
 mod queues;
-mod records;
 mod run;
 mod session;
 mod traffic;

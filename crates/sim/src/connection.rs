@@ -7,9 +7,9 @@ use wakeai_units::Instant;
 
 use crate::carrier::Carrier;
 use crate::observer::Observer;
+use crate::outcome::Senders;
 use crate::packet::{Packet, Wire};
 use crate::timers::Timers;
-use crate::watch::Watch;
 
 /// A connection of a flow.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) enum Ending {
 }
 
 impl Connection {
-    fn place(&self) -> (u32, u32) {
+    pub(crate) fn place(&self) -> (u32, u32) {
         (self.flow, self.number)
     }
 
@@ -61,7 +61,7 @@ impl Connection {
         now: Instant,
         carrier: &mut Carrier<O>,
         timers: &mut Timers,
-        watch: &mut Watch,
+        senders: &mut Senders,
     ) -> Option<Ending> {
         while let Some(segment) = self.sender.poll_transmit(now) {
             let to = Destination::Unicast(self.to);
@@ -80,7 +80,7 @@ impl Connection {
                 EventKind::Closed => ending = Some(Ending::Closed),
                 _ => {}
             }
-            watch.event(now, self, event);
+            senders.event(now, self, event);
         }
         timers.set(self.sender_timer, self.sender.next_timeout());
         ending
@@ -103,9 +103,9 @@ impl Connection {
     }
 
     /// A segment has come to the sender.
-    pub(crate) fn at_sender(&mut self, now: Instant, segment: &Segment, watch: &mut Watch) {
+    pub(crate) fn at_sender(&mut self, now: Instant, segment: &Segment, senders: &mut Senders) {
         if now >= self.next_sample {
-            watch.sample(now, self);
+            senders.sample(now, self);
         }
         self.sender.handle_segment(now, segment);
     }

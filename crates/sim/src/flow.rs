@@ -128,8 +128,6 @@ impl Datagrams {
 /// What the flow's connections came to that are over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
-    pub(crate) retransmits: u64,
-    pub(crate) timeouts: u64,
     pub(crate) syn_timeouts: u64,
     pub(crate) syn_wait: Duration,
     /// From the start of the flow to its first connection.
@@ -146,8 +144,6 @@ impl FlowState {
     pub(crate) fn take_account(&mut self, connection: &Connection) {
         let counters = connection.sender.counters();
         let totals = &mut self.totals;
-        totals.retransmits += counters.retransmits;
-        totals.timeouts += counters.timeouts;
         totals.syn_timeouts += u64::from(counters.syn_timeouts);
         totals.syn_wait += counters.syn_wait;
         if connection.number == 0 {

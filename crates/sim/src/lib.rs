@@ -20,7 +20,6 @@ mod reserving;
 mod setup;
 mod simulation;
 mod timers;
-mod watch;
 mod world;
 
 pub use observer::{Observer, Seen};

@@ -1,6 +1,5 @@
 //! What a station's flows reserve.
 
-use wakeai_control::Standing;
 use wakeai_units::{Instant, Rate};
 use wakeai_world::reservations::ReservationLog;
 
@@ -21,15 +20,5 @@ impl Reserving {
         let running = flows.filter(|flow| flow.start <= now && !flow.is_over());
         let sum: Rate = running.filter_map(|flow| flow.reserves).sum();
         (sum > Rate::ZERO).then_some(sum)
-    }
-}
-
-/// The value of an event row.
-pub(crate) fn event_value(standing: Standing) -> u32 {
-    match standing {
-        Standing::None | Standing::Waiting => 0,
-        Standing::Admitted { .. } => 1,
-        Standing::Refused { .. } => 2,
-        Standing::Unmeasured => 3,
     }
 }

@@ -15,8 +15,8 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::agent::{AgentLaw, acquaintance, controller_config};
 use wakeai_world::flows::{Share, Writing, saturating_rate, sender_algorithm};
 use wakeai_world::{
-    Changes, ReceiverMeter, RunError, RunSink, Span, StationFacts, StationQueue, generator,
-    network_config,
+    Changes, ReceiverMeter, RunError, RunSink, SenderMeter, Span, StationFacts, StationQueue,
+    generator, network_config,
 };
 
 use crate::agent::Agent;
@@ -25,9 +25,9 @@ use crate::carrier::Carrier;
 use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
 use crate::gauge::{Gauge, QUEUE_STEP};
 use crate::observer::Observer;
+use crate::outcome::Senders;
 use crate::simulation::{Simulation, Sleeper, Station};
 use crate::timers::Timers;
-use crate::watch::Watch;
 
 /// The agents' random numbers are another stream than the medium's and the flows' starts.
 const AGENT_STREAM: u64 = 0x61_6765_6e74;
@@ -61,7 +61,8 @@ pub(crate) fn set_up<O: Observer>(
     let span = Span::new(Instant::ZERO + acquaintance(agents), experiment);
     let config = network_config(experiment, StationQueue::of);
     let network = Network::new(&config, generator(job.seed))?;
-    let groups = expanded.flows.iter().map(|flow| group_of(&expanded, flow) as u32).collect();
+    let meter = SenderMeter::new(span, &expanded, job.sink.clone());
+    let senders = Senders::new(span, meter, expanded.flows.len(), !job.progress.is_zero());
     let mut simulation = Simulation {
         carrier: Carrier { network, observer, span },
         timers: Timers::default(),
@@ -70,7 +71,7 @@ pub(crate) fn set_up<O: Observer>(
         stations: Vec::new(),
         connections: Vec::new(),
         changes: Changes::new(experiment, span.origin),
-        watch: Watch::new(span, groups, !job.progress.is_zero(), job.sink.clone()),
+        senders,
         gauge: job.sink.clone().map(|sink| Gauge::new(span, sink, expanded.stations.len())),
         unfinished: expanded.flows.len(),
     };

@@ -18,10 +18,10 @@ use crate::connection::Connection;
 use crate::flow::FlowState;
 use crate::gauge::{Gauge, QUEUE_STEP};
 use crate::observer::Observer;
+use crate::outcome::Senders;
 use crate::packet::Packet;
 use crate::reserving::Reserving;
 use crate::timers::Timers;
-use crate::watch::Watch;
 
 /// Between two reports of how far the run is.
 const REPORT: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(crate) struct Simulation<O> {
     /// By id; gone when both ends are done.
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     pub(crate) changes: Changes,
-    pub(crate) watch: Watch,
+    pub(crate) senders: Senders,
     /// Where there are records.
     pub(crate) gauge: Option<Gauge>,
     /// Flows that have not completed and can.

@@ -23,7 +23,7 @@ mod steps;
 pub use agent::StationFacts;
 pub use asked::{Asked, Options, Progress, RunError, Silent, chosen};
 pub use keys::keys_without_effect;
-pub use meters::{ReceiverMeter, Span};
+pub use meters::{Place, ReceiverMeter, SenderMeter, Span};
 pub use network::{
     Change, Changes, SERVER_ADDRESS, STATION_BROADCAST, StationQueue, TimedChange, generator,
     network_config, station_address,

@@ -1,9 +1,14 @@
 //! What is measured of a run: at the flows' receivers and at their senders.
 
-use wakeai_scenario::figures::AvrMeter;
-use wakeai_scenario::result::MeasuredFlow;
-use wakeai_scenario::{Experiment, Flow, FlowKind};
-use wakeai_units::{Bytes, Duration, Instant};
+use wakeai_connection::{EventKind, Figures};
+use wakeai_control::Standing;
+use wakeai_scenario::figures::{AvrMeter, RttHistogram};
+use wakeai_scenario::records::{EventRow, RowEvent, SampleRow};
+use wakeai_scenario::result::{ErrorCounts, MeasuredFlow};
+use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind};
+use wakeai_units::{Bytes, Duration, Instant, Segments};
+
+use crate::RunSink;
 
 /// The times of a run.
 #[derive(Clone, Copy, Debug)]
@@ -178,5 +183,155 @@ impl ReceiverMeter {
             simulated: None,
             reservation: None,
         }
+    }
+}
+
+/// One of the connections of a flow: the flow's index, and the connection's number from 0.
+pub type Place = (u32, u32);
+
+/// Counts what the TCP senders of a run do, and records it.
+#[derive(Debug)]
+pub struct SenderMeter {
+    span: Span,
+    /// By flow: the group of its station.
+    groups: Vec<usize>,
+    rtt: Vec<RttHistogram>,
+    errors: ErrorCounts,
+    flows: Vec<(u64, u64)>,
+    sink: Option<RunSink>,
+}
+
+impl SenderMeter {
+    /// A meter of all flows of a run; `sink` takes the samples and events.
+    pub fn new(span: Span, expanded: &Expanded, sink: Option<RunSink>) -> Self {
+        let group = |flow: &Flow| expanded.stations[flow.station()].group;
+        let groups: Vec<usize> = expanded.flows.iter().map(group).collect();
+        let count = groups.iter().max().map_or(0, |last| last + 1);
+        let flows = vec![(0, 0); groups.len()];
+        let (rtt, errors) = (vec![RttHistogram::new(); count], ErrorCounts::default());
+        Self { span, groups, rtt, errors, flows, sink }
+    }
+
+    /// A sample of a connection; the caller takes one per millisecond and connection at most.
+    pub fn sample(&mut self, at: Instant, (flow, connection): Place, figures: Figures) {
+        if let Some(rtt) = figures.latest_rtt.filter(|_| self.span.counts(at)) {
+            self.rtt[self.groups[flow as usize]].record(rtt);
+        }
+        if let Some(sink) = &self.sink {
+            sink.sample(SampleRow {
+                at_ns: self.span.since(at).as_nanos(),
+                flow,
+                connection,
+                figures,
+            });
+        }
+    }
+
+    /// An event of a connection whose congestion window is `cwnd`.
+    pub fn event(&mut self, at: Instant, place: Place, kind: EventKind, cwnd: Segments) {
+        let (retransmits, timeouts) = &mut self.flows[place.0 as usize];
+        match kind {
+            EventKind::Retransmit => *retransmits += 1,
+            EventKind::Timeout => *timeouts += 1,
+            EventKind::Error(code) if self.span.counts(at) => self.errors.add(code),
+            _ => {}
+        }
+        self.row(at, place, RowEvent::Connection(kind), cwnd);
+    }
+
+    /// The reservation of `flows` has changed.
+    pub fn reservation(&self, at: Instant, flows: &[u32], standing: Standing) {
+        let value = match standing {
+            Standing::None | Standing::Waiting => 0,
+            Standing::Admitted { .. } => 1,
+            Standing::Refused { .. } => 2,
+            Standing::Unmeasured => 3,
+        };
+        for flow in flows {
+            self.row(at, (*flow, 0), RowEvent::Reservation(value), Segments::ZERO);
+        }
+    }
+
+    fn row(&self, at: Instant, (flow, connection): Place, event: RowEvent, cwnd: Segments) {
+        if let Some(sink) = &self.sink {
+            let at_ns = self.span.since(at).as_nanos();
+            sink.event(EventRow { at_ns, flow, connection, event, cwnd });
+        }
+    }
+
+    /// Adds what the flow of this index did to its figures.
+    pub fn measured(&self, index: usize, flow: MeasuredFlow) -> MeasuredFlow {
+        let (retransmits, timeouts) = self.flows[index];
+        MeasuredFlow { retransmits, timeouts, ..flow }
+    }
+
+    /// The latest RTT of the senders, by group of stations, and the congestion events, after the warmup.
+    pub fn finish(self) -> (Vec<RttHistogram>, ErrorCounts) {
+        (self.rtt, self.errors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_connection::ErrorCode;
+    use wakeai_scenario::Scenario;
+
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Two flows, a run from second 100 on with 5 s of warmup and 20 s in all.
+    fn run() -> (Span, Expanded) {
+        let text = "name = \"x\"\nduration = \"20s\"\nwarmup = \"5s\"\n\
+                    access_point = { standard = \"802.11g\" }\n\
+                    stations = [{ name = \"a\" }, { name = \"b\" }]\n\
+                    flows = [{ from = \"a\", to = \"server\", size = \"7B\" },\
+                             { from = \"b\", to = \"server\", start = \"1s\" }]\n";
+        let scenario = Scenario::parse(text).unwrap();
+        (Span::new(at(100_000), &scenario), scenario.expand(1))
+    }
+
+    #[test]
+    fn samples_and_errors_count_after_the_warmup_and_retransmissions_always() {
+        let (span, expanded) = run();
+        let mut meter = SenderMeter::new(span, &expanded, None);
+        let figures = Figures { latest_rtt: Some(Duration::from_millis(40)), ..Figures::default() };
+        for millis in [104_999, 105_000, 120_000, 120_001] {
+            meter.sample(at(millis), (0, 0), figures);
+            let error = EventKind::Error(ErrorCode::DuplicateAck);
+            for kind in [error, EventKind::Retransmit, EventKind::Timeout] {
+                meter.event(at(millis), (0, 0), kind, Segments::ZERO);
+            }
+        }
+        assert_eq!(meter.flows, [(4, 4), (0, 0)]);
+        let (rtt, errors) = meter.finish();
+        assert_eq!((rtt[0].len(), rtt[1].len(), errors.duplicate_ack), (2, 0, 2));
+    }
+
+    #[test]
+    fn the_byte_that_fills_the_size_completes_a_flow() {
+        let (span, expanded) = run();
+        let flow = &expanded.flows[0];
+        let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
+        let completes = [104_000, 106_000, 107_000].map(|millis| meter.on_received(at(millis), 3));
+        assert_eq!(completes, [false, false, true]);
+        let measured = meter.measured(flow, span.end);
+        assert_eq!((measured.bytes.get(), measured.bytes_after_warmup.get()), (9, 6));
+        assert_eq!(measured.completion, Some(Duration::from_secs(7)));
+        assert_eq!(meter.longest_stall(span.end), Duration::from_secs(4));
+    }
+
+    #[test]
+    fn bytes_of_an_interval_count_by_the_part_after_the_warmup() {
+        let (span, expanded) = run();
+        let flow = &expanded.flows[1];
+        let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
+        meter.on_received_between(at(101_000), at(102_000), 0);
+        meter.on_received_between(at(104_000), at(108_000), 100);
+        let measured = meter.measured(flow, span.end);
+        assert_eq!((measured.bytes.get(), measured.bytes_after_warmup.get()), (100, 75));
+        assert_eq!((measured.completion, meter.first()), (None, Some(at(104_000))));
     }
 }

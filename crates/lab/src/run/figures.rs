@@ -7,10 +7,9 @@ use wakeai_scenario::Expanded;
 use wakeai_scenario::result::MeasuredFlow;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::reservations::{ReservationLog, of_flow};
-use wakeai_world::{ReceiverMeter, Span};
+use wakeai_world::{ReceiverMeter, SenderMeter, Span};
 
 use crate::traffic::FlowPlan;
-use crate::watch::FlowCounts;
 
 /// The flows in the order of the scenario, of a run that ended at `end`. `reservations` are of the
 /// stations that run an agent.
@@ -18,17 +17,15 @@ pub(super) fn measured(
     expanded: &Expanded,
     plans: &[FlowPlan],
     meters: &[ReceiverMeter],
-    counts: &[FlowCounts],
+    senders: &SenderMeter,
     reservations: &BTreeMap<usize, ReservationLog>,
     end: Instant,
 ) -> Vec<MeasuredFlow> {
-    let all = expanded.flows.iter().zip(plans).zip(meters).zip(counts);
-    all.map(|(((flow, plan), meter), counts)| MeasuredFlow {
+    let all = expanded.flows.iter().zip(plans).zip(meters).enumerate();
+    all.map(|(index, ((flow, plan), meter))| MeasuredFlow {
         algorithm: plan.algorithm.clone(),
-        retransmits: counts.retransmits,
-        timeouts: counts.timeouts,
         reservation: of_flow(flow, |station| reservations.get(&station)),
-        ..meter.measured(flow, end)
+        ..senders.measured(index, meter.measured(flow, end))
     })
     .collect()
 }

@@ -11,7 +11,9 @@ use wakeai_host::Lease;
 use wakeai_kernel::Control;
 use wakeai_scenario::ResolvedCondition;
 use wakeai_units::{Duration, Instant};
-use wakeai_world::{Outcome, Progress, ReceiverMeter, RunError, Span, Task, agent, generator};
+use wakeai_world::{
+    Outcome, Progress, ReceiverMeter, RunError, SenderMeter, Span, Task, agent, generator,
+};
 
 use crate::agents::Agents;
 use crate::clock;
@@ -74,8 +76,7 @@ pub(crate) fn run(
     // Dropped in reverse order on an error: traffic, proxies, agents, monitor, then the testbed.
     let testbed = Testbed::build(bench, experiment, &expanded, generator(task.seed))?;
     let plans = flows::plan(experiment, &expanded, &senders(task.condition, &testbed))?;
-    let watch =
-        Watch::start(&testbed.hosts, &plans, task.sink.clone().map(crate::records::monitor_sink))?;
+    let watch = Watch::start(&testbed.hosts, &plans)?;
     let mut agents =
         Agents::start(bench, task.condition, &task.facts, testbed.stations(), directory)?;
     let mut proxies = proxies::start(bench, &plans, &testbed.hosts, directory)?;
@@ -84,7 +85,7 @@ pub(crate) fn run(
 
     let origin = clock::now() + traffic.lead().max(agents.acquaintance());
     let span = Span::new(origin, experiment);
-    watch.begin(span);
+    watch.begin(SenderMeter::new(span, &expanded, task.sink.clone()));
     testbed.driver().measure(Some(origin));
     testbed.driver().schedule(experiment, origin);
     traffic.start(span)?;
@@ -95,23 +96,25 @@ pub(crate) fn run(
     // All flows sized and done: the run ended with the last byte, not when that was noticed.
     let last: Option<Vec<Instant>> = meters.iter().map(ReceiverMeter::completed).collect();
     let end = last.and_then(|all| all.into_iter().max()).unwrap_or(end);
-    let watched = watch.stop()?;
+    let (meter, lost) = watch.stop()?;
+    let senders = meter.expect("the monitor was given one at the run's begin");
     proxies.stop(bench.lease)?;
     let reservations = agents.stop(bench.lease)?;
     let driver = testbed.remove(bench.lease)?;
 
-    let flows = figures::measured(&expanded, &plans, &meters, &watched.flows, &reservations, end);
+    let flows = figures::measured(&expanded, &plans, &meters, &senders, &reservations, end);
+    let (rtt, errors) = senders.finish();
     let outcome = Outcome {
         stations: expanded.stations,
         end: span.since(end),
         flows,
-        rtt: watched.rtt,
-        errors: watched.errors,
+        rtt,
+        errors,
         lateness: None,
         drops: None,
     };
     let late_starts = figures::late_starts(span, &plans, &meters);
-    Ok(LabRun { outcome, driver, waits, has_helpers, late_starts, lost: watched.lost })
+    Ok(LabRun { outcome, driver, waits, has_helpers, late_starts, lost })
 }
 
 /// Server first, then the stations.

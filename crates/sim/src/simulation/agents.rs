@@ -28,7 +28,7 @@ impl<O: Observer> Simulation<O> {
             }
             let (_, standing) = agent.controller.reservation();
             if host.reserving.log.update(now, standing) {
-                self.watch.reservation(now, &host.reserving.flows, standing);
+                self.senders.meter.reservation(now, &host.reserving.flows, standing);
             }
         }
         self.announce(now, station);

@@ -22,9 +22,9 @@ impl<O: Observer> Simulation<O> {
 
     fn at_sender(&mut self, now: Instant, id: u32, segment: &Segment) {
         let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
-        connection.at_sender(now, segment, &mut self.watch);
-        let Self { carrier, timers, watch, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, watch);
+        connection.at_sender(now, segment, &mut self.senders);
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
         self.ended(now, id, ending);
     }
 
@@ -49,8 +49,8 @@ impl<O: Observer> Simulation<O> {
             return;
         }
         connection.sender.handle_timeout(now);
-        let Self { carrier, timers, watch, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, watch);
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
         self.ended(now, id, ending);
     }
 
@@ -76,8 +76,8 @@ impl<O: Observer> Simulation<O> {
         {
             let length = wakeai_medium::Packet::len(&departure.packet);
             connection.sender.handle_departure(now, length);
-            let Self { carrier, timers, watch, .. } = self;
-            let ending = connection.pump_sender(now, carrier, timers, watch);
+            let Self { carrier, timers, senders, .. } = self;
+            let ending = connection.pump_sender(now, carrier, timers, senders);
             self.ended(now, wire.connection, ending);
         }
         self.saturate(now, departure.station);
@@ -91,8 +91,8 @@ impl<O: Observer> Simulation<O> {
         let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
         let next = stream.write(now.saturating_since(state.start), &mut connection.sender);
         self.timers.set(state.timer, next.map(|after| state.start + after));
-        let Self { carrier, timers, watch, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, watch);
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
         self.ended(now, id, ending);
     }
 
@@ -167,8 +167,8 @@ impl<O: Observer> Simulation<O> {
             next_sample: now,
             closed: false,
         });
-        let Self { carrier, timers, watch, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, watch);
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
         self.connections.push(Some(connection));
         self.ended(now, id, ending);
     }
