@@ -3,12 +3,12 @@
 use wakeai_connection::EventKind;
 use wakeai_medium::{Destination, Node};
 use wakeai_tcp::{Receiver, Segment, Sender};
-use wakeai_units::Instant;
+use wakeai_units::{Instant, Segments};
+use wakeai_world::Place;
 
-use crate::carrier::Carrier;
-use crate::observer::Observer;
-use crate::outcome::Senders;
+use crate::carrier::{Carrier, Observer};
 use crate::packet::{Packet, Wire};
+use crate::senders::{SAMPLE_INTERVAL, Senders};
 use crate::timers::Timers;
 
 /// A connection of a flow.
@@ -24,7 +24,7 @@ pub(crate) struct Connection {
     pub(crate) receiver: Receiver,
     pub(crate) from: Node,
     pub(crate) to: Node,
-    /// The sleepers of both ends.
+    /// The timers of both ends.
     pub(crate) sender_timer: u32,
     pub(crate) receiver_timer: u32,
     /// Whether TCP hears that its host's queue is full.
@@ -51,7 +51,7 @@ pub(crate) enum Ending {
 }
 
 impl Connection {
-    pub(crate) fn place(&self) -> (u32, u32) {
+    fn place(&self) -> Place {
         (self.flow, self.number)
     }
 
@@ -80,7 +80,7 @@ impl Connection {
                 EventKind::Closed => ending = Some(Ending::Closed),
                 _ => {}
             }
-            senders.event(now, self, event);
+            senders.event(now, self.place(), event, self.sender.figures().cwnd);
         }
         timers.set(self.sender_timer, self.sender.next_timeout());
         ending
@@ -105,7 +105,11 @@ impl Connection {
     /// A segment has come to the sender.
     pub(crate) fn at_sender(&mut self, now: Instant, segment: &Segment, senders: &mut Senders) {
         if now >= self.next_sample {
-            senders.sample(now, self);
+            let figures = self.sender.figures();
+            if figures.packets_out > Segments::ZERO {
+                self.next_sample = now + SAMPLE_INTERVAL;
+                senders.sample(now, self.place(), figures);
+            }
         }
         self.sender.handle_segment(now, segment);
     }

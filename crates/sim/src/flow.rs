@@ -7,6 +7,7 @@ use wakeai_tcp::{Knobs, Sender, TcpConfig, by_name_with};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::ReceiverMeter;
 use wakeai_world::flows::{DATAGRAM, Share, Writing, chunk};
+use wakeai_world::reservations::ReservationLog;
 
 use crate::connection::Connection;
 
@@ -16,7 +17,7 @@ pub(crate) struct FlowState {
     pub(crate) from: Node,
     pub(crate) to: Node,
     pub(crate) start: Instant,
-    /// Its sleeper: the start, and the next datagram or write.
+    /// Its timer: the start, and the next datagram or write.
     pub(crate) timer: u32,
     pub(crate) source: Source,
     /// What the agent of its sender asks the peers to leave free while it runs.
@@ -149,5 +150,23 @@ impl FlowState {
         if connection.number == 0 {
             totals.opened = connection.established.map(|at| at.saturating_since(self.start));
         }
+    }
+}
+
+/// The reservation of one station.
+#[derive(Debug, Default)]
+pub(crate) struct Reserving {
+    /// The flows that ask for one.
+    pub(crate) flows: Vec<u32>,
+    pub(crate) log: ReservationLog,
+}
+
+impl Reserving {
+    /// What the flows that are running ask for together.
+    pub(crate) fn wanted(&self, now: Instant, flows: &[FlowState]) -> Option<Rate> {
+        let flows = self.flows.iter().map(|flow| &flows[*flow as usize]);
+        let running = flows.filter(|flow| flow.start <= now && !flow.is_over());
+        let sum: Rate = running.filter_map(|flow| flow.reserves).sum();
+        (sum > Rate::ZERO).then_some(sum)
     }
 }

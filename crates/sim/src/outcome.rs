@@ -1,16 +1,14 @@
 //! What a run came to.
 
-use wakeai_connection::EventKind;
 use wakeai_medium::Counters;
 use wakeai_scenario::result::{Drops, MeasuredFlow, SimulatedFlow};
 use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Bytes, Duration, Instant, Segments};
+use wakeai_world::Outcome;
 use wakeai_world::reservations::of_flow;
-use wakeai_world::{Outcome, SenderMeter, Span};
 
-use crate::connection::Connection;
+use crate::carrier::Observer;
 use crate::flow::{FlowState, Source};
-use crate::observer::Observer;
 use crate::simulation::Simulation;
 
 /// A run in every detail.
@@ -46,63 +44,6 @@ pub struct FlowDetail {
     pub mean_window: Option<Segments>,
 }
 
-/// Between two samples of a connection.
-const SAMPLE_INTERVAL: Duration = Duration::from_millis(1);
-
-/// What the senders do: for the report and the records, and for [`FlowDetail`].
-#[derive(Debug)]
-pub(crate) struct Senders {
-    pub(crate) meter: SenderMeter,
-    span: Span,
-    /// By flow: the sum of the windows of its samples after the warmup, segments, and their number.
-    windows: Vec<(u64, u64)>,
-    /// By flow: [`FlowDetail::k`], where it was asked for.
-    k: Option<Vec<Vec<(Duration, Duration)>>>,
-}
-
-impl Senders {
-    pub(crate) fn new(span: Span, meter: SenderMeter, flows: usize, keeps_k: bool) -> Self {
-        let k = keeps_k.then(|| vec![Vec::new(); flows]);
-        Self { meter, span, windows: vec![(0, 0); flows], k }
-    }
-
-    /// An ACK has come to a sender that has something out, and is not handled yet.
-    pub(crate) fn sample(&mut self, now: Instant, connection: &mut Connection) {
-        let figures = connection.sender.figures();
-        if figures.packets_out == Segments::ZERO {
-            return;
-        }
-        connection.next_sample = now + SAMPLE_INTERVAL;
-        let flow = connection.flow as usize;
-        if self.span.counts(now) {
-            let (sum, count) = &mut self.windows[flow];
-            *sum += u64::from(figures.cwnd.get());
-            *count += 1;
-        }
-        if let (Some(histories), Some(k)) = (&mut self.k, figures.k)
-            && histories[flow].last().is_none_or(|(_, last)| *last != k)
-        {
-            histories[flow].push((self.span.since(now), k));
-        }
-        self.meter.sample(now, connection.place(), figures);
-    }
-
-    /// Something has happened to a sender.
-    pub(crate) fn event(&mut self, now: Instant, connection: &Connection, kind: EventKind) {
-        let (place, cwnd) = (connection.place(), connection.sender.figures().cwnd);
-        self.meter.event(now, place, kind, cwnd);
-        if let Some(code) = kind.error() {
-            self.meter.event(now, place, EventKind::Error(code), cwnd);
-        }
-    }
-
-    fn mean_window(&self, flow: usize) -> Option<Segments> {
-        let (sum, count) = self.windows[flow];
-        let mean = (sum + count / 2).checked_div(count)?;
-        Some(Segments::new(u32::try_from(mean).unwrap_or(u32::MAX)))
-    }
-}
-
 impl<O: Observer> Simulation<O> {
     /// The figures of a run that ended at `end`; and the observer.
     pub(crate) fn finish(mut self, expanded: Expanded, end: Instant) -> (SimOutcome, O) {
@@ -121,7 +62,7 @@ impl<O: Observer> Simulation<O> {
             MeasuredFlow { reservation: of_flow(flow, log), ..measured }
         });
         let measured = measured.collect();
-        let mut k = self.senders.k.take().into_iter().flatten();
+        let mut k = std::mem::take(&mut self.senders.k).into_iter();
         let details = all().enumerate().map(|(index, (_, state))| FlowDetail {
             mean_window: self.senders.mean_window(index),
             k: k.next().unwrap_or_default(),

@@ -21,12 +21,11 @@ use wakeai_world::{
 
 use crate::agent::Agent;
 use crate::announcing::Announcing;
-use crate::carrier::Carrier;
+use crate::carrier::{Carrier, Observer};
 use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
-use crate::gauge::{Gauge, QUEUE_STEP};
-use crate::observer::Observer;
-use crate::outcome::Senders;
-use crate::simulation::{Simulation, Sleeper, Station};
+use crate::sampler::{QUEUE_STEP, Sampler};
+use crate::senders::Senders;
+use crate::simulation::{Simulation, Station, TimerOwner};
 use crate::timers::Timers;
 
 /// The agents' random numbers are another stream than the medium's and the flows' starts.
@@ -66,13 +65,13 @@ pub(crate) fn set_up<O: Observer>(
     let mut simulation = Simulation {
         carrier: Carrier { network, observer, span },
         timers: Timers::default(),
-        sleepers: Vec::new(),
+        timer_owners: Vec::new(),
         flows: Vec::new(),
         stations: Vec::new(),
         connections: Vec::new(),
         changes: Changes::new(experiment, span.origin),
         senders,
-        gauge: job.sink.clone().map(|sink| Gauge::new(span, sink, expanded.stations.len())),
+        sampler: job.sink.clone().map(|sink| Sampler::new(span, sink, expanded.stations.len())),
         unfinished: expanded.flows.len(),
     };
     for flow in &expanded.flows {
@@ -80,7 +79,7 @@ pub(crate) fn set_up<O: Observer>(
         simulation.add_flow(job, &expanded, flow, bounded)?;
     }
     simulation.add_stations(job, &expanded, &laws);
-    simulation.add_gauge();
+    simulation.add_sampler();
     Ok((simulation, expanded))
 }
 
@@ -117,7 +116,7 @@ impl<O: Observer> Simulation<O> {
             }
             FlowKind::Udp => Source::Udp(datagrams(experiment, expanded, flow)),
         };
-        self.sleepers.push(Sleeper::Flow(self.flows.len() as u32));
+        self.timer_owners.push(TimerOwner::Flow(self.flows.len() as u32));
         let timer = self.timers.add();
         self.timers.set(timer, Some(start));
         self.flows.push(FlowState {
@@ -134,11 +133,11 @@ impl<O: Observer> Simulation<O> {
         Ok(())
     }
 
-    fn add_gauge(&mut self) {
-        if self.gauge.is_some() {
-            let sleeper = self.timers.add();
-            self.sleepers.push(Sleeper::Gauge(sleeper));
-            self.timers.set(sleeper, Some(self.carrier.span.origin + QUEUE_STEP));
+    fn add_sampler(&mut self) {
+        if self.sampler.is_some() {
+            let timer = self.timers.add();
+            self.timer_owners.push(TimerOwner::Sampler(timer));
+            self.timers.set(timer, Some(self.carrier.span.origin + QUEUE_STEP));
         }
     }
 
@@ -148,8 +147,8 @@ impl<O: Observer> Simulation<O> {
         let mut group_key = [0; 32];
         rng.fill_bytes(&mut group_key);
         for (index, law) in laws.iter().enumerate() {
-            self.sleepers.push(Sleeper::Agent(index as u32));
-            let sleeper = self.timers.add();
+            self.timer_owners.push(TimerOwner::Agent(index as u32));
+            let timer = self.timers.add();
             let agent = law.map(|law| {
                 let facts = job.facts.get(index).copied().unwrap_or_default();
                 let config = controller_config(job.condition, index, facts, group_key);
@@ -159,7 +158,7 @@ impl<O: Observer> Simulation<O> {
                 let start = (u128::from(rng.next_u64()) * spread) >> 64;
                 let start = Instant::from_nanos(start as u64); // below the spread
                 let controller = Controller::new(start, config, boot_id, law.config().build());
-                self.timers.set(sleeper, Some(start));
+                self.timers.set(timer, Some(start));
                 let group = &experiment.stations[expanded.stations[index].group];
                 let announcing = Announcing::new(group.announces, &group_key);
                 Box::new(Agent::new(controller, law.binds(), facts.link_rate, announcing))

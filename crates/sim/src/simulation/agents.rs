@@ -6,8 +6,8 @@ use wakeai_medium::{Destination, Node, StationId};
 use wakeai_units::Instant;
 
 use super::Simulation;
+use crate::carrier::Observer;
 use crate::connection::Connection;
-use crate::observer::Observer;
 use crate::packet::Packet;
 
 impl<O: Observer> Simulation<O> {
@@ -52,7 +52,7 @@ impl<O: Observer> Simulation<O> {
         }
         // What the controller narrates has no listener here, and must not pile up.
         while agent.controller.poll_event().is_some() {}
-        let sleeper = self.flows.len() as u32 + station;
-        self.timers.set(sleeper, agent.controller.next_timeout());
+        let timer = self.flows.len() as u32 + station;
+        self.timers.set(timer, agent.controller.next_timeout());
     }
 }
