@@ -5,8 +5,8 @@ use std::io;
 
 use wakeai_api::config::{Bssid, Config};
 use wakeai_control::{
-    Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, PresenceCounters, Share,
-    StationId, StationView,
+    Actuation, Clocks, Connection, Controller, ControllerConfig, Event, LawConfig,
+    PresenceCounters, Share, StationId,
 };
 use wakeai_units::{Instant, Rate, Segments};
 
@@ -105,9 +105,15 @@ impl Brain {
         }
     }
 
-    pub(crate) fn tick(&mut self, now: Instant, own: &StationView) -> Bounds {
-        let Some((_, controller)) = &mut self.current else { return Bounds::NONE };
-        controller.handle_tick(now, own)
+    /// The bounds until the next tick; `None` without an access point.
+    pub(crate) fn tick(
+        &mut self,
+        now: Instant,
+        link_rate: Option<Rate>,
+        connections: &[Connection],
+    ) -> Option<Actuation> {
+        let (_, controller) = self.current.as_mut()?;
+        Some(controller.handle_tick(now, link_rate, connections))
     }
 
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
@@ -183,7 +189,7 @@ mod tests {
     fn without_access_point_nothing_is_sent_and_nothing_is_bound() {
         let mut brain = brain();
         let now = Instant::from_nanos(1);
-        assert!(brain.tick(now, &StationView::default()).is_none());
+        assert_eq!(brain.tick(now, None, &[]), None);
         assert_eq!(brain.poll_transmit(now), None);
         assert_eq!(brain.next_timeout(), None);
         brain.datagram(now, b"x");
@@ -222,7 +228,7 @@ mod tests {
         let mut brain = brain();
         let now = Instant::from_nanos(1);
         brain.associate(now, Some(Bssid([2; 6]))).unwrap();
-        brain.tick(now, &StationView::default());
+        brain.tick(now, None, &[]);
         brain.listen();
         assert!(!brain.why().is_empty());
         assert_eq!(brain.history().len(), 1);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wakeai_api::{
     Body, BoundsReport, Connection, Peer, Reservation, State, Status, Targets, part_of_one,
 };
-use wakeai_control::{Bounds, ConnectionView, Controller, Observation, PeerView, Standing};
+use wakeai_control::{Bounds, Controller, Observation, PeerView, Standing};
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
 
@@ -60,14 +60,14 @@ pub(crate) fn postponed(rate: Rate) -> Reservation {
     Reservation { why, ..Reservation::new(rate, Standing::Waiting) }
 }
 
-pub(crate) fn connection(snapshot: &TcpSnapshot, view: &ConnectionView) -> Connection {
+pub(crate) fn connection(snapshot: &TcpSnapshot, sending: bool) -> Connection {
     Connection {
         local: snapshot.socket.local.to_string(),
         remote: snapshot.socket.remote.to_string(),
         algorithm: snapshot.algorithm.clone(),
-        sending: view.sending,
+        sending,
         cwnd: snapshot.figures.cwnd.get(),
-        rtt_ms: snapshot.figures.smoothed_rtt.as_millis_f64(),
+        rtt_ms: snapshot.figures.smoothed_rtt.map_or(0.0, wakeai_units::Duration::as_millis_f64),
     }
 }
 

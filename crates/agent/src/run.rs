@@ -170,7 +170,6 @@ fn take_hold(
         faults: Faults::default(),
         started: now,
         last_good: now,
-        delivered: std::collections::BTreeMap::new(),
         moved: 0,
         ticks: 0,
         told: None,

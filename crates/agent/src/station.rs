@@ -10,11 +10,11 @@ use std::time::Duration as Wait;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Status};
-use wakeai_control::{ConnectionView, StationView};
+use wakeai_control::Connection;
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::actuator::{Actuator, view};
+use crate::actuator::Actuator;
 use crate::brain::Brain;
 use crate::clock;
 use crate::interface::Interface;
@@ -53,8 +53,6 @@ pub(crate) struct Station {
     pub(crate) faults: Faults,
     pub(crate) started: Instant,
     pub(crate) last_good: Instant,
-    /// Segments that each connection had delivered at the last tick, by cookie.
-    pub(crate) delivered: BTreeMap<u64, u64>,
     pub(crate) moved: u64,
     pub(crate) ticks: u64,
     pub(crate) watchdog: bool,
@@ -127,13 +125,11 @@ impl Station {
         if self.reserve.has_changed().unwrap_or(false) {
             self.brain.reserve(*self.reserve.borrow_and_update());
         }
-        let own = StationView { link_rate, connections: self.views(snapshots.as_deref()) };
-        let bounds = self.brain.tick(now, &own);
-        if let (Some(index), Some(snapshots)) = (self.index(), &snapshots) {
-            let result = match (&mut self.actuator, self.brain.bssid()) {
-                (Some(actuator), Some(_)) => {
-                    actuator.apply(index, bounds, &boundable(snapshots, &own.connections))
-                }
+        let connections: Vec<_> = snapshots.iter().flatten().map(connection).collect();
+        let actuation = self.brain.tick(now, link_rate, &connections);
+        if let (Some(index), Some(_)) = (self.index(), &snapshots) {
+            let result = match (&mut self.actuator, actuation) {
+                (Some(actuator), Some(actuation)) => actuator.apply(index, &actuation),
                 (Some(actuator), None) => actuator.clear(index),
                 (None, _) => Ok(()),
             };
@@ -142,17 +138,7 @@ impl Station {
             }
         }
         self.brain.listen();
-        self.publish(now, &own, snapshots.as_deref().unwrap_or_default());
-    }
-
-    /// What the law sees of the connections; remembers what each has delivered.
-    fn views(&mut self, snapshots: Option<&[TcpSnapshot]>) -> Vec<ConnectionView> {
-        let snapshots = snapshots.unwrap_or_default();
-        let before = |cookie| self.delivered.get(&cookie).copied();
-        let views = snapshots.iter().map(|found| view(found, before(found.socket.cookie)));
-        let views: Vec<_> = views.collect();
-        self.delivered = views.iter().map(|view| (view.id, view.delivered)).collect();
-        views
+        self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
     }
 
     /// Notices an interface that went, came back under another index, or lost its address.
@@ -270,7 +256,7 @@ impl Station {
         }
     }
 
-    fn publish(&mut self, now: Instant, own: &StationView, snapshots: &[TcpSnapshot]) {
+    fn publish(&mut self, now: Instant, link_rate: Option<Rate>, snapshots: &[TcpSnapshot]) {
         let state = self.state(now);
         self.tell_state(state);
         let (seen, bounds) = self.brain.controller().map(wakeai_control::Controller::last).unzip();
@@ -288,7 +274,7 @@ impl Station {
             interface: self.config.interface.clone(),
             station: self.brain.station().to_string(),
             bssid: self.brain.bssid().map(|bssid| bssid.to_string()),
-            link_rate_mbps: own.link_rate.map(Rate::as_mbps_f64),
+            link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
             presence_to: self.presence.as_ref().map(|presence| presence.to().to_string()),
             law: self.config.law_name().to_owned(),
             default_algorithm: wakeai_host::read_sysctl(crate::run::DEFAULT_ALGORITHM).ok(),
@@ -302,8 +288,15 @@ impl Station {
                 Some(controller) => report::reservation(controller),
                 None => self.brain.wanted().map(report::postponed),
             },
-            connections: std::iter::zip(snapshots, &own.connections)
-                .map(|(snapshot, view)| report::connection(snapshot, view))
+            connections: snapshots
+                .iter()
+                .enumerate()
+                .map(|(place, snapshot)| {
+                    let view = seen.own.connections.get(place);
+                    let sending =
+                        view.map_or_else(|| connection(snapshot).has_data(), |view| view.sending);
+                    report::connection(snapshot, sending)
+                })
                 .collect(),
         };
         let targets = report::targets(seen);
@@ -339,12 +332,13 @@ impl Station {
     }
 }
 
-/// The connections that bounds can bind.
-fn boundable(snapshots: &[TcpSnapshot], views: &[ConnectionView]) -> Vec<ConnectionView> {
-    std::iter::zip(snapshots, views)
-        .filter(|(snapshot, _)| snapshot.algorithm.starts_with("wakeai_"))
-        .map(|(_, view)| view.clone())
-        .collect()
+/// A connection as `control` takes it. Those under our algorithms obey bounds.
+fn connection(snapshot: &TcpSnapshot) -> Connection {
+    Connection {
+        id: snapshot.socket.cookie,
+        figures: snapshot.figures,
+        boundable: snapshot.algorithm.starts_with("wakeai_"),
+    }
 }
 
 pub(crate) fn open_presence(

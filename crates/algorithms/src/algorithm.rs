@@ -3,9 +3,11 @@
 
 use std::ops::{Deref, DerefMut};
 
+use wakeai_connection::CongestionState;
+
 use crate::hooks::{self, Hooks};
 use crate::knobs::Knobs;
-use crate::sock::{State, TcpSock};
+use crate::sock::TcpSock;
 
 /// A connection's congestion control. Its [`TcpSock`] is what it dereferences to; the order of
 /// calls is in the crate's documentation.
@@ -80,8 +82,8 @@ impl Algorithm {
     }
 
     /// The congestion state changes to `next`.
-    pub fn set_state(&mut self, next: State) {
-        call!(self.set_state(next as u8));
+    pub fn set_state(&mut self, next: CongestionState) {
+        call!(self.set_state(next.number()));
         self.sock.ca_state = next as u32;
     }
 

@@ -29,4 +29,4 @@ pub use algorithm::Algorithm;
 pub use knobs::Knobs;
 #[cfg(feature = "recorder")]
 pub use recorder::Call;
-pub use sock::{INFINITE_SSTHRESH, State, TcpSock};
+pub use sock::TcpSock;

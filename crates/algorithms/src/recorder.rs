@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A stand-in for an algorithm that writes down how it is called (`c/native/recorder.c`).
 
-use crate::sock::{State, TcpSock};
+use wakeai_connection::CongestionState;
+
+use crate::sock::TcpSock;
 
 /// A hook that was called, and what the sender had made of its state by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +15,7 @@ pub enum Call {
     /// `undo_cwnd` back to this window.
     Undo(u8),
     /// `set_state`.
-    SetState(State),
+    SetState(CongestionState),
     /// `before_sending` with so many packets out.
     BeforeSending(u8),
     /// `after_idle` with so many packets out.
@@ -33,13 +35,8 @@ fn decode(hook: u8, detail: u8) -> Call {
         b'a' => Call::Ack(detail),
         b's' => Call::Ssthresh(detail),
         b'u' => Call::Undo(detail),
-        b't' => Call::SetState(state(detail)),
+        b't' => Call::SetState(CongestionState::from_number(detail)),
         b'b' => Call::BeforeSending(detail),
         _ => Call::AfterIdle(detail),
     }
-}
-
-fn state(number: u8) -> State {
-    let all = [State::Open, State::Disorder, State::Cwr, State::Recovery, State::Loss];
-    all[usize::from(number)]
 }

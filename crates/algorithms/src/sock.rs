@@ -1,25 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The sender's state under the kernel's names; mirrors `c/native/shim.h`.
 
-/// `TCP_INFINITE_SSTHRESH`: no reduction yet.
-pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
-
-/// The kernel's congestion state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum State {
-    /// Nothing unusual.
-    #[default]
-    Open,
-    /// Duplicate ACKs or SACKs, no reduction yet.
-    Disorder,
-    /// The window is being reduced after ECN or local congestion.
-    Cwr,
-    /// The window is being reduced after a loss.
-    Recovery,
-    /// A retransmission timeout.
-    Loss,
-}
+use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 
 /// The fields of the kernel's `sock`, `inet_connection_sock` and `tcp_sock` that an algorithm
 /// reads and writes, with the kernel's meanings: windows in segments, sequence numbers and rates
@@ -75,13 +57,13 @@ pub struct TcpSock {
     pub undo_marker: u32,
     /// Whether the window is what holds the sender back.
     pub is_cwnd_limited: u32,
-    /// [`State`]; [`crate::Algorithm::set_state`] keeps it.
+    /// [`CongestionState`]; [`crate::Algorithm::set_state`] keeps it.
     pub(crate) ca_state: u32,
     /// What the window falls back to after idleness (RFC 5681 section 4.1); 0: never.
     pub restart_window: u32,
     /// The retransmission timeout in microseconds, backoff included.
     pub rto_us: u32,
-    /// Bound: the window is not below this but in [`State::Loss`]; 0: none.
+    /// Bound: the window is not below this but in [`CongestionState::Loss`]; 0: none.
     pub bound_floor: u32,
     /// Bound: the window is not above this; 0: none.
     pub bound_ceiling: u32,
@@ -128,7 +110,7 @@ impl TcpSock {
             reordering: 3,
             undo_marker: 0,
             is_cwnd_limited: 0,
-            ca_state: State::Open as u32,
+            ca_state: CongestionState::Open as u32,
             restart_window: 10,
             rto_us: 0,
             bound_floor: 0,

@@ -5,7 +5,8 @@
 mod sender;
 
 use sender::Sender;
-use wakeai_algorithms::{Algorithm, State, TcpSock};
+use wakeai_algorithms::{Algorithm, TcpSock};
+use wakeai_connection::CongestionState;
 
 const RTT_US: u32 = 100_000;
 
@@ -69,7 +70,7 @@ fn what_is_owed_makes_the_window_larger_than_the_target_alone_and_never_above_th
 fn a_loss_does_not_take_the_window_below_the_targets() {
     let mut sender = sender(120, 100);
     sender.round(RTT_US);
-    sender.enter(State::Recovery);
+    sender.enter(CongestionState::Recovery);
     assert_eq!(sender.tcp.snd_ssthresh, 100);
 }
 
@@ -85,7 +86,7 @@ fn a_loss_never_makes_the_window_larger() {
 fn after_a_timeout_it_goes_straight_back_to_the_target() {
     let mut sender = sender(100, 100);
     sender.round(RTT_US);
-    sender.enter(State::Loss);
+    sender.enter(CongestionState::Loss);
     sender.tcp.snd_cwnd = 1;
     sender.tcp.packets_out = 1;
     sender.leave_to_open();

@@ -2,7 +2,8 @@
 //! Bounds hold whatever happens to a connection.
 
 use proptest::prelude::*;
-use wakeai_algorithms::{Algorithm, Knobs, State, TcpSock};
+use wakeai_algorithms::{Algorithm, Knobs, TcpSock};
+use wakeai_connection::CongestionState;
 
 /// What may happen to a sender; the numbers are free, so most histories are ones that no real TCP
 /// would have.
@@ -31,10 +32,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn state(number: u8) -> State {
-    [State::Open, State::Disorder, State::Cwr, State::Recovery, State::Loss][usize::from(number)]
-}
-
 proptest! {
     #[test]
     fn every_ack_leaves_the_window_within_its_bounds(
@@ -52,7 +49,7 @@ proptest! {
             _ => Algorithm::compound(sock),
         };
         tcp.target_rate = target_rate;
-        let mut current = State::Open;
+        let mut current = CongestionState::Open;
         tcp.is_cwnd_limited = 1;
         for step in steps {
             match step {
@@ -64,12 +61,12 @@ proptest! {
                     let (floor, ceiling) = (tcp.bound_floor, tcp.bound_ceiling);
                     prop_assert!(ceiling == 0 || tcp.snd_cwnd <= ceiling);
                     let floor = if ceiling == 0 { floor } else { floor.min(ceiling) };
-                    prop_assert!(current == State::Loss || tcp.snd_cwnd >= floor);
+                    prop_assert!(current == CongestionState::Loss || tcp.snd_cwnd >= floor);
                     prop_assert!(tcp.snd_cwnd >= 1);
                 }
                 Step::State(next) => {
-                    let next = state(next);
-                    if next > State::Disorder && current <= State::Disorder || next == State::Loss {
+                    let next = CongestionState::from_number(next);
+                    if next > CongestionState::Disorder && current <= CongestionState::Disorder || next == CongestionState::Loss {
                         tcp.prior_cwnd = tcp.snd_cwnd;
                         tcp.prr_out = 0;
                         tcp.snd_ssthresh = tcp.ssthresh();
@@ -81,7 +78,7 @@ proptest! {
                 Step::Idle(us) => {
                     tcp.tcp_mstamp += us;
                     tcp.before_sending();
-                    if tcp.packets_out == 0 && tcp.max_packets_out > 0 && current != State::Loss {
+                    if tcp.packets_out == 0 && tcp.max_packets_out > 0 && current != CongestionState::Loss {
                         let ceiling = if tcp.bound_ceiling == 0 { u32::MAX } else { tcp.bound_ceiling };
                         let floor = tcp.bound_floor.min(ceiling);
                         prop_assert!((floor..=ceiling).contains(&tcp.snd_cwnd));

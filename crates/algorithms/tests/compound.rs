@@ -5,7 +5,8 @@
 mod sender;
 
 use sender::Sender;
-use wakeai_algorithms::{Algorithm, State, TcpSock};
+use wakeai_algorithms::{Algorithm, TcpSock};
+use wakeai_connection::CongestionState;
 
 const RTT_US: u32 = 100_000;
 
@@ -83,7 +84,7 @@ fn what_the_delay_window_gives_up_after_a_loss_is_not_taken_back_by_slow_start()
 fn a_burst_of_losses_takes_half_of_the_loss_window_and_no_more() {
     let mut sender = avoiding(1000);
     sender.round(RTT_US);
-    sender.enter(State::Recovery);
+    sender.enter(CongestionState::Recovery);
     // PRR holds the window near what is still in flight.
     sender.tcp.lost_out = 900;
     sender.tcp.on_ack(1, 0, None);
@@ -102,7 +103,7 @@ fn a_reduction_that_was_none_gives_both_windows_back() {
         sender.round(RTT_US);
     }
     let before = sender.tcp.snd_cwnd;
-    sender.enter(State::Recovery);
+    sender.enter(CongestionState::Recovery);
     sender.recovery_ack();
     sender.tcp.snd_cwnd = sender.tcp.undo_cwnd();
     sender.tcp.undo_marker = 0;

@@ -4,7 +4,8 @@
 mod sender;
 
 use sender::Sender;
-use wakeai_algorithms::{Algorithm, INFINITE_SSTHRESH, Knobs, State, TcpSock};
+use wakeai_algorithms::{Algorithm, Knobs, TcpSock};
+use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 
 const RTT_US: u32 = 100_000;
 
@@ -157,7 +158,7 @@ fn without_hystart_slow_start_goes_on() {
 fn recovery_reduces_in_proportion_to_what_arrives() {
     let mut sender = Sender::new(100, Knobs::default());
     sender.tcp.snd_ssthresh = 100;
-    sender.enter(State::Recovery);
+    sender.enter(CongestionState::Recovery);
     assert_eq!(sender.tcp.snd_ssthresh, 70);
     let mut sent = 0;
     // One of the 100 is lost; the ACKs of the others let 0.7 of them be sent (RFC 6937).
@@ -178,7 +179,7 @@ fn bounds_hold_in_the_window_that_a_recovery_begins_with() {
         sender.tcp.lost_out = 90;
         sender.tcp.bound_floor = floor;
         sender.tcp.bound_ceiling = ceiling;
-        sender.enter(State::Recovery);
+        sender.enter(CongestionState::Recovery);
         assert_eq!(sender.tcp.snd_cwnd, expected, "{floor} to {ceiling}");
     }
 }
@@ -187,7 +188,7 @@ fn bounds_hold_in_the_window_that_a_recovery_begins_with() {
 fn a_reduction_that_is_taken_back_leaves_the_window_as_it_was() {
     let mut sender = Sender::new(100, Knobs::default());
     sender.tcp.snd_ssthresh = 100;
-    sender.enter(State::Recovery);
+    sender.enter(CongestionState::Recovery);
     for _ in 0..50 {
         sender.recovery_ack();
     }

@@ -5,7 +5,8 @@
 mod sender;
 
 use sender::Sender;
-use wakeai_algorithms::{Algorithm, INFINITE_SSTHRESH, Knobs, State, TcpSock};
+use wakeai_algorithms::{Algorithm, Knobs, TcpSock};
+use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 
 const MSS: u32 = 1448;
 const RTT_US: u32 = 100_000;
@@ -58,7 +59,7 @@ fn what_a_plateau_has_saved_is_spent_a_segment_an_ack_after_a_timeout() {
         sender.tcp.snd_ssthresh = 200;
         sender.loss_episode(rtt_us);
         (0..270).for_each(|_| sender.round(rtt_us)); // K is 5.3 s
-        sender.enter(State::Loss);
+        sender.enter(CongestionState::Loss);
         sender.leave_to_open();
         sender.tcp.snd_cwnd = 100;
         sender.tcp.snd_ssthresh = 100;
@@ -74,7 +75,7 @@ fn what_a_plateau_has_saved_is_spent_a_segment_an_ack_after_a_timeout() {
 fn in_loss_a_cumulative_ack_counts_for_what_was_selectively_acknowledged_before() {
     let [linux, ns3] = both(100).map(|mut sender| {
         sender.tcp.snd_ssthresh = 100;
-        sender.enter(State::Loss);
+        sender.enter(CongestionState::Loss);
         sender.tcp.snd_cwnd = 1;
         cumulative_ack(&mut sender, 30, 1)
     });

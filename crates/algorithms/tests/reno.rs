@@ -5,7 +5,8 @@
 mod sender;
 
 use sender::Sender;
-use wakeai_algorithms::{Algorithm, INFINITE_SSTHRESH, State, TcpSock};
+use wakeai_algorithms::{Algorithm, TcpSock};
+use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 
 const RTT_US: u32 = 100_000;
 
@@ -86,7 +87,7 @@ fn ssthresh_is_never_below_two() {
 #[test]
 fn a_reduction_that_is_taken_back_leaves_the_window_as_it_was() {
     let mut sender = avoiding(100);
-    sender.enter(State::Recovery);
+    sender.enter(CongestionState::Recovery);
     for _ in 0..50 {
         sender.recovery_ack();
     }
@@ -100,7 +101,7 @@ fn a_reduction_that_is_taken_back_leaves_the_window_as_it_was() {
 #[test]
 fn a_timeout_starts_slowly_again_up_to_half() {
     let mut sender = avoiding(40);
-    sender.enter(State::Loss);
+    sender.enter(CongestionState::Loss);
     sender.tcp.snd_cwnd = 1;
     sender.tcp.packets_out = 1;
     for window in [2, 4, 8, 16, 20, 21] {
@@ -139,11 +140,11 @@ fn nothing_is_saved_up_under_a_ceiling() {
 fn a_floor_holds_in_recovery_and_not_in_loss() {
     let mut sender = avoiding(40);
     sender.tcp.bound_floor = 30;
-    sender.enter(State::Recovery);
+    sender.enter(CongestionState::Recovery);
     assert_eq!(sender.tcp.snd_ssthresh, 30);
     sender.recovery_ack();
     assert!(sender.tcp.snd_cwnd >= 30);
-    sender.enter(State::Loss);
+    sender.enter(CongestionState::Loss);
     sender.tcp.snd_cwnd = 1;
     sender.tcp.packets_out = 1;
     sender.tcp.sacked_out = 0;

@@ -5,7 +5,8 @@
 mod sender;
 
 use sender::Sender;
-use wakeai_algorithms::{Algorithm, INFINITE_SSTHRESH, Knobs, TcpSock};
+use wakeai_algorithms::{Algorithm, Knobs, TcpSock};
+use wakeai_connection::INFINITE_SSTHRESH;
 
 const RTT_US: u32 = 100_000;
 const CEILING: u32 = 40;

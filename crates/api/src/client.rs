@@ -36,6 +36,13 @@ pub enum AskError {
     },
 }
 
+impl AskError {
+    /// The agent at `path` answered another request than the one that it was sent.
+    pub fn other_answer(path: &Path) -> Self {
+        Self::Refused { path: path.to_owned(), reason: "it answered another request".to_owned() }
+    }
+}
+
 /// Sends one request to the agent that listens at `path`. Each step waits at most `patience`.
 ///
 /// # Errors

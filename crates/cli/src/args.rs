@@ -69,6 +69,9 @@ pub(crate) struct ExperimentArguments {
     /// One JSON object instead of the table
     #[arg(long)]
     pub(crate) json: bool,
+    /// All figures in the table, which is then wider than 80 columns
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) wide: bool,
 }
 
 /// Run an experiment in virtual time, hundreds of times faster than it would take

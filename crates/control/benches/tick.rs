@@ -7,10 +7,8 @@ use std::cell::RefCell;
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use wakeai_control::{
-    ConnectionView, Controller, ControllerConfig, LawConfig, StationId, StationView, divide,
-    share_of_new,
-};
+use wakeai_connection::Figures;
+use wakeai_control::{Actuation, Connection, Controller, ControllerConfig, LawConfig, StationId};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 const PEERS: u64 = 100;
@@ -20,8 +18,8 @@ const TICK: Duration = Duration::from_millis(500);
 struct Crowd {
     now: Instant,
     own: Controller,
-    view: StationView,
-    peers: Vec<(Controller, StationView)>,
+    connections: Vec<Connection>,
+    peers: Vec<(Controller, Vec<Connection>)>,
     ticks: u64,
 }
 
@@ -31,25 +29,27 @@ fn controller(station: u64) -> Controller {
     Controller::new(Instant::ZERO, config, [station as u8; 16], law)
 }
 
-fn sending(connections: u64) -> StationView {
-    let connection = |id| ConnectionView {
-        id,
-        cwnd: Segments::new(20),
-        mss: Bytes::new(1448),
-        sending: true,
-        in_flight: Segments::new(10 + id as u32 % 20),
-        ..ConnectionView::default()
+const LINK_RATE: Option<Rate> = Some(Rate::from_mbps(65));
+
+fn sending(connections: u64) -> Vec<Connection> {
+    let connection = |id| {
+        let figures = Figures {
+            cwnd: Segments::new(20),
+            mss: Bytes::new(1448),
+            packets_out: Segments::new(10 + id as u32 % 20),
+            ..Figures::default()
+        };
+        Connection { id, figures, boundable: true }
     };
-    let connections = (0..connections).map(connection).collect();
-    StationView { link_rate: Some(Rate::from_mbps(65)), connections }
+    (0..connections).map(connection).collect()
 }
 
 impl Crowd {
     /// After everybody has proved to be live.
     fn new(connections: u64) -> Self {
         let peers = (1..=PEERS).map(|id| (controller(id), sending(1))).collect();
-        let (own, view) = (controller(0), sending(connections));
-        let mut crowd = Self { now: Instant::ZERO, own, view, peers, ticks: 0 };
+        let (own, connections) = (controller(0), sending(connections));
+        let mut crowd = Self { now: Instant::ZERO, own, connections, peers, ticks: 0 };
         for _ in 0..600 {
             crowd.advance();
             crowd.tick();
@@ -63,11 +63,11 @@ impl Crowd {
         while self.own.poll_event().is_some() {}
         self.ticks += 1;
         self.now += TICK;
-        progress(&mut self.view, self.ticks);
-        for (peer, view) in &mut self.peers {
+        progress(&mut self.connections, self.ticks);
+        for (peer, connections) in &mut self.peers {
             if peer.next_tick() <= self.now {
-                progress(view, self.ticks);
-                peer.handle_tick(self.now, view);
+                progress(connections, self.ticks);
+                peer.handle_tick(self.now, LINK_RATE, connections);
                 while peer.poll_event().is_some() {}
             }
             while let Some(datagram) = peer.poll_transmit(self.now) {
@@ -82,20 +82,19 @@ impl Crowd {
     }
 
     fn tick(&mut self) {
-        black_box(self.own.handle_tick(self.now, &self.view));
+        black_box(self.own.handle_tick(self.now, LINK_RATE, &self.connections));
     }
 }
 
 /// A queue stands and varies, so that the watch of the RTT keeps all the history that it ever does.
-fn progress(view: &mut StationView, ticks: u64) {
-    for connection in &mut view.connections {
-        let rtt =
-            Duration::from_millis(if ticks == 1 { 5 } else { 40 + (ticks + connection.id) % 30 });
-        connection.smoothed_rtt = rtt;
-        connection.latest_rtt = rtt;
-        connection.min_rtt = Duration::from_millis(5);
-        connection.cwnd = Segments::new(15 + ((ticks * 7 + connection.id) % 10) as u32);
-        connection.delivered += 20;
+fn progress(connections: &mut [Connection], ticks: u64) {
+    for Connection { id, figures, .. } in connections {
+        let rtt = Duration::from_millis(if ticks == 1 { 5 } else { 40 + (ticks + *id) % 30 });
+        figures.smoothed_rtt = Some(rtt);
+        figures.latest_rtt = Some(rtt);
+        figures.min_rtt = Some(Duration::from_millis(5));
+        figures.cwnd = Segments::new(15 + ((ticks * 7 + *id) % 10) as u32);
+        figures.delivered += 20;
     }
 }
 
@@ -112,18 +111,11 @@ fn tick(criterion: &mut Criterion) {
             );
         });
     }
-    // What the agent does with the bounds.
-    let view = {
-        let mut view = sending(1000);
-        progress(&mut view, 1);
-        view
-    };
-    let bounds = Crowd::new(1000).own.last().1;
+    // The part of it that divides the bounds.
+    let crowd = Crowd::new(1000);
+    let (seen, bounds) = crowd.own.last();
     group.bench_function("divided_among_1000", |bencher| {
-        bencher.iter(|| {
-            let new = share_of_new(bounds, &view.connections);
-            black_box((divide(bounds, &view.connections), new))
-        });
+        bencher.iter(|| black_box(Actuation::new(bounds, &seen.own.connections)));
     });
     group.finish();
 }

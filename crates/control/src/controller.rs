@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use wakeai_units::{Duration, Instant, Rate};
 
+use crate::connections::ConnectionWatch;
 use crate::presence::{Announcement, BootId, Endpoint, PeerChange, PresenceCounters};
 use crate::rates::RateWatch;
 use crate::reservation::{Reservations, Standing};
 use crate::{
-    Bounds, ControllerConfig, Event, Law, Observation, PeerView, Reason, Reservation, RttWatch,
-    StationId, StationView,
+    Actuation, Bounds, Connection, ControllerConfig, Event, Law, Observation, PeerView, Reason,
+    Reservation, RttWatch, StationId,
 };
 
 /// Events that wait for [`Controller::poll_event`]; the oldest make room.
@@ -25,6 +26,7 @@ pub struct Controller {
     config: ControllerConfig,
     law: Box<dyn Law + Send>,
     presence: Endpoint,
+    connections: ConnectionWatch,
     rtt: RttWatch,
     rates: RateWatch,
     reservations: Reservations,
@@ -55,6 +57,7 @@ impl Controller {
         reservations.want(config.reserve);
         Self {
             presence: Endpoint::new(now, &config, BootId(boot_id)),
+            connections: ConnectionWatch::default(),
             rtt: RttWatch::new(),
             rates: RateWatch::new(config.max_rate),
             reservations,
@@ -76,28 +79,38 @@ impl Controller {
         self.take_changes();
     }
 
-    /// Takes the kernel's view of this station and decides until the next tick.
+    /// Takes the station's connections over the Wi-Fi interface, and the PHY rate of the data that it
+    /// sends where it is known, and decides until the next tick.
     ///
     /// The next tick is due one tick after the one that was due, so that a late call does not
     /// delay all later ones; ticks that were missed altogether are left out.
-    pub fn handle_tick(&mut self, now: Instant, own: &StationView) -> Bounds {
+    pub fn handle_tick(
+        &mut self,
+        now: Instant,
+        link_rate: Option<Rate>,
+        connections: &[Connection],
+    ) -> Actuation {
         self.now = now;
         self.next_tick = (self.next_tick + self.config.tick).max(now + self.config.tick / 2);
         self.presence.expire(now);
         self.take_changes();
-        self.observe(now, own);
+        self.observe(now, link_rate, connections);
         self.reserve_on_tick(now);
         let mut reasons: Vec<Reason> = Vec::new();
         self.bounds = self.decide(now, &mut reasons);
         let law = self.law.name();
         self.push(Event::Bounds { at: now, law, bounds: self.bounds, reasons });
-        self.bounds
+        Actuation::new(self.bounds, &self.observation.own.connections)
     }
 
-    fn observe(&mut self, now: Instant, own: &StationView) {
+    fn observe(&mut self, now: Instant, link_rate: Option<Rate>, connections: &[Connection]) {
         let peers: Vec<PeerView> = self.presence.peers(now).collect();
-        let sending = own.connections.iter().any(|connection| connection.sending);
-        if sending != self.observation.sending().next().is_some() {
+        let was_sending = self.observation.sending().next().is_some();
+        let own = &mut self.observation.own;
+        own.link_rate = link_rate;
+        self.connections.on_tick(connections, &mut own.connections);
+        let sending = self.observation.sending().next().is_some();
+        if sending != was_sending {
             self.presence.announce_soon(now);
         }
         let sending_peers = peers.iter().filter(|peer| peer.sending).count();
@@ -105,15 +118,13 @@ impl Controller {
         let observation = &mut self.observation;
         observation.senders = u32::try_from(senders).unwrap_or(u32::MAX).max(1);
         let common = crate::laws::airtime::common_growth(&peers, None).unwrap_or(Duration::ZERO);
-        observation.rtt = self.rtt.on_tick(now, own, common);
+        observation.rtt = self.rtt.on_tick(now, &observation.own, common);
         let growth = observation.rtt.map_or(Duration::ZERO, |rtt| rtt.growth);
-        self.rates.on_tick(now, own, &peers, growth);
+        self.rates.on_tick(now, &observation.own, &peers, growth);
         observation.delivery_rate = self.rates.delivered();
         observation.mean_rate = self.rates.mean();
         observation.total_rate = self.rates.total();
         observation.max_rate = self.rates.alone();
-        observation.own.link_rate = own.link_rate;
-        observation.own.connections.clone_from(&own.connections); // keeps what was allocated
         observation.peers = peers;
     }
 
@@ -244,9 +255,9 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    fn sending(delivered: u64) -> StationView {
-        let connection = crate::ConnectionView { delivered, ..crate::observation::example() };
-        StationView { link_rate: Some(Rate::from_mbps(65)), connections: vec![connection] }
+    fn sending() -> Vec<Connection> {
+        let figures = crate::observation::example().figures;
+        vec![Connection { id: 1, figures, boundable: true }]
     }
 
     #[test]
@@ -254,7 +265,7 @@ mod tests {
         let mut controller = controller();
         assert_eq!(controller.next_tick(), at(0));
         let mut next_after = |millis| {
-            controller.handle_tick(at(millis), &StationView::default());
+            controller.handle_tick(at(millis), None, &[]);
             controller.next_tick()
         };
         assert_eq!(next_after(0), at(500));
@@ -270,7 +281,7 @@ mod tests {
             let now = controller.next_timeout().expect("it always ticks");
             let is_tick = controller.next_tick() <= now;
             if is_tick {
-                controller.handle_tick(now, &StationView::default());
+                controller.handle_tick(now, None, &[]);
             }
             let sent = controller.poll_transmit(now).is_some();
             assert!(is_tick || sent, "nobody is woken for nothing");
@@ -284,17 +295,17 @@ mod tests {
         // At this rate a message is due every second at most: news is earlier than that.
         controller.config.basic_rate = Rate::from_mbps(1);
         controller.presence = Endpoint::new(Instant::ZERO, &controller.config, BootId([1; 16]));
-        let views = [sending(0), StationView::default()];
-        let mut view = StationView::default();
+        let views = [sending(), Vec::new()];
+        let mut view = Vec::new();
         let mut news = Vec::new();
         let mut told = Vec::new();
         for now in (0..40_000).map(at) {
             if told.len() >= 10 * (news.len() + 1) && news.len() < 2 && told.last() < Some(&now) {
                 view = views[news.len()].clone();
                 news.push((told[told.len() - 1], now));
-                controller.handle_tick(now, &view);
+                controller.handle_tick(now, None, &view);
             } else if controller.next_tick() <= now {
-                controller.handle_tick(now, &view);
+                controller.handle_tick(now, None, &view);
             }
             if controller.poll_transmit(now).is_some() {
                 told.push(now);
@@ -311,16 +322,17 @@ mod tests {
     #[test]
     fn who_sends_counts_itself_among_the_senders_and_is_bound() {
         let mut controller = controller();
-        controller.handle_tick(at(0), &sending(0));
+        let found = controller.handle_tick(at(0), None, &sending());
         let (seen, bounds) = controller.last();
         assert_eq!((seen.senders, bounds.ceiling.get()), (1, 50));
+        assert_eq!((found.sockets[0].1.ceiling, found.default.ceiling), (50, 12));
     }
 
     #[test]
     fn events_that_nobody_takes_make_room_for_newer_ones() {
         let mut controller = controller();
         for tick in 0..10_000 {
-            controller.handle_tick(at(tick * 500), &StationView::default());
+            controller.handle_tick(at(tick * 500), None, &[]);
         }
         assert_eq!(controller.events.len(), EVENT_LIMIT);
         let last = controller.events.pop_back();

@@ -1,18 +1,19 @@
 //! The agent's brain, without clock, socket, file or kernel.
 //!
-//! [`Controller`] is the whole of it: presence datagrams and what the kernel says about this
-//! station's connections go in, presence datagrams and window [`Bounds`] come out. The agent
-//! drives it on a real device and the simulator in virtual time; `now` is always a parameter.
+//! [`Controller`] is the whole of it: presence datagrams and the station's [`Connection`]s go in,
+//! presence datagrams and an [`Actuation`] come out, the bounds of each socket. The agent drives it
+//! on a real device and the simulator in virtual time; `now` is always a parameter.
 //!
-//! Inside: [`presence`] (messages, peer table, how often to send), [`RttWatch`] (how much the RTT
-//! has grown over its minimum), the [`Law`]s that turn an [`Observation`] into bounds,
-//! [`reservation`] (rates that are left free for others), and [`divide`], which shares a station's
-//! bounds among its connections.
+//! Inside: [`presence`] (messages, peer table, how often to send), [`Connection`] (what decides that a
+//! connection is sending), [`RttWatch`] (the queueing delay: how far the RTT is above its minimum),
+//! the [`Law`]s that turn an [`Observation`] into the station's [`Bounds`], [`reservation`] (rates that
+//! are left free for others), and [`Actuation`], which divides bounds among connections.
 
+mod actuation;
 mod bounds;
 mod config;
+mod connections;
 mod controller;
-mod divide;
 mod event;
 mod lasting;
 mod law;
@@ -24,16 +25,15 @@ pub mod reservation;
 mod rtt;
 mod windowed;
 
+pub use actuation::Actuation;
 pub use bounds::Bounds;
 pub use config::{Clocks, ControllerConfig};
+pub use connections::Connection;
 pub use controller::Controller;
-pub use divide::{divide, share_of_new};
 pub use event::{Event, Narrator, Phase, Reason, Silent};
 pub use law::{Law, LawConfig};
 pub use laws::airtime::AirtimeKnobs;
-pub use observation::{
-    CongestionState, ConnectionView, Observation, PeerView, RttView, StationId, StationView,
-};
+pub use observation::{ConnectionView, Observation, PeerView, RttView, StationId, StationView};
 pub use presence::PresenceCounters;
 pub use reservation::{Reservation, Share, Standing};
 pub use rtt::RttWatch;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use wakeai_connection::Figures;
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::Reservation;
@@ -17,50 +18,22 @@ impl fmt::Display for StationId {
     }
 }
 
-/// The kernel's congestion state of a connection (`tcp_ca_state`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CongestionState {
-    /// Nothing unusual.
-    #[default]
-    Open,
-    /// Duplicate ACKs or SACKs that may be reordering.
-    Disorder,
-    /// The window is being reduced after a local or ECN signal.
-    Cwr,
-    /// Fast retransmission.
-    Recovery,
-    /// A retransmission timeout.
-    Loss,
-}
-
-/// One of this station's connections over the Wi-Fi interface, as the kernel reports it.
+/// One of this station's connections over the Wi-Fi interface, at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionView {
     /// Names the connection while it lives (the kernel's socket cookie).
     pub id: u64,
-    /// Congestion window.
-    pub cwnd: Segments,
-    /// Sender maximum segment size, bytes of payload.
-    pub mss: Bytes,
-    /// The kernel's smoothed RTT; zero where there is none yet.
-    pub smoothed_rtt: Duration,
-    /// The latest RTT sample; zero where there is none yet.
-    pub latest_rtt: Duration,
-    /// The kernel's windowed minimum RTT; zero where there is none yet.
-    pub min_rtt: Duration,
-    /// The kernel's latest delivery rate sample.
-    pub delivery_rate: Rate,
-    /// Segments delivered since the connection began.
-    pub delivered: u64,
-    /// Segments in flight.
-    pub in_flight: Segments,
-    /// Congestion state.
-    pub congestion_state: CongestionState,
-    /// Whether it has data to send: in flight or waiting.
+    /// Its figures.
+    pub figures: Figures,
+    /// Whether its congestion control obeys bounds.
+    pub boundable: bool,
+    /// Segments that it delivered since the tick before; 0 at its first.
+    pub delivered: u32,
+    /// Whether it counts as sending ([`Connection`](crate::Connection) has the rule).
     pub sending: bool,
 }
 
-/// This station as the kernel reports it at a tick.
+/// This station at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StationView {
     /// The PHY rate of the data that this station sends, where it is known: not of its last frame,
@@ -156,12 +129,12 @@ impl Observation {
 
     /// The windows of the sending connections together.
     pub fn window(&self) -> Segments {
-        self.sending().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.cwnd))
+        self.sending().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
     }
 
     /// The largest segment size among the sending connections, 1448 where none says.
     pub fn mss(&self) -> Bytes {
-        let largest = self.sending().map(|c| c.mss).max().unwrap_or(Bytes::ZERO);
+        let largest = self.sending().map(|c| c.figures.mss).max().unwrap_or(Bytes::ZERO);
         if largest > Bytes::ZERO { largest } else { Bytes::new(1448) }
     }
 }
@@ -186,17 +159,15 @@ pub(crate) fn peer(station: StationId, mbps: u64) -> PeerView {
 /// A connection as tests start from it: 100 segments in 50 ms, nothing queued.
 #[cfg(test)]
 pub(crate) fn example() -> ConnectionView {
-    ConnectionView {
-        id: 1,
+    let rtt = Some(Duration::from_millis(50));
+    let figures = Figures {
         cwnd: Segments::new(100),
         mss: Bytes::new(1448),
-        smoothed_rtt: Duration::from_millis(50),
-        latest_rtt: Duration::from_millis(50),
-        min_rtt: Duration::from_millis(50),
-        delivery_rate: Rate::ZERO,
-        delivered: 0,
-        in_flight: Segments::new(100),
-        congestion_state: CongestionState::Open,
-        sending: true,
-    }
+        smoothed_rtt: rtt,
+        latest_rtt: rtt,
+        min_rtt: rtt,
+        packets_out: Segments::new(100),
+        ..Figures::default()
+    };
+    ConnectionView { id: 1, figures, boundable: true, delivered: 0, sending: true }
 }

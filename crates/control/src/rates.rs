@@ -1,6 +1,6 @@
 //! What this station delivers, what the air carries in total, what the station reaches alone.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
@@ -10,6 +10,14 @@ use crate::{PeerView, StationView};
 
 /// Ticks that an announced rate is the mean of.
 const MEAN_TICKS: usize = 4;
+
+/// What the station's connections delivered since the tick before.
+fn delivered(own: &StationView) -> Bytes {
+    own.connections.iter().fold(Bytes::ZERO, |sum, one| {
+        let bytes = one.figures.mss.get().saturating_mul(u64::from(one.delivered));
+        sum.checked_add(Bytes::new(bytes)).unwrap_or(sum)
+    })
+}
 
 fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {
     rate.mul_div(numerator.bits_per_second(), denominator.bits_per_second()).unwrap_or(rate)
@@ -34,8 +42,6 @@ pub(crate) struct RateWatch {
     link: LastingRate,
     link_is_known: bool,
     last_tick: Option<Instant>,
-    /// Segments delivered as of the last tick, by connection.
-    delivered: BTreeMap<u64, u64>,
     /// Bytes delivered in the last ticks, and their lengths.
     recent: VecDeque<(Bytes, Duration)>,
     rate: Rate,
@@ -53,7 +59,6 @@ impl RateWatch {
             link: LastingRate::default(),
             link_is_known: false,
             last_tick: None,
-            delivered: BTreeMap::new(),
             recent: VecDeque::new(),
             rate: Rate::ZERO,
             total: WindowedMax::default(),
@@ -69,7 +74,7 @@ impl RateWatch {
         peers: &[PeerView],
         growth: Duration,
     ) {
-        let bytes = self.take_delivered(own);
+        let bytes = delivered(own);
         let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.saturating_since(last));
         self.last_tick = Some(now);
         self.rate = Rate::of(bytes, elapsed);
@@ -82,20 +87,6 @@ impl RateWatch {
         self.total.push(now, announced.saturating_add(self.mean()));
         self.take_link_rate(now, own.link_rate);
         self.measure_alone(now, sending().next().is_none() && growth >= QUEUE);
-    }
-
-    fn take_delivered(&mut self, own: &StationView) -> Bytes {
-        let mut bytes = Bytes::ZERO;
-        for connection in &own.connections {
-            let earlier = self.delivered.get(&connection.id);
-            let earlier = earlier.copied().unwrap_or(connection.delivered);
-            let segments = connection.delivered.saturating_sub(earlier);
-            bytes = bytes
-                .checked_add(Bytes::new(connection.mss.get().saturating_mul(segments)))
-                .unwrap_or(bytes);
-        }
-        self.delivered = own.connections.iter().map(|c| (c.id, c.delivered)).collect();
-        bytes
     }
 
     /// What is reached alone goes with the PHY rate, and small or short changes of that are none.
@@ -177,8 +168,8 @@ mod tests {
         Instant::ZERO + Duration::from_millis(500) * half_seconds
     }
 
-    /// `segments` delivered so far by one connection.
-    fn own(segments: u64) -> StationView {
+    /// `segments` delivered in this tick by one connection.
+    fn own(segments: u32) -> StationView {
         let connection = crate::ConnectionView { delivered: segments, ..example() };
         StationView { link_rate: None, connections: vec![connection] }
     }
@@ -199,11 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn segments_from_before_the_first_tick_are_not_counted() {
+    fn the_rate_is_what_was_delivered_over_the_length_of_the_tick() {
         let mut watch = RateWatch::new(None);
-        watch.on_tick(at(0), &own(1_000_000), &[], Duration::ZERO);
+        watch.on_tick(at(0), &own(0), &[], Duration::ZERO);
         assert_eq!(watch.delivered(), Rate::ZERO);
-        watch.on_tick(at(1), &own(1_000_500), &[], Duration::ZERO);
+        watch.on_tick(at(1), &own(500), &[], Duration::ZERO);
         assert_eq!(watch.delivered(), Rate::from_bps(500 * 1448 * 8 * 2));
     }
 
@@ -225,7 +216,7 @@ mod tests {
         let run = |ticks: u64, peers: &[PeerView], growth| {
             let mut watch = RateWatch::new(None);
             for tick in 0..ticks {
-                watch.on_tick(at(tick), &own(tick * 1000), peers, growth);
+                watch.on_tick(at(tick), &own(1000), peers, growth);
             }
             watch.alone()
         };
@@ -241,21 +232,19 @@ mod tests {
     struct Alone {
         watch: RateWatch,
         tick: u64,
-        delivered: u64,
     }
 
     impl Alone {
         fn new(configured: Option<u64>) -> Self {
-            Self { watch: RateWatch::new(configured.map(Rate::from_mbps)), tick: 0, delivered: 0 }
+            Self { watch: RateWatch::new(configured.map(Rate::from_mbps)), tick: 0 }
         }
 
         /// What it reaches alone afterwards, kbit/s.
-        fn run(&mut self, ticks: u64, link_mbps: &[u64], segments: u64) -> Option<u64> {
+        fn run(&mut self, ticks: u64, link_mbps: &[u64], segments: u32) -> Option<u64> {
             for _ in 0..ticks {
                 let link = link_mbps[self.tick as usize % link_mbps.len()];
-                self.delivered += segments;
                 let link_rate = Some(Rate::from_mbps(link)).filter(|rate| *rate > Rate::ZERO);
-                let view = StationView { link_rate, ..own(self.delivered) };
+                let view = StationView { link_rate, ..own(segments) };
                 let queue = Duration::from_millis(if segments > 0 { 30 } else { 0 });
                 self.watch.on_tick(at(self.tick), &view, &[], queue);
                 self.tick += 1;

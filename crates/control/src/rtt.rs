@@ -3,6 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
+use wakeai_connection::Figures;
 use wakeai_units::{Duration, Instant, Segments};
 
 use crate::{ConnectionView, RttView, StationView};
@@ -31,7 +32,7 @@ struct Track {
     seen: u64,
     min: Duration,
     /// The kernel's minimum when it last changed ours: it is older than a new path.
-    kernel_min: Duration,
+    kernel_min: Option<Duration>,
     /// Ticks since the RTT was last near the minimum.
     grown: VecDeque<Sample>,
 }
@@ -62,8 +63,8 @@ impl RttWatch {
         let mut sum = WeightedSum::default();
         for connection in &own.connections {
             let Some(track) = self.track(now, connection, common) else { continue };
-            if connection.sending && !connection.smoothed_rtt.is_zero() {
-                sum.add(connection, track.min);
+            if let (true, Some(rtt)) = (connection.sending, connection.figures.smoothed_rtt) {
+                sum.add(connection.figures.cwnd, rtt, track.min);
             }
         }
         let ticks = self.ticks;
@@ -78,17 +79,17 @@ impl RttWatch {
         connection: &ConnectionView,
         common: Duration,
     ) -> Option<&Track> {
-        let has_sample = !connection.smoothed_rtt.is_zero();
-        let track = match self.connections.entry(connection.id) {
-            Entry::Occupied(known) => {
+        let figures = &connection.figures;
+        let track = match (self.connections.entry(connection.id), figures.smoothed_rtt) {
+            (Entry::Occupied(known), rtt) => {
                 let track = known.into_mut();
-                if has_sample {
-                    track.update(now, connection, common);
+                if let Some(rtt) = rtt {
+                    track.update(now, figures, rtt, common);
                 }
                 track
             }
-            Entry::Vacant(new) if has_sample => new.insert(Track::new(connection)),
-            Entry::Vacant(_) => return None,
+            (Entry::Vacant(new), Some(rtt)) => new.insert(Track::new(figures, rtt)),
+            (Entry::Vacant(_), None) => return None,
         };
         track.seen = self.ticks;
         Some(track)
@@ -103,10 +104,10 @@ struct WeightedSum {
 }
 
 impl WeightedSum {
-    fn add(&mut self, connection: &ConnectionView, min: Duration) {
-        let weight = u128::from(connection.cwnd.get().max(1));
+    fn add(&mut self, cwnd: Segments, rtt: Duration, min: Duration) {
+        let weight = u128::from(cwnd.get().max(1));
         self.weight += weight;
-        self.current += weight * u128::from(connection.smoothed_rtt.as_nanos());
+        self.current += weight * u128::from(rtt.as_nanos());
         self.min += weight * u128::from(min.as_nanos());
     }
 
@@ -120,27 +121,22 @@ impl WeightedSum {
     }
 }
 
-/// The lowest of the samples that a tick shows, zero meaning none.
-fn lowest(connection: &ConnectionView) -> Duration {
-    let samples = [connection.smoothed_rtt, connection.latest_rtt];
-    samples.into_iter().filter(|rtt| !rtt.is_zero()).min().unwrap_or(Duration::ZERO)
-}
-
 impl Track {
-    fn new(connection: &ConnectionView) -> Self {
-        let kernel = Some(connection.min_rtt).filter(|min| !min.is_zero());
-        let min = kernel.into_iter().chain([lowest(connection)]).min().expect("one is given");
-        Self { seen: 0, min, kernel_min: connection.min_rtt, grown: VecDeque::new() }
+    fn new(figures: &Figures, rtt: Duration) -> Self {
+        let samples = [figures.latest_rtt, figures.min_rtt].into_iter().flatten();
+        let min = samples.fold(rtt, Duration::min);
+        Self { seen: 0, min, kernel_min: figures.min_rtt, grown: VecDeque::new() }
     }
 
-    fn update(&mut self, now: Instant, connection: &ConnectionView, common: Duration) {
-        let kernel = connection.min_rtt;
-        if !kernel.is_zero() && (kernel < self.kernel_min || self.kernel_min.is_zero()) {
-            self.kernel_min = kernel;
+    fn update(&mut self, now: Instant, figures: &Figures, rtt: Duration, common: Duration) {
+        if let Some(kernel) = figures.min_rtt
+            && self.kernel_min.is_none_or(|before| kernel < before)
+        {
+            self.kernel_min = Some(kernel);
             self.min = self.min.min(kernel);
         }
-        self.min = self.min.min(lowest(connection));
-        let sample = Sample { at: now, rtt: connection.smoothed_rtt, window: connection.cwnd };
+        self.min = figures.latest_rtt.into_iter().fold(self.min.min(rtt), Duration::min);
+        let sample = Sample { at: now, rtt, window: figures.cwnd };
         // What is less than this is noise.
         let doubtful = self.min + self.min / 8 + Duration::from_millis(10);
         if sample.rtt < doubtful {
@@ -198,13 +194,14 @@ mod tests {
         /// The minimum and the growth after a tick at this RTT and window.
         fn tick(&mut self, rtt_ms: u64, window: u32) -> (u64, u64) {
             self.kernel_min = self.kernel_min.min(rtt_ms);
-            let connection = ConnectionView {
+            let figures = Figures {
                 cwnd: Segments::new(window),
-                smoothed_rtt: Duration::from_millis(rtt_ms),
-                latest_rtt: Duration::from_millis(rtt_ms),
-                min_rtt: Duration::from_millis(self.kernel_min),
-                ..example()
+                smoothed_rtt: Some(Duration::from_millis(rtt_ms)),
+                latest_rtt: Some(Duration::from_millis(rtt_ms)),
+                min_rtt: Some(Duration::from_millis(self.kernel_min)),
+                ..example().figures
             };
+            let connection = ConnectionView { figures, ..example() };
             let own = StationView { link_rate: None, connections: vec![connection] };
             self.tick += 1;
             let now = Instant::ZERO + Duration::from_millis(500) * self.tick;
@@ -282,14 +279,15 @@ mod tests {
 
     #[test]
     fn the_station_s_rtt_is_the_mean_by_windows_of_what_is_sending() {
-        let view = |id, window, rtt_ms, sending| ConnectionView {
-            id,
-            cwnd: Segments::new(window),
-            smoothed_rtt: Duration::from_millis(rtt_ms),
-            latest_rtt: Duration::from_millis(rtt_ms),
-            min_rtt: Duration::from_millis(rtt_ms - 10),
-            sending,
-            ..example()
+        let view = |id, window, rtt_ms, sending| {
+            let figures = Figures {
+                cwnd: Segments::new(window),
+                smoothed_rtt: Some(Duration::from_millis(rtt_ms)),
+                latest_rtt: Some(Duration::from_millis(rtt_ms)),
+                min_rtt: Some(Duration::from_millis(rtt_ms - 10)),
+                ..example().figures
+            };
+            ConnectionView { id, figures, sending, ..example() }
         };
         let connections =
             vec![view(1, 300, 100, true), view(2, 100, 20, true), view(3, 9, 999, false)];

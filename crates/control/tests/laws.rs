@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
+use wakeai_connection::{CongestionState, Figures};
 use wakeai_control::{
-    CongestionState, ConnectionView, LawConfig, Observation, PeerView, RttWatch, StationId,
-    StationView, divide,
+    Actuation, ConnectionView, LawConfig, Observation, PeerView, RttWatch, StationId, StationView,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -20,30 +20,26 @@ fn span() -> impl Strategy<Value = Duration> {
         .prop_map(Duration::from_micros)
 }
 
+fn rtt() -> impl Strategy<Value = Option<Duration>> {
+    proptest::option::of(span())
+}
+
 prop_compose! {
     fn connection()(
-        id in 0_u64..4, cwnd: u32, in_flight: u32, mss in prop_oneof![Just(0_u64), 1_u64..65_536],
-        rtts in (span(), span(), span()), delivered in extreme(), state in 0_u8..5, sending: bool,
+        id in 0_u64..4, cwnd: u32, packets_out: u32, mss in prop_oneof![Just(0_u64), 1_u64..65_536],
+        rtts in (rtt(), rtt(), rtt()), delivered: u32, state in 0_u8..5, sending: bool, boundable: bool,
     ) -> ConnectionView {
-        ConnectionView {
-            id,
+        let figures = Figures {
             cwnd: Segments::new(cwnd),
             mss: Bytes::new(mss),
             smoothed_rtt: rtts.0,
             latest_rtt: rtts.1,
             min_rtt: rtts.2,
-            delivery_rate: Rate::ZERO,
-            delivered,
-            in_flight: Segments::new(in_flight),
-            congestion_state: [
-                CongestionState::Open,
-                CongestionState::Disorder,
-                CongestionState::Cwr,
-                CongestionState::Recovery,
-                CongestionState::Loss,
-            ][usize::from(state)],
-            sending,
-        }
+            packets_out: Segments::new(packets_out),
+            congestion_state: CongestionState::from_number(state),
+            ..Figures::default()
+        };
+        ConnectionView { id, figures, boundable, delivered, sending }
     }
 }
 
@@ -120,8 +116,9 @@ proptest! {
                     "a segment that waits for long stalls: {:?}",
                     bounds.pacing
                 );
-                for (_, part) in divide(bounds, &observation.own.connections) {
-                    prop_assert!(part.floor <= part.ceiling && part.ceiling >= Segments::new(1));
+                let found = Actuation::new(bounds, &observation.own.connections);
+                for (_, part) in found.sockets {
+                    prop_assert!(part.ceiling == 0 || part.floor <= part.ceiling);
                 }
             }
         }

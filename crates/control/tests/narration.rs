@@ -4,25 +4,22 @@
 
 mod ether;
 
-use ether::{Ether, config};
-use wakeai_control::{ConnectionView, Controller, LawConfig, StationView};
-use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+use ether::{Ether, Own, config};
+use wakeai_connection::Figures;
+use wakeai_control::{Connection, Controller, LawConfig};
+use wakeai_units::{Duration, Instant, Rate};
 
 /// A station that has delivered so many segments on a path of 60 ms, of which this much is queue.
-fn sending(delivered: u64, queue_ms: u64) -> StationView {
-    let connection = ConnectionView {
-        id: 1,
-        cwnd: Segments::new(100),
-        mss: Bytes::new(1448),
-        smoothed_rtt: Duration::from_millis(60 + queue_ms),
-        latest_rtt: Duration::from_millis(60 + queue_ms),
-        min_rtt: Duration::from_millis(60),
+fn sending(delivered: u64, queue_ms: u64) -> Own {
+    let rtt = Duration::from_millis(60 + queue_ms);
+    let connection = ether::sending(100, rtt);
+    let figures = Figures {
+        latest_rtt: Some(rtt),
+        min_rtt: Some(Duration::from_millis(60)),
         delivered,
-        in_flight: Segments::new(100),
-        sending: true,
-        ..ConnectionView::default()
+        ..connection.figures
     };
-    StationView { link_rate: Some(Rate::from_mbps(65)), connections: vec![connection] }
+    (Some(Rate::from_mbps(65)), vec![Connection { figures, ..connection }])
 }
 
 /// The narration of one of two stations that begin to send after three seconds.
@@ -33,8 +30,8 @@ fn narration(law: &str) -> String {
     let tick = Duration::from_millis(500);
     ether.run(tick * 6);
     for round in 0..12 {
-        let view = sending(round * 500, 10 * round);
-        ether.views = vec![view.clone(), view];
+        let own = sending(round * 500, 10 * round);
+        ether.own = vec![own.clone(), own];
         ether.run(tick);
     }
     let events = std::iter::from_fn(|| ether.stations[0].poll_event());

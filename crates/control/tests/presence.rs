@@ -63,7 +63,7 @@ fn challenge_of(victim: &mut Controller) -> (Instant, Challenge) {
     loop {
         let now = victim.next_timeout().unwrap();
         if victim.next_tick() <= now {
-            victim.handle_tick(now, &wakeai_control::StationView::default());
+            victim.handle_tick(now, None, &[]);
         }
         if let Some(datagram) = victim.poll_transmit(now) {
             return (now, Codec::new(&ether::KEY).decode(&datagram).unwrap().challenge);
@@ -132,7 +132,7 @@ fn a_recording_from_before_its_own_start_does_not_deceive_a_station() {
         ether.recorded.iter().filter(|(from, _)| *from != 0).map(|(_, d)| d.clone()).collect();
     let mut newcomer = station(ether.now, 0, 2);
     only_counts(&mut newcomer, ether.now, &recorded, |c| &mut c.unproven);
-    newcomer.handle_tick(ether.now, &wakeai_control::StationView::default());
+    newcomer.handle_tick(ether.now, None, &[]);
     assert_eq!(newcomer.last().0.senders, 1);
 }
 
@@ -209,7 +209,7 @@ fn ten_thousand_forged_messages_a_second_for_a_minute_only_count() {
         let ticks = victim.next_tick() <= now;
         for controller in [&mut victim, &mut twin] {
             if ticks {
-                controller.handle_tick(now, &wakeai_control::StationView::default());
+                controller.handle_tick(now, None, &[]);
             }
         }
         assert_eq!(victim.poll_transmit(now), twin.poll_transmit(now));
@@ -283,7 +283,7 @@ fn the_law_sees_what_the_peers_announce() {
     };
     victim.handle_datagram(now, &codec.encode(&quiet));
     victim.handle_datagram(now, &codec.encode(&loud));
-    victim.handle_tick(victim.next_tick(), &wakeai_control::StationView::default());
+    victim.handle_tick(victim.next_tick(), None, &[]);
     let (seen, _) = victim.last();
     assert_eq!((seen.senders, seen.peers.len()), (1, 2));
     assert_eq!(seen.total_rate, Rate::from_mbps(12));

@@ -4,37 +4,27 @@
 
 mod ether;
 
-use ether::{Ether, config, start};
-use wakeai_control::{
-    ConnectionView, Controller, ControllerConfig, Event, Reason, Share, Standing, StationId,
-    StationView,
-};
-use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+use ether::{Ether, Own, config, start};
+use wakeai_control::{Controller, ControllerConfig, Event, Reason, Share, Standing, StationId};
+use wakeai_units::{Duration, Instant, Rate, Segments};
 
 /// A station that reaches 24 Mbit/s alone and has data.
-fn loud(reserve: Option<u64>) -> (ControllerConfig, StationView) {
-    let connection = ConnectionView {
-        id: 1,
-        cwnd: Segments::new(10),
-        mss: Bytes::new(1448),
-        smoothed_rtt: Duration::from_millis(20),
-        min_rtt: Duration::from_millis(10),
-        sending: true,
-        ..ConnectionView::default()
-    };
-    let view = StationView { link_rate: None, connections: vec![connection] };
+fn loud(reserve: Option<u64>) -> (ControllerConfig, Own) {
+    let mut connection = ether::sending(10, Duration::from_millis(20));
+    connection.figures.min_rtt = Some(Duration::from_millis(10));
     let reserve = reserve.map(Rate::from_mbps);
-    (ControllerConfig { max_rate: Some(Rate::from_mbps(24)), reserve, ..config(0) }, view)
+    let config = ControllerConfig { max_rate: Some(Rate::from_mbps(24)), reserve, ..config(0) };
+    (config, (None, vec![connection]))
 }
 
 /// Stations that all send and reserve so many Mbit/s.
 fn stations(wanted: &[Option<u64>]) -> Ether {
     let all = wanted.iter().zip(0..).map(|(reserve, id)| {
-        let (config, view) = loud(*reserve);
-        (start(Instant::ZERO, ControllerConfig { station_id: StationId(id), ..config }, 1), view)
+        let (config, own) = loud(*reserve);
+        (start(Instant::ZERO, ControllerConfig { station_id: StationId(id), ..config }, 1), own)
     });
-    let (stations, views): (Vec<Controller>, Vec<StationView>) = all.unzip();
-    Ether { views, ..Ether::new(stations) }
+    let (stations, own): (Vec<Controller>, Vec<Own>) = all.unzip();
+    Ether { own, ..Ether::new(stations) }
 }
 
 fn seconds(count: u64) -> Duration {
@@ -86,7 +76,7 @@ fn whoever_goes_quiet_makes_room_for_whoever_waits() {
     };
     let waits = refused(&ether).expect("10, 8 and 6 of 24 are more than 80 %");
     let goes = (waits + 1) % 3;
-    ether.views[goes] = StationView::default();
+    ether.own[goes] = Own::default();
     ether.run(seconds(6));
     let stay: Vec<u64> = (0..3).filter(|id| *id != goes as u64).collect();
     assert_eq!(views(&ether), vec![stay; 3]);

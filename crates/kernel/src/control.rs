@@ -1,6 +1,7 @@
 //! The bounds that our algorithms obey.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use wakeai_connection::SocketBounds;
 use wakeai_units::Duration;
 
 use crate::error::Error;
@@ -11,35 +12,6 @@ use crate::registration;
 
 /// How long bounds bind after the last [`Control::heartbeat`].
 pub const STALE_AFTER: Duration = Duration::from_millis(1500);
-
-/// The bounds of one socket; 0 means none. Where they contradict, the ceiling wins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SocketBounds {
-    /// Segments: the window is not below this but in Loss.
-    pub floor: u32,
-    /// Segments: the window is not above this.
-    pub ceiling: u32,
-    /// Bytes per second: the socket does not send faster than this.
-    pub pacing_bytes_per_second: u64,
-    /// Bytes of packets: so much may wait in the host's queue (TCP small queues) where the kernel would
-    /// let less in; only with a ceiling, and where nothing paces.
-    pub small_queue_bytes: u64,
-}
-
-impl SocketBounds {
-    /// Plain behaviour.
-    pub const NONE: Self =
-        Self { floor: 0, ceiling: 0, pacing_bytes_per_second: 0, small_queue_bytes: 0 };
-
-    fn to_raw(self) -> BoundsValue {
-        BoundsValue {
-            floor: self.floor,
-            ceiling: self.ceiling,
-            pacing: self.pacing_bytes_per_second,
-            small_queue: self.small_queue_bytes,
-        }
-    }
-}
 
 /// A handle on the registration of our algorithms and their bounds, which every agent of the
 /// machine shares. Dropping it changes nothing: they stay for the others until
@@ -85,7 +57,7 @@ impl Control {
         bounds: SocketBounds,
     ) -> Result<(), Error> {
         let key = interface(netns_cookie, ifindex);
-        put(&self.interface_bounds, key.as_bytes(), bounds.to_raw().as_bytes())
+        put(&self.interface_bounds, key.as_bytes(), BoundsValue::from(bounds).as_bytes())
     }
 
     /// Takes the interface's bounds and heartbeat away: nothing over it is bound any more.
@@ -106,7 +78,7 @@ impl Control {
     ///
     /// Where the map is full.
     pub fn set_socket(&self, cookie: u64, bounds: SocketBounds) -> Result<(), Error> {
-        put(&self.socket_bounds, &cookie.to_ne_bytes(), bounds.to_raw().as_bytes())
+        put(&self.socket_bounds, &cookie.to_ne_bytes(), BoundsValue::from(bounds).as_bytes())
     }
 
     /// Takes a socket's own bounds away: those of its interface bind again.
@@ -150,6 +122,17 @@ impl Control {
     /// Where the kernel refuses.
     pub fn unload() -> Result<bool, Error> {
         registration::unload()
+    }
+}
+
+impl From<SocketBounds> for BoundsValue {
+    fn from(bounds: SocketBounds) -> Self {
+        Self {
+            floor: bounds.floor,
+            ceiling: bounds.ceiling,
+            pacing: bounds.pacing_bytes_per_second,
+            small_queue: bounds.small_queue_bytes,
+        }
     }
 }
 

@@ -31,16 +31,17 @@ mod raw;
 mod registration;
 mod skeleton;
 mod snapshot;
-mod tcp;
 mod undo;
 
 pub use assign::{Assigner, Assignment, Covered, Destination};
 pub use bounded::Bounded;
 pub use connections::{MoveReport, move_connections};
-pub use control::{Control, STALE_AFTER, SocketBounds};
+pub use control::{Control, STALE_AFTER};
 pub use error::Error;
-pub use monitor::{ErrorCode, Event, EventKind, Filter, Monitor, MonitorConfig, Record, Sample};
+pub use monitor::{Event, Filter, Monitor, MonitorConfig, Record, Sample};
 pub use netns::netns_cookie;
-pub use snapshot::{Snapshotter, TcpSnapshot, snapshot};
-pub use tcp::{CongestionState, Figures, Socket};
+pub use snapshot::{Snapshotter, Socket, TcpSnapshot, snapshot};
 pub use undo::Undo;
+pub use wakeai_connection::{
+    CongestionState, ErrorCode, EventKind, Figures, INFINITE_SSTHRESH, Signal, SocketBounds,
+};

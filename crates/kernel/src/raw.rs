@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use wakeai_connection::{CongestionState, Figures};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
-use crate::tcp::{CongestionState, Figures, Socket};
+use crate::snapshot::Socket;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -173,13 +174,11 @@ impl SocketValue {
 impl FiguresValue {
     pub(crate) fn to_figures(self, interface: u32) -> Figures {
         let microseconds = |us| Duration::from_micros(u64::from(us));
-        // `rtt_min` starts as ~0 and stays so until the first sample.
-        let min_rtt = if self.min_rtt_us == u32::MAX { 0 } else { self.min_rtt_us };
+        // Before the first sample `rtt_min` is ~0, the others are 0.
+        let rtt = |us| (us != 0 && us != u32::MAX).then(|| microseconds(us));
         let delivered = Segments::new(self.rate_delivered).bytes(Bytes::new(u64::from(self.mss)));
-        let delivery_rate = match self.rate_interval_us {
-            0 => Rate::ZERO,
-            interval => Rate::of(delivered, microseconds(interval)),
-        };
+        let delivery_rate = (self.rate_interval_us != 0)
+            .then(|| Rate::of(delivered, microseconds(self.rate_interval_us)));
         let pacing_rate = (self.pacing_rate != u64::MAX && self.pacing_rate != 0)
             .then(|| Rate::from_bps(self.pacing_rate.saturating_mul(8)));
         let k = (self.k_q10 != u32::MAX)
@@ -187,10 +186,10 @@ impl FiguresValue {
         Figures {
             cwnd: Segments::new(self.cwnd),
             ssthresh: Segments::new(self.ssthresh),
-            smoothed_rtt: microseconds(self.srtt_us),
-            latest_rtt: microseconds(self.latest_rtt_us),
-            min_rtt: microseconds(min_rtt),
-            congestion_state: CongestionState::from_kernel(self.ca_state),
+            smoothed_rtt: rtt(self.srtt_us),
+            latest_rtt: rtt(self.latest_rtt_us),
+            min_rtt: rtt(self.min_rtt_us),
+            congestion_state: CongestionState::from_number(self.ca_state),
             packets_out: Segments::new(self.packets_out),
             sacked_out: Segments::new(self.sacked_out),
             lost_out: Segments::new(self.lost_out),
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_measured_is_zero_or_none() {
+    fn what_was_never_measured_is_none() {
         let figures = FiguresValue {
             min_rtt_us: u32::MAX,
             pacing_rate: u64::MAX,
@@ -262,9 +261,9 @@ mod tests {
             ..FiguresValue::default()
         }
         .to_figures(0);
-        assert!(figures.min_rtt.is_zero());
+        assert_eq!((figures.smoothed_rtt, figures.min_rtt), (None, None));
         assert_eq!(figures.pacing_rate, None);
-        assert_eq!(figures.delivery_rate, Rate::ZERO);
+        assert_eq!(figures.delivery_rate, None);
         assert_eq!(figures.k, None);
     }
 }

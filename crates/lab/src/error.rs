@@ -4,7 +4,7 @@ use std::io;
 
 use wakeai_scenario::result::Report;
 use wakeai_units::Duration;
-use wakeai_world::RadioError;
+use wakeai_world::RunError;
 
 /// A lab run failed, was interrupted, or was not faithful.
 #[derive(Debug, thiserror::Error)]
@@ -19,12 +19,6 @@ pub enum LabError {
         /// All runs, this one with the others.
         report: Box<Report>,
     },
-    /// Ctrl-C, SIGTERM or a closed terminal.
-    #[error("the run was interrupted; its namespaces and processes are gone, nothing was kept")]
-    Interrupted {
-        /// The number of the signal.
-        signal: i32,
-    },
     /// A privilege, a program or a kernel feature is missing (exit status 77).
     #[error("{what} is missing: {remedy}")]
     Missing {
@@ -33,20 +27,9 @@ pub enum LabError {
         /// What to do about it.
         remedy: String,
     },
-    /// The scenario asks for something that only the simulator has.
-    #[error("the lab cannot run this scenario: {asked} ({remedy})")]
-    Unsupported {
-        /// The key and its value.
-        asked: String,
-        /// What to do about it.
-        remedy: String,
-    },
-    /// The medium refused the scenario's radio.
-    #[error("the radio of the scenario cannot be built: {0}")]
-    Medium(#[from] wakeai_medium::ConfigError),
-    /// A condition that there is not.
+    /// As in the simulator: the scenario, the records, or an interruption.
     #[error(transparent)]
-    Condition(#[from] wakeai_world::UnknownCondition),
+    Run(#[from] RunError),
     /// A namespace could not be made or entered.
     #[error(transparent)]
     Namespace(#[from] wakeai_host::NamespaceError),
@@ -82,9 +65,6 @@ pub enum LabError {
     /// The monitor failed.
     #[error("the monitor of the lab failed: {0}")]
     Monitor(String),
-    /// The records could not be written.
-    #[error(transparent)]
-    Records(#[from] wakeai_scenario::records::RecordsError),
 }
 
 /// How a run failed to show what it is about.
@@ -129,27 +109,15 @@ impl LabError {
         move |source| Self::System { action, source: source.into() }
     }
 
-    /// The exit status of `wakeai lab` (DESIGN §10): 2 for a scenario that this world cannot
-    /// run, 77 for a missing privilege or feature, 128 and the signal's number (130 for Ctrl-C) for
-    /// a run that was interrupted, 1 for everything else.
+    /// The exit status of `wakeai lab`: 77 for a missing privilege or feature, what
+    /// [`RunError::exit_status`] says, 1 for everything else.
     pub fn exit_status(&self) -> u8 {
         match self {
+            Self::Run(error) => error.exit_status(),
             Self::Missing { .. } => 77,
-            Self::Interrupted { signal } => 128 + u8::try_from(*signal).unwrap_or(0),
             Self::Namespace(error) if error.is_permission() => 77,
             Self::Kernel(error) if error.is_missing() => 77,
-            Self::Unsupported { .. } | Self::Medium(_) | Self::Condition(_) => 2,
-            Self::Records(error) if error.is_usage() => 2,
             _ => 1,
-        }
-    }
-}
-
-impl From<RadioError> for LabError {
-    fn from(error: RadioError) -> Self {
-        match error {
-            RadioError::Unsupported { asked, remedy } => Self::Unsupported { asked, remedy },
-            RadioError::Medium(error) => Self::Medium(error),
         }
     }
 }

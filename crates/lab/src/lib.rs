@@ -7,30 +7,21 @@
 //! cannot tell.
 
 mod agents;
-mod algorithms;
 mod clock;
+mod daemons;
 mod driver;
 mod error;
 mod experiment;
 mod host;
-mod interrupt;
-#[cfg(test)]
 mod keys;
-mod options;
 mod packet;
 mod preflight;
-mod progress;
 mod proxies;
-mod radio;
-mod records;
+mod queues;
 mod run;
 mod session;
 mod traffic;
-mod unheard;
 mod watch;
 
-pub use driver::{DriverReport, Lateness, Strays};
 pub use error::{LabError, Lapse};
-pub use experiment::run;
-pub use options::LabOptions;
-pub use progress::{Progress, Silent};
+pub use experiment::{LabOptions, run};

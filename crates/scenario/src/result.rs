@@ -8,6 +8,7 @@ mod reservation;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
+use wakeai_connection::ErrorCode;
 use wakeai_units::{Bytes, Duration, Rate};
 
 use crate::expand::{Direction, Station};
@@ -116,6 +117,18 @@ pub struct ErrorCounts {
     pub duplicate_ack: u64,
     /// Code 4: entered Loss.
     pub timeout: u64,
+}
+
+impl ErrorCounts {
+    /// Counts one more.
+    pub fn add(&mut self, code: ErrorCode) {
+        *match code {
+            ErrorCode::Reordering => &mut self.reordering,
+            ErrorCode::LocalOverflow => &mut self.local_overflow,
+            ErrorCode::DuplicateAck => &mut self.duplicate_ack,
+            ErrorCode::Timeout => &mut self.timeout,
+        } += 1;
+    }
 }
 
 /// What one station reached one way.

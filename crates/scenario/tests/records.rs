@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use wakeai_connection::{ErrorCode, EventKind, Figures};
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::records::{
-    AirKind, AirOf, AirtimeRow, EventKind, EventRow, Host, Manifest, Output, Queue, QueueRow,
-    Records, RecordsError, SampleRow, Way,
+    AirKind, AirOf, AirtimeRow, EventRow, Host, Manifest, Output, Queue, QueueRow, Records,
+    RecordsError, RowEvent, SampleRow, Way,
 };
 use wakeai_scenario::result::{ErrorCounts, Measured, MeasuredFlow, Report, Run};
 use wakeai_scenario::{Direction, Expanded, FlowKind, Scenario};
-use wakeai_units::{Bytes, Duration};
+use wakeai_units::{Bytes, Duration, Segments};
 
 const SCENARIO: &str = r#"
     name = "records"
@@ -79,12 +80,14 @@ fn write(output: impl Into<Output>, samples: u32) {
     for number in 0..samples {
         let flow = number % 2;
         let at_ns = u64::from(number) * 1_000_000;
-        let (cwnd, k_us) = (u32::MAX - number, number.checked_sub(50_000));
-        let row = SampleRow { at_ns, flow, cwnd, k_us, ..SampleRow::default() };
+        let cwnd = Segments::new(u32::MAX - number);
+        let k = number.checked_sub(50_000).map(|us| Duration::from_micros(u64::from(us)));
+        let figures = Figures { cwnd, k, ..Figures::default() };
+        let row = SampleRow { at_ns, flow, figures, ..SampleRow::default() };
         records.sample(row).unwrap();
     }
-    let kind = EventKind::Error;
-    let event = EventRow { at_ns: 5, flow: 1, connection: 0, kind, value: 3, cwnd: 10 };
+    let event = RowEvent::Connection(EventKind::Error(ErrorCode::DuplicateAck));
+    let event = EventRow { at_ns: 5, flow: 1, connection: 0, event, cwnd: Segments::new(10) };
     records.event(event).unwrap();
     for queue in [Queue::Station(1), Queue::AccessPoint] {
         records.queue(QueueRow { at_ns: 6, queue, packets: 7 }).unwrap();

@@ -1,11 +1,58 @@
-//! From the hosts to the medium and back, before the observer's eyes.
+//! The network between the hosts, and the observer of what they send and receive.
 
 use wakeai_medium::{Delivery, Destination, Network, Node};
-use wakeai_units::Instant;
+use wakeai_tcp::Segment;
+use wakeai_units::{Duration, Instant};
+use wakeai_world::{Place, Span};
 
-use crate::observer::{Observer, Seen};
 use crate::packet::Packet;
-use crate::span::Span;
+
+/// A packet as a host sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen<'a> {
+    /// Of a TCP connection.
+    Segment {
+        /// Index of the flow, as in the result's `flows`.
+        flow: u32,
+        /// Which connection of the flow, from 0.
+        connection: u32,
+        /// Whether it goes from the flow's receiver to its sender.
+        to_sender: bool,
+        /// The segment.
+        segment: Segment,
+    },
+    /// Of a UDP flow.
+    Datagram {
+        /// Index of the flow.
+        flow: u32,
+        /// Payload bytes.
+        len: u16,
+    },
+    /// A presence message, as it stands behind the UDP header.
+    Presence(&'a [u8]),
+}
+
+/// Sees every packet that a host puts into its queue, and every packet that arrives at a host. Times
+/// count from the run's time zero; agents speak before it, and what was before counts as zero.
+pub trait Observer {
+    /// Whether it looks on at all.
+    const LOOKS: bool = true;
+
+    /// A host has put a packet into its queue.
+    fn on_sent(&mut self, at: Duration, from: Node, to: Destination, packet: Seen<'_>);
+
+    /// A packet has arrived at a host.
+    fn on_received(&mut self, at: Duration, from: Node, to: Node, packet: Seen<'_>);
+}
+
+/// Nobody.
+impl Observer for () {
+    const LOOKS: bool = false;
+
+    fn on_sent(&mut self, _: Duration, _: Node, _: Destination, _: Seen<'_>) {}
+
+    fn on_received(&mut self, _: Duration, _: Node, _: Node, _: Seen<'_>) {}
+}
 
 /// The medium, and who looks on.
 #[derive(Debug)]
@@ -14,9 +61,6 @@ pub(crate) struct Carrier<O> {
     pub(crate) observer: O,
     pub(crate) span: Span,
 }
-
-/// Which flow and which of its connections, for the observer.
-pub(crate) type Place = (u32, u32);
 
 impl<O: Observer> Carrier<O> {
     /// Puts a packet into the queue of its host. Whether it fitted in.

@@ -1,14 +1,15 @@
 //! One TCP connection: both its ends, and what is remembered of it.
 
+use wakeai_connection::EventKind;
 use wakeai_medium::{Destination, Node};
-use wakeai_tcp::{Receiver, Segment, Sender, SenderEvent};
-use wakeai_units::Instant;
+use wakeai_tcp::{Receiver, Segment, Sender};
+use wakeai_units::{Instant, Segments};
+use wakeai_world::Place;
 
-use crate::carrier::Carrier;
-use crate::observer::Observer;
+use crate::carrier::{Carrier, Observer};
 use crate::packet::{Packet, Wire};
+use crate::senders::{SAMPLE_INTERVAL, Senders};
 use crate::timers::Timers;
-use crate::watch::Watch;
 
 /// A connection of a flow.
 #[derive(Debug)]
@@ -23,9 +24,7 @@ pub(crate) struct Connection {
     pub(crate) receiver: Receiver,
     pub(crate) from: Node,
     pub(crate) to: Node,
-    /// Payload bytes of a full segment.
-    pub(crate) mss: u32,
-    /// The sleepers of both ends.
+    /// The timers of both ends.
     pub(crate) sender_timer: u32,
     pub(crate) receiver_timer: u32,
     /// Whether TCP hears that its host's queue is full.
@@ -38,8 +37,6 @@ pub(crate) struct Connection {
     pub(crate) read: u64,
     /// The next sample for the records and the RTT is not before this.
     pub(crate) next_sample: Instant,
-    /// Tail losses that probes have repaired, as far as they were noticed.
-    pub(crate) tail_losses: u64,
     /// The sender has closed.
     pub(crate) closed: bool,
 }
@@ -54,7 +51,7 @@ pub(crate) enum Ending {
 }
 
 impl Connection {
-    fn place(&self) -> (u32, u32) {
+    fn place(&self) -> Place {
         (self.flow, self.number)
     }
 
@@ -64,7 +61,7 @@ impl Connection {
         now: Instant,
         carrier: &mut Carrier<O>,
         timers: &mut Timers,
-        watch: &mut Watch,
+        senders: &mut Senders,
     ) -> Option<Ending> {
         while let Some(segment) = self.sender.poll_transmit(now) {
             let to = Destination::Unicast(self.to);
@@ -78,12 +75,12 @@ impl Connection {
         let mut ending = None;
         while let Some(event) = self.sender.poll_event() {
             match event {
-                SenderEvent::Established => self.established = Some(now),
-                SenderEvent::Closed => ending = Some(Ending::Closed),
-                SenderEvent::Failed => ending = Some(Ending::Failed),
+                EventKind::Opened => self.established = Some(now),
+                EventKind::Closed if self.sender.has_failed() => ending = Some(Ending::Failed),
+                EventKind::Closed => ending = Some(Ending::Closed),
                 _ => {}
             }
-            watch.event(now, self, event);
+            senders.event(now, self.place(), event, self.sender.figures().cwnd);
         }
         timers.set(self.sender_timer, self.sender.next_timeout());
         ending
@@ -106,9 +103,13 @@ impl Connection {
     }
 
     /// A segment has come to the sender.
-    pub(crate) fn at_sender(&mut self, now: Instant, segment: &Segment, watch: &mut Watch) {
+    pub(crate) fn at_sender(&mut self, now: Instant, segment: &Segment, senders: &mut Senders) {
         if now >= self.next_sample {
-            watch.sample(now, self);
+            let figures = self.sender.figures();
+            if figures.packets_out > Segments::ZERO {
+                self.next_sample = now + SAMPLE_INTERVAL;
+                senders.sample(now, self.place(), figures);
+            }
         }
         self.sender.handle_segment(now, segment);
     }
@@ -120,10 +121,13 @@ impl Connection {
         read - std::mem::replace(&mut self.read, read)
     }
 
-    /// Whether a probe has repaired a tail loss since the last time this was asked.
-    pub(crate) fn tail_loss_was_repaired(&mut self) -> bool {
-        let now = self.sender.counters().tail_losses;
-        std::mem::replace(&mut self.tail_losses, now) < now
+    /// As the agent of its station sees it.
+    pub(crate) fn as_agents_see_it(&self) -> wakeai_control::Connection {
+        wakeai_control::Connection {
+            id: u64::from(self.id),
+            figures: self.sender.figures(),
+            boundable: self.boundable,
+        }
     }
 
     /// Whether nobody waits for anything any more.

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use wakeai_medium::Node;
 use wakeai_tcp::{Knobs, Sender, TcpConfig, by_name_with};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
-use wakeai_world::flows::{DATAGRAM, chunk};
-use wakeai_world::writing::{Share, Writing};
+use wakeai_world::ReceiverMeter;
+use wakeai_world::flows::{DATAGRAM, Share, Writing, chunk};
+use wakeai_world::reservations::ReservationLog;
 
 use crate::connection::Connection;
-use crate::meter::Meter;
 
 /// A flow of the run.
 #[derive(Debug)]
@@ -17,12 +17,12 @@ pub(crate) struct FlowState {
     pub(crate) from: Node,
     pub(crate) to: Node,
     pub(crate) start: Instant,
-    /// Its sleeper: the start, and the next datagram or write.
+    /// Its timer: the start, and the next datagram or write.
     pub(crate) timer: u32,
     pub(crate) source: Source,
     /// What the agent of its sender asks the peers to leave free while it runs.
     pub(crate) reserves: Option<Rate>,
-    pub(crate) meter: Meter,
+    pub(crate) meter: ReceiverMeter,
     pub(crate) totals: Totals,
     /// It will never complete: a connection has given up.
     pub(crate) broken: bool,
@@ -129,8 +129,6 @@ impl Datagrams {
 /// What the flow's connections came to that are over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
-    pub(crate) retransmits: u64,
-    pub(crate) timeouts: u64,
     pub(crate) syn_timeouts: u64,
     pub(crate) syn_wait: Duration,
     /// From the start of the flow to its first connection.
@@ -140,19 +138,35 @@ pub(crate) struct Totals {
 impl FlowState {
     /// Nothing more will come of it.
     pub(crate) fn is_over(&self) -> bool {
-        self.broken || self.meter.completed.is_some()
+        self.broken || self.meter.completed().is_some()
     }
 
     /// Adds what one of its connections came to.
     pub(crate) fn take_account(&mut self, connection: &Connection) {
         let counters = connection.sender.counters();
         let totals = &mut self.totals;
-        totals.retransmits += counters.retransmits;
-        totals.timeouts += counters.timeouts;
         totals.syn_timeouts += u64::from(counters.syn_timeouts);
         totals.syn_wait += counters.syn_wait;
         if connection.number == 0 {
             totals.opened = connection.established.map(|at| at.saturating_since(self.start));
         }
+    }
+}
+
+/// The reservation of one station.
+#[derive(Debug, Default)]
+pub(crate) struct Reserving {
+    /// The flows that ask for one.
+    pub(crate) flows: Vec<u32>,
+    pub(crate) log: ReservationLog,
+}
+
+impl Reserving {
+    /// What the flows that are running ask for together.
+    pub(crate) fn wanted(&self, now: Instant, flows: &[FlowState]) -> Option<Rate> {
+        let flows = self.flows.iter().map(|flow| &flows[*flow as usize]);
+        let running = flows.filter(|flow| flow.start <= now && !flow.is_over());
+        let sum: Rate = running.filter_map(|flow| flow.reserves).sum();
+        (sum > Rate::ZERO).then_some(sum)
     }
 }

@@ -11,31 +11,26 @@ mod announcing;
 mod capture;
 mod carrier;
 mod connection;
-mod error;
 mod flow;
-mod gauge;
-mod meter;
-mod observer;
 mod outcome;
 mod packet;
-mod reserving;
+mod sampler;
+mod senders;
 mod setup;
 mod simulation;
-mod span;
 mod timers;
-mod watch;
 mod world;
 
-pub use error::SimError;
-pub use observer::{Observer, Seen};
+pub use carrier::{Observer, Seen};
 pub use outcome::{FlowDetail, SimOutcome};
 pub use setup::Job;
-pub use world::{Progress, Silent, SimOptions, run};
+pub use world::run;
 
 use std::ops::ControlFlow;
 
 use simulation::Reached;
 use wakeai_units::Duration;
+use wakeai_world::RunError;
 
 /// Simulates one run. `observer` sees every packet at the hosts and is given back; `reached` hears,
 /// about once per simulated second, how far the run is.
@@ -47,7 +42,7 @@ pub fn simulate<O: Observer>(
     job: &Job<'_>,
     observer: O,
     reached: &mut dyn FnMut(Duration),
-) -> Result<(SimOutcome, O), SimError> {
+) -> Result<(SimOutcome, O), RunError> {
     let mut go_on = |at| {
         reached(at);
         ControlFlow::Continue(())
@@ -55,13 +50,13 @@ pub fn simulate<O: Observer>(
     simulate_until(job, observer, &mut go_on)
 }
 
-/// The same, until `reached` breaks it off: [`SimError::Interrupted`].
+/// The same, until `reached` breaks it off: [`RunError::Interrupted`].
 fn simulate_until<O: Observer>(
     job: &Job<'_>,
     observer: O,
     reached: &mut Reached<'_>,
-) -> Result<(SimOutcome, O), SimError> {
+) -> Result<(SimOutcome, O), RunError> {
     let (mut simulation, expanded) = setup::set_up(job, observer)?;
-    let end = simulation.run(reached).ok_or(SimError::Interrupted)?;
+    let end = simulation.run(reached).ok_or(RunError::Interrupted)?;
     Ok(simulation.finish(expanded, end))
 }

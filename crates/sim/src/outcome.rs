@@ -7,8 +7,8 @@ use wakeai_units::{Bytes, Duration, Instant, Segments};
 use wakeai_world::Outcome;
 use wakeai_world::reservations::of_flow;
 
+use crate::carrier::Observer;
 use crate::flow::{FlowState, Source};
-use crate::observer::Observer;
 use crate::simulation::Simulation;
 
 /// A run in every detail.
@@ -52,35 +52,38 @@ impl<O: Observer> Simulation<O> {
         }
         let span = self.carrier.span;
         let all = || expanded.flows.iter().zip(&self.flows);
-        let measured = all().map(|(flow, state)| {
-            let course = |station: usize| {
+        let meter = &self.senders.meter;
+        let measured = all().enumerate().map(|(index, (flow, state))| {
+            let log = |station: usize| {
                 let host = &self.stations[station];
-                host.agent.is_some().then_some(&host.reserving.course)
+                host.agent.is_some().then_some(&host.reserving.log)
             };
-            MeasuredFlow { reservation: of_flow(flow, course), ..measured(flow, state, end) }
+            let measured = meter.measured(index, measured(flow, state, end));
+            MeasuredFlow { reservation: of_flow(flow, log), ..measured }
         });
         let measured = measured.collect();
-        let mut k = self.watch.k.take().into_iter().flatten();
+        let mut k = std::mem::take(&mut self.senders.k).into_iter();
         let details = all().enumerate().map(|(index, (_, state))| FlowDetail {
-            mean_window: self.watch.mean_window(index),
+            mean_window: self.senders.mean_window(index),
             k: k.next().unwrap_or_default(),
             opened: state.totals.opened,
             syn_timeouts: state.totals.syn_timeouts,
             syn_wait: state.totals.syn_wait,
-            longest_stall: state.meter.stall_until(end),
+            longest_stall: state.meter.longest_stall(end),
             progress: {
-                let steps = state.meter.progress.iter();
+                let steps = state.meter.progress().iter();
                 steps.map(|(at, bytes)| (span.since(*at), Bytes::new(*bytes))).collect()
             },
         });
         let details = details.collect();
         let counters = self.carrier.network.counters().clone();
+        let (rtt, errors) = self.senders.meter.finish();
         let outcome = Outcome {
             stations: expanded.stations,
             end: span.since(end),
             flows: measured,
-            rtt: self.watch.rtt,
-            errors: self.watch.errors,
+            rtt,
+            errors,
             lateness: None,
             drops: Some(drops(&counters)),
         };
@@ -101,27 +104,16 @@ fn drops(counters: &Counters) -> Drops {
 }
 
 fn measured(flow: &Flow, state: &FlowState, end: Instant) -> MeasuredFlow {
-    let meter = &state.meter;
+    let (meter, totals) = (&state.meter, &state.totals);
+    let measured = meter.measured(flow, end);
+    let Source::Tcp(stream) = &state.source else { return measured };
     MeasuredFlow {
-        station: flow.station(),
-        direction: flow.direction(),
-        kind: flow.kind,
-        algorithm: match &state.source {
-            Source::Tcp(stream) => Some(stream.algorithm.clone()),
-            Source::Udp(_) => None,
-        },
-        bytes: Bytes::new(meter.bytes),
-        bytes_after_warmup: Bytes::new(meter.after_warmup),
-        start: flow.start,
-        completion: meter.completed.map(|at| at.saturating_since(state.start)),
-        retransmits: state.totals.retransmits,
-        timeouts: state.totals.timeouts,
-        avr: meter.avr_at(end),
-        simulated: matches!(state.source, Source::Tcp(_)).then(|| SimulatedFlow {
-            syn_timeouts: state.totals.syn_timeouts,
-            syn_wait_s: state.totals.syn_wait.as_secs_f64(),
-            longest_stall_s: meter.stall_until(end).as_secs_f64(),
+        algorithm: Some(stream.algorithm.clone()),
+        simulated: Some(SimulatedFlow {
+            syn_timeouts: totals.syn_timeouts,
+            syn_wait_s: totals.syn_wait.as_secs_f64(),
+            longest_stall_s: meter.longest_stall(end).as_secs_f64(),
         }),
-        reservation: None,
+        ..measured
     }
 }

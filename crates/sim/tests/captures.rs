@@ -15,10 +15,10 @@ use common::{DOWN, scenario, simulate};
 use pcapng::Tcp;
 use wakeai_medium::{Destination, Node, StationId};
 use wakeai_scenario::Scenario;
-use wakeai_sim::{Observer, Seen, Silent, SimOptions};
+use wakeai_sim::{Observer, Seen};
 use wakeai_tcp::Segment;
 use wakeai_units::Duration;
-use wakeai_world::Recorder;
+use wakeai_world::{Options, Silent};
 
 /// Downloads through so short a queue that much of them is lost.
 fn lossy(laws: &str) -> Scenario {
@@ -31,11 +31,9 @@ fn buffer(packets: u32) -> (String, String) {
 }
 
 fn capture(directory: &Path, scenario: &Scenario, jobs: usize) {
-    let options = SimOptions { repeat: 2, jobs, ..SimOptions::default() };
-    let create = |asked: &wakeai_world::Asked<'_>, world: &str| {
-        Ok(Some(Recorder::create_with_captures(directory, scenario, asked.manifest(world))?))
-    };
-    wakeai_sim::run(&options, scenario, create, &Silent).unwrap();
+    let options =
+        Options { repeat: 2, out: Some(directory.into()), captures: true, ..Options::default() };
+    wakeai_sim::run(&options, jobs, scenario, &Silent).unwrap();
 }
 
 fn files(directory: &Path) -> BTreeMap<String, PathBuf> {

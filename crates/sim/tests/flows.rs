@@ -73,8 +73,8 @@ fn a_warmup_is_left_out() {
 fn an_unknown_algorithm_is_refused_by_name() {
     let flow = format!("{UP}\nalgorithm = \"vegas\"");
     let scenario = scenario("802.11g", 1, &flow, "");
-    let options = wakeai_sim::SimOptions::default();
-    let error = wakeai_sim::run(&options, &scenario, |_, _| Ok(None), &wakeai_sim::Silent);
+    let options = wakeai_world::Options::default();
+    let error = wakeai_sim::run(&options, 1, &scenario, &wakeai_world::Silent);
     let error = error.unwrap_err();
     assert!(error.to_string().contains("vegas"), "{error}");
     assert_eq!(error.exit_status(), 2);

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use wakeai_connection::SocketBounds;
 use wakeai_tcp::{Profile, Receiver, Segment, Sender, TcpConfig, by_name};
 use wakeai_units::{Duration, Instant};
 
@@ -35,7 +36,7 @@ impl Line {
         let config = TcpConfig::new(profile);
         let algorithm = by_name("wakeai_cubic", &config).expect("a known name");
         let mut sender = Sender::new(&config, algorithm);
-        sender.set_bounds(ceiling, ceiling, 0, 0);
+        sender.set_bounds(SocketBounds { floor: ceiling, ceiling, ..SocketBounds::NONE });
         sender.supply(None);
         sender.open(Instant::ZERO);
         let mut line = Self {

@@ -17,4 +17,4 @@ pub use algorithm::{ALGORITHM_NAMES, Algorithm, Knobs, by_name, by_name_with, de
 pub use config::{Profile, TcpConfig};
 pub use receiver::{Reading, Receiver, ReceiverCounters};
 pub use segment::{Flags, MAX_SACK_BLOCKS, SackBlocks, Segment, SynOptions, Timestamp};
-pub use sender::{Sender, SenderCounters, SenderEvent, SenderSample};
+pub use sender::{Sender, SenderCounters};

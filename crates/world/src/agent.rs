@@ -81,6 +81,9 @@ pub fn station_number(index: usize) -> u64 {
 pub fn acquaintance(stations: usize) -> Duration {
     const LEAST: Duration = Duration::from_secs(2);
     const MOST: Duration = Duration::from_secs(200);
+    if stations == 0 {
+        return Duration::ZERO;
+    }
     let stations = stations as u64;
     (LEAST + Duration::from_secs(stations * stations) / 64).min(MOST)
 }

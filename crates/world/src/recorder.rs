@@ -51,7 +51,7 @@ struct State {
 }
 
 impl Recorder {
-    /// Begins the records of a command.
+    /// Begins the records of a command, with captures of the packets where `captures` says so.
     ///
     /// # Errors
     ///
@@ -61,23 +61,13 @@ impl Recorder {
         output: impl Into<Output>,
         scenario: &Scenario,
         manifest: Manifest,
-    ) -> Result<Self, RecordsError> {
-        Ok(Self::of(Records::create(output, scenario, manifest)?, None))
-    }
-
-    /// Begins the records of a command, and captures of the packets.
-    ///
-    /// # Errors
-    ///
-    /// As [`Recorder::create`].
-    pub fn create_with_captures(
-        output: impl Into<Output>,
-        scenario: &Scenario,
-        manifest: Manifest,
+        captures: bool,
     ) -> Result<Self, RecordsError> {
         let mut records = Records::create(output, scenario, manifest)?;
-        let captures = records.capture()?;
-        Ok(Self::of(records, Some(captures)))
+        let captures = if captures { Some(records.capture()?) } else { None };
+        let records = Some(records);
+        let state = Mutex::new(State { records, turn: 0, begun: false, abandoned: false });
+        Ok(Self(Arc::new(Files { state, changed: Condvar::new(), captures })))
     }
 
     /// Where the agents' files go, by run: see [`Records::agents`].
@@ -87,12 +77,6 @@ impl Recorder {
     /// As [`Recorder::create`].
     pub fn agents(&self) -> Result<PathBuf, RecordsError> {
         self.state().records.as_ref().expect("not finished yet").agents()
-    }
-
-    fn of(records: Records, captures: Option<Captures>) -> Self {
-        let records = Some(records);
-        let state = Mutex::new(State { records, turn: 0, begun: false, abandoned: false });
-        Self(Arc::new(Files { state, changed: Condvar::new(), captures }))
     }
 
     /// Where the rows of run `ordinal` go, counted from 0 in the order of the report.

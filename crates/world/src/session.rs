@@ -1,19 +1,20 @@
 //! All runs of a scenario: what each station reaches alone, then the conditions.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use wakeai_scenario::figures::RttHistogram;
-use wakeai_scenario::records::{Manifest, RecordsError};
 use wakeai_scenario::result::{
     Drops, ErrorCounts, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report, Run,
 };
-use wakeai_scenario::{ResolvedCondition, Scenario, Station, StationDirection, given_maxima};
+use wakeai_scenario::{ResolvedCondition, Station, StationDirection, given_maxima};
 use wakeai_units::Duration;
 
 use crate::VERSION;
 use crate::agent::{StationFacts, facts};
+use crate::asked::{Asked, Progress, RunError, Silent};
 use crate::recorder::{Recorder, RunSink};
 use crate::steps::{Step, Steps};
 
@@ -22,11 +23,11 @@ pub trait World {
     /// Its name in a result.
     const NAME: &'static str;
     /// Why a run failed.
-    type Error: From<RecordsError>;
+    type Error: From<RunError>;
 
-    /// Hears which runs are to come, solo runs included.
-    fn planned(&self, runs: &[Planned<'_>]) {
-        let _ = runs;
+    /// What hears of the runs' progress.
+    fn progress(&self) -> &dyn Progress {
+        &Silent
     }
 
     /// Runs `task`.
@@ -35,13 +36,6 @@ pub trait World {
     ///
     /// Where it could not be run; then nothing of the session is reported.
     fn run(&self, task: Task<'_>) -> Result<Outcome, Self::Error>;
-}
-
-/// A run that is to come.
-#[derive(Clone, Copy, Debug)]
-pub struct Planned<'a> {
-    /// What it runs.
-    pub condition: &'a ResolvedCondition,
 }
 
 /// One run.
@@ -63,6 +57,14 @@ pub struct Task<'a> {
     pub sink: Option<RunSink>,
 }
 
+impl Task<'_> {
+    /// Says that the run has reached the time `elapsed`; breaks where the user wants it to end.
+    pub fn reached(&self, progress: &dyn Progress, elapsed: Duration) -> ControlFlow<()> {
+        progress.reached(self.number, elapsed);
+        if progress.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
 /// What one run gave.
 #[derive(Debug)]
 pub struct Outcome {
@@ -82,54 +84,12 @@ pub struct Outcome {
     pub drops: Option<Drops>,
 }
 
-/// What is to be run.
-#[derive(Clone, Debug)]
-pub struct Asked<'a> {
-    /// The scenario.
-    pub scenario: &'a Scenario,
-    /// The conditions, see [`crate::chosen`].
-    pub conditions: Vec<ResolvedCondition>,
-    /// The seed of the first repeat.
-    pub seed: u64,
-    /// Repeats of each condition.
-    pub repeat: u32,
-}
-
-impl Asked<'_> {
-    /// What reproduces the result.
-    pub fn manifest(&self, world: &str) -> Manifest {
-        Manifest {
-            version: VERSION.to_owned(),
-            world: world.to_owned(),
-            scenario: self.scenario.name.clone(),
-            seed: self.seed,
-            repeat: self.repeat,
-            conditions: self.conditions.iter().map(|one| one.name().to_owned()).collect(),
-        }
-    }
-}
-
-/// Makes all runs, one after another.
+/// Makes all runs, up to `jobs` at once; the report does not depend on `jobs`.
 ///
 /// # Errors
 ///
-/// The first run that fails, or records that cannot be written.
-pub fn report<W: World>(
-    world: &W,
-    asked: &Asked<'_>,
-    recorder: Option<Recorder>,
-) -> Result<Report, W::Error> {
-    let session = Session::new(world, asked, recorder);
-    session.work();
-    session.finish()
-}
-
-/// Makes all runs, up to `jobs` at once; the report is the same for any number of them.
-///
-/// # Errors
-///
-/// As [`report`].
-pub fn report_on<W: World + Sync>(
+/// The earliest run that fails, or records that cannot be written.
+pub fn report<W: World + Sync>(
     jobs: usize,
     world: &W,
     asked: &Asked<'_>,
@@ -154,12 +114,12 @@ struct Session<'a, W: World> {
     asked: &'a Asked<'a>,
     steps: Steps,
     recorder: Option<Recorder>,
-    progress: Mutex<Progress<W::Error>>,
+    state: Mutex<State<W::Error>>,
     changed: Condvar,
 }
 
 /// How far they are.
-struct Progress<E> {
+struct State<E> {
     /// The next step that nobody has taken.
     next: usize,
     /// By solo run: Mbit/s.
@@ -175,30 +135,25 @@ struct Progress<E> {
 impl<'a, W: World> Session<'a, W> {
     fn new(world: &'a W, asked: &'a Asked<'a>, recorder: Option<Recorder>) -> Self {
         let steps = Steps::new(&asked.conditions, asked.seed, asked.repeat);
-        let planned: Vec<Planned<'_>> = steps
-            .order
-            .iter()
-            .map(|step| match step {
-                Step::Solo(solo) => Planned { condition: &steps.solos[*solo].condition },
-                Step::Condition { condition, .. } => {
-                    Planned { condition: &asked.conditions[*condition] }
-                }
-            })
-            .collect();
-        world.planned(&planned);
-        let progress = Progress {
+        let conditions = steps.order.iter().map(|step| match step {
+            Step::Solo(solo) => &steps.solos[*solo].condition,
+            Step::Condition { condition, .. } => &asked.conditions[*condition],
+        });
+        let lengths = conditions.map(|condition| condition.scenario.duration);
+        world.progress().runs(&lengths.collect::<Vec<_>>());
+        let state = State {
             next: 0,
             alone: vec![None; steps.solos.len()],
             runs: steps.order.iter().map(|_| None).collect(),
             failed: None,
             stopped: false,
         };
-        let (progress, changed) = (Mutex::new(progress), Condvar::new());
-        Self { world, asked, steps, recorder, progress, changed }
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        Self { world, asked, steps, recorder, state, changed }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress<W::Error>> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State<W::Error>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes one step after another until none is left or one has failed.
@@ -206,11 +161,11 @@ impl<'a, W: World> Session<'a, W> {
         let guard = StopOnPanic(self);
         while let Some(number) = self.take() {
             if let Err(error) = self.step(number) {
-                let mut progress = self.progress();
-                if progress.failed.as_ref().is_none_or(|(earliest, _)| number < *earliest) {
-                    progress.failed = Some((number, error));
+                let mut state = self.state();
+                if state.failed.as_ref().is_none_or(|(earliest, _)| number < *earliest) {
+                    state.failed = Some((number, error));
                 }
-                drop(progress);
+                drop(state);
                 self.stop();
             }
             self.changed.notify_all();
@@ -219,18 +174,18 @@ impl<'a, W: World> Session<'a, W> {
     }
 
     fn stop(&self) {
-        self.progress().stopped = true;
+        self.state().stopped = true;
         self.changed.notify_all();
         self.recorder.iter().for_each(Recorder::abandon);
     }
 
     fn take(&self) -> Option<usize> {
-        let mut progress = self.progress();
-        let number = progress.next;
-        if number == self.steps.order.len() || progress.stopped {
+        let mut state = self.state();
+        let number = state.next;
+        if number == self.steps.order.len() || state.stopped {
             return None;
         }
-        progress.next += 1;
+        state.next += 1;
         Some(number)
     }
 
@@ -238,12 +193,12 @@ impl<'a, W: World> Session<'a, W> {
         match &self.steps.order[number] {
             Step::Solo(solo) => {
                 let found = self.alone(number, *solo)?;
-                self.progress().alone[*solo] = Some(found);
+                self.state().alone[*solo] = Some(found);
             }
             Step::Condition { condition, repeat, seed, needs } => {
                 let Some(alone) = self.wait_for(needs) else { return Ok(()) };
                 let run = self.condition(number, *condition, *repeat, *seed, &alone)?;
-                self.progress().runs[number] = Some(run);
+                self.state().runs[number] = Some(run);
             }
         }
         Ok(())
@@ -252,15 +207,15 @@ impl<'a, W: World> Session<'a, W> {
     /// What the solo runs found; `None` where one of all runs has failed. Each was taken by
     /// somebody before this step was.
     fn wait_for(&self, needs: &[usize]) -> Option<Vec<f64>> {
-        let mut progress = self.progress();
+        let mut state = self.state();
         loop {
-            if progress.stopped {
+            if state.stopped {
                 return None;
             }
-            if let Some(found) = needs.iter().map(|solo| progress.alone[*solo]).collect() {
+            if let Some(found) = needs.iter().map(|solo| state.alone[*solo]).collect() {
                 return Some(found);
             }
-            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -308,7 +263,7 @@ impl<'a, W: World> Session<'a, W> {
         };
         let run = self.run(task, repeat, &maxima)?;
         if let Some(sink) = sink {
-            sink.end(&run)?;
+            sink.end(&run).map_err(RunError::from)?;
         }
         Ok(run)
     }
@@ -321,7 +276,10 @@ impl<'a, W: World> Session<'a, W> {
     ) -> Result<Run, W::Error> {
         let condition = task.condition;
         let began = Instant::now();
+        let (progress, number) = (self.world.progress(), task.number);
+        progress.begins(number, &task.name);
         let outcome = self.world.run(task)?;
+        progress.ends(number);
         let run = Run::new(&Measured {
             condition: condition.name(),
             repeat,
@@ -340,8 +298,8 @@ impl<'a, W: World> Session<'a, W> {
     }
 
     fn finish(self) -> Result<Report, W::Error> {
-        let progress = self.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, error)) = progress.failed {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, error)) = state.failed {
             return Err(error);
         }
         let report = Report {
@@ -349,10 +307,10 @@ impl<'a, W: World> Session<'a, W> {
             world: W::NAME.to_owned(),
             version: VERSION.to_owned(),
             seed: self.asked.seed,
-            runs: progress.runs.into_iter().flatten().collect(),
+            runs: state.runs.into_iter().flatten().collect(),
         };
         if let Some(recorder) = self.recorder {
-            recorder.finish(&report)?;
+            recorder.finish(&report).map_err(RunError::from)?;
         }
         Ok(report)
     }

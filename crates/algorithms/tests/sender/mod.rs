@@ -2,7 +2,8 @@
 //! The sender around the algorithm, as far as the tests need one: it always has data, and every
 //! segment is acknowledged on its own.
 
-use wakeai_algorithms::{Algorithm, Knobs, State, TcpSock};
+use wakeai_algorithms::{Algorithm, Knobs, TcpSock};
+use wakeai_connection::CongestionState;
 
 const MSS: u32 = 1448;
 
@@ -70,7 +71,7 @@ impl Sender {
     }
 
     /// A reduction begins.
-    pub(crate) fn enter(&mut self, state: State) {
+    pub(crate) fn enter(&mut self, state: CongestionState) {
         self.tcp.prior_cwnd = self.tcp.snd_cwnd;
         self.tcp.prr_out = 0;
         self.tcp.snd_ssthresh = self.tcp.ssthresh();
@@ -94,12 +95,12 @@ impl Sender {
     pub(crate) fn leave_to_open(&mut self) {
         self.tcp.packets_out -= self.tcp.sacked_out;
         self.tcp.sacked_out = 0;
-        self.tcp.set_state(State::Open);
+        self.tcp.set_state(CongestionState::Open);
     }
 
     /// A loss is found and repaired within one RTT.
     pub(crate) fn loss_episode(&mut self, rtt_us: u32) {
-        self.enter(State::Recovery);
+        self.enter(CongestionState::Recovery);
         for _ in 0..self.tcp.packets_out {
             self.recovery_ack();
         }

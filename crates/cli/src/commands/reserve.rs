@@ -30,7 +30,10 @@ pub(crate) fn run(arguments: &ReserveArguments) -> Result<(), Failure> {
             own.why
         ))),
         _ if arguments.json => Ok(()),
-        Some(own) => written(&format!("{interface}: {} Mbit/s: {}\n", own.rate_mbps, own.why)),
+        Some(own) => {
+            let rate = Rate::from_mbps_f64(own.rate_mbps);
+            written(&format!("{interface}: {rate:#}: {}\n", own.why))
+        }
         None => written(&format!("{interface}: nothing is reserved\n")),
     }
 }

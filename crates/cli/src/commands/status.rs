@@ -80,10 +80,7 @@ fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Fail
 
 fn ask(socket: &Path) -> Result<Said, AskError> {
     let ask = |request| wakeai_api::ask(socket, request, agents::PATIENCE);
-    let strange = || AskError::Refused {
-        path: socket.to_owned(),
-        reason: "it answered another question".to_owned(),
-    };
+    let strange = || AskError::other_answer(socket);
     let Body::Status(status) = ask(Request::Status)? else { return Err(strange()) };
     let Body::Peers(peers) = ask(Request::Peers)? else { return Err(strange()) };
     let Body::Bounds(bounds) = ask(Request::Bounds)? else { return Err(strange()) };

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &UseArguments) -> Result<(), Failure> {
         }
         (_, _, Some(id), Some(rate)) => {
             let connections = wakeai_assign::set_rate(*id, rate)?.connections;
-            let each = format!("{rate} for each of {connections} connections, and for new ones");
+            let each = format!("{rate:#} for each of {connections} connections, and for new ones");
             note(format_args!("{id}: {each}"));
             Ok(())
         }

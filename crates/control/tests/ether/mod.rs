@@ -2,8 +2,9 @@
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 
-use wakeai_control::{Controller, ControllerConfig, LawConfig, StationId, StationView};
-use wakeai_units::{Duration, Instant};
+use wakeai_connection::Figures;
+use wakeai_control::{Connection, Controller, ControllerConfig, LawConfig, StationId};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 pub(crate) const BSSID: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(crate) const KEY: [u8; 32] = [42; 32];
@@ -23,20 +24,35 @@ pub(crate) fn station(now: Instant, id: u64, boot: u8) -> Controller {
     start(now, config(id), boot)
 }
 
+/// What a station sees of itself: its PHY rate and its connections.
+pub(crate) type Own = (Option<Rate>, Vec<Connection>);
+
+/// A connection that has data in flight, with this window and smoothed RTT.
+pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
+    let figures = Figures {
+        cwnd: Segments::new(cwnd),
+        mss: Bytes::new(1448),
+        smoothed_rtt: Some(rtt),
+        packets_out: Segments::new(cwnd),
+        ..Figures::default()
+    };
+    Connection { id: 1, figures, boundable: true }
+}
+
 /// An ether that carries every datagram to everybody, its sender included, at once.
 pub(crate) struct Ether {
     pub(crate) now: Instant,
     pub(crate) stations: Vec<Controller>,
     /// What each sees of its own connections.
-    pub(crate) views: Vec<StationView>,
+    pub(crate) own: Vec<Own>,
     /// Every datagram that was sent, by whom.
     pub(crate) recorded: Vec<(usize, Vec<u8>)>,
 }
 
 impl Ether {
     pub(crate) fn new(stations: Vec<Controller>) -> Self {
-        let views = vec![StationView::default(); stations.len()];
-        Self { now: Instant::ZERO, stations, views, recorded: Vec::new() }
+        let own = vec![Own::default(); stations.len()];
+        Self { now: Instant::ZERO, stations, own, recorded: Vec::new() }
     }
 
     pub(crate) fn run(&mut self, span: Duration) {
@@ -55,7 +71,8 @@ impl Ether {
             self.now = self.now.max(next);
             for from in 0..self.stations.len() {
                 if self.stations[from].next_tick() <= self.now {
-                    self.stations[from].handle_tick(self.now, &self.views[from]);
+                    let (link_rate, connections) = &self.own[from];
+                    self.stations[from].handle_tick(self.now, *link_rate, connections);
                 }
                 while let Some(datagram) = self.stations[from].poll_transmit(self.now) {
                     for to in (0..self.stations.len()).filter(|&to| carries(from, to)) {

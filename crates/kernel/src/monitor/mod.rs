@@ -11,7 +11,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapImpl, RingBuffer, RingBufferBuilder};
 
 pub use config::{Filter, MonitorConfig};
-pub use record::{ErrorCode, Event, EventKind, Record, Sample};
+pub use record::{Event, Record, Sample};
 
 use crate::error::Error;
 use crate::features::MONITOR;

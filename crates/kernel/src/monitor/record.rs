@@ -1,9 +1,10 @@
 //! What the monitor reports.
 
+use wakeai_connection::{CongestionState, EventKind, Figures, Signal};
 use wakeai_units::Instant;
 
 use crate::raw::RecordValue;
-use crate::tcp::{CongestionState, Figures, Socket};
+use crate::snapshot::Socket;
 
 /// One thing that the monitor saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,48 +42,6 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// The connection was established.
-    Opened,
-    /// The connection is closed.
-    Closed,
-    /// The congestion state changed.
-    StateChange {
-        /// Before.
-        from: CongestionState,
-        /// After.
-        to: CongestionState,
-    },
-    /// A segment was retransmitted.
-    Retransmit,
-    /// The retransmission timer ran out; [`ErrorCode::Timeout`] follows.
-    Timeout,
-    /// An error code of DESIGN §6 (000 table 2): follows the state change that it comes from.
-    Error(ErrorCode),
-}
-
-/// The error codes of 000 table 2, from the kernel's congestion state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ErrorCode {
-    /// 1: Disorder.
-    Reordering = 1,
-    /// 2: CWR without ECN, so the local send queue overflowed.
-    LocalOverflow = 2,
-    /// 3: Recovery.
-    DuplicateAck = 3,
-    /// 4: Loss.
-    Timeout = 4,
-}
-
-impl ErrorCode {
-    /// The number in the paper's table.
-    pub fn number(self) -> u8 {
-        self as u8
-    }
-}
-
 /// `enum record_kind` of `intf.h`
 const SAMPLE: u32 = 0;
 const OPENED: u32 = 1;
@@ -108,32 +67,30 @@ pub(super) fn expand(value: &RecordValue, on_record: &mut dyn FnMut(Record)) {
     }
 }
 
+/// A change of the congestion state, a timeout where there is one (also in Loss, where nothing
+/// changes), and the error after each that stands for one.
 fn state_events(detail: u32, event: &mut dyn FnMut(EventKind)) {
-    let from = CongestionState::from_kernel(detail as u8);
-    let to = CongestionState::from_kernel((detail >> 8) as u8);
-    if from != to {
-        event(EventKind::StateChange { from, to });
-    }
-    if to == CongestionState::Loss {
-        event(EventKind::Timeout);
-    }
-    let overflow = detail & (BY_ECN | BY_TAIL_LOSS_PROBE) == 0;
-    let code = match to {
-        // What Recovery or CWR ends in is no new reordering.
-        CongestionState::Disorder if from == CongestionState::Open => Some(ErrorCode::Reordering),
-        CongestionState::Cwr if overflow => Some(ErrorCode::LocalOverflow),
-        CongestionState::Recovery => Some(ErrorCode::DuplicateAck),
-        CongestionState::Loss => Some(ErrorCode::Timeout),
-        _ => None,
+    let from = CongestionState::from_number(detail as u8);
+    let to = CongestionState::from_number((detail >> 8) as u8);
+    let signal = if detail & BY_ECN != 0 {
+        Some(Signal::Ecn)
+    } else {
+        (detail & BY_TAIL_LOSS_PROBE != 0).then_some(Signal::TailLossProbe)
     };
-    if let Some(code) = code {
-        event(EventKind::Error(code));
+    let change = (from != to).then_some(EventKind::StateChange { from, to, signal });
+    let timeout = (to == CongestionState::Loss).then_some(EventKind::Timeout);
+    for kind in [change, timeout].into_iter().flatten() {
+        event(kind);
+        if let Some(code) = kind.error() {
+            event(EventKind::Error(code));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wakeai_connection::ErrorCode;
 
     fn events(detail: u32) -> Vec<EventKind> {
         let mut seen = Vec::new();
@@ -147,20 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reduction_asked_for_by_ecn_is_no_overflow() {
-        let change =
-            EventKind::StateChange { from: CongestionState::Open, to: CongestionState::Cwr };
-        assert_eq!(events(0x200), [change, EventKind::Error(ErrorCode::LocalOverflow)]);
-        assert_eq!(events(0x200 | BY_ECN), [change]);
-        assert_eq!(events(0x200 | BY_TAIL_LOSS_PROBE), [change]);
-    }
-
-    #[test]
-    fn the_codes_are_those_of_the_papers_table() {
-        let codes = [0x100, 0x200, 0x300, 0x400].map(|detail| match events(detail).last() {
-            Some(EventKind::Error(code)) => code.number(),
-            _ => 0,
-        });
-        assert_eq!(codes, [1, 2, 3, 4]);
+    fn the_kernel_s_bits_become_a_change_its_signal_and_its_error() {
+        let change = |signal| EventKind::StateChange {
+            from: CongestionState::Open,
+            to: CongestionState::Cwr,
+            signal,
+        };
+        assert_eq!(events(0x200), [change(None), EventKind::Error(ErrorCode::LocalOverflow)]);
+        assert_eq!(events(0x200 | BY_ECN), [change(Some(Signal::Ecn))]);
+        assert_eq!(events(0x200 | BY_TAIL_LOSS_PROBE), [change(Some(Signal::TailLossProbe))]);
     }
 }

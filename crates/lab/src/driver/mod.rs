@@ -3,7 +3,6 @@
 //! Order of calls: [`Driver::start`], [`Driver::schedule`] and [`Driver::measure`] as often as
 //! needed, [`Driver::stop`].
 
-mod lateness;
 mod poller;
 pub(crate) mod realtime;
 #[cfg(test)]
@@ -19,15 +18,17 @@ use std::thread::JoinHandle;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rand_pcg::Pcg64Mcg;
-use wakeai_medium::{Counters, MediumConfig, Node};
-use wakeai_units::Instant;
-use wakeai_world::TimedChange;
+use wakeai_medium::{Counters, Network, NetworkConfig, Node};
+use wakeai_scenario::Experiment;
+use wakeai_scenario::figures::RttHistogram;
+use wakeai_units::{Duration, Instant};
+use wakeai_world::{Changes, RunError};
 
-pub use lateness::Lateness;
-
+use crate::clock;
 use crate::error::LabError;
 use crate::host::Steering;
 use crate::host::tun::Tun;
+use crate::packet::Frame;
 
 /// A host's place on the medium.
 #[derive(Debug)]
@@ -50,36 +51,66 @@ impl Port {
     }
 }
 
+/// How late something happened, each time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lateness {
+    times: RttHistogram,
+    max: Duration,
+}
+
+impl Lateness {
+    /// Adds one time.
+    pub(crate) fn record(&mut self, late: Duration) {
+        self.times.record(late);
+        self.max = self.max.max(late);
+    }
+
+    /// How often.
+    pub(crate) fn count(&self) -> u64 {
+        self.times.len()
+    }
+
+    /// The largest, exact.
+    pub(crate) fn max(&self) -> Duration {
+        self.max
+    }
+
+    /// The percentile, in whole microseconds; zero where there was no time.
+    pub(crate) fn percentile(&self, percent: f64) -> Duration {
+        self.times.percentile(percent).unwrap_or(Duration::ZERO)
+    }
+}
+
 /// What the driver saw.
 #[derive(Debug)]
-pub struct DriverReport {
+pub(crate) struct DriverReport {
     /// Wall time of each release after its virtual time, while the run was measured.
-    pub lateness: Lateness,
+    pub(crate) lateness: Lateness,
     /// The medium's own counters.
-    pub counters: Counters,
+    pub(crate) counters: Counters,
     /// What the hosts sent or were given that went nowhere.
-    pub strays: Strays,
+    pub(crate) misrouted: Misrouted,
     /// What could not be had (real-time scheduling): why lateness may be high.
-    pub lacks: Vec<String>,
+    pub(crate) missing: Vec<String>,
 }
 
 /// Packets that never reached the medium, or never left it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Strays {
+pub(crate) struct Misrouted {
     /// Short, not IPv4, or with contradicting lengths.
-    pub malformed: u64,
+    pub(crate) malformed: u64,
     /// For an address that no host of the lab has.
-    pub unroutable: u64,
+    pub(crate) unroutable: u64,
     /// A station's, refused by the medium although it had room. (What the wire drops of the
     /// server's is among [`DriverReport::counters`].)
-    pub refused: u64,
+    pub(crate) refused: u64,
     /// Refused by the receiving host.
-    pub undelivered: u64,
+    pub(crate) undelivered: u64,
     /// The server's, which its card had no room for: it must never be what drops.
-    pub overflowed: u64,
+    pub(crate) overflowed: u64,
 }
 
-impl fmt::Display for Strays {
+impl fmt::Display for Misrouted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { malformed, unroutable, refused, undelivered, overflowed } = self;
         write!(
@@ -91,7 +122,9 @@ impl fmt::Display for Strays {
 }
 
 pub(super) enum Command {
-    Schedule(TimedChange),
+    /// In the network's time.
+    Schedule(Changes),
+    /// In the network's time.
     Measure(Option<Instant>),
     Stop,
 }
@@ -101,13 +134,14 @@ pub(super) enum Command {
 pub(crate) struct Driver {
     commands: Sender<Command>,
     bell: Arc<EventFd>,
+    epoch: Instant,
     thread: Option<JoinHandle<io::Result<DriverReport>>>,
 }
 
 impl Driver {
     /// Starts the medium between `ports`; packets to `broadcast` go to all stations.
     pub(crate) fn start(
-        config: &MediumConfig,
+        config: NetworkConfig,
         rng: Pcg64Mcg,
         ports: Vec<Port>,
         broadcast: Ipv4Addr,
@@ -119,12 +153,14 @@ impl Driver {
             .map_err(LabError::system("make an eventfd"))?;
         let bell = Arc::new(bell);
         let (commands, inbox) = channel();
-        let station_count = config.stations.len();
+        tracing::debug!(stations = config.stations(), "the medium starts");
         // Built here and built anew in the thread: its packets cannot move between threads.
-        wakeai_medium::Medium::<crate::packet::Frame>::new(config, rng.clone())?;
+        Network::<Frame>::new(&config, rng.clone()).map_err(RunError::from)?;
+        let epoch = clock::now();
         let setup = thread::Setup {
-            config: config.clone(),
+            config,
             rng,
+            epoch,
             ports,
             broadcast,
             bell: Arc::clone(&bell),
@@ -132,23 +168,22 @@ impl Driver {
             realtime,
             steering,
         };
-        tracing::debug!(station_count, "the medium starts");
         let thread = std::thread::Builder::new()
             .name("medium".to_owned())
             .spawn(move || thread::run(setup))
             .map_err(system("start the medium's thread"))?;
-        Ok(Self { commands, bell, thread: Some(thread) })
+        Ok(Self { commands, bell, epoch, thread: Some(thread) })
     }
 
-    /// Makes `change` happen at its time, or at once where that has passed.
-    pub(crate) fn schedule(&self, change: TimedChange) {
-        self.send(Command::Schedule(change));
+    /// Makes the changes of a run of `experiment` that begins at `origin`, each at its time.
+    pub(crate) fn schedule(&self, experiment: &Experiment, origin: Instant) {
+        self.send(Command::Schedule(Changes::new(experiment, self.in_network(origin))));
     }
 
     /// Records the lateness of releases from then on, or no more: building a network and taking
     /// it down keep the machine busy, and say nothing about the run between them.
     pub(crate) fn measure(&self, from: Option<Instant>) {
-        self.send(Command::Measure(from));
+        self.send(Command::Measure(from.map(|from| self.in_network(from))));
     }
 
     /// Whether the thread still runs: it ends by itself only on an error.
@@ -164,6 +199,11 @@ impl Driver {
             Ok(report) => report.map_err(LabError::system("drive the medium")),
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+
+    /// The network's time at `at`: from the driver's start.
+    fn in_network(&self, at: Instant) -> Instant {
+        Instant::ZERO + at.saturating_since(self.epoch)
     }
 
     fn send(&self, command: Command) {

@@ -20,24 +20,24 @@ pub(crate) struct Realtime {
     limit_before: Option<(u64, u64)>,
     locked: bool,
     /// What could not be had, for the report.
-    pub(crate) lacks: Vec<String>,
+    pub(crate) missing: Vec<String>,
 }
 
 impl Realtime {
     /// Locks the memory of the process and limits runaway threads.
     pub(crate) fn prepare() -> Self {
-        let mut lacks = Vec::new();
+        let mut missing = Vec::new();
         let limit_before = getrlimit(Resource::RLIMIT_RTTIME).ok().filter(|(_, hard)| {
             setrlimit(Resource::RLIMIT_RTTIME, RUNAWAY_MICROS.min(*hard), *hard).is_ok()
         });
         let locked = match mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE) {
             Ok(()) => true,
             Err(errno) => {
-                lacks.push(format!("memory is not locked (mlockall: {errno})"));
+                missing.push(format!("memory is not locked (mlockall: {errno})"));
                 false
             }
         };
-        Self { limit_before, locked, lacks }
+        Self { limit_before, locked, missing }
     }
 
     /// Whether the runaway limit stands: without it no thread may become a real-time one.

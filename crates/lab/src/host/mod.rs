@@ -1,7 +1,6 @@
 //! The hosts: a network namespace each, with one TUN device as its network card; or behind a
 //! station, on a cable to it.
 
-mod address;
 mod child;
 pub(crate) mod netlink;
 mod steering;
@@ -15,9 +14,8 @@ use std::path::PathBuf;
 
 use wakeai_host::{Change, Lease, Namespace, NetnsId};
 use wakeai_medium::{Node, StationId};
+use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 
-use address::{CABLE_ADDRESS, CABLE_PREFIX_BITS, sender_address};
-pub(crate) use address::{SERVER_ADDRESS, STATION_BROADCAST, STATION_PREFIX_BITS, station_address};
 pub(crate) use child::{Child, dying_with_us};
 pub(crate) use steering::Steering;
 
@@ -34,6 +32,19 @@ const WIRED_INTERFACE: &str = "eth0";
 const CABLE_INTERFACE: &str = "lan0";
 /// IP packets of the emulated network.
 pub(crate) const MTU_BYTES: u32 = 1500;
+
+/// The prefix length of the stations' network: one broadcast domain, the BSS.
+const STATION_PREFIX_BITS: u8 = 16;
+/// The prefix length of the network of a cable between a station and the sender behind it.
+const CABLE_PREFIX_BITS: u8 = 16;
+/// The station's end of such a cable: the same for all, because the cables never meet.
+const CABLE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 75, 255, 254);
+
+/// The address of the sender behind station `id`: 10.75.0.1 behind the first.
+fn sender_address(id: StationId) -> Ipv4Addr {
+    let [ten, _, high, low] = station_address(id).octets();
+    Ipv4Addr::new(ten, CABLE_ADDRESS.octets()[1], high, low)
+}
 
 /// One host of the lab.
 #[derive(Debug)]

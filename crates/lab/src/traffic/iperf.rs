@@ -12,9 +12,10 @@ use std::thread::JoinHandle;
 
 use serde::Deserialize;
 use wakeai_host::Lease;
-use wakeai_units::{Bytes, Duration, Instant};
+use wakeai_units::{Duration, Instant};
+use wakeai_world::ReceiverMeter;
 
-use super::{FlowPlan, Kind, Received};
+use super::{FlowPlan, Kind};
 use crate::clock;
 use crate::error::LabError;
 use crate::host::{Child, Host, dying_with_us};
@@ -129,15 +130,13 @@ impl Receiver {
         clock::now()
     }
 
-    /// What was received in `window`, both from `origin` on; `stopped` is what
-    /// [`Receiver::stop`] returned.
+    /// Counts in `meter` what was received; `stopped` is what [`Receiver::stop`] returned.
     pub(crate) fn collect(
         mut self,
         stopped: Instant,
-        origin: Instant,
-        window: (Duration, Duration),
+        meter: &mut ReceiverMeter,
         lease: &Lease,
-    ) -> Result<Received, LabError> {
+    ) -> Result<(), LabError> {
         self.child.wait_for(Duration::from_secs(10));
         let station = self.child.station.clone();
         self.child.end(lease)?;
@@ -151,7 +150,8 @@ impl Receiver {
         let report: Report = serde_json::from_str(&text)
             .map_err(|error| failed(format!("its JSON cannot be read ({error}): {text:.300}")))?;
         // No intervals: a station so starved that its connections were not even set up.
-        Ok(report.received(stopped, origin, window))
+        report.count(stopped, meter);
+        Ok(())
     }
 }
 
@@ -183,42 +183,15 @@ struct Sum {
 }
 
 impl Report {
-    fn received(
-        &self,
-        stopped: Instant,
-        origin: Instant,
-        (from, to): (Duration, Duration),
-    ) -> Received {
-        let mut received = Received::default();
+    /// Counts all intervals; the end of the last one is `stopped`.
+    fn count(&self, stopped: Instant, meter: &mut ReceiverMeter) {
         let length = self.intervals.last().map_or(0.0, |last| last.sum.end);
-        // Seconds from the run's origin to the test's begin; negative where it began before.
-        let stop_s = stopped.saturating_since(origin).as_secs_f64();
-        let begin_s = stop_s - length;
-        let mut in_window = 0.0;
+        let before_stop = |at_s: f64| Duration::from_nanos(((length - at_s).max(0.0) * 1e9) as u64);
         for sum in self.intervals.iter().map(|interval| interval.sum) {
-            let (start_s, end_s) = (begin_s + sum.start, begin_s + sum.end);
-            received.bytes = Bytes::new(received.bytes.get() + sum.bytes);
-            if sum.bytes > 0 && received.first.is_none() {
-                received.first = Some(seconds(start_s));
-            }
-            in_window += sum.bytes as f64
-                * overlap((start_s, end_s), (from.as_secs_f64(), to.as_secs_f64()));
-            received.progress.push((seconds(end_s), Bytes::new(sum.bytes)));
+            let (from, to) = (before_stop(sum.start), before_stop(sum.end));
+            meter.on_received_between(stopped - from, stopped - to, sum.bytes);
         }
-        received.bytes_in_window = Bytes::new(in_window.round() as u64);
-        received
     }
-}
-
-/// The share of `span` that lies in `window`.
-fn overlap(span: (f64, f64), window: (f64, f64)) -> f64 {
-    let length = span.1 - span.0;
-    let common = span.1.min(window.1) - span.0.max(window.0);
-    if length > 0.0 { (common / length).clamp(0.0, 1.0) } else { 0.0 }
-}
-
-fn seconds(seconds: f64) -> Duration {
-    Duration::from_nanos((seconds.max(0.0) * 1e9) as u64)
 }
 
 /// The version that is installed, or what to do where there is none.
@@ -233,6 +206,9 @@ pub(crate) fn version() -> Result<String, LabError> {
 
 #[cfg(test)]
 mod tests {
+    use wakeai_scenario::Scenario;
+    use wakeai_world::Span;
+
     use super::*;
 
     fn report() -> Report {
@@ -245,31 +221,37 @@ mod tests {
     }
 
     fn at(seconds: u64) -> Instant {
-        Instant::from_nanos(seconds * 1_000_000_000)
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// What counts of the report's 1300 bytes, the last of which arrived at `stopped`, in a run from
+    /// second 100 on with so many seconds of warmup; and when the first came.
+    fn counted(stopped: u64, warmup: u64) -> (u64, Option<Instant>) {
+        let text = format!(
+            "name = \"x\"\nduration = \"60s\"\nwarmup = \"{warmup}s\"\n\
+             access_point = {{ standard = \"802.11g\" }}\nstations = [{{ name = \"a\" }}]\n\
+             flows = [{{ from = \"a\", to = \"server\" }}]\n"
+        );
+        let scenario = Scenario::parse(&text).unwrap();
+        let flow = &scenario.expand(1).flows[0];
+        let span = Span::new(at(100), &scenario);
+        let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
+        report().count(at(stopped), &mut meter);
+        let measured = meter.measured(flow, span.end);
+        assert_eq!(measured.bytes.get(), 1300);
+        (measured.bytes_after_warmup.get(), meter.first())
     }
 
     #[test]
-    fn the_end_of_the_last_interval_is_the_moment_of_the_signal() {
-        let window = (Duration::ZERO, Duration::from_secs(60));
-        let received = report().received(at(102), at(100), window);
-        assert_eq!(received.bytes, Bytes::new(1300));
-        assert_eq!(received.bytes_in_window, Bytes::new(1300));
-        assert_eq!(received.first, Some(Duration::from_millis(500)));
-        assert_eq!(received.progress.last().unwrap().0, Duration::from_secs(2));
+    fn the_last_interval_ends_at_the_signal() {
+        let first = at(100) + Duration::from_millis(500);
+        assert_eq!(counted(102, 0), (1300, Some(first)));
     }
 
     #[test]
-    fn only_the_part_of_an_interval_inside_the_window_counts() {
-        let window = (Duration::from_secs(1), Duration::from_millis(1_750));
-        let received = report().received(at(102), at(100), window);
-        assert_eq!(received.bytes_in_window, Bytes::new(500 + 150));
-    }
-
-    #[test]
-    fn a_test_that_began_before_the_run_counts_from_the_run_s_start() {
-        let window = (Duration::ZERO, Duration::from_secs(60));
-        let received = report().received(at(101), at(100), window);
-        assert_eq!(received.bytes_in_window, Bytes::new(500 + 300));
+    fn only_the_part_of_an_interval_inside_the_run_counts() {
+        assert_eq!(counted(102, 1).0, 500 + 300, "half of the second interval is warmup");
+        assert_eq!(counted(101, 0).0, 500 + 300, "half of it was before the run");
     }
 
     #[test]

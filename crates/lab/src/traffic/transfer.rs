@@ -22,9 +22,10 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use socket2::SockRef;
 use wakeai_kernel::Control;
 use wakeai_units::{Bytes, Duration, Instant, Rate};
-use wakeai_world::writing::{Share, Writing};
+use wakeai_world::ReceiverMeter;
+use wakeai_world::flows::{Share, Writing};
 
-use super::{ENDLESS, FlowPlan, Kind, Received};
+use super::{ENDLESS, FlowPlan, Kind};
 use crate::clock;
 use crate::error::LabError;
 use crate::host::Host;
@@ -36,8 +37,6 @@ const BLOCK_BYTES: usize = 128 * 1024;
 /// Payload of a full segment: an MTU of 1500 bytes less the headers of IPv4 and TCP, timestamps
 /// included.
 const SEGMENT: Bytes = Bytes::new(1_448);
-/// Steps of [`Received::progress`].
-const STEP: Duration = Duration::from_millis(100);
 
 /// One sized flow: a thread at each end.
 #[derive(Debug)]
@@ -45,31 +44,21 @@ pub(crate) struct Transfer {
     station: String,
     stop: Arc<AtomicBool>,
     sender: JoinHandle<io::Result<()>>,
-    receiver: JoinHandle<(Log, io::Result<()>)>,
+    receiver: JoinHandle<(ReceiverMeter, io::Result<()>)>,
 }
-
-/// What arrived when.
-#[derive(Debug, Default)]
-struct Log {
-    /// The begin of each grain in which something arrived, and how much.
-    arrivals: Vec<(Instant, u64)>,
-    last: Option<Instant>,
-    complete: bool,
-}
-
-/// Arrivals that are logged together: 12,000 entries in two minutes.
-const GRAIN: Duration = Duration::from_millis(10);
 
 impl Transfer {
-    /// Gets both ends ready; the first connection is opened at `start`.
+    /// Gets both ends ready; the first connection is opened at the start of `meter`, which counts what
+    /// is received.
     pub(crate) fn start(
         plan: &FlowPlan,
-        start: Instant,
+        mut meter: ReceiverMeter,
         from: &Host,
         to: &Host,
         targets: Option<Arc<Control>>,
     ) -> Result<Self, LabError> {
         let Kind::Own(chunks) = plan.kind.clone() else { unreachable!("the others are iperf3's") };
+        let start = meter.start();
         let stop = Arc::new(AtomicBool::new(false));
         let address = SocketAddrV4::new(plan.to, plan.port);
         let failed = |action: &str| LabError::system(format!("{action} for {}", from.name));
@@ -77,9 +66,8 @@ impl Transfer {
         let listener = to.namespace().run(|| listen(address))?.map_err(failed("listen"))?;
         let (expected, stopped) = (chunks.clone(), Arc::clone(&stop));
         let receive = move || {
-            let mut log = Log::default();
-            let result = receive_all(&listener, &expected, &stopped, &mut log);
-            (log, result)
+            let result = receive_all(&listener, &expected, &stopped, &mut meter);
+            (meter, result)
         };
         let receiver = small_thread().spawn(receive).map_err(failed("start a thread"))?;
         // A socket belongs to the namespace of the thread that makes it.
@@ -117,12 +105,8 @@ impl Transfer {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the flow where it still runs, and gives what was received; times count from `origin`.
-    pub(crate) fn collect(
-        self,
-        origin: Instant,
-        window: (Duration, Duration),
-    ) -> Result<Received, LabError> {
+    /// Ends the flow where it still runs, and returns what was received.
+    pub(crate) fn collect(self) -> Result<ReceiverMeter, LabError> {
         self.stop();
         let failed = |reason: String| LabError::Child {
             program: "the transfer",
@@ -130,7 +114,7 @@ impl Transfer {
             reason,
             log: String::new(),
         };
-        let (log, arrived) =
+        let (meter, arrived) =
             self.receiver.join().map_err(|_| failed("its receiver panicked".to_owned()))?;
         let sent = self.sender.join().map_err(|_| failed("its sender panicked".to_owned()))?;
         for error in [sent.err(), arrived.err()].into_iter().flatten() {
@@ -139,37 +123,7 @@ impl Transfer {
             }
             tracing::warn!(station = self.station, %error, "a flow broke off");
         }
-        Ok(log.received(origin, window))
-    }
-}
-
-impl Log {
-    fn arrived(&mut self, now: Instant, bytes: u64) {
-        self.last = Some(now);
-        match self.arrivals.last_mut() {
-            Some((begin, sum)) if now.saturating_since(*begin) < GRAIN => *sum += bytes,
-            _ => self.arrivals.push((now, bytes)),
-        }
-    }
-
-    fn received(&self, origin: Instant, (from, to): (Duration, Duration)) -> Received {
-        let mut received = Received::default();
-        for (at, bytes) in &self.arrivals {
-            let at = at.saturating_since(origin);
-            let bytes = Bytes::new(*bytes);
-            received.bytes = Bytes::new(received.bytes.get() + bytes.get());
-            received.first.get_or_insert(at);
-            if (from..=to).contains(&at) {
-                received.bytes_in_window = Bytes::new(received.bytes_in_window.get() + bytes.get());
-            }
-            match received.progress.last_mut() {
-                Some((end, sum)) if at <= *end => *sum = Bytes::new(sum.get() + bytes.get()),
-                _ => received.progress.push((at + STEP, bytes)),
-            }
-        }
-        let last = self.last.map(|at| at.saturating_since(origin));
-        received.completed = last.filter(|_| self.complete);
-        received
+        Ok(meter)
     }
 }
 
@@ -203,7 +157,7 @@ fn receive_all(
     listener: &TcpListener,
     chunks: &[Bytes],
     stop: &AtomicBool,
-    log: &mut Log,
+    meter: &mut ReceiverMeter,
 ) -> io::Result<()> {
     let mut buffer = vec![0; BLOCK_BYTES];
     for chunk in chunks {
@@ -217,13 +171,12 @@ fn receive_all(
                     return Err(io::Error::new(ErrorKind::UnexpectedEof, "the sender gave up"));
                 }
                 Some(count) => {
-                    log.arrived(clock::now(), count as u64);
+                    meter.on_received(clock::now(), count as u64);
                     left -= count as u64;
                 }
             }
         }
     }
-    log.complete = true;
     Ok(())
 }
 
@@ -332,25 +285,4 @@ fn until<T>(stop: &AtomicBool, mut call: impl FnMut() -> io::Result<T>) -> io::R
         }
     }
     Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_arrivals_inside_the_window_count_and_the_last_one_completes() {
-        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        let mut log = Log { complete: true, ..Log::default() };
-        for (millis, bytes) in [(900, 1), (1_000, 1), (1_005, 1), (2_100, 4)] {
-            log.arrived(at(millis), bytes);
-        }
-        assert_eq!(log.arrivals.len(), 3, "5 ms apart is one entry");
-        let window = (Duration::from_millis(500), Duration::from_millis(1_500));
-        let received = log.received(at(500), window);
-        assert_eq!(received.bytes, Bytes::new(7));
-        assert_eq!(received.bytes_in_window, Bytes::new(2), "400 ms is before, 1600 ms after");
-        assert_eq!(received.completed, Some(Duration::from_millis(1_600)));
-        assert_eq!(received.first, Some(Duration::from_millis(400)));
-    }
 }

@@ -36,7 +36,7 @@ use error::{broken, cannot};
 pub use output::Output;
 use parquet::{Column, TableWriter};
 pub use pcapng::Way;
-pub use rows::{AirKind, AirOf, AirtimeRow, EventKind, EventRow, Queue, QueueRow, SampleRow};
+pub use rows::{AirKind, AirOf, AirtimeRow, EventRow, Queue, QueueRow, RowEvent, SampleRow};
 use tables::{FlowRow, Of, RunName};
 use workplace::Workplace;
 

@@ -1,5 +1,8 @@
 //! The rows of the Parquet files; `docs/reference/records.md` describes every column.
 
+use wakeai_connection::{EventKind, Figures};
+use wakeai_units::Segments;
+
 /// One sample of one TCP sender: a row of `samples.parquet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRow {
@@ -9,67 +12,34 @@ pub struct SampleRow {
     pub flow: u32,
     /// Which connection of the flow, from 0.
     pub connection: u32,
-    /// Congestion window, segments.
-    pub cwnd: u32,
-    /// Slow-start threshold, segments.
-    pub ssthresh: u32,
-    /// Smoothed RTT, microseconds.
-    pub srtt_us: u32,
-    /// Latest RTT, microseconds.
-    pub rtt_us: u32,
-    /// Minimum RTT, microseconds.
-    pub min_rtt_us: u32,
-    /// Congestion state: 0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss.
-    pub state: u8,
-    /// Segments sent and not yet acknowledged.
-    pub packets_out: u32,
-    /// Of these, selectively acknowledged.
-    pub sacked: u32,
-    /// Of these, taken for lost.
-    pub lost: u32,
-    /// Of these, sent again.
-    pub retransmitted: u32,
-    /// Bytes in the send queue, sent or not.
-    pub send_queue: u32,
-    /// Segments delivered, in all.
-    pub delivered: u64,
-    /// Pacing rate, bytes per second; 0 is none.
-    pub pacing: u64,
-    /// CUBIC's K, microseconds, to 1/1024 s; `None` where it is not known or there is none.
-    pub k_us: Option<u32>,
+    /// Its figures then.
+    pub figures: Figures,
 }
 
-/// What happened to a connection.
+/// What an event row tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// It was established.
-    Opened,
-    /// It was closed.
-    Closed,
-    /// The congestion state changed; the value is the new one, as in [`SampleRow::state`].
-    State,
-    /// A segment was sent again.
-    Retransmit,
-    /// The retransmission timer fired.
-    Timeout,
-    /// An error of 000 table 2; the value is its code, 1 to 4.
-    Error,
-    /// Something has become of the flow's reservation; the value is 0 nothing is asked for, 1
-    /// admitted, 2 refused, 3 refused because its part of the air is unknown.
-    Reservation,
+pub enum RowEvent {
+    /// Something happened to the connection.
+    Connection(EventKind),
+    /// The flow's reservation changed: 0 nothing is asked for, 1 admitted, 2 refused, 3 refused
+    /// because its part of the air is unknown.
+    Reservation(u32),
 }
 
-impl EventKind {
+impl RowEvent {
     /// The word in the file.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Opened => "opened",
-            Self::Closed => "closed",
-            Self::State => "state",
-            Self::Retransmit => "retransmit",
-            Self::Timeout => "timeout",
-            Self::Error => "error",
-            Self::Reservation => "reservation",
+            Self::Connection(kind) => kind.name(),
+            Self::Reservation(_) => "reservation",
+        }
+    }
+
+    /// The number beside it.
+    pub fn value(self) -> u32 {
+        match self {
+            Self::Connection(kind) => u32::from(kind.value()),
+            Self::Reservation(value) => value,
         }
     }
 }
@@ -84,11 +54,9 @@ pub struct EventRow {
     /// Which connection of the flow, from 0.
     pub connection: u32,
     /// What happened.
-    pub kind: EventKind,
-    /// What more there is to say, by kind; 0 where nothing.
-    pub value: u32,
-    /// The congestion window then, segments.
-    pub cwnd: u32,
+    pub event: RowEvent,
+    /// The congestion window then.
+    pub cwnd: Segments,
 }
 
 /// Where packets wait.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use wakeai_units::{Duration, Rate};
+
 use super::parquet::{Column, Value};
 use super::rows::{AirOf, AirtimeRow, EventRow, Queue, QueueRow, SampleRow};
 use crate::result::FlowResult;
@@ -29,8 +31,14 @@ pub(crate) struct FlowRow {
     pub(crate) result: FlowResult,
 }
 
-/// The congestion states of the kernel, by number.
-const STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
+/// Microseconds; 0 where nothing was measured.
+fn micros(span: Option<Duration>) -> u32 {
+    clamped(span.map_or(0, Duration::as_micros))
+}
+
+fn clamped(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
 
 const fn column<R>(name: &'static str, value: Value<R>) -> Column<R> {
     Column { name, value }
@@ -69,20 +77,20 @@ pub(crate) static SAMPLES: [Column<Of<SampleRow>>; 21] = [
     column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
     column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
     column("connection", Value::U32(|of| of.row.connection)),
-    column("cwnd", Value::U32(|of| of.row.cwnd)),
-    column("ssthresh", Value::U32(|of| of.row.ssthresh)),
-    column("srtt_us", Value::U32(|of| of.row.srtt_us)),
-    column("rtt_us", Value::U32(|of| of.row.rtt_us)),
-    column("min_rtt_us", Value::U32(|of| of.row.min_rtt_us)),
-    column("state", Value::Text(|of| STATES.get(of.row.state as usize).copied())),
-    column("packets_out", Value::U32(|of| of.row.packets_out)),
-    column("sacked", Value::U32(|of| of.row.sacked)),
-    column("lost", Value::U32(|of| of.row.lost)),
-    column("retransmitted", Value::U32(|of| of.row.retransmitted)),
-    column("send_queue", Value::U32(|of| of.row.send_queue)),
-    column("delivered", Value::U64(|of| of.row.delivered)),
-    column("pacing", Value::U64(|of| of.row.pacing)),
-    column("k_ms", Value::F64(|of| Some(f64::from(of.row.k_us?) / 1e3))),
+    column("cwnd", Value::U32(|of| of.row.figures.cwnd.get())),
+    column("ssthresh", Value::U32(|of| of.row.figures.ssthresh.get())),
+    column("srtt_us", Value::U32(|of| micros(of.row.figures.smoothed_rtt))),
+    column("rtt_us", Value::U32(|of| micros(of.row.figures.latest_rtt))),
+    column("min_rtt_us", Value::U32(|of| micros(of.row.figures.min_rtt))),
+    column("state", Value::Text(|of| Some(of.row.figures.congestion_state.name()))),
+    column("packets_out", Value::U32(|of| of.row.figures.packets_out.get())),
+    column("sacked", Value::U32(|of| of.row.figures.sacked_out.get())),
+    column("lost", Value::U32(|of| of.row.figures.lost_out.get())),
+    column("retransmitted", Value::U32(|of| of.row.figures.retrans_out.get())),
+    column("send_queue", Value::U32(|of| clamped(of.row.figures.send_queue.get()))),
+    column("delivered", Value::U64(|of| of.row.figures.delivered)),
+    column("pacing", Value::U64(|of| of.row.figures.pacing_rate.map_or(0, Rate::bytes_per_second))),
+    column("k_ms", Value::F64(|of| Some(f64::from(clamped(of.row.figures.k?.as_micros())) / 1e3))),
 ];
 
 pub(crate) static EVENTS: [Column<Of<EventRow>>; 10] = [
@@ -93,9 +101,9 @@ pub(crate) static EVENTS: [Column<Of<EventRow>>; 10] = [
     column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
     column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
     column("connection", Value::U32(|of| of.row.connection)),
-    column("event", Value::Text(|of| Some(of.row.kind.name()))),
-    column("value", Value::U32(|of| of.row.value)),
-    column("cwnd", Value::U32(|of| of.row.cwnd)),
+    column("event", Value::Text(|of| Some(of.row.event.name()))),
+    column("value", Value::U32(|of| of.row.event.value())),
+    column("cwnd", Value::U32(|of| of.row.cwnd.get())),
 ];
 
 pub(crate) static FLOWS: [Column<Of<FlowRow>>; 13] = [

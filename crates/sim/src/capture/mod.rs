@@ -13,9 +13,9 @@ use wakeai_medium::{Destination, Node, StationId};
 use wakeai_scenario::records::{Host, RecordsError, RunCaptures, Way};
 use wakeai_tcp::Segment;
 use wakeai_units::Duration;
-use wakeai_world::addresses::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
+use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 
-use crate::observer::{Observer, Seen};
+use crate::carrier::{Observer, Seen};
 use headers::Ends;
 
 /// The first of the ports that nobody registers (RFC 6335 section 6): flows listen from here on,

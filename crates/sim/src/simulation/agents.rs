@@ -6,8 +6,8 @@ use wakeai_medium::{Destination, Node, StationId};
 use wakeai_units::Instant;
 
 use super::Simulation;
-use crate::agent::Own;
-use crate::observer::Observer;
+use crate::carrier::Observer;
+use crate::connection::Connection;
 use crate::packet::Packet;
 
 impl<O: Observer> Simulation<O> {
@@ -18,17 +18,17 @@ impl<O: Observer> Simulation<O> {
             agent.controller.reserve(host.reserving.wanted(now, &self.flows));
             let connections = &self.connections;
             let own = host.senders.iter().filter_map(|id| connections[*id as usize].as_deref());
-            let own: Vec<Own> = own.map(Own::of).collect();
+            let own: Vec<_> = own.map(Connection::as_agents_see_it).collect();
             for (id, bounds) in agent.tick(now, &own) {
                 if let Some(connection) = self.connections[id as usize].as_deref_mut() {
-                    bounds.bind(&mut connection.sender);
+                    connection.sender.set_bounds(bounds);
                     let timer = connection.sender_timer;
                     self.timers.set(timer, connection.sender.next_timeout());
                 }
             }
             let (_, standing) = agent.controller.reservation();
-            if host.reserving.course.look(now, standing) {
-                self.watch.reservation(now, &host.reserving.flows, standing);
+            if host.reserving.log.update(now, standing) {
+                self.senders.meter.reservation(now, &host.reserving.flows, standing);
             }
         }
         self.announce(now, station);
@@ -52,7 +52,7 @@ impl<O: Observer> Simulation<O> {
         }
         // What the controller narrates has no listener here, and must not pile up.
         while agent.controller.poll_event().is_some() {}
-        let sleeper = self.flows.len() as u32 + station;
-        self.timers.set(sleeper, agent.controller.next_timeout());
+        let timer = self.flows.len() as u32 + station;
+        self.timers.set(timer, agent.controller.next_timeout());
     }
 }

@@ -1,6 +1,6 @@
 //! One acknowledgement, in the order in which the kernel works through it.
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 use wakeai_units::Instant;
 
 use super::Sender;
@@ -60,8 +60,8 @@ impl Ack {
     }
 
     /// Whether it may say that something is wrong.
-    fn is_dubious(&self, state: State) -> bool {
-        state != State::Open
+    fn is_dubious(&self, state: CongestionState) -> bool {
+        state != CongestionState::Open
             || self.sacked
             || self.dsack
             || !(self.acked || self.advanced || self.window_changed)
@@ -120,7 +120,7 @@ impl Sender {
     /// Whether this recovery has begun the timeout anew already and must not again.
     fn is_out_of_patience(&mut self) -> bool {
         self.config.impatient
-            && self.state == State::Recovery
+            && self.state == CongestionState::Recovery
             && self.board.out() > 0
             && std::mem::replace(&mut self.episode.restarted_timer, true)
     }

@@ -1,6 +1,6 @@
 //! The congestion state machine: what follows from an acknowledgement that is not plain.
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 use wakeai_units::Instant;
 
 use super::Sender;
@@ -14,15 +14,17 @@ impl Sender {
     /// what the state that is left makes of the acknowledgement.)
     pub(super) fn alert(&mut self, now: Instant, ack: &mut Ack) {
         self.output.retransmission = Retransmission::Nothing;
-        if self.state == State::Open {
+        if self.state == CongestionState::Open {
             self.episode.first_retransmission = None;
         } else if self.una >= self.episode.high {
             self.end_reduction();
         }
         let goes_on = match self.state {
-            State::Recovery => self.go_on_in_recovery(now, ack),
-            State::Loss => self.go_on_in_loss(now, ack) && self.look_for_losses(now, ack),
-            State::Open | State::Disorder | State::Cwr => self.look_for_losses(now, ack),
+            CongestionState::Recovery => self.go_on_in_recovery(now, ack),
+            CongestionState::Loss => self.go_on_in_loss(now, ack) && self.look_for_losses(now, ack),
+            CongestionState::Open | CongestionState::Disorder | CongestionState::Cwr => {
+                self.look_for_losses(now, ack)
+            }
         };
         if goes_on {
             self.output.retransmission = Retransmission::Lost;
@@ -32,8 +34,10 @@ impl Sender {
     /// Everything is acknowledged that was out when the window began to be reduced.
     fn end_reduction(&mut self) {
         match self.state {
-            State::Cwr if self.una != self.episode.high => self.change_state(State::Open),
-            State::Recovery => self.end_recovery(),
+            CongestionState::Cwr if self.una != self.episode.high => {
+                self.change_state(CongestionState::Open);
+            }
+            CongestionState::Recovery => self.end_recovery(),
             _ => {}
         }
     }
@@ -46,7 +50,7 @@ impl Sender {
             self.try_to_open();
         }
         self.find_losses(now, ack);
-        if self.state != State::Recovery {
+        if self.state != CongestionState::Recovery {
             // Taken back, and yet something is lost: another recovery.
             if self.board.lost_out() == 0 {
                 return false;
@@ -62,11 +66,11 @@ impl Sender {
         let retransmission = self.process_loss(ack);
         self.output.retransmission = retransmission;
         self.find_losses(now, ack);
-        self.state == State::Open || ack.retransmission_lost
+        self.state == CongestionState::Open || ack.retransmission_lost
     }
 
     fn look_for_losses(&mut self, now: Instant, ack: &mut Ack) -> bool {
-        if self.state <= State::Disorder {
+        if self.state <= CongestionState::Disorder {
             self.try_undo_by_dsack();
         }
         self.find_losses(now, ack);
@@ -101,15 +105,18 @@ impl Sender {
         if !self.any_retransmission_out() {
             self.episode.first_retransmission = None;
         }
-        if self.state != State::Cwr {
+        if self.state != CongestionState::Cwr {
             self.keep_open();
         }
     }
 
     pub(super) fn keep_open(&mut self) {
         let left = self.board.sacked_out() + self.board.lost_out() > 0;
-        let next =
-            if left || self.any_retransmission_out() { State::Disorder } else { State::Open };
+        let next = if left || self.any_retransmission_out() {
+            CongestionState::Disorder
+        } else {
+            CongestionState::Open
+        };
         if next != self.state {
             self.change_state(next);
             self.episode.high = self.nxt;
@@ -151,28 +158,28 @@ impl Sender {
             self.episode.prior_ssthresh = self.current_ssthresh();
             self.begin_reduction();
         }
-        self.change_state(State::Recovery);
+        self.change_state(CongestionState::Recovery);
     }
 
     /// Reduces the window for congestion that lost nothing on the way.
     pub(super) fn enter_cwr(&mut self) {
         self.episode.prior_ssthresh = 0;
-        if self.state < State::Cwr {
+        if self.state < CongestionState::Cwr {
             self.clear_undo_marker();
             self.begin_reduction();
-            self.change_state(State::Cwr);
+            self.change_state(CongestionState::Cwr);
         }
     }
 
     /// The retransmission timer expired: the network is taken for empty, but for what RACK says
     /// was sent just now.
     pub(super) fn enter_loss(&mut self, now: Instant) {
-        let was_recovering = self.state >= State::Recovery;
+        let was_recovering = self.state >= CongestionState::Recovery;
         self.lose_all(now);
         // One reduction per window of data.
-        if self.state <= State::Disorder
+        if self.state <= CongestionState::Disorder
             || self.una >= self.episode.high
-            || (self.state == State::Loss && self.timeouts_in_a_row == 0)
+            || (self.state == CongestionState::Loss && self.timeouts_in_a_row == 0)
         {
             self.episode.prior_ssthresh = self.current_ssthresh();
             self.publish();
@@ -182,10 +189,10 @@ impl Sender {
             self.begin_undo();
         }
         self.algorithm.snd_cwnd = self.board.in_flight() + 1;
-        if self.state <= State::Disorder {
+        if self.state <= CongestionState::Disorder {
             self.rack.doubt_reordering(self.board.sacked_out());
         }
-        self.change_state(State::Loss);
+        self.change_state(CongestionState::Loss);
         self.episode.high = self.nxt;
         self.output.probe_end = None;
         // RFC 5682 section 3.1, step 1.

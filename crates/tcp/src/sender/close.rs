@@ -1,9 +1,10 @@
 //! The end of a connection: our FIN is one more segment of the stream, the peer's is answered.
 
+use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
 
 use super::timers::TimerKind;
-use super::{Phase, Sender, SenderEvent};
+use super::{Phase, Sender};
 use crate::segment::Segment;
 
 /// How long the peer's FIN is waited for when ours is acknowledged (Linux's `tcp_fin_timeout`).
@@ -37,6 +38,6 @@ impl Sender {
     pub(super) fn close_connection(&mut self) {
         self.timer.clear();
         self.phase = Phase::Closed;
-        self.events.push_back(SenderEvent::Closed);
+        self.events.push_back(EventKind::Closed);
     }
 }

@@ -1,6 +1,6 @@
 //! Losses found by counting: RFC 6675, for the classic sender.
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 use wakeai_units::Instant;
 
 use super::Sender;
@@ -59,7 +59,8 @@ impl Sender {
     /// In recovery with nothing lost left to repair and nothing new to send, the window that is
     /// left goes to what may be lost too: rules 3 and 4 of RFC 6675's `NextSeg`.
     pub(super) fn send_supposed(&mut self, now: Instant) -> Option<Segment> {
-        let is_free = self.state == State::Recovery && self.stream.next_piece(self.nxt).is_none();
+        let is_free =
+            self.state == CongestionState::Recovery && self.stream.next_piece(self.nxt).is_none();
         if self.rack.is_enabled() || !is_free || self.board.next_waiting().is_some() {
             return None;
         }

@@ -1,11 +1,12 @@
 //! Segments as they leave, and what is noted of each.
 
+use wakeai_connection::EventKind;
 use wakeai_units::Instant;
 
 use super::handshake::OWN_WINDOW;
 use super::stream::Piece;
 use super::timers::TimerKind;
-use super::{Sender, SenderEvent, microseconds, stamp};
+use super::{Sender, microseconds, stamp};
 use crate::segment::{Flags, Segment, Timestamp};
 
 impl Sender {
@@ -96,7 +97,7 @@ impl Sender {
         }
         self.counters.retransmits += 1;
         let piece = self.stream.piece(number);
-        self.events.push_back(SenderEvent::Retransmit { seq: piece.seq });
+        self.events.push_back(EventKind::Retransmit);
         if self.config.restart_on_retransmission
             && number == self.board.first()
             && !self.timer.is(TimerKind::Reordering)

@@ -1,9 +1,10 @@
 //! The opening: SYN, SYN-ACK, and what a lost one costs.
 
+use wakeai_connection::EventKind;
 use wakeai_units::Instant;
 
 use super::timers::TimerKind;
-use super::{Phase, Sender, SenderEvent, stamp};
+use super::{Phase, Sender, stamp};
 use crate::config::Profile;
 use crate::segment::{Flags, Segment, SynOptions, Timestamp};
 
@@ -83,7 +84,7 @@ impl Sender {
             self.handshake.last_sent_at.saturating_since(self.handshake.opened_at);
         self.publish();
         self.start_algorithm();
-        self.events.push_back(SenderEvent::Established);
+        self.events.push_back(EventKind::Opened);
     }
 
     /// The kernel starts the algorithm here, where it is known at which position the stream begins,

@@ -28,7 +28,8 @@ mod undo;
 
 use std::collections::VecDeque;
 
-use wakeai_algorithms::{Algorithm, State};
+use wakeai_algorithms::Algorithm;
+use wakeai_connection::{CongestionState, EventKind, Signal, SocketBounds};
 use wakeai_units::{Duration, Instant};
 
 use crate::config::TcpConfig;
@@ -46,7 +47,7 @@ use stream::Stream;
 use timers::Timer;
 use transmit::Output;
 
-pub use report::{SenderCounters, SenderEvent, SenderSample};
+pub use report::SenderCounters;
 
 /// The sender of one stream to a [`Receiver`](crate::Receiver).
 ///
@@ -64,7 +65,7 @@ pub struct Sender {
     config: TcpConfig,
     algorithm: Algorithm,
     phase: Phase,
-    state: State,
+    state: CongestionState,
     handshake: Handshake,
     stream: Stream,
     board: Scoreboard,
@@ -99,7 +100,7 @@ pub struct Sender {
     delivered: u64,
     /// Segments taken for lost, each time.
     lost: u64,
-    events: VecDeque<SenderEvent>,
+    events: VecDeque<EventKind>,
     counters: SenderCounters,
 }
 
@@ -125,7 +126,7 @@ impl Sender {
         Self {
             algorithm,
             phase: Phase::Idle,
-            state: State::Open,
+            state: CongestionState::Open,
             handshake: Handshake::default(),
             stream: Stream::new(config),
             board: Scoreboard::new(),
@@ -211,19 +212,13 @@ impl Sender {
         self.finish_if_closed(now);
     }
 
-    /// Sets the bounds that the algorithm obeys from the next ACK on; 0: none. `small_queue_bytes`: with
-    /// [`TcpConfig::small_queues`] so much may wait in the host's queue, where it would be less.
-    pub fn set_bounds(
-        &mut self,
-        floor: u32,
-        ceiling: u32,
-        pacing_bytes_per_s: u64,
-        small_queue_bytes: u64,
-    ) {
-        self.algorithm.bound_floor = floor;
-        self.algorithm.bound_ceiling = ceiling;
-        self.algorithm.bound_pacing = pacing_bytes_per_s;
-        self.algorithm.bound_small_queue = small_queue_bytes;
+    /// Sets the bounds that the algorithm obeys from the next ACK on. The share of the host's queue
+    /// takes effect only with [`TcpConfig::small_queues`].
+    pub fn set_bounds(&mut self, bounds: SocketBounds) {
+        self.algorithm.bound_floor = bounds.floor;
+        self.algorithm.bound_ceiling = bounds.ceiling;
+        self.algorithm.bound_pacing = bounds.pacing_bytes_per_second;
+        self.algorithm.bound_small_queue = bounds.small_queue_bytes;
     }
 
     /// Sets the target of `wakeai_av` in payload bytes per second, from the next ACK on; 0: none.
@@ -248,11 +243,15 @@ impl Sender {
         sock.reordering = self.rack.reordering;
     }
 
-    fn change_state(&mut self, next: State) {
+    fn change_state(&mut self, next: CongestionState) {
+        self.change_state_upon(next, None);
+    }
+
+    fn change_state_upon(&mut self, next: CongestionState, signal: Option<Signal>) {
         self.publish();
         self.algorithm.set_state(next);
         if next != self.state {
-            self.events.push_back(SenderEvent::StateChange { from: self.state, to: next });
+            self.events.push_back(EventKind::StateChange { from: self.state, to: next, signal });
             self.counters.count_state(next);
             self.state = next;
         }
@@ -260,7 +259,7 @@ impl Sender {
 
     /// Whether the window is being reduced step by step.
     fn is_reducing(&self) -> bool {
-        matches!(self.state, State::Cwr | State::Recovery)
+        matches!(self.state, CongestionState::Cwr | CongestionState::Recovery)
     }
 
     fn fail(&mut self) {
@@ -268,7 +267,7 @@ impl Sender {
             self.phase = Phase::Failed;
             self.timer.clear();
             self.output = Output::default();
-            self.events.push_back(SenderEvent::Failed);
+            self.events.push_back(EventKind::Closed);
         }
     }
 }
@@ -300,7 +299,7 @@ impl Sender {
         let waits = self.output.syn || self.output.ack || self.output.forced.is_some();
         let is_open = self.phase == Phase::Established;
         assert!(!is_open || out == 0 || self.timer.is_armed() || waits, "nothing is waited for");
-        if self.state == State::Open {
+        if self.state == CongestionState::Open {
             assert_eq!(self.board.lost_out(), 0, "something is lost and nothing is done");
         }
     }

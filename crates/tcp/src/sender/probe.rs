@@ -1,6 +1,6 @@
 //! Probes: for the loss of a flight's tail (TLP, RFC 8985 section 7), and of a closed window.
 
-use wakeai_algorithms::State;
+use wakeai_connection::{CongestionState, Signal};
 use wakeai_units::{Duration, Instant};
 
 use super::Sender;
@@ -14,7 +14,7 @@ impl Sender {
     /// Says whether it did. `anew`: the retransmission timeout counts from now, not from when the
     /// head left.
     pub(super) fn schedule_probe(&mut self, now: Instant, anew: bool) -> bool {
-        let may_probe = matches!(self.state, State::Open | State::Cwr);
+        let may_probe = matches!(self.state, CongestionState::Open | CongestionState::Cwr);
         if !self.rack.is_enabled() || !may_probe || self.board.out() == 0 {
             return false;
         }
@@ -66,7 +66,7 @@ impl Sender {
         } else if acknowledged > end {
             self.counters.tail_losses += 1;
             self.begin_reduction();
-            self.change_state(State::Cwr);
+            self.change_state_upon(CongestionState::Cwr, Some(Signal::TailLossProbe));
             self.keep_open();
         } else if ack.is_duplicate() && !ack.sacked {
             self.output.probe_end = None; // both copies arrived

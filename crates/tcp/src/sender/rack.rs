@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 use wakeai_units::{Duration, Instant};
 
 use super::Sender;
@@ -206,7 +206,8 @@ impl Sender {
     /// reordering was seen and three duplicates speak for a loss.
     fn reordering_window(&self) -> Duration {
         let rack = &self.rack;
-        let evident = self.state >= State::Recovery || self.board.sacked_out() >= rack.reordering;
+        let evident =
+            self.state >= CongestionState::Recovery || self.board.sacked_out() >= rack.reordering;
         if !rack.reordering_seen && evident {
             return Duration::ZERO;
         }
@@ -231,7 +232,7 @@ impl Sender {
     pub(super) fn handle_reordering_timeout(&mut self, now: Instant) {
         self.timer.clear();
         if self.judge_by_time(now).0 > 0 {
-            if self.state != State::Recovery {
+            if self.state != CongestionState::Recovery {
                 self.enter_recovery();
             }
             self.output.retransmission = super::transmit::Retransmission::Lost;

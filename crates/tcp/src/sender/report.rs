@@ -1,74 +1,9 @@
 //! What a sender tells of itself.
 
-use wakeai_algorithms::State;
-use wakeai_units::Duration;
+use wakeai_connection::{CongestionState, EventKind, Figures};
+use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use super::Sender;
-
-/// Something that happened, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SenderEvent {
-    /// The handshake is done.
-    Established,
-    /// The congestion state changed.
-    StateChange {
-        /// From this.
-        from: State,
-        /// To that.
-        to: State,
-    },
-    /// A segment that begins at `seq` leaves again.
-    Retransmit {
-        /// Its first position.
-        seq: u64,
-    },
-    /// The retransmission timer expired.
-    Timeout {
-        /// How often since something new was acknowledged, this time included.
-        in_a_row: u32,
-    },
-    /// Everything is acknowledged, and both directions are closed.
-    Closed,
-    /// Given up: too many timeouts, or the peer refused.
-    Failed,
-}
-
-/// The state of a connection at a moment, in the kernel's terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SenderSample {
-    /// Congestion window, in segments.
-    pub cwnd: u32,
-    /// Slow-start threshold, in segments.
-    pub ssthresh: u32,
-    /// Smoothed RTT; `None` before the first sample.
-    pub smoothed_rtt: Option<Duration>,
-    /// The last RTT sample.
-    pub latest_rtt: Option<Duration>,
-    /// The smallest RTT of the last five minutes.
-    pub min_rtt: Option<Duration>,
-    /// The retransmission timeout, backoff included.
-    pub timeout: Duration,
-    /// Congestion state.
-    pub state: State,
-    /// Segments sent and not acknowledged.
-    pub packets_out: u32,
-    /// Of these, selectively acknowledged.
-    pub sacked_out: u32,
-    /// Of these, taken for lost.
-    pub lost_out: u32,
-    /// Of these, retransmitted.
-    pub retrans_out: u32,
-    /// Bytes that the application has handed over and that are not acknowledged.
-    pub send_queue: u64,
-    /// Of these, bytes that were never sent.
-    pub unsent: u64,
-    /// Segments delivered since the connection was opened.
-    pub delivered: u64,
-    /// The rate at which the algorithm would pace, in bytes per second; `None` before it has one.
-    pub pacing_bytes_per_s: Option<u64>,
-    /// Whether the connection is paced.
-    pub is_paced: bool,
-}
 
 /// What was counted since the connection was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,19 +51,19 @@ pub struct SenderCounters {
 }
 
 impl SenderCounters {
-    pub(super) fn count_state(&mut self, next: State) {
+    pub(super) fn count_state(&mut self, next: CongestionState) {
         match next {
-            State::Disorder => self.disorders += 1,
-            State::Cwr => self.reductions += 1,
-            State::Recovery => self.recoveries += 1,
-            State::Open | State::Loss => {}
+            CongestionState::Disorder => self.disorders += 1,
+            CongestionState::Cwr => self.reductions += 1,
+            CongestionState::Recovery => self.recoveries += 1,
+            CongestionState::Open | CongestionState::Loss => {}
         }
     }
 }
 
 impl Sender {
     /// What happened since the last call, in order.
-    pub fn poll_event(&mut self) -> Option<SenderEvent> {
+    pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.pop_front()
     }
 
@@ -147,34 +82,54 @@ impl Sender {
         self.phase == super::Phase::Closed
     }
 
+    /// Whether the connection was given up: too many timeouts, or the peer refused.
+    pub fn has_failed(&self) -> bool {
+        self.phase == super::Phase::Failed
+    }
+
     /// Bytes of the stream that are acknowledged.
     pub fn bytes_acknowledged(&self) -> u64 {
         self.una.min(self.stream.data_end()).saturating_sub(1)
     }
 
-    /// The connection as it is now.
-    pub fn sample(&self) -> SenderSample {
+    /// Bytes that the application has handed over and that were never sent.
+    pub fn unsent(&self) -> u64 {
+        self.written_end().saturating_sub(self.nxt.max(1))
+    }
+
+    /// The retransmission timeout, backoff included.
+    pub fn retransmission_timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Whether the sender spreads its segments over time.
+    pub fn is_paced(&self) -> bool {
+        self.algorithm.sk_pacing_status != 0
+    }
+
+    /// The connection's figures as they are now.
+    pub fn figures(&self) -> Figures {
         let sock = &*self.algorithm;
-        let span = |us: u32| (us > 0).then(|| Duration::from_micros(u64::from(us)));
-        let rate = sock.sk_pacing_rate;
-        let written = self.written_end();
-        SenderSample {
-            cwnd: sock.snd_cwnd,
-            ssthresh: sock.snd_ssthresh,
-            smoothed_rtt: span(self.rtt.smoothed_us()),
-            latest_rtt: span(self.rtt.latest_us()),
-            min_rtt: span(self.rtt.least_us()),
-            timeout: self.timeout,
-            state: self.state,
-            packets_out: self.board.out(),
-            sacked_out: self.board.sacked_out(),
-            lost_out: self.board.lost_out(),
-            retrans_out: self.board.retransmitted_out(),
-            send_queue: written.saturating_sub(self.una.max(1)),
-            unsent: written.saturating_sub(self.nxt.max(1)),
+        let micros = |us: u32| Duration::from_micros(u64::from(us));
+        let rtt = |us: u32| (us > 0).then(|| micros(us));
+        let pacing = Some(sock.sk_pacing_rate).filter(|rate| *rate != u64::MAX);
+        Figures {
+            cwnd: Segments::new(sock.snd_cwnd),
+            ssthresh: Segments::new(sock.snd_ssthresh),
+            smoothed_rtt: rtt(self.rtt.smoothed_us()),
+            latest_rtt: rtt(self.rtt.latest_us()),
+            min_rtt: rtt(self.rtt.least_us()),
+            congestion_state: self.state,
+            packets_out: Segments::new(self.board.out()),
+            sacked_out: Segments::new(self.board.sacked_out()),
+            lost_out: Segments::new(self.board.lost_out()),
+            retrans_out: Segments::new(self.board.retransmitted_out()),
+            send_queue: Bytes::new(self.written_end().saturating_sub(self.una.max(1))),
             delivered: self.delivered,
-            pacing_bytes_per_s: (rate != u64::MAX).then_some(rate),
-            is_paced: sock.sk_pacing_status != 0,
+            pacing_rate: pacing.map(|bytes| Rate::from_bps(bytes.saturating_mul(8))),
+            k: self.algorithm.k_us().map(micros),
+            mss: Bytes::new(u64::from(self.config.mss)),
+            ..Figures::default()
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The one timer that a connection has, as in Linux, and what its expiry means.
 
+use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
 
 use super::transmit::{Forced, Retransmission};
-use super::{Phase, Sender, SenderEvent, microseconds};
+use super::{Phase, Sender, microseconds};
 
 /// What the timer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +106,7 @@ impl Sender {
         self.timeouts_in_a_row += 1;
         self.counters.timeouts_in_a_row =
             self.counters.timeouts_in_a_row.max(self.timeouts_in_a_row);
-        self.events.push_back(SenderEvent::Timeout { in_a_row: self.timeouts_in_a_row });
+        self.events.push_back(EventKind::Timeout);
         self.output.forced = Some(Forced::Head);
         self.output.retransmission = Retransmission::Nothing;
         self.back_off();

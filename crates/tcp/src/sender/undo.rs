@@ -1,7 +1,7 @@
 //! Taking back reductions that were needless: Eifel (RFC 3522, RFC 4015), D-SACK (RFC 3708) and
 //! F-RTO (RFC 5682).
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 
 use super::Sender;
 use super::ack::Ack;
@@ -64,7 +64,7 @@ impl Sender {
         } else {
             self.rack.count_recovery();
         }
-        self.change_state(State::Open);
+        self.change_state(CongestionState::Open);
     }
 
     /// All retransmissions were needless.
@@ -107,7 +107,7 @@ impl Sender {
         self.board.unlose_all();
         self.undo(proof);
         self.timeouts_in_a_row = 0;
-        self.change_state(State::Open);
+        self.change_state(CongestionState::Open);
     }
 
     /// What an acknowledgement means after a timeout, and what may be sent upon it (RFC 5682

@@ -2,7 +2,7 @@
 //! `reno`. The numbers are those of Linux; `crates/kernel/tests/kernel/as_linux.rs` has the same
 //! situations on the running kernel, beside its own algorithms.
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::SenderScript;
@@ -22,7 +22,7 @@ fn forty(algorithm: &str, rtt_ms: u64, endless: bool) -> SenderScript {
     if !endless {
         tcp.at(4 * rtt_ms).ack(40).sends_nothing();
     }
-    assert_eq!(tcp.sender.sample().cwnd, 40);
+    assert_eq!(tcp.sender.figures().cwnd.get(), 40);
     tcp
 }
 
@@ -33,8 +33,8 @@ fn a_recovery_that_the_reordering_timer_begins_retransmits_one_segment() {
         // 39 are lost, and the last arrives.
         tcp.at(400).ack_with(30, &[69..70]).sends([70]);
         tcp.at_next_timeout();
-        assert_eq!(tcp.sender.sample().state, State::Recovery, "{algorithm}");
-        assert_eq!(tcp.sender.sample().lost_out, 39, "{algorithm}");
+        assert_eq!(tcp.sender.figures().congestion_state, CongestionState::Recovery, "{algorithm}");
+        assert_eq!(tcp.sender.figures().lost_out.get(), 39, "{algorithm}");
         tcp.sends([30]);
     }
 }
@@ -44,7 +44,7 @@ fn the_first_burst_after_an_idle_time_is_the_restart_window() {
     for algorithm in ["cubic", "reno"] {
         let mut tcp = forty(algorithm, 100, false);
         tcp.at(5000).supply(None).sends(40..50);
-        assert_eq!(tcp.sender.sample().cwnd, 10, "{algorithm}");
+        assert_eq!(tcp.sender.figures().cwnd.get(), 10, "{algorithm}");
     }
 }
 
@@ -63,11 +63,11 @@ fn sacks_let_the_window_grow_once_the_path_is_known_to_reorder() {
         let mut tcp = established(algorithm, 20);
         tcp.supply(Some(10)).sends(0..10);
         tcp.at(40).ack_with(0, &[9..10]);
-        assert_eq!(tcp.sender.sample().cwnd, 10, "{algorithm}: nothing is known");
+        assert_eq!(tcp.sender.figures().cwnd.get(), 10, "{algorithm}: nothing is known");
         tcp.ack_with(0, &[3..4, 9..10]);
-        assert_eq!(tcp.sender.sample().cwnd, 11, "{algorithm}: 3 came after 9");
+        assert_eq!(tcp.sender.figures().cwnd.get(), 11, "{algorithm}: 3 came after 9");
         tcp.ack(10);
-        assert_eq!(tcp.sender.sample().cwnd, 19, "{algorithm}");
+        assert_eq!(tcp.sender.figures().cwnd.get(), 19, "{algorithm}");
     }
 }
 
@@ -83,7 +83,7 @@ fn a_small_window_grows_as_renos_at_the_ack_where_linux_looks() {
     let timed_out = tcp.now().as_nanos() / 1_000_000;
     let mut millis = timed_out + 100;
     tcp.at(millis).ack(2).supply(None).sends(2..4);
-    assert_eq!((tcp.sender.sample().cwnd, tcp.sender.sample().ssthresh), (2, 7));
+    assert_eq!((tcp.sender.figures().cwnd.get(), tcp.sender.figures().ssthresh.get()), (2, 7));
     // Flights of ACKs, 2 ms apart: slow start up to 7, and then 7 until Reno would have 8 and Linux
     // looks again, which it does 1/32 s after it looked last.
     let mut acked = 2;
@@ -94,7 +94,7 @@ fn a_small_window_grows_as_renos_at_the_ack_where_linux_looks() {
             acked += 1;
             tcp.at(millis + 2 * behind).ack(acked);
             while tcp.take().is_some() {}
-            windows.push(tcp.sender.sample().cwnd);
+            windows.push(tcp.sender.figures().cwnd.get());
         }
     }
     let expected: Vec<u32> = (3..=7).chain([7; 15]).chain([8]).collect();

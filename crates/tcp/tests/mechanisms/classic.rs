@@ -1,6 +1,6 @@
 //! What the classic sender does and Linux does not.
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 use wakeai_units::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn the_window_that_is_left_in_recovery_goes_to_what_may_be_lost_too() {
     // RFC 6675's rule 3: segment 7 has two above it that arrived, which is no loss yet.
     let mut tcp = ten(Profile::Classic);
     tcp.at(200).ack_with(0, &[1..4]).sends([0]);
-    assert_eq!(tcp.sender.sample().state, State::Recovery);
+    assert_eq!(tcp.sender.figures().congestion_state, CongestionState::Recovery);
     tcp.ack_with(0, &[8..9, 1..7]);
     assert_eq!(numbers(&mut tcp)[0], 7);
 }

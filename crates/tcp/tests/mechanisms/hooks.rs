@@ -1,8 +1,8 @@
 //! Where the hooks of an algorithm are called, and in which order: as the kernel does it.
 
 use wakeai_algorithms::Call::{Ack, AfterIdle, BeforeSending, SetState, Ssthresh, Undo};
-use wakeai_algorithms::State::{Cwr, Disorder, Loss, Open, Recovery};
 use wakeai_algorithms::{Algorithm, Call, TcpSock};
+use wakeai_connection::CongestionState::{Cwr, Disorder, Loss, Open, Recovery};
 use wakeai_tcp::{Profile, TcpConfig};
 
 use crate::script::{SenderScript, at_ms, clock_ms};

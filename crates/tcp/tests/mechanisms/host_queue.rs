@@ -1,6 +1,6 @@
 //! The queue of the sending host.
 
-use wakeai_algorithms::State;
+use wakeai_connection::{CongestionState, SocketBounds};
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::{SenderScript, at_ms};
@@ -15,8 +15,11 @@ fn an_overflow_is_local_congestion_and_not_a_loss() {
     let mut tcp = established(&TcpConfig::new(Profile::Linux));
     tcp.room = Some(5);
     tcp.supply(None).sends(0..5);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.ssthresh, sample.packets_out), (State::Cwr, 7, 5));
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.congestion_state, sample.ssthresh.get(), sample.packets_out.get()),
+        (CongestionState::Cwr, 7, 5)
+    );
     assert_eq!(tcp.sender.counters().local_drops, 1);
     tcp.room = None;
     // What did not leave is the next to leave, for the first time.
@@ -49,8 +52,8 @@ fn local_congestion_reduces_the_window_once_and_ends_with_the_flight() {
     tcp.at(300).ack(10);
     while tcp.take().is_some() {}
     tcp.ack(12);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.ssthresh), (State::Open, 7));
+    let sample = tcp.sender.figures();
+    assert_eq!((sample.congestion_state, sample.ssthresh.get()), (CongestionState::Open, 7));
 }
 
 #[test]
@@ -58,8 +61,11 @@ fn the_classic_sender_does_not_notice_an_overflow() {
     let mut tcp = established(&TcpConfig::new(Profile::Classic));
     tcp.room = Some(5);
     tcp.supply(None).sends(0..5);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.cwnd, sample.packets_out), (State::Open, 10, 10));
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.congestion_state, sample.cwnd.get(), sample.packets_out.get()),
+        (CongestionState::Open, 10, 10)
+    );
 }
 
 #[test]
@@ -102,7 +108,12 @@ fn kept(algorithm: &str, bounds: (u32, u32, u64, u64)) -> usize {
     let algorithm = by_name(algorithm, &config).expect("it is known");
     let mut tcp = SenderScript::established(&config, algorithm, 100);
     let (floor, ceiling, pacing, small_queue) = bounds;
-    tcp.sender.set_bounds(floor, ceiling, pacing, small_queue);
+    tcp.sender.set_bounds(SocketBounds {
+        floor,
+        ceiling,
+        pacing_bytes_per_second: pacing,
+        small_queue_bytes: small_queue,
+    });
     tcp.supply(None);
     let first = run(&mut tcp, 190, true);
     tcp.at(200).ack(first);
@@ -141,7 +152,12 @@ fn a_paced_sender_has_no_budget() {
 fn a_host_without_small_queues_takes_what_the_window_lets_out() {
     let config = TcpConfig::new(Profile::Linux);
     let mut tcp = established(&config);
-    tcp.sender.set_bounds(60, 60, 0, 3000);
+    tcp.sender.set_bounds(SocketBounds {
+        floor: 60,
+        ceiling: 60,
+        small_queue_bytes: 3000,
+        ..SocketBounds::NONE
+    });
     tcp.supply(None).sends(0..10);
     tcp.at(200).ack(1).sends(10..61);
 }

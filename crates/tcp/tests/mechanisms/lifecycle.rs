@@ -1,6 +1,7 @@
 //! How a connection begins and ends, seen from the sender.
 
-use wakeai_tcp::{Flags, Profile, Segment, SenderEvent, TcpConfig, by_name};
+use wakeai_connection::EventKind;
+use wakeai_tcp::{Flags, Profile, Segment, TcpConfig, by_name};
 use wakeai_units::Duration;
 
 use crate::script::{MSS, SenderScript, at_ms, clock_ms, ms, position};
@@ -30,10 +31,10 @@ fn a_syn_offers_what_linux_offers() {
 #[test]
 fn the_handshake_gives_the_first_rtt() {
     let mut tcp = established();
-    let sample = tcp.sender.sample();
+    let sample = tcp.sender.figures();
     assert_eq!(sample.smoothed_rtt, Some(ms(100)));
-    assert_eq!(sample.timeout, ms(300));
-    assert!(tcp.events().contains(&SenderEvent::Established));
+    assert_eq!(tcp.sender.retransmission_timeout(), ms(300));
+    assert!(tcp.events().contains(&EventKind::Opened));
 }
 
 #[test]
@@ -44,9 +45,9 @@ fn a_syn_without_answer_is_repeated_a_second_apart_and_then_with_backoff() {
         tcp.at(1000 * seconds).sends_flags(Flags::SYN, 0);
     }
     tcp.at(130_999).sends_nothing();
-    assert!(!tcp.events().contains(&SenderEvent::Failed));
+    assert!(!tcp.sender.has_failed());
     tcp.at(131_000).sends_nothing();
-    assert!(tcp.events().contains(&SenderEvent::Failed));
+    assert!(tcp.sender.has_failed());
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn the_classic_syn_backs_off_from_the_first_on() {
         tcp.at(1000 * seconds).sends_flags(Flags::SYN, 0);
     }
     tcp.at(127_000).sends_nothing();
-    assert!(tcp.events().contains(&SenderEvent::Failed));
+    assert!(tcp.sender.has_failed());
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn the_fin_rides_on_the_last_data_and_the_peers_is_acknowledged() {
     tcp.at(200).peer_fin(fin + 1).sends_flags(Flags::ACK, fin + 1);
     assert_eq!(tcp.last.ack, 2);
     assert!(tcp.sender.is_closed());
-    assert!(tcp.events().contains(&SenderEvent::Closed));
+    assert!(tcp.events().contains(&EventKind::Closed));
     assert_eq!(tcp.sender.bytes_acknowledged(), 2 * MSS);
     assert_eq!(tcp.sender.next_timeout(), None);
 }
@@ -120,7 +121,7 @@ fn a_reset_ends_it() {
     let mut tcp = established();
     tcp.supply(None).sends(0..10);
     tcp.inject(Segment { seq: 1, flags: Flags::RST, ..Segment::default() }).sends_nothing();
-    assert!(tcp.events().contains(&SenderEvent::Failed));
+    assert!(tcp.sender.has_failed());
     tcp.at(100_000).sends_nothing();
 }
 
@@ -132,6 +133,6 @@ fn a_connection_is_given_up_after_fifteen_timeouts() {
         tcp.at_us(due.as_nanos().div_ceil(1000));
         tcp.take();
     }
-    assert!(tcp.events().contains(&SenderEvent::Failed));
+    assert!(tcp.sender.has_failed());
     assert_eq!(tcp.sender.counters().timeouts, 15);
 }

@@ -2,7 +2,7 @@
 //! that read and wrote packets on a TUN device the receiver. Its clock was rounded to that of the
 //! script, and its timers to what they were set to (the kernel's timer wheel is up to a tenth late).
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::SenderScript;
@@ -67,9 +67,9 @@ fn two_timeouts_are_followed_by_new_data_and_taken_back_by_the_next_ack() {
         tcp.sends([sent]);
     }
     tcp.at(1600).ack(1).sends([11, 12]);
-    assert_eq!(tcp.sender.sample().state, State::Loss);
+    assert_eq!(tcp.sender.figures().congestion_state, CongestionState::Loss);
     tcp.at(1700).ack(2).sends_nothing();
-    assert_eq!(tcp.sender.sample().state, State::Open);
+    assert_eq!(tcp.sender.figures().congestion_state, CongestionState::Open);
     tcp.at(1800).ack(4).sends(13..17);
     tcp.at(1900).ack(10).sends(17..29);
 }

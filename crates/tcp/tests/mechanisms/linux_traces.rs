@@ -2,7 +2,7 @@
 //! application that reads at once at the receiver), a program that wrote packets into a TUN device the
 //! other (`tests/record_linux_traces.py`). The RTT is 10 ms for receivers and 100 ms for senders.
 
-use wakeai_algorithms::{INFINITE_SSTHRESH, State};
+use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 use wakeai_tcp::{Flags, Profile, TcpConfig, by_name};
 
 use crate::script::{ReceiverScript, SenderScript, at_ms, at_us, clock_ms, position};
@@ -113,9 +113,12 @@ fn a_recovery_from_its_first_sack_to_its_end() {
     tcp.at(218).ack_with(0, &[1..8]).sends([]);
     tcp.at(220).ack_with(0, &[1..9]).sends([14]);
     tcp.at(221).ack_with(0, &[1..10]).sends([15]);
-    assert_eq!((tcp.sender.sample().ssthresh, tcp.sender.sample().cwnd), (7, 7));
+    assert_eq!((tcp.sender.figures().ssthresh.get(), tcp.sender.figures().cwnd.get()), (7, 7));
     tcp.at(310).ack_echoing(12, &[], echo(208)).sends(16..19);
-    assert_eq!((tcp.sender.sample().state, tcp.sender.sample().cwnd), (State::Open, 7));
+    assert_eq!(
+        (tcp.sender.figures().congestion_state, tcp.sender.figures().cwnd.get()),
+        (CongestionState::Open, 7)
+    );
 }
 
 /// Segment 0 is late: it is sent again at 202 ms, although it arrives.
@@ -130,8 +133,11 @@ fn late() -> SenderScript {
 fn a_recovery_that_a_timestamp_takes_back() {
     let mut tcp = late();
     tcp.at(205).ack_echoing(4, &[], echo(100));
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.ssthresh, sample.cwnd), (State::Open, INFINITE_SSTHRESH, 11));
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.congestion_state, sample.ssthresh.get(), sample.cwnd.get()),
+        (CongestionState::Open, INFINITE_SSTHRESH, 11)
+    );
     assert_eq!(tcp.take().map(|segment| segment.seq), Some(position(12)));
 }
 
@@ -139,11 +145,17 @@ fn a_recovery_that_a_timestamp_takes_back() {
 fn a_recovery_that_a_dsack_takes_back() {
     let mut tcp = late();
     tcp.at(205).ack_echoing(4, &[], echo(202)).sends([12]);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.ssthresh, sample.cwnd), (State::Recovery, 7, 9));
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.congestion_state, sample.ssthresh.get(), sample.cwnd.get()),
+        (CongestionState::Recovery, 7, 9)
+    );
     tcp.at(300).ack_echoing(4, &[0..1], echo(202)).sends([13]);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.ssthresh, sample.cwnd), (State::Open, INFINITE_SSTHRESH, 10));
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.congestion_state, sample.ssthresh.get(), sample.cwnd.get()),
+        (CongestionState::Open, INFINITE_SSTHRESH, 10)
+    );
 }
 
 #[test]
@@ -154,7 +166,10 @@ fn a_retransmission_that_is_lost_too() {
     tcp.at(204).ack_with(0, &[1..5]).sends([12]);
     tcp.at(206).ack_with(0, &[1..10]).sends(13..16);
     tcp.at(308).ack_with(0, &[1..13]).sends([0, 16, 17, 18]);
-    assert_eq!((tcp.sender.sample().state, tcp.sender.sample().cwnd), (State::Recovery, 7));
+    assert_eq!(
+        (tcp.sender.figures().congestion_state, tcp.sender.figures().cwnd.get()),
+        (CongestionState::Recovery, 7)
+    );
 }
 
 #[test]
@@ -178,9 +193,9 @@ fn the_window_after_350_ms_of_idleness() {
     tcp.at(200).ack(10).sends(10..30);
     tcp.at(300).ack(30).sends(30..40);
     tcp.at(400).ack(40).sends_nothing();
-    assert_eq!(tcp.sender.sample().cwnd, 40);
+    assert_eq!(tcp.sender.figures().cwnd.get(), 40);
     tcp.at(750).supply(Some(240)).sends(40..60);
-    assert_eq!(tcp.sender.sample().cwnd, 20);
+    assert_eq!(tcp.sender.figures().cwnd.get(), 20);
 }
 
 /// Ten segments leave at 100 ms and nothing is heard of them until 690 ms.
@@ -193,8 +208,11 @@ fn timed_out() -> SenderScript {
     tcp.sends([10]);
     tcp.at_next_timeout();
     tcp.sends([0]);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.lost_out, sample.cwnd), (State::Loss, 11, 1));
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.congestion_state, sample.lost_out.get(), sample.cwnd.get()),
+        (CongestionState::Loss, 11, 1)
+    );
     tcp.at(690);
     tcp
 }
@@ -204,11 +222,17 @@ fn a_timeout_after_which_new_data_goes_first_and_shows_it_to_be_needless() {
     let mut tcp = timed_out();
     let retransmitted = tcp.last.timestamp.map_or(0, |stamp| stamp.value);
     tcp.ack_echoing(1, &[], retransmitted).sends([11, 12]);
-    assert_eq!((tcp.sender.sample().state, tcp.sender.sample().cwnd), (State::Loss, 2));
+    assert_eq!(
+        (tcp.sender.figures().congestion_state, tcp.sender.figures().cwnd.get()),
+        (CongestionState::Loss, 2)
+    );
     tcp.at(790).ack_echoing(2, &[], echo(100));
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.lost_out, sample.cwnd), (State::Open, 0, 11));
-    assert_eq!(sample.ssthresh, INFINITE_SSTHRESH);
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.congestion_state, sample.lost_out.get(), sample.cwnd.get()),
+        (CongestionState::Open, 0, 11)
+    );
+    assert_eq!(sample.ssthresh.get(), INFINITE_SSTHRESH);
 }
 
 #[test]
@@ -216,16 +240,22 @@ fn a_timeout_that_is_taken_back_at_once_when_the_second_segment_is_acknowledged_
     let mut tcp = timed_out();
     let retransmitted = tcp.last.timestamp.map_or(0, |stamp| stamp.value);
     tcp.ack_echoing(2, &[], retransmitted);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.ssthresh, sample.cwnd), (State::Open, INFINITE_SSTHRESH, 12));
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.congestion_state, sample.ssthresh.get(), sample.cwnd.get()),
+        (CongestionState::Open, INFINITE_SSTHRESH, 12)
+    );
 }
 
 #[test]
 fn a_timeout_that_a_timestamp_takes_back() {
     let mut tcp = timed_out();
     tcp.ack_echoing(1, &[], echo(100)).sends([11]);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.ssthresh, sample.cwnd), (State::Open, INFINITE_SSTHRESH, 11));
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.congestion_state, sample.ssthresh.get(), sample.cwnd.get()),
+        (CongestionState::Open, INFINITE_SSTHRESH, 11)
+    );
 }
 
 #[test]
@@ -241,16 +271,24 @@ fn five_losses_in_a_window_of_twenty() {
         let left = if arrived < 24 { arrived - 9 } else { arrived + 8 };
         tcp.at(284 + arrived).ack_with(10, &[15..arrived]).sends([left]);
     }
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.ssthresh, sample.cwnd, sample.lost_out, sample.retrans_out), (14, 14, 5, 5));
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.ssthresh.get(), sample.cwnd.get(), sample.lost_out.get(), sample.retrans_out.get()),
+        (14, 14, 5, 5)
+    );
     // What came out of order for 102 ms: the two that left after the first SACKs are lost.
     tcp.at_us(403_500).ack_echoing(11, &[15..30], echo(302)).sends([30, 31]);
     tcp.at_us(405_500).ack_echoing(12, &[15..30], echo(304)).sends([39, 40]);
     tcp.at_us(406_500).ack_echoing(13, &[15..30], echo(305)).sends([41]);
     tcp.at_us(407_500).ack_echoing(14, &[15..30], echo(306)).sends([42]);
-    let sample = tcp.sender.sample();
+    let sample = tcp.sender.figures();
     assert_eq!(
-        (sample.cwnd, sample.packets_out, sample.lost_out, sample.retrans_out),
+        (
+            sample.cwnd.get(),
+            sample.packets_out.get(),
+            sample.lost_out.get(),
+            sample.retrans_out.get()
+        ),
         (14, 29, 3, 3)
     );
 }

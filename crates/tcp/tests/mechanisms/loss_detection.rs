@@ -1,6 +1,6 @@
 //! How a loss is found.
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::{SenderScript, at_ms};
@@ -18,8 +18,8 @@ fn established(profile: Profile) -> SenderScript {
     SenderScript::established(&config, cubic, 100)
 }
 
-fn state(tcp: &SenderScript) -> State {
-    tcp.sender.sample().state
+fn state(tcp: &SenderScript) -> CongestionState {
+    tcp.sender.figures().congestion_state
 }
 
 #[test]
@@ -27,10 +27,10 @@ fn limited_transmit_sends_a_new_segment_for_each_of_the_first_two_duplicates() {
     for profile in [Profile::Linux, Profile::Classic] {
         let mut tcp = flight(profile);
         tcp.at(200).ack_with(0, &[1..2]).sends([10]);
-        assert_eq!(state(&tcp), State::Disorder);
+        assert_eq!(state(&tcp), CongestionState::Disorder);
         tcp.ack_with(0, &[1..3]).sends([11]);
-        assert_eq!(state(&tcp), State::Disorder);
-        assert_eq!(tcp.sender.sample().cwnd, 10);
+        assert_eq!(state(&tcp), CongestionState::Disorder);
+        assert_eq!(tcp.sender.figures().cwnd.get(), 10);
     }
 }
 
@@ -40,8 +40,8 @@ fn three_segments_that_arrived_above_a_hole_make_it_a_loss() {
         let mut tcp = flight(profile);
         tcp.at(200).ack_with(0, &[1..3]).sends([10, 11]);
         tcp.ack_with(0, &[1..4]).sends([0]);
-        assert_eq!(state(&tcp), State::Recovery);
-        assert_eq!(tcp.sender.sample().ssthresh, 7);
+        assert_eq!(state(&tcp), CongestionState::Recovery);
+        assert_eq!(tcp.sender.figures().ssthresh.get(), 7);
     }
 }
 
@@ -72,12 +72,12 @@ fn rack_finds_a_loss_without_three_duplicates_after_a_quarter_of_the_rtt() {
     let mut tcp = established(Profile::Linux);
     tcp.supply(Some(3)).sends(0..3);
     tcp.at(200).ack_with(0, &[1..3]).sends_nothing();
-    assert_eq!(state(&tcp), State::Disorder);
+    assert_eq!(state(&tcp), CongestionState::Disorder);
     tcp.at(224).sends_nothing();
     tcp.at_next_timeout();
     assert!((at_ms(225)..=at_ms(234)).contains(&tcp.now()), "{}", tcp.now());
     tcp.sends([0]);
-    assert_eq!(state(&tcp), State::Recovery);
+    assert_eq!(state(&tcp), CongestionState::Recovery);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn the_classic_sender_waits_for_the_timeout_there() {
     tcp.at(299).sends_nothing();
     tcp.at_next_timeout();
     tcp.sends([0]);
-    assert_eq!((state(&tcp), tcp.sender.counters().timeouts), (State::Loss, 1));
+    assert_eq!((state(&tcp), tcp.sender.counters().timeouts), (CongestionState::Loss, 1));
 }
 
 /// Segment 0 is lost, its retransmission at 200 ms too, and what was sent after that arrives.
@@ -137,7 +137,7 @@ fn a_lost_tail_is_probed_after_two_rtts_and_then_repaired_without_a_timeout() {
     tcp.at(probed + 200).ack_with(1, &[2..3]).sends([1]);
     let counters = tcp.sender.counters();
     assert_eq!((counters.tail_loss_probes, counters.timeouts), (1, 0));
-    assert_eq!(state(&tcp), State::Recovery);
+    assert_eq!(state(&tcp), CongestionState::Recovery);
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn a_loss_that_the_probe_itself_repaired_reduces_the_window() {
     let probed = (tcp.now() - at_ms(0)).as_millis();
     tcp.supply(Some(5)).sends([3, 4]);
     tcp.at(probed + 100).ack(5);
-    let sample = tcp.sender.sample();
-    assert_eq!((tcp.sender.counters().tail_losses, sample.ssthresh), (1, 7));
+    let sample = tcp.sender.figures();
+    assert_eq!((tcp.sender.counters().tail_losses, sample.ssthresh.get()), (1, 7));
 }
 
 #[test]
@@ -173,9 +173,9 @@ fn a_probe_that_was_needless_costs_nothing() {
     let probed = (tcp.now() - at_ms(0)).as_millis();
     tcp.at(probed + 50).ack(3);
     tcp.at(probed + 100).ack_with(3, &[2..3]);
-    let sample = tcp.sender.sample();
-    assert_eq!((tcp.sender.counters().tail_losses, sample.cwnd), (0, 10));
-    assert_eq!(sample.state, State::Open);
+    let sample = tcp.sender.figures();
+    assert_eq!((tcp.sender.counters().tail_losses, sample.cwnd.get()), (0, 10));
+    assert_eq!(sample.congestion_state, CongestionState::Open);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is sent while a loss is repaired (RFC 6937, RFC 6675).
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::SenderScript;
@@ -21,7 +21,7 @@ fn recovering(profile: Profile) -> SenderScript {
     tcp.ack_with(0, &[1..2]).sends([10]);
     tcp.ack_with(0, &[1..3]).sends([11]);
     tcp.ack_with(0, &[1..4]).sends([0]);
-    assert_eq!(tcp.sender.sample().state, State::Recovery);
+    assert_eq!(tcp.sender.figures().congestion_state, CongestionState::Recovery);
     tcp
 }
 
@@ -29,7 +29,7 @@ fn recovering(profile: Profile) -> SenderScript {
 fn the_window_shrinks_in_proportion_to_what_arrives() {
     for profile in [Profile::Linux, Profile::Classic] {
         let mut tcp = recovering(profile);
-        assert_eq!(tcp.sender.sample().ssthresh, 7);
+        assert_eq!(tcp.sender.figures().ssthresh.get(), 7);
         // 7 for 10 that arrive; the third is let out by the first retransmission.
         tcp.ack_with(0, &[1..5]).sends([12]);
         tcp.ack_with(0, &[1..6]).sends([13]);
@@ -38,9 +38,10 @@ fn the_window_shrinks_in_proportion_to_what_arrives() {
         // In flight is less than the threshold: as much as arrives.
         tcp.ack_with(0, &[1..9]).sends([14]);
         tcp.ack_with(0, &[1..10]).sends([15]);
-        let sample = tcp.sender.sample();
+        let sample = tcp.sender.figures();
         assert_eq!(
-            sample.packets_out - sample.sacked_out - sample.lost_out + sample.retrans_out,
+            sample.packets_out.get() - sample.sacked_out.get() - sample.lost_out.get()
+                + sample.retrans_out.get(),
             7
         );
     }
@@ -51,10 +52,10 @@ fn recovery_ends_with_the_reduced_window() {
     for profile in [Profile::Linux, Profile::Classic] {
         let mut tcp = recovering(profile);
         tcp.at(300).ack_echoing(12, &[], tcp_stamp(200));
-        let sample = tcp.sender.sample();
-        assert_eq!((sample.state, sample.ssthresh), (State::Open, 7));
-        assert!((7..=8).contains(&sample.cwnd), "{}", sample.cwnd);
-        assert_eq!(sample.lost_out + sample.retrans_out, 0);
+        let sample = tcp.sender.figures();
+        assert_eq!((sample.congestion_state, sample.ssthresh.get()), (CongestionState::Open, 7));
+        assert!((7..=8).contains(&sample.cwnd.get()), "{}", sample.cwnd.get());
+        assert_eq!(sample.lost_out.get() + sample.retrans_out.get(), 0);
     }
 }
 
@@ -70,8 +71,11 @@ fn losses_of_one_window_reduce_it_once() {
         while tcp.take().is_some() {}
         tcp.at(300).ack_echoing(4, &[6..10], tcp_stamp(200));
         while tcp.take().is_some() {}
-        let sample = tcp.sender.sample();
-        assert_eq!((sample.state, sample.ssthresh), (State::Recovery, 7));
+        let sample = tcp.sender.figures();
+        assert_eq!(
+            (sample.congestion_state, sample.ssthresh.get()),
+            (CongestionState::Recovery, 7)
+        );
         assert_eq!(tcp.sender.counters().recoveries, 1);
     }
 }
@@ -81,8 +85,8 @@ fn what_arrived_is_counted_once_however_often_it_is_told() {
     let mut tcp = flight(Profile::Linux);
     tcp.ack_with(0, &[4..6]).sends([10, 11]);
     tcp.ack_with(0, &[4..6]).sends_nothing();
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.sacked_out, sample.delivered), (2, 2));
+    let sample = tcp.sender.figures();
+    assert_eq!((sample.sacked_out.get(), sample.delivered), (2, 2));
     tcp.ack(6);
-    assert_eq!(tcp.sender.sample().delivered, 6);
+    assert_eq!(tcp.sender.figures().delivered, 6);
 }

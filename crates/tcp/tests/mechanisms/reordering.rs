@@ -1,6 +1,6 @@
 //! Segments that overtake each other (RFC 8985 section 6).
 
-use wakeai_algorithms::State;
+use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 use wakeai_units::Duration;
 
@@ -35,7 +35,7 @@ fn overtaken() -> SenderScript {
 fn patience(tcp: &mut SenderScript, millis: u64, hole: u64) -> Duration {
     tcp.at(millis).ack_with(hole, &[hole + 1..hole + 6]);
     drain(tcp);
-    assert_eq!(tcp.sender.sample().state, State::Disorder, "not yet");
+    assert_eq!(tcp.sender.figures().congestion_state, CongestionState::Disorder, "not yet");
     let due = tcp.sender.next_timeout().expect("the reordering timer");
     due - at_ms(millis)
 }
@@ -46,11 +46,11 @@ fn who_has_seen_reordering_waits_a_quarter_of_the_rtt_whatever_is_sacked() {
     let waits = patience(&mut tcp, 202, 3);
     assert!((25..=34).contains(&waits.as_millis()), "{waits}");
     tcp.at_next_timeout();
-    assert_eq!(tcp.sender.sample().state, State::Recovery);
+    assert_eq!(tcp.sender.figures().congestion_state, CongestionState::Recovery);
     drain(&mut tcp);
     let mut fresh = flight();
     fresh.at(200).ack_with(0, &[1..6]);
-    assert_eq!(fresh.sender.sample().state, State::Recovery);
+    assert_eq!(fresh.sender.figures().congestion_state, CongestionState::Recovery);
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn a_dsack_widens_the_reordering_window() {
     assert_eq!(copy, 1);
     tcp.at(250).ack_with(10, &[3..4]);
     drain(&mut tcp);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, tcp.sender.counters().dsacks), (State::Open, 1));
+    let sample = tcp.sender.figures();
+    assert_eq!((sample.congestion_state, tcp.sender.counters().dsacks), (CongestionState::Open, 1));
     let after = patience(&mut tcp, 301, 10);
     assert!(after > before + Duration::from_millis(15), "{before} {after}");
 }

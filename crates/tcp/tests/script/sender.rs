@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use wakeai_tcp::{
-    Algorithm, Flags, Segment, Sender, SenderEvent, SynOptions, TcpConfig, Timestamp,
-};
+use wakeai_connection::EventKind;
+use wakeai_tcp::{Algorithm, Flags, Segment, Sender, SynOptions, TcpConfig, Timestamp};
 use wakeai_units::Instant;
 
 use super::{MSS, Transcript, at_us, clock_ms, position, positions};
@@ -258,7 +257,7 @@ impl SenderScript {
     }
 
     /// What the sender tells its application, since the last time.
-    pub(crate) fn events(&mut self) -> Vec<SenderEvent> {
+    pub(crate) fn events(&mut self) -> Vec<EventKind> {
         std::iter::from_fn(|| self.sender.poll_event()).collect()
     }
 }

@@ -3,11 +3,8 @@
 use std::io::Write as _;
 
 use serde::Serialize;
-use wakeai_kernel::{ErrorCode, EventKind, Figures, Record, Socket};
+use wakeai_kernel::{EventKind, Figures, INFINITE_SSTHRESH, Record, Socket};
 use wakeai_units::{Duration, Instant, Rate, Segments};
-
-/// Before the first reduction the threshold is as good as infinite (`TCP_INFINITE_SSTHRESH`).
-const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// A record as a JSON object. `docs/reference/cli.md` lists the fields.
 #[derive(Serialize)]
@@ -79,8 +76,8 @@ pub(super) fn json(record: &Record, out: &mut Vec<u8>) {
 pub(super) fn text(record: &Record, out: &mut Vec<u8>) {
     let (at, socket, figures) = parts(record);
     let (kind, detail) = kind(record);
-    let time = |time: Duration| {
-        if time.is_zero() { "-".to_owned() } else { format!("{:.3}ms", time.as_millis_f64()) }
+    let time = |time: Option<Duration>| {
+        time.map_or("-".to_owned(), |time| format!("{:.3}ms", time.as_millis_f64()))
     };
     let threshold = threshold(figures.ssthresh).map_or("-".to_owned(), |value| value.to_string());
     let extra = match detail {
@@ -122,36 +119,24 @@ fn parts(record: &Record) -> (Instant, &Socket, &Figures) {
 fn kind(record: &Record) -> (&'static str, Detail) {
     let none = Detail::default();
     let Record::Event(event) = record else { return ("sample", none) };
-    match event.kind {
-        EventKind::Opened => ("opened", none),
-        EventKind::Closed => ("closed", none),
-        EventKind::StateChange { from, to } => {
-            ("state", Detail { from: Some(from.name()), to: Some(to.name()), ..none })
+    let detail = match event.kind {
+        EventKind::StateChange { from, to, .. } => {
+            Detail { from: Some(from.name()), to: Some(to.name()), ..none }
         }
-        EventKind::Retransmit => ("retransmit", none),
-        EventKind::Timeout => ("timeout", none),
         EventKind::Error(code) => {
-            ("error", Detail { code: Some(code.number()), error: Some(name(code)), ..none })
+            Detail { code: Some(code.number()), error: Some(code.name()), ..none }
         }
-    }
-}
-
-/// As the result JSON calls them.
-fn name(code: ErrorCode) -> &'static str {
-    match code {
-        ErrorCode::Reordering => "reordering",
-        ErrorCode::LocalOverflow => "local_overflow",
-        ErrorCode::DuplicateAck => "duplicate_ack",
-        ErrorCode::Timeout => "timeout",
-    }
+        _ => none,
+    };
+    (event.kind.name(), detail)
 }
 
 fn threshold(ssthresh: Segments) -> Option<u32> {
-    (ssthresh.get() < NO_THRESHOLD).then(|| ssthresh.get())
+    (ssthresh.get() < INFINITE_SSTHRESH).then(|| ssthresh.get())
 }
 
 fn figures_line(figures: &Figures) -> FiguresLine {
-    let time = |time: Duration| (!time.is_zero()).then(|| time.as_millis_f64());
+    let time = |time: Option<Duration>| time.map(Duration::as_millis_f64);
     FiguresLine {
         state: figures.congestion_state.name(),
         cwnd: figures.cwnd.get(),
@@ -165,7 +150,7 @@ fn figures_line(figures: &Figures) -> FiguresLine {
         retransmitted: figures.retrans_out.get(),
         send_queue_bytes: figures.send_queue.get(),
         delivered: figures.delivered,
-        delivery_rate_mbps: figures.delivery_rate.as_mbps_f64(),
+        delivery_rate_mbps: figures.delivery_rate.map_or(0.0, Rate::as_mbps_f64),
         pacing_rate_mbps: figures.pacing_rate.map(Rate::as_mbps_f64),
         k_ms: figures.k.map(Duration::as_millis_f64),
     }
@@ -174,7 +159,7 @@ fn figures_line(figures: &Figures) -> FiguresLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakeai_kernel::{CongestionState, Event, Sample};
+    use wakeai_kernel::{CongestionState, ErrorCode, Event, Sample};
     use wakeai_units::Bytes;
 
     fn socket() -> Socket {
@@ -190,23 +175,15 @@ mod tests {
     fn figures() -> Figures {
         Figures {
             cwnd: Segments::new(10),
-            ssthresh: Segments::new(NO_THRESHOLD),
-            smoothed_rtt: Duration::from_micros(1500),
-            latest_rtt: Duration::from_millis(2),
-            min_rtt: Duration::ZERO,
-            congestion_state: CongestionState::Open,
+            ssthresh: Segments::new(INFINITE_SSTHRESH),
+            smoothed_rtt: Some(Duration::from_micros(1500)),
+            latest_rtt: Some(Duration::from_millis(2)),
             packets_out: Segments::new(4),
-            sacked_out: Segments::ZERO,
-            lost_out: Segments::ZERO,
-            retrans_out: Segments::ZERO,
             send_queue: Bytes::new(5792),
             delivered: 77,
-            delivery_rate: Rate::from_mbps(3),
-            application_limited: false,
-            pacing_rate: None,
-            k: None,
+            delivery_rate: Some(Rate::from_mbps(3)),
             mss: Bytes::new(1448),
-            interface: 2,
+            ..Figures::default()
         }
     }
 
@@ -247,7 +224,7 @@ mod tests {
             assert_eq!(line(&event(EventKind::Error(code)))["code"], number);
         }
         let (from, to) = (CongestionState::Open, CongestionState::Loss);
-        let change = line(&event(EventKind::StateChange { from, to }));
+        let change = line(&event(EventKind::StateChange { from, to, signal: None }));
         assert_eq!((&change["from"], &change["to"]), (&"open".into(), &"loss".into()));
     }
 

@@ -22,7 +22,9 @@ pub(crate) use self::path::common_growth;
 use self::release::Release;
 use self::share::{Bottleneck, Share};
 use crate::windowed::WindowedMax;
-use crate::{Bounds, CongestionState, Law, Narrator, Observation, Phase, Reason};
+use wakeai_connection::CongestionState;
+
+use crate::{Bounds, Law, Narrator, Observation, Phase, Reason};
 
 /// Between two decisions.
 const TICK: Duration = Duration::from_millis(500);
@@ -135,7 +137,7 @@ impl Airtime {
         let share = self.share.on_tick(now, self.ticks, seen);
         let target = self.target(seen);
         let trouble = seen.sending().any(|connection| {
-            let state = connection.congestion_state;
+            let state = connection.figures.congestion_state;
             matches!(state, CongestionState::Recovery | CongestionState::Loss)
         });
         self.trouble = if trouble { self.trouble.saturating_add(1) } else { 0 };

@@ -197,9 +197,7 @@ mod tests {
     use super::super::AirtimeKnobs;
     use super::*;
     use crate::observation::{example, peer};
-    use crate::{
-        CongestionState, ConnectionView, Law, PeerView, Reason, RttView, StationId, StationView,
-    };
+    use crate::{Law, PeerView, Reason, RttView, StationId, StationView};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -320,8 +318,8 @@ mod tests {
     #[test]
     fn the_floor_halves_with_each_tick_of_recovery_after_the_third_and_comes_back() {
         let calm = seen(10, 40, &[10, 10, 10]);
-        let state = CongestionState::Recovery;
-        let connection = ConnectionView { congestion_state: state, ..example() };
+        let mut connection = example();
+        connection.figures.congestion_state = wakeai_connection::CongestionState::Recovery;
         let own = StationView { connections: vec![connection], ..calm.own.clone() };
         let trouble = Observation { own, ..calm.clone() };
         let mut ticks = Ticks::new();

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
 
-use crate::{Receiver, Segment, Sender, SenderEvent, TcpConfig, by_name};
+use crate::{Receiver, Segment, Sender, TcpConfig, by_name};
 
 /// A small generator: what it gives matters less than that a seed gives the same again.
 #[derive(Clone, Debug)]
@@ -62,7 +63,7 @@ pub(super) struct Path {
     pub(super) now: Instant,
     pub(super) up: Direction,
     pub(super) down: Direction,
-    pub(super) events: Vec<SenderEvent>,
+    pub(super) events: Vec<EventKind>,
     /// One in so many segments finds the host's queue full.
     pub(super) local_drop: u64,
     lines: [Line; 2],
@@ -126,8 +127,8 @@ impl Path {
         let mut steps = 0;
         while !(self.sender.is_closed() && self.receiver.is_closed()) {
             let next = self.next_event();
-            let next = next.unwrap_or_else(|| panic!("stuck: {:?}", self.sender.sample()));
-            assert!(next <= deadline, "too slow: {:?}", self.sender.sample());
+            let next = next.unwrap_or_else(|| panic!("stuck: {:?}", self.sender.figures()));
+            assert!(next <= deadline, "too slow: {:?}", self.sender.figures());
             steps += 1;
             assert!(steps < 1_000_000, "no progress at {next}: {:?}", self.sender);
             self.now = next;
@@ -190,10 +191,11 @@ impl Path {
             let probe = self.sender.counters().tail_loss_probes > probes;
             if segment.len > 0 {
                 assert!(segment.end() <= self.largest_window_end, "beyond the peer's window");
-                let sample = self.sender.sample();
-                let in_flight =
-                    sample.packets_out + sample.retrans_out - sample.sacked_out - sample.lost_out;
-                assert!(again || probe || in_flight <= sample.cwnd, "{sample:?}");
+                let sample = self.sender.figures();
+                let in_flight = sample.packets_out.get() + sample.retrans_out.get()
+                    - sample.sacked_out.get()
+                    - sample.lost_out.get();
+                assert!(again || probe || in_flight <= sample.cwnd.get(), "{sample:?}");
             }
             if self.random.one_in(self.local_drop) {
                 self.sender.handle_local_drop(self.now, &segment);

@@ -1,6 +1,7 @@
 //! Whatever the path does, everything arrives, once and in order.
 
 use proptest::prelude::*;
+use wakeai_connection::SocketBounds;
 use wakeai_units::{Duration, Instant, Rate};
 
 use super::path::{Direction, Path};
@@ -42,7 +43,12 @@ fn what_is_sent_again_is_paced_like_the_rest() {
     let config = TcpConfig::new(Profile::Linux);
     let up = Direction { loss: 10, ..Direction::of(10) };
     let mut path = Path::new(&config, "wakeai_cubic", up, Direction::of(10));
-    path.sender.set_bounds(20, 20, 100_000, 0);
+    path.sender.set_bounds(SocketBounds {
+        floor: 20,
+        ceiling: 20,
+        pacing_bytes_per_second: 100_000,
+        ..SocketBounds::NONE
+    });
     path.open(Some(1_000_000));
     let end = path.finish(100);
     assert!(path.sender.counters().retransmits > 50, "{:?}", path.sender.counters());
@@ -137,7 +143,12 @@ fn transfer(profile: Profile, algorithm: &str, weather: &Weather) -> Path {
         path.receiver.set_reading(path.now, Reading::At(Rate::from_bps(8 * weather.read_rate)));
     }
     if let Some((floor, ceiling, pacing, small_queue)) = weather.bounds {
-        path.sender.set_bounds(floor, ceiling, pacing, small_queue);
+        path.sender.set_bounds(SocketBounds {
+            floor,
+            ceiling,
+            pacing_bytes_per_second: pacing,
+            small_queue_bytes: small_queue,
+        });
     }
     path.open(Some(weather.bytes));
     path.finish(100_000);

@@ -5,12 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
-use wakeai_kernel::{
-    ErrorCode, Event, EventKind, Filter, Monitor, MonitorConfig, Record, Sample, Socket,
-};
-use wakeai_scenario::figures::RttHistogram;
-use wakeai_scenario::result::ErrorCounts;
-use wakeai_units::{Duration, Instant};
+use wakeai_kernel::{Filter, Monitor, MonitorConfig, Record, Socket};
+use wakeai_world::{Place, SenderMeter};
 
 use crate::error::LabError;
 use crate::host::Host;
@@ -19,46 +15,11 @@ use crate::traffic::{FlowPlan, Kind};
 /// Between two reads of the kernel's buffer (DESIGN §7: 2 % of a core at 0.9 Gbit/s).
 const POLL: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// What the monitor saw of one run.
-#[derive(Debug, Default)]
-pub(crate) struct Watched {
-    /// Latest RTT, one sample per millisecond and socket, inside the run's window; for each group
-    /// of stations.
-    pub(crate) rtt: Vec<RttHistogram>,
-    /// Error events inside the run's window.
-    pub(crate) errors: ErrorCounts,
-    /// Per flow.
-    pub(crate) flows: Vec<FlowCounts>,
-    /// Records that did not fit into the kernel's buffer.
-    pub(crate) lost: u64,
-}
-
-/// What was counted of one flow's connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FlowCounts {
-    /// Segments sent again.
-    pub(crate) retransmits: u64,
-    /// Retransmission timeouts.
-    pub(crate) timeouts: u64,
-}
-
-/// Times of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    /// The run's time zero, on the monotonic clock.
-    pub(crate) origin: Instant,
-    /// The end of the warmup, from `origin`.
-    pub(crate) warmup: Duration,
-    /// The end of the figures, from `origin`.
-    pub(crate) end: Duration,
-}
-
-/// A row for the records: which flow, which of its connections, when from the run's origin, and
-/// what.
-pub(crate) type Sink = Box<dyn FnMut(usize, u32, Duration, &Record) + Send>;
+/// What the senders of a run did, and the number of records that did not fit into the kernel's buffer.
+pub(crate) type Watched = (Option<SenderMeter>, u64);
 
 enum Command {
-    Begin(Span),
+    Begin(SenderMeter),
     Stop,
 }
 
@@ -71,11 +32,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Starts the monitor on the namespaces of `hosts`; returns when it is attached.
-    pub(crate) fn start(
-        hosts: &[Host],
-        plans: &[FlowPlan],
-        sink: Option<Sink>,
-    ) -> Result<Self, LabError> {
+    pub(crate) fn start(hosts: &[Host], plans: &[FlowPlan]) -> Result<Self, LabError> {
         let config = MonitorConfig {
             filter: Filter {
                 netns_inodes: hosts.iter().map(|host| host.netns().0 as u32).collect(),
@@ -85,13 +42,12 @@ impl Watch {
         };
         let (commands, inbox) = channel();
         let (ready, attached) = channel();
-        let mut reader = Reader::new(plans.to_vec(), sink);
+        let mut reader = Reader::new(plans.to_vec());
         let thread = std::thread::spawn(move || {
             let mut monitor = Monitor::open(&config)?;
             let _ = ready.send(());
             reader.read(&mut monitor, &inbox)?;
-            reader.watched.lost = monitor.lost();
-            Ok(reader.watched)
+            Ok((reader.meter, monitor.lost()))
         });
         if attached.recv().is_ok() {
             return Ok(Self { commands, thread });
@@ -103,9 +59,9 @@ impl Watch {
         }
     }
 
-    /// Says when the run is, before its first packet; nothing is counted without it.
-    pub(crate) fn begin(&self, span: Span) {
-        let _ = self.commands.send(Command::Begin(span));
+    /// Counts in `meter` from now on, which is before the run's first packet.
+    pub(crate) fn begin(&self, meter: SenderMeter) {
+        let _ = self.commands.send(Command::Begin(meter));
     }
 
     /// Ends the monitor.
@@ -134,23 +90,15 @@ struct Reader {
     plans: Vec<FlowPlan>,
     /// By the kernel's socket cookie: flow and connection, or neither (iperf3's control
     /// connections, receivers, agents).
-    sockets: HashMap<u64, Option<(usize, u32)>>,
+    sockets: HashMap<u64, Option<Place>>,
     connections: Vec<u32>,
-    span: Option<Span>,
-    sink: Option<Sink>,
-    watched: Watched,
+    meter: Option<SenderMeter>,
 }
 
 impl Reader {
-    fn new(plans: Vec<FlowPlan>, sink: Option<Sink>) -> Self {
-        let groups = plans.iter().map(|plan| plan.group + 1).max().unwrap_or(0);
-        let watched = Watched {
-            rtt: vec![RttHistogram::new(); groups],
-            flows: vec![FlowCounts::default(); plans.len()],
-            ..Watched::default()
-        };
+    fn new(plans: Vec<FlowPlan>) -> Self {
         let connections = vec![0; plans.len()];
-        Self { plans, sockets: HashMap::new(), connections, span: None, sink, watched }
+        Self { plans, sockets: HashMap::new(), connections, meter: None }
     }
 
     fn read(
@@ -160,8 +108,8 @@ impl Reader {
     ) -> Result<(), wakeai_kernel::Error> {
         loop {
             let stop = match inbox.try_recv() {
-                Ok(Command::Begin(span)) => {
-                    self.span = Some(span);
+                Ok(Command::Begin(meter)) => {
+                    self.meter = Some(meter);
                     false
                 }
                 Ok(Command::Stop) | Err(TryRecvError::Disconnected) => true,
@@ -179,48 +127,15 @@ impl Reader {
             Record::Sample(sample) => (sample.socket, sample.at),
             Record::Event(event) => (event.socket, event.at),
         };
-        let Some((flow, connection)) = self.flow_of(&socket) else { return };
+        let (Some(place), Some(meter)) = (self.place_of(&socket), &mut self.meter) else { return };
         match record {
-            Record::Sample(sample) => self.sample(flow, sample),
-            Record::Event(event) => self.event(flow, event),
+            Record::Sample(sample) => meter.sample(at, place, sample.figures),
+            Record::Event(event) => meter.event(at, place, event.kind, event.figures.cwnd),
         }
-        // A connection is set up before the run's time zero; that counts as zero.
-        if let (Some(sink), Some(span)) = (&mut self.sink, self.span) {
-            sink(flow, connection, at.saturating_since(span.origin), record);
-        }
-    }
-
-    fn sample(&mut self, flow: usize, sample: &Sample) {
-        if self.in_window(sample.at) && !sample.figures.latest_rtt.is_zero() {
-            let group = self.plans[flow].group;
-            self.watched.rtt[group].record(sample.figures.latest_rtt);
-        }
-    }
-
-    fn event(&mut self, flow: usize, event: &Event) {
-        match event.kind {
-            EventKind::Retransmit => self.watched.flows[flow].retransmits += 1,
-            EventKind::Timeout => self.watched.flows[flow].timeouts += 1,
-            EventKind::Error(code) if self.in_window(event.at) => {
-                let errors = &mut self.watched.errors;
-                *match code {
-                    ErrorCode::Reordering => &mut errors.reordering,
-                    ErrorCode::LocalOverflow => &mut errors.local_overflow,
-                    ErrorCode::DuplicateAck => &mut errors.duplicate_ack,
-                    ErrorCode::Timeout => &mut errors.timeout,
-                } += 1;
-            }
-            _ => {}
-        }
-    }
-
-    fn in_window(&self, at: Instant) -> bool {
-        self.span
-            .is_some_and(|span| (span.origin + span.warmup..=span.origin + span.end).contains(&at))
     }
 
     /// Which flow's data the socket sends, and over which of its connections.
-    fn flow_of(&mut self, socket: &Socket) -> Option<(usize, u32)> {
+    fn place_of(&mut self, socket: &Socket) -> Option<Place> {
         if let Some(known) = self.sockets.get(&socket.cookie) {
             return *known;
         }
@@ -228,7 +143,7 @@ impl Reader {
         let found = plan.map(|plan| {
             let connection = &mut self.connections[plan.index];
             *connection += 1;
-            (plan.index, *connection - 1)
+            (plan.index as u32, *connection - 1)
         });
         // A socket whose addresses are not set yet may be a sender later.
         if found.is_some() || socket.remote.port() != 0 {
@@ -257,4 +172,84 @@ fn address(address: SocketAddr) -> IpAddr {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use wakeai_units::{Bytes, Duration};
+
+    use super::*;
+    use wakeai_world::{SERVER_ADDRESS, station_address};
+
+    fn plan(index: usize, kind: Kind) -> FlowPlan {
+        FlowPlan {
+            index,
+            group: index,
+            sender: 1,
+            receiver: 0,
+            from: station_address(wakeai_medium::StationId(0)),
+            to: SERVER_ADDRESS,
+            port: 5_201 + index as u16,
+            data_port: 20_001 + index as u16,
+            start: Duration::ZERO,
+            round_trip: Duration::ZERO,
+            kind,
+            algorithm: None,
+            requested: None,
+            target: None,
+            limit: None,
+            proxied: false,
+        }
+    }
+
+    /// A reader for two flows.
+    fn reader() -> Reader {
+        let plans = vec![plan(0, Kind::Tcp), plan(1, Kind::Own(vec![Bytes::new(1); 2]))];
+        Reader::new(plans)
+    }
+
+    /// A socket of the station towards the server.
+    fn socket(cookie: u64, local_port: u16, remote_port: u16) -> Socket {
+        let local = station_address(wakeai_medium::StationId(0));
+        Socket {
+            cookie,
+            netns_cookie: 1,
+            netns_inode: 1,
+            local: SocketAddr::from((local, local_port)),
+            remote: SocketAddr::from((SERVER_ADDRESS, remote_port)),
+        }
+    }
+
+    #[test]
+    fn only_the_sending_ends_of_data_connections_are_counted() {
+        let mut reader = reader();
+        let data = socket(1, 5_201, 20_001);
+        let control = socket(2, 5_201, 41_234);
+        let receiver = Socket { local: data.remote, remote: data.local, ..socket(3, 0, 0) };
+        let elsewhere = Socket {
+            remote: SocketAddr::from((Ipv4Addr::new(10, 74, 0, 9), 20_001)),
+            ..socket(4, 5_201, 0)
+        };
+        let found = [data, control, receiver, elsewhere].map(|socket| reader.place_of(&socket));
+        assert_eq!(found, [Some((0, 0)), None, None, None]);
+    }
+
+    #[test]
+    fn the_connections_of_a_place_of_our_own_are_numbered() {
+        let mut reader = reader();
+        assert_eq!(reader.place_of(&socket(7, 40_000, 5_202)), Some((1, 0)));
+        assert_eq!(reader.place_of(&socket(8, 40_001, 5_202)), Some((1, 1)));
+        assert_eq!(reader.place_of(&socket(7, 40_000, 5_202)), Some((1, 0)), "known by its cookie");
+    }
+
+    #[test]
+    fn an_address_carried_by_an_ipv6_socket_is_the_same_address() {
+        let mut reader = reader();
+        let mapped = |address: SocketAddr| match address {
+            SocketAddr::V4(v4) => SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port())),
+            v6 @ SocketAddr::V6(_) => v6,
+        };
+        let plain = socket(1, 5_201, 20_001);
+        let carried = Socket { local: mapped(plain.local), remote: mapped(plain.remote), ..plain };
+        assert_eq!(reader.place_of(&carried), Some((0, 0)));
+    }
+}

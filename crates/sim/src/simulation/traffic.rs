@@ -1,16 +1,59 @@
-//! TCP connections: what happens to them, and what follows.
+//! Flows: their starts, arrivals and datagrams; and the events of their TCP connections.
 
-use wakeai_medium::{Departure, Node};
+use wakeai_medium::{Departure, Destination, Node, StationId};
 use wakeai_tcp::{Receiver, Segment};
 use wakeai_units::Instant;
 
-use super::{Simulation, Sleeper};
+use super::{Simulation, TimerOwner};
+use crate::carrier::Observer;
 use crate::connection::{Connection, Ending};
-use crate::flow::Source;
-use crate::observer::Observer;
+use crate::flow::{Datagrams, Source};
 use crate::packet::{Packet, Wire};
 
 impl<O: Observer> Simulation<O> {
+    /// The receiving application of a flow got something.
+    pub(super) fn received(&mut self, now: Instant, flow: u32, amount: u64) {
+        let meter = &mut self.flows[flow as usize].meter;
+        if meter.on_received(now, amount) {
+            self.unfinished -= 1;
+        }
+    }
+
+    pub(super) fn wake_flow(&mut self, now: Instant, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        match (&mut state.source, state.from) {
+            (Source::Tcp(stream), _) if stream.begun == 0 => self.connect(now, flow),
+            (Source::Tcp(_), _) => self.write(now, flow),
+            (Source::Udp(Datagrams { line: None, .. }), Node::Station(station)) => {
+                self.stations[station.index()].saturating.push_back(flow);
+                self.carrier.network.watch_departures(station);
+                self.saturate(now, station);
+            }
+            (Source::Udp(datagrams), from) => {
+                let Some((len, next)) = datagrams.next_at(now) else { return };
+                self.timers.set(state.timer, Some(next));
+                let to = Destination::Unicast(state.to);
+                // A datagram that finds the queue full is lost.
+                self.carrier.send(now, from, to, Packet::Datagram { flow, len }, (flow, 0));
+            }
+        }
+    }
+
+    /// Fills the queue of a station with the datagrams of those flows that have no rate, in turn.
+    pub(super) fn saturate(&mut self, now: Instant, station: StationId) {
+        let saturating = &mut self.stations[station.index()].saturating;
+        while self.carrier.network.room(Node::Station(station)) > 0 {
+            let Some(flow) = saturating.pop_front() else { return };
+            let state = &mut self.flows[flow as usize];
+            let Source::Udp(datagrams) = &mut state.source else { return };
+            let Some(len) = datagrams.next() else { continue };
+            let to = Destination::Unicast(state.to);
+            let packet = Packet::Datagram { flow, len };
+            self.carrier.send(now, state.from, to, packet, (flow, 0));
+            saturating.push_back(flow);
+        }
+    }
+
     pub(super) fn segment(&mut self, now: Instant, wire: Wire) {
         let segment = wire.unpack();
         if wire.to_sender {
@@ -22,9 +65,9 @@ impl<O: Observer> Simulation<O> {
 
     fn at_sender(&mut self, now: Instant, id: u32, segment: &Segment) {
         let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
-        connection.at_sender(now, segment, &mut self.watch);
-        let Self { carrier, timers, watch, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, watch);
+        connection.at_sender(now, segment, &mut self.senders);
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
         self.ended(now, id, ending);
     }
 
@@ -49,8 +92,8 @@ impl<O: Observer> Simulation<O> {
             return;
         }
         connection.sender.handle_timeout(now);
-        let Self { carrier, timers, watch, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, watch);
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
         self.ended(now, id, ending);
     }
 
@@ -76,8 +119,8 @@ impl<O: Observer> Simulation<O> {
         {
             let length = wakeai_medium::Packet::len(&departure.packet);
             connection.sender.handle_departure(now, length);
-            let Self { carrier, timers, watch, .. } = self;
-            let ending = connection.pump_sender(now, carrier, timers, watch);
+            let Self { carrier, timers, senders, .. } = self;
+            let ending = connection.pump_sender(now, carrier, timers, senders);
             self.ended(now, wire.connection, ending);
         }
         self.saturate(now, departure.station);
@@ -91,8 +134,8 @@ impl<O: Observer> Simulation<O> {
         let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
         let next = stream.write(now.saturating_since(state.start), &mut connection.sender);
         self.timers.set(state.timer, next.map(|after| state.start + after));
-        let Self { carrier, timers, watch, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, watch);
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
         self.ended(now, id, ending);
     }
 
@@ -112,7 +155,7 @@ impl<O: Observer> Simulation<O> {
             Ending::Failed => {
                 self.retire(id);
                 let flow = &mut self.flows[flow as usize];
-                if flow.meter.completed.is_none() && !flow.broken {
+                if flow.meter.completed().is_none() && !flow.broken {
                     flow.broken = true;
                     self.unfinished -= 1;
                 }
@@ -142,12 +185,12 @@ impl<O: Observer> Simulation<O> {
             let station = &mut self.stations[station.index()];
             station.senders.push(id);
             if let Some(agent) = station.agent.as_ref().filter(|_| stream.boundable) {
-                agent.default_bounds().bind(&mut sender);
+                sender.set_bounds(agent.default_bounds());
             }
         }
         sender.open(now);
-        let mut sleeper = |sleeper| {
-            self.sleepers.push(sleeper);
+        let mut timer = |owner| {
+            self.timer_owners.push(owner);
             self.timers.add()
         };
         let mut connection = Box::new(Connection {
@@ -158,19 +201,17 @@ impl<O: Observer> Simulation<O> {
             receiver: Receiver::new(&stream.config),
             from,
             to,
-            mss: stream.config.mss,
-            sender_timer: sleeper(Sleeper::Sender(id)),
-            receiver_timer: sleeper(Sleeper::Receiver(id)),
+            sender_timer: timer(TimerOwner::Sender(id)),
+            receiver_timer: timer(TimerOwner::Receiver(id)),
             hears_overflow: stream.hears_overflow,
             boundable: stream.boundable,
             established: None,
             read: 0,
             next_sample: now,
-            tail_losses: 0,
             closed: false,
         });
-        let Self { carrier, timers, watch, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, watch);
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
         self.connections.push(Some(connection));
         self.ended(now, id, ending);
     }

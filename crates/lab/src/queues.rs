@@ -1,8 +1,8 @@
 //! The scenario's queue, divided between the host and the medium.
 
-use wakeai_medium::MediumConfig;
+use wakeai_medium::NetworkConfig;
 use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
-use wakeai_world::{RadioError, StationQueue};
+use wakeai_world::StationQueue;
 
 use crate::host::tun::MAX_QUEUE_PACKETS;
 
@@ -43,10 +43,10 @@ pub(crate) fn fifo_packets(group: &StationGroup) -> u32 {
     }
 }
 
-/// The medium of `experiment`.
-pub(crate) fn medium_config(experiment: &Experiment) -> Result<MediumConfig, RadioError> {
+/// The configuration of the network of `experiment`.
+pub(crate) fn network_config(experiment: &Experiment) -> NetworkConfig {
     let access_point = &experiment.access_point;
-    wakeai_world::medium_config(experiment, |group| {
+    wakeai_world::network_config(experiment, |group| {
         StationQueue::fifo(split_queue(access_point, group).medium)
     })
 }
@@ -99,7 +99,8 @@ mod tests {
         let text = "name = \"x\"\nduration = \"1s\"\n\
                     access_point = { standard = \"802.11n\", ampdu_subframes = 5 }\n\
                     stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n";
-        let config = medium_config(&Scenario::parse(text).unwrap()).unwrap();
+        let config = network_config(&Scenario::parse(text).unwrap());
+        let NetworkConfig::Wifi(config) = config else { panic!("{config:?}") };
         assert_eq!(config.bss.ampdu_subframes, 5);
     }
 

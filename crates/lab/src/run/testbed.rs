@@ -6,21 +6,20 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_host::Lease;
 use wakeai_medium::StationId;
 use wakeai_scenario::{Expanded, Experiment};
-use wakeai_units::Instant;
-use wakeai_world::TimedChange;
+use wakeai_world::{RunError, STATION_BROADCAST};
 
 use super::Bench;
 use crate::driver::{Driver, DriverReport};
 use crate::error::LabError;
-use crate::host::{Host, STATION_BROADCAST};
-use crate::radio::{medium_config, split_queue};
+use crate::host::Host;
+use crate::queues::{network_config, split_queue};
 use crate::traffic::FlowPlan;
 
 /// More stations than one thread can serve in time.
 const MAX_STATIONS: usize = 500;
 
 /// A network that is up. Dropping it removes it as well, but keeps errors to itself.
-pub(super) struct Network {
+pub(super) struct Testbed {
     driver: Option<Driver>,
     /// The server, then the stations in their order.
     pub(super) hosts: Vec<Host>,
@@ -28,7 +27,7 @@ pub(super) struct Network {
     behind: BTreeMap<usize, Host>,
 }
 
-impl Network {
+impl Testbed {
     /// Builds namespaces, devices and the medium.
     pub(super) fn build(
         bench: &Bench<'_>,
@@ -37,37 +36,38 @@ impl Network {
         rng: Pcg64Mcg,
     ) -> Result<Self, LabError> {
         if expanded.stations.len() > MAX_STATIONS {
-            return Err(LabError::Unsupported {
+            return Err(LabError::Run(RunError::Unsupported {
+                world: "the lab",
                 asked: format!("{} stations", expanded.stations.len()),
                 remedy: format!("the lab serves at most {MAX_STATIONS}"),
-            });
+            }));
         }
-        let config = medium_config(experiment)?;
-        let mut network = Self { driver: None, hosts: Vec::new(), behind: BTreeMap::new() };
+        let config = network_config(experiment);
+        let mut testbed = Self { driver: None, hosts: Vec::new(), behind: BTreeMap::new() };
         let mut ports = Vec::new();
         let (server, tun) = Host::server(bench.lease, bench.steering)?;
         ports.push(server.port(tun, None));
-        network.hosts.push(server);
+        testbed.hosts.push(server);
         for (index, station) in expanded.stations.iter().enumerate() {
-            bench.interrupt.check()?;
+            bench.check()?;
             let group = &experiment.stations[station.group];
             let queue = split_queue(&experiment.access_point, group).host;
             let id = StationId(index as u32);
             let (host, tun) = Host::station(bench.lease, &station.name, id, queue, bench.steering)?;
             let sender = group.proxy.then(|| host.sender_behind(bench.lease)).transpose()?;
             ports.push(host.port(tun, sender.as_ref()));
-            network.behind.extend(sender.map(|sender| (network.hosts.len(), sender)));
-            network.hosts.push(host);
+            testbed.behind.extend(sender.map(|sender| (testbed.hosts.len(), sender)));
+            testbed.hosts.push(host);
         }
-        network.driver = Some(Driver::start(
-            &config,
+        testbed.driver = Some(Driver::start(
+            config,
             rng,
             ports,
             STATION_BROADCAST,
             bench.realtime,
             bench.steering,
         )?);
-        Ok(network)
+        Ok(testbed)
     }
 
     /// The stations in their order.
@@ -85,24 +85,9 @@ impl Network {
         self.behind.get(&host)
     }
 
-    /// Makes something change in mid-run.
-    pub(super) fn schedule(&self, change: TimedChange) {
-        if let Some(driver) = &self.driver {
-            driver.schedule(change);
-        }
-    }
-
-    /// Records lateness from then on, or no more.
-    pub(super) fn measure(&self, from: Option<Instant>) {
-        if let Some(driver) = &self.driver {
-            driver.measure(from);
-        }
-    }
-
-    /// Whether the medium still runs; it ends by itself only on an error, which
-    /// [`Network::remove`] returns.
-    pub(super) fn is_running(&self) -> bool {
-        self.driver.as_ref().is_some_and(Driver::is_running)
+    /// The driver of the medium.
+    pub(super) fn driver(&self) -> &Driver {
+        self.driver.as_ref().expect("only `remove` takes it")
     }
 
     /// Ends the medium and removes the namespaces.
@@ -110,7 +95,7 @@ impl Network {
         let driver = self.driver.take().expect("only `remove` takes it");
         let overflowed = self.hosts[0].overflowed()?; // its card goes with the driver
         let mut report = driver.stop()?;
-        report.strays.overflowed = overflowed;
+        report.misrouted.overflowed = overflowed;
         let behind = std::mem::take(&mut self.behind).into_values();
         for host in behind.chain(std::mem::take(&mut self.hosts)) {
             host.remove(lease)?;
@@ -119,7 +104,7 @@ impl Network {
     }
 }
 
-impl Drop for Network {
+impl Drop for Testbed {
     fn drop(&mut self) {
         self.driver = None;
         // The lease goes on naming what cannot be removed here.

@@ -3,10 +3,9 @@
 use wakeai_medium::{Airtime, Network, Node, StationId};
 use wakeai_scenario::records::{AirKind, AirOf, AirtimeRow, Queue, QueueRow};
 use wakeai_units::{Duration, Instant};
-use wakeai_world::RunSink;
+use wakeai_world::{RunSink, Span};
 
 use crate::packet::Packet;
-use crate::span::Span;
 
 /// Between two looks at the queues.
 pub(crate) const QUEUE_STEP: Duration = Duration::from_millis(100);
@@ -15,7 +14,7 @@ const AIR_STEPS: u32 = 10;
 
 /// What was seen at the last look.
 #[derive(Debug)]
-pub(crate) struct Gauge {
+pub(crate) struct Sampler {
     span: Span,
     sink: RunSink,
     steps: u32,
@@ -27,7 +26,7 @@ pub(crate) struct Gauge {
     all: Airtime,
 }
 
-impl Gauge {
+impl Sampler {
     pub(crate) fn new(span: Span, sink: RunSink, stations: usize) -> Self {
         Self {
             span,
@@ -42,21 +41,21 @@ impl Gauge {
     }
 
     /// Writes down what has changed since the last look.
-    pub(crate) fn look(&mut self, now: Instant, network: &Network<Packet>) {
+    pub(crate) fn sample(&mut self, now: Instant, network: &Network<Packet>) {
         let at_ns = self.span.since(now).as_nanos();
-        self.look_at_queues(at_ns, network);
+        self.sample_queues(at_ns, network);
         self.steps += 1;
         if self.steps.is_multiple_of(AIR_STEPS) {
-            self.look_at_air(at_ns, network);
+            self.sample_air(at_ns, network);
         }
     }
 
     /// Writes down what the air carried since the last full second.
-    pub(crate) fn look_at_the_end(&mut self, end: Instant, network: &Network<Packet>) {
-        self.look_at_air(self.span.since(end).as_nanos(), network);
+    pub(crate) fn sample_end(&mut self, end: Instant, network: &Network<Packet>) {
+        self.sample_air(self.span.since(end).as_nanos(), network);
     }
 
-    fn look_at_queues(&mut self, at_ns: u64, network: &Network<Packet>) {
+    fn sample_queues(&mut self, at_ns: u64, network: &Network<Packet>) {
         let stations = self.up.len() as u32;
         let hosts = (0..stations).map(|station| {
             (Queue::Station(station), network.queued(Node::Station(StationId(station))))
@@ -75,7 +74,7 @@ impl Gauge {
         }
     }
 
-    fn look_at_air(&mut self, at_ns: u64, network: &Network<Packet>) {
+    fn sample_air(&mut self, at_ns: u64, network: &Network<Packet>) {
         let counters = network.counters();
         let sink = &self.sink;
         let row = |of, before: &mut Airtime, now: &Airtime| {

@@ -1,0 +1,137 @@
+//! What happens to a connection, and which congestion event it is.
+
+use crate::CongestionState;
+
+/// What happened to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// The connection was established.
+    Opened,
+    /// The connection ended, in order or not.
+    Closed,
+    /// The congestion state changed.
+    StateChange {
+        /// Before.
+        from: CongestionState,
+        /// After.
+        to: CongestionState,
+        /// What asked for the reduction that [`CongestionState::Cwr`] is, where it is known.
+        signal: Option<Signal>,
+    },
+    /// A segment was retransmitted.
+    Retransmit,
+    /// The retransmission timer expired.
+    Timeout,
+    /// A congestion event; follows the event that it comes from ([`EventKind::error`]).
+    Error(ErrorCode),
+}
+
+/// What asks for a reduction to CWR other than a full local queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// The receiver echoed congestion (RFC 3168).
+    Ecn,
+    /// A tail loss probe repaired a loss (RFC 8985 section 7.4).
+    TailLossProbe,
+}
+
+impl EventKind {
+    /// Its name in records and in the monitor's output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Closed => "closed",
+            Self::StateChange { .. } => "state",
+            Self::Retransmit => "retransmit",
+            Self::Timeout => "timeout",
+            Self::Error(_) => "error",
+        }
+    }
+
+    /// The number that goes with the name in records: of the state after a change, of an error code,
+    /// else 0.
+    pub fn value(self) -> u8 {
+        match self {
+            Self::StateChange { to, .. } => to.number(),
+            Self::Error(code) => code.number(),
+            _ => 0,
+        }
+    }
+
+    /// The error code of Shimada et al. (table 2) that this event stands for.
+    ///
+    /// Disorder counts where it begins in Open: what Recovery or CWR ends in is no new reordering.
+    /// CWR counts as an overflow of the local queue where no [`Signal`] explains it. A timeout counts
+    /// each time, also one in Loss that changes no state.
+    pub fn error(self) -> Option<ErrorCode> {
+        use CongestionState::{Cwr, Disorder, Open, Recovery};
+        match self {
+            Self::StateChange { from: Open, to: Disorder, .. } => Some(ErrorCode::Reordering),
+            Self::StateChange { to: Cwr, signal: None, .. } => Some(ErrorCode::LocalOverflow),
+            Self::StateChange { to: Recovery, .. } => Some(ErrorCode::DuplicateAck),
+            Self::Timeout => Some(ErrorCode::Timeout),
+            _ => None,
+        }
+    }
+}
+
+/// The congestion events of Shimada et al., table 2, with its codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorCode {
+    /// Segments were selectively acknowledged out of order, and nothing was taken for lost.
+    Reordering = 1,
+    /// The send queue of the host was full.
+    LocalOverflow = 2,
+    /// Fast recovery began.
+    DuplicateAck = 3,
+    /// The retransmission timer expired.
+    Timeout = 4,
+}
+
+impl ErrorCode {
+    /// The code in the paper's table.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// Its name in the results' JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reordering => "reordering",
+            Self::LocalOverflow => "local_overflow",
+            Self::DuplicateAck => "duplicate_ack",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use CongestionState::{Cwr, Disorder, Loss, Open, Recovery};
+
+    #[test]
+    fn each_event_has_the_code_of_the_papers_table() {
+        let change = |from, to, signal| EventKind::StateChange { from, to, signal };
+        let cases = [
+            (change(Open, Disorder, None), 1),
+            (change(Cwr, Disorder, None), 0),
+            (change(Recovery, Disorder, None), 0),
+            (change(Open, Cwr, None), 2),
+            (change(Disorder, Cwr, None), 2),
+            (change(Open, Cwr, Some(Signal::Ecn)), 0),
+            (change(Open, Cwr, Some(Signal::TailLossProbe)), 0),
+            (change(Open, Recovery, None), 3),
+            (change(Cwr, Recovery, None), 3),
+            (change(Recovery, Loss, None), 0),
+            (change(Recovery, Open, None), 0),
+            (EventKind::Timeout, 4),
+            (EventKind::Retransmit, 0),
+            (EventKind::Opened, 0),
+            (EventKind::Closed, 0),
+        ];
+        for (event, code) in cases {
+            assert_eq!(event.error().map_or(0, ErrorCode::number), code, "{event:?}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! From the bounds of a station to those of each of its connections.
+
+use wakeai_connection::SocketBounds;
+use wakeai_units::{Bytes, Segments};
+
+use crate::{Bounds, ConnectionView};
+
+/// What is put to work until the next tick: a station's bounds, divided among its connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Actuation {
+    /// The bounds of each connection that is sending and boundable, by id; they add up to the
+    /// station's.
+    pub sockets: Vec<(u64, SocketBounds)>,
+    /// The bounds of every other connection, those that begin before the next tick included: what
+    /// one more would get.
+    pub default: SocketBounds,
+}
+
+impl Actuation {
+    /// Divides `bounds` among those of `connections` that are sending and boundable.
+    pub fn new(bounds: Bounds, connections: &[ConnectionView]) -> Self {
+        let bound = || connections.iter().filter(|one| one.sending && one.boundable);
+        let mut flying: Vec<u64> =
+            bound().map(|one| u64::from(one.figures.in_flight().get())).collect();
+        let sockets = divide(bounds, &flying).into_iter().map(SocketBounds::from);
+        let sockets = bound().map(|one| one.id).zip(sockets).collect();
+        flying.push(0);
+        let default = divide(bounds, &flying).pop().unwrap_or(Bounds::NONE).into();
+        Self { sockets, default }
+    }
+}
+
+impl From<Bounds> for SocketBounds {
+    /// A ceiling of zero would stop the connection for good and means none here, so it becomes 1; so
+    /// does a rate below one byte per second.
+    fn from(bounds: Bounds) -> Self {
+        let Bounds { floor, ceiling, pacing, small_queue } = bounds;
+        Self {
+            floor: floor.get(),
+            ceiling: if ceiling == Segments::MAX { 0 } else { ceiling.get().max(1) },
+            pacing_bytes_per_second: pacing.map_or(0, |rate| rate.bytes_per_second().max(1)),
+            small_queue_bytes: small_queue.get(),
+        }
+    }
+}
+
+/// The bounds of connections that have so many segments in flight; they add up to `bounds`.
+///
+/// One half of a window goes to all in equal parts, the other by what each has in flight: so a
+/// connection that needs little does not keep the window from one that needs much, and those that
+/// need much become equal. A ceiling leaves every connection at least one segment. An absent bound
+/// stays absent. The pacing rate and the share of the host's queue go in equal parts: what the
+/// station has waiting is one aggregate in all.
+fn divide(bounds: Bounds, flying: &[u64]) -> Vec<Bounds> {
+    let count = flying.len() as u64;
+    let floors = parts(bounds.floor, flying);
+    let ceilings = if bounds.ceiling == Segments::MAX {
+        vec![Segments::MAX; flying.len()]
+    } else {
+        parts(bounds.ceiling, flying)
+    };
+    let divided = floors.into_iter().zip(ceilings).map(|(floor, ceiling)| {
+        let ceiling = ceiling.max(Segments::new(1));
+        let pacing = bounds.pacing.map(|rate| rate / count);
+        let small_queue = Bytes::new(bounds.small_queue.get() / count);
+        Bounds { floor: floor.min(ceiling), ceiling, pacing, small_queue }
+    });
+    divided.collect()
+}
+
+/// `total` in parts that add up to it: half equally, half by weight. What rounding leaves over goes
+/// to the first ones.
+fn parts(total: Segments, weights: &[u64]) -> Vec<Segments> {
+    let count = weights.len() as u128;
+    let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    let total = u128::from(total.get());
+    let part = |weight: u64| match sum {
+        0 => total / count,
+        sum => total * (sum + u128::from(weight) * count) / (2 * count * sum),
+    };
+    let mut parts: Vec<u128> = weights.iter().map(|weight| part(*weight)).collect();
+    let left = total - parts.iter().sum::<u128>();
+    for part in parts.iter_mut().take(left as usize) {
+        *part += 1;
+    }
+    // Each part is at most `total`, which came from 32 bits.
+    parts.into_iter().map(|part| Segments::new(part as u32)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wakeai_connection::Figures;
+    use wakeai_units::Rate;
+
+    use super::*;
+    use crate::observation::example;
+
+    #[test]
+    fn thirty_connections_do_not_get_a_floor_of_300_each() {
+        let bounds = Bounds::window(Segments::new(300), Segments::new(600));
+        for part in divide(bounds, &[10; 30]) {
+            assert_eq!(part, Bounds::window(Segments::new(10), Segments::new(20)));
+        }
+    }
+
+    #[test]
+    fn who_needs_little_leaves_the_rest_to_who_needs_much() {
+        let parts = divide(Bounds::window(Segments::ZERO, Segments::new(400)), &[390, 10]);
+        let ceilings: Vec<u32> = parts.iter().map(|part| part.ceiling.get()).collect();
+        assert_eq!(ceilings, [295, 105]);
+    }
+
+    #[test]
+    fn idle_and_unboundable_connections_take_no_part() {
+        let view = |id, sending, boundable| {
+            let packets_out = Segments::new(if sending { 10 } else { 0 });
+            let figures = Figures { packets_out, ..Figures::default() };
+            ConnectionView { id, figures, boundable, sending, ..example() }
+        };
+        let views = [view(1, true, true), view(2, false, true), view(3, true, false)];
+        let bounds = Bounds {
+            pacing: Some(Rate::from_mbps(8)),
+            small_queue: Bytes::new(65_535),
+            ..Bounds::window(Segments::new(30), Segments::new(90))
+        };
+        let whole = SocketBounds {
+            floor: 30,
+            ceiling: 90,
+            pacing_bytes_per_second: 1_000_000,
+            small_queue_bytes: 65_535,
+        };
+        // One more has nothing in flight yet: the half that goes by that is the other's.
+        let one_more = SocketBounds {
+            floor: 7,
+            ceiling: 22,
+            pacing_bytes_per_second: 500_000,
+            small_queue_bytes: 32_767,
+        };
+        let found = Actuation::new(bounds, &views);
+        assert_eq!(found, Actuation { sockets: vec![(1, whole)], default: one_more });
+        let alone = Actuation::new(bounds, &views[1..]);
+        assert_eq!(alone, Actuation { sockets: Vec::new(), default: whole });
+    }
+
+    #[test]
+    fn an_absent_bound_stays_absent_and_a_bound_never_becomes_absent() {
+        let found = Actuation::new(Bounds::NONE, &[example(), example()]);
+        let none = Actuation { sockets: vec![(1, SocketBounds::NONE); 2], ..Actuation::default() };
+        assert_eq!(found, none);
+        let slow = Bounds {
+            floor: Segments::ZERO,
+            ceiling: Segments::ZERO,
+            pacing: Some(Rate::from_bps(7)),
+            small_queue: Bytes::new(9),
+        };
+        let found = SocketBounds::from(slow);
+        assert_eq!((found.ceiling, found.pacing_bytes_per_second), (1, 1));
+        assert_eq!(found.small_queue_bytes, 9);
+    }
+
+    proptest! {
+        #[test]
+        fn the_parts_add_up_and_stop_nobody(
+            flying in proptest::collection::vec(0_u64..10_000, 1..50),
+            floor in 0_u32..100_000, more in 0_u32..u32::MAX / 2,
+        ) {
+            let bounds = Bounds::window(Segments::new(floor), Segments::new(floor + more));
+            let parts = divide(bounds, &flying);
+            let count = flying.len() as u64;
+            prop_assert_eq!(parts.len(), flying.len());
+            let sum = |f: fn(&Bounds) -> Segments| -> u64 {
+                parts.iter().map(|part| u64::from(f(part).get())).sum()
+            };
+            prop_assert!(parts.iter().all(|p| p.floor <= p.ceiling && p.ceiling.get() >= 1));
+            let ceiling = u64::from(floor) + u64::from(more);
+            prop_assert!(sum(|p| p.floor) <= u64::from(floor));
+            prop_assert!(sum(|p| p.ceiling) >= ceiling);
+            prop_assert!(sum(|p| p.ceiling) <= ceiling + count);
+            if ceiling >= 2 * count * count {
+                prop_assert_eq!(sum(|p| p.ceiling), ceiling);
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What decides that a connection is sending.
+
+use std::collections::BTreeMap;
+
+use wakeai_connection::Figures;
+use wakeai_units::{Bytes, Segments};
+
+use crate::ConnectionView;
+
+/// A connection that delivered more than this within a tick is sending, even where nothing is on its
+/// way at the moment of the tick: an initial window (RFC 6928), which a mere exchange of messages
+/// does not exceed.
+const SENDING_SEGMENTS: u32 = 10;
+
+/// One of the station's connections over the Wi-Fi interface, as it is read for a tick.
+///
+/// It counts as sending while it has data, in flight or waiting, or where it delivered more than an
+/// initial window since the tick before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// Names the connection while it lives (the kernel's socket cookie).
+    pub id: u64,
+    /// Its figures.
+    pub figures: Figures,
+    /// Whether its congestion control obeys bounds.
+    pub boundable: bool,
+}
+
+impl Connection {
+    /// Whether it has data, in flight or waiting.
+    pub fn has_data(&self) -> bool {
+        self.figures.packets_out > Segments::ZERO || self.figures.send_queue > Bytes::ZERO
+    }
+}
+
+/// Compares the station's connections with the tick before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConnectionWatch {
+    /// Segments delivered as of the last tick, by connection.
+    delivered: BTreeMap<u64, u64>,
+}
+
+impl ConnectionWatch {
+    /// Puts what a law sees of `connections` into `views`.
+    pub(crate) fn on_tick(&mut self, connections: &[Connection], views: &mut Vec<ConnectionView>) {
+        views.clear();
+        views.extend(connections.iter().map(|connection| {
+            let Connection { id, figures, boundable } = *connection;
+            // The kernel's counter has 32 bits.
+            let since = |before: &u64| (figures.delivered as u32).wrapping_sub(*before as u32);
+            let delivered = self.delivered.get(&id).map_or(0, since);
+            let sending = connection.has_data() || delivered > SENDING_SEGMENTS;
+            ConnectionView { id, figures, boundable, delivered, sending }
+        }));
+        self.delivered = views.iter().map(|view| (view.id, view.figures.delivered)).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_sends_that_has_data_or_delivered_an_initial_window() {
+        let mut watch = ConnectionWatch::default();
+        let mut views = Vec::new();
+        let mut tick = |delivered, packets_out, send_queue| {
+            let packets_out = Segments::new(packets_out);
+            let send_queue = Bytes::new(send_queue);
+            let figures = Figures { delivered, packets_out, send_queue, ..Figures::default() };
+            watch.on_tick(&[Connection { figures, ..Connection::default() }], &mut views);
+            (views[0].delivered, views[0].sending)
+        };
+        let cases = [
+            ("the first tick has nothing to compare with", (100, 0, 0), (0, false)),
+            ("an initial window", (110, 0, 0), (10, false)),
+            ("more than that", (121, 0, 0), (11, true)),
+            ("nothing delivered, something in flight", (121, 1, 0), (0, true)),
+            ("something waits", (121, 0, 1), (0, true)),
+            ("much was delivered", (u64::from(u32::MAX), 0, 0), (u32::MAX - 121, true)),
+            ("the kernel's counter has wrapped", (20, 0, 0), (21, true)),
+        ];
+        for (case, (delivered, out, queue), expected) in cases {
+            assert_eq!(tick(delivered, out, queue), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_was_gone_for_a_tick_begins_anew() {
+        let mut watch = ConnectionWatch::default();
+        let mut views = Vec::new();
+        let figures = |delivered| Figures { delivered, ..Figures::default() };
+        let one = |delivered| [Connection { figures: figures(delivered), ..Connection::default() }];
+        watch.on_tick(&one(5), &mut views);
+        watch.on_tick(&[], &mut views);
+        assert!(views.is_empty());
+        watch.on_tick(&one(500), &mut views);
+        assert_eq!((views[0].delivered, views[0].sending), (0, false));
+    }
+}
