@@ -1,5 +1,5 @@
-//! The agents of a condition with a law: one process in each station's namespace, and what each says of
-//! its reservation over its local API.
+//! The agents of a condition with a law: one process in each station's namespace. The lab reads
+//! the state of each one's reservation over its local API.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -25,10 +25,10 @@ use crate::error::LabError;
 use crate::host::{Host, STATION_INTERFACE, dying_with_us};
 use crate::run::Bench;
 
-/// Between two requests for the state of a reservation: the agent's tick.
+/// The time between two requests for the state of a reservation: the agent's tick.
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(500);
-/// An agent answers within a millisecond; one that is held up is asked again, and must not hold the
-/// run up.
+/// An agent usually answers within a millisecond. One that does not is asked again later, so that it does not
+/// delay the run.
 const ANSWER_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// The running agents of one run.
@@ -42,19 +42,18 @@ pub(crate) struct Agents {
 struct Agent {
     /// Index of its station.
     station: usize,
-    /// Where it says that it is ready.
+    /// The socket for its `READY=1`.
     notify: UnixDatagram,
     /// The socket of its local API.
     api: PathBuf,
-    /// The state of its reservation, where its configuration has one.
+    /// `None` where its configuration has no reservation.
     reservation: Option<ReservationLog>,
     has_answered: bool,
 }
 
 impl Agents {
     /// Starts an agent on every station that the condition names, and waits until all are ready.
-    /// Configurations and logs go into `directory`; the key and the sockets, which are of no use
-    /// after the run, do not.
+    /// Configurations and logs go into `directory`, the key and the sockets into the scratch directory.
     pub(crate) fn start(
         bench: &Bench<'_>,
         condition: &ResolvedCondition,
@@ -83,12 +82,12 @@ impl Agents {
         Ok(agents)
     }
 
-    /// How long they need to know each other; zero where none runs.
+    /// The time that they need to know each other; zero without agents.
     pub(crate) fn acquaintance(&self) -> Duration {
         acquaintance(self.running.len())
     }
 
-    /// Whether no station runs one.
+    /// Whether no agent runs.
     pub(crate) fn is_empty(&self) -> bool {
         self.running.len() == 0
     }
@@ -104,8 +103,8 @@ impl Agents {
         self.running.check()
     }
 
-    /// Asks for the state of reservations. One agent that is held up ends the round: where one is,
-    /// others are.
+    /// Asks all agents for the state of their reservations, up to the first that does not answer in time: the
+    /// machine is busy then, and each further request could take as long.
     fn update_reservations(&mut self, now: Instant) {
         for agent in self.running.states_mut() {
             let Some(reservation) = &mut agent.reservation else { continue };
@@ -155,9 +154,9 @@ impl Agent {
         let text = config.to_toml().map_err(io::Error::other);
         let config_path = file_of(host, directory, "toml");
         text.and_then(|text| fs::write(&config_path, text)).map_err(failed("write the file"))?;
-        // A short path, which a socket can have wherever the logs are.
+        // A socket's path must be short, and the path of the logs need not be.
         let notify_path = file_of(host, bench.scratch, "notify");
-        let _ = fs::remove_file(&notify_path); // of the run before
+        let _ = fs::remove_file(&notify_path); // of an earlier run
         let notify = UnixDatagram::bind(&notify_path).map_err(failed("bind the notify socket"))?;
         notify.set_nonblocking(true).map_err(failed("set up the notify socket"))?;
         let mut command = dying_with_us(bench.wakeai);
@@ -187,11 +186,11 @@ impl Agent {
     }
 }
 
-/// A fresh key for this run alone.
+/// Writes a new key.
 fn write_key(path: &Path) -> io::Result<()> {
     let mut key = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
-    let _ = fs::remove_file(path); // of the run before
+    let _ = fs::remove_file(path); // of an earlier run
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     for byte in key {
         write!(file, "{byte:02x}")?;
@@ -225,7 +224,7 @@ fn config(
     config.link_rate = facts.link_rate.into();
     config.max = facts.max;
     config.reserve = reserve;
-    // A TUN device is no broadcast link to the kernel: the agent would not find its address.
+    // The agent cannot find this address itself: to the kernel a TUN device is no broadcast link.
     config.presence.broadcast = Automatic::Given(STATION_BROADCAST);
     config.access_point.buffer = access_point.buffer;
     if let Some(wifi) = access_point.wifi() {

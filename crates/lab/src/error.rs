@@ -1,4 +1,4 @@
-//! Why a lab run did not end well.
+//! The errors of the lab.
 
 use std::io;
 
@@ -9,14 +9,14 @@ use wakeai_world::RunError;
 /// A lab run failed, was interrupted, or was not faithful.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The machine was too busy: the figures of this run are worth nothing.
+    /// The machine was too busy, so the figures of this run are not valid.
     #[error("the run {run} was not faithful: {lapse}")]
     Unfaithful {
         /// Condition and repeat.
         run: String,
-        /// In what.
+        /// The bound that it exceeded.
         lapse: Lapse,
-        /// All runs, this one with the others.
+        /// The report of all runs, with this one.
         report: Box<Report>,
     },
     /// A privilege, a program or a kernel feature is missing (exit status 77).
@@ -27,13 +27,13 @@ pub enum LabError {
         /// What to do about it.
         remedy: String,
     },
-    /// As in the simulator: the scenario, the records, or an interruption.
+    /// An error that the simulator has, too: of the scenario, of the records, or an interruption.
     #[error(transparent)]
     Run(#[from] RunError),
     /// A namespace could not be made or entered.
     #[error(transparent)]
     Namespace(#[from] wakeai_host::NamespaceError),
-    /// The record of changes could not be kept.
+    /// The lease could not be written.
     #[error(transparent)]
     Lease(#[from] wakeai_host::LeaseError),
     /// The directory of the agents' files could not be made.
@@ -44,22 +44,22 @@ pub enum LabError {
     System {
         /// What was tried.
         action: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A child process (iperf3, an agent or a proxy) failed.
     #[error("{program} of {station} failed: {reason}{}", tail(log))]
     Child {
-        /// What it is.
+        /// The program.
         program: &'static str,
         /// Its station.
         station: String,
-        /// Exit status, or what did not happen.
+        /// Its exit status, or what it did not do.
         reason: String,
-        /// The last lines that it wrote.
+        /// The end of its log.
         log: String,
     },
-    /// The kernel lacks something, or algorithms of ours could not be loaded.
+    /// A kernel feature is missing, or a BPF program could not be loaded.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
     /// The monitor failed.
@@ -67,7 +67,7 @@ pub enum LabError {
     Monitor(String),
 }
 
-/// How a run failed to show what it is about.
+/// The bound that an unfaithful run exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lapse {
     /// The emulated radio was late.
@@ -88,7 +88,7 @@ pub enum Lapse {
         /// The bound on `max`.
         allowed_max: Duration,
     },
-    /// Agents or proxies did not get a processor when they should have.
+    /// Agents or proxies waited too long for a processor.
     #[error(
         "ordinary processes, such as its agents and proxies, waited for a processor, p99 {p99} \
          (allowed {allowed}). Run it on a quieter machine, with fewer stations, or with a wider bound \
@@ -103,14 +103,14 @@ pub enum Lapse {
 }
 
 impl LabError {
-    /// For `map_err` on system calls: what was tried.
+    /// For `map_err` on system calls; `action` is what was tried.
     pub(crate) fn system<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> Self {
         let action = action.into();
         move |source| Self::System { action, source: source.into() }
     }
 
-    /// The exit status of `wakeai lab`: 77 for a missing privilege or feature, what
-    /// [`RunError::exit_status`] says, 1 for everything else.
+    /// The exit status of `wakeai lab`: 77 for a missing privilege or feature, that of [`RunError::exit_status`],
+    /// or 1 for everything else.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Run(error) => error.exit_status(),

@@ -5,13 +5,13 @@ use wakeai_world::RunError;
 
 use crate::queues::fifo_packets;
 
-/// The keys of `experiment` that change nothing in the lab, each with the reason.
+/// One sentence for each key of `experiment` that has no effect in the lab, with the reason.
 pub(crate) fn without_effect(experiment: &Experiment) -> Vec<String> {
     [hosts(experiment), knobs(experiment)].concat()
 }
 
-/// Refuses `announces`: the lab's agents are those that a user would start, and announce the truth.
-/// Without that key it would be another experiment.
+/// Refuses an experiment with `announces`: the lab's agents are the daemons of users, which announce the truth, so
+/// it would be another experiment.
 pub(crate) fn refuse_false_announcements(experiment: &Experiment) -> Result<(), RunError> {
     match experiment.stations.iter().find(|group| !group.announces.is_truth()) {
         Some(group) => Err(RunError::Unsupported {
@@ -91,12 +91,12 @@ mod tests {
     use crate::traffic::{SenderFacts, plan};
     use wakeai_world::station_address;
 
-    /// All that a run of the lab is made of, in words; or why there is none.
+    /// All settings of a run of the lab as text, or the reason why it is refused.
     fn run_of(condition: &ResolvedCondition) -> Result<String, String> {
         let experiment = &*condition.scenario;
         refuse_false_announcements(experiment).map_err(|error| error.to_string())?;
         let expanded = experiment.expand(1);
-        // Not divided between host and medium, so that what else divides it is not taken for the key.
+        // The whole queue, because its division depends on other keys.
         let network = network_config(experiment, |group| StationQueue::fifo(fifo_packets(group)));
         let bounded = agent::bounded(condition).into_iter().zip(&expanded.stations);
         let server = SenderFacts { cubic_by_default: true, bounded: false, behind: None };
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_queue_that_is_not_there_is_a_fifo_of_no_more_than_1000_packets() {
+    fn other_host_queues_become_a_fifo_of_at_most_1000_packets() {
         let of = |set: &str| {
             let text = format!(
                 "name = \"x\"\nduration = \"1s\"\naccess_point = {{ standard = \"802.11n\" }}\n\

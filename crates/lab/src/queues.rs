@@ -1,4 +1,4 @@
-//! The scenario's queue, divided between the host and the medium.
+//! How the scenario's host queue is divided between the TUN device and the network.
 
 use wakeai_medium::NetworkConfig;
 use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
@@ -6,24 +6,25 @@ use wakeai_world::StationQueue;
 
 use crate::host::tun::MAX_QUEUE_PACKETS;
 
-/// One on the air, one ready when it ends.
+/// Aggregates in the network: one on the air, and one ready when it ends.
 const AGGREGATES: u32 = 2;
-/// A few single frames, each of which is on the air for about as long as the driver may be late.
+/// The least number of packets in the network: a single frame is on the air for about as long as the driver may
+/// be late, so one that is ready would not be enough.
 const SINGLE_PACKETS: u32 = 16;
 
-/// Where a station's packets wait: the host's own queue is the TUN device's, and the medium
-/// keeps no more than it needs to be ready for its next turns. The driver reads a packet only
-/// where the medium has room, so the two together hold what the scenario says.
+/// The two parts of a station's queue. The host's own queue is that of the TUN device; the network has only as
+/// many packets as it needs for the station's next transmissions. The driver reads a packet only when the network
+/// has room, so the two parts together hold what the scenario says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSplit {
-    /// Packets in the TUN device, whose overflow TCP hears of.
+    /// Packets in the TUN device; TCP sees its overflow as local congestion.
     pub(crate) host: u32,
-    /// Packets in the medium.
+    /// Packets in the network.
     pub(crate) medium: u32,
 }
 
-/// Divides the queue of one of the group's stations. At least one packet is on each side; of a queue that
-/// is longer than the kernel gives a device, the rest waits in the medium.
+/// Divides the queue of a station of `group`. Each part has at least one packet; the part of a queue that exceeds
+/// the kernel's limit for a device is in the network.
 pub(crate) fn split_queue(access_point: &AccessPoint, group: &StationGroup) -> QueueSplit {
     let radio = access_point.wifi().zip(group.radio);
     let subframes = radio.map_or(1, |(bss, radio)| bss.subframes_of(radio.standard));
@@ -34,8 +35,8 @@ pub(crate) fn split_queue(access_point: &AccessPoint, group: &StationGroup) -> Q
     QueueSplit { host: queue.saturating_sub(medium).max(1), medium }
 }
 
-/// Packets of the plain FIFO that a host has here. Where the scenario wants another kind of queue, what
-/// that may hold says little of a FIFO, which would fill it.
+/// The length in packets of the FIFO of a host. The length of an FQ-CoDel queue is a limit that it seldom reaches;
+/// a FIFO would fill it, so it gets at most the default length of one.
 pub(crate) fn fifo_packets(group: &StationGroup) -> u32 {
     match group.host_queue {
         HostQueue::Fifo | HostQueue::Tsq => group.queue,
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn host_and_medium_hold_the_scenario_s_queue_together() {
+    fn the_two_parts_hold_the_scenario_s_queue() {
         for standard in ["802.11g", "802.11n", "802.11ax"] {
             let (access_point, mut group) = network(&format!("standard = \"{standard}\""));
             for queue in 2..2_000 {

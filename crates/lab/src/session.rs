@@ -1,4 +1,4 @@
-//! The lab as a world: runs one after another, each judged by its lateness and its waits.
+//! The lab as a world: runs tasks and decides whether each was faithful.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -15,9 +15,9 @@ use crate::run::{self, Bench, LabRun};
 pub(crate) struct Lab<'a> {
     options: &'a LabOptions,
     bench: Bench<'a>,
-    /// Where the agents' files of a run go that are kept.
+    /// The directory of the agents' files, where records are kept.
     agents: Option<PathBuf>,
-    /// The first run that was not faithful, and in what.
+    /// The first run that was not faithful, and the bound that it exceeded.
     first: Mutex<Option<(String, Lapse)>>,
 }
 
@@ -38,12 +38,12 @@ impl World for Lab<'_> {
 }
 
 impl<'a> Lab<'a> {
-    /// A lab without runs yet; agents' files go into `agents` where they are kept.
+    /// A lab without runs yet.
     pub(crate) fn new(options: &'a LabOptions, bench: Bench<'a>, agents: Option<PathBuf>) -> Self {
         Self { options, bench, agents, first: Mutex::default() }
     }
 
-    /// The report, unless a run was not faithful.
+    /// The report; an error with the report where a run was not faithful.
     pub(crate) fn judged(self, report: Report) -> Result<Report, LabError> {
         match self.first.into_inner().unwrap_or_else(PoisonError::into_inner) {
             None => Ok(report),
@@ -53,7 +53,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Where the agents' files go.
+    /// The directory of the agents' files of a run.
     fn directory(&self, task: &Task<'_>) -> PathBuf {
         let scratch = self.bench.scratch;
         match (task.place, &self.agents) {
@@ -65,7 +65,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Remembers the first unfaithful run, and says what else the user should know.
+    /// Remembers the first unfaithful run, and notes what the user should know.
     fn judge(&self, name: &str, run: &LabRun) {
         let driver = &run.driver;
         let misrouted = driver.misrouted;
@@ -109,8 +109,8 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// In what a run was not faithful. Without agents and proxies nobody decides late: what senders and
-    /// receivers do, the kernel does for them.
+    /// The bound that a run exceeded, if any. The waits count only with agents or proxies: the work of senders and
+    /// receivers is done by the kernel.
     fn lapse(&self, run: &LabRun) -> Option<Lapse> {
         let (lateness, options) = (&run.driver.lateness, self.options);
         let (p99, max) = (lateness.percentile(99.0), lateness.max());

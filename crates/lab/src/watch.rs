@@ -1,4 +1,4 @@
-//! The senders' figures: the kernel's monitor, read while a run lasts.
+//! The senders' figures: reads the monitor's records during a run.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -12,10 +12,10 @@ use crate::error::LabError;
 use crate::host::Host;
 use crate::traffic::{FlowPlan, Kind};
 
-/// Between two reads of the kernel's buffer (DESIGN §7: 2 % of a core at 0.9 Gbit/s).
+/// The time between two reads of the kernel's buffer: 2 % of a core at 0.9 Gbit/s.
 const POLL: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// What the senders of a run did, and the number of records that did not fit into the kernel's buffer.
+/// The meter, where the run has begun, and the number of records that did not fit into the kernel's buffer.
 pub(crate) type Watched = (Option<SenderMeter>, u64);
 
 enum Command {
@@ -52,14 +52,14 @@ impl Watch {
         if attached.recv().is_ok() {
             return Ok(Self { commands, thread });
         }
-        // The thread gave up before it was ready: its result is the reason.
+        // The thread failed before it was ready; its result is the reason.
         match Self::join(thread) {
             Err(error) => Err(error),
             Ok(_) => Err(LabError::Monitor("it ended at once".to_owned())),
         }
     }
 
-    /// Counts in `meter` from now on, which is before the run's first packet.
+    /// Counts in `meter` from now on. To be called before the run's first packet.
     pub(crate) fn begin(&self, meter: SenderMeter) {
         let _ = self.commands.send(Command::Begin(meter));
     }
@@ -88,8 +88,8 @@ impl Watch {
 
 struct Reader {
     plans: Vec<FlowPlan>,
-    /// By the kernel's socket cookie: flow and connection, or neither (iperf3's control
-    /// connections, receivers, agents).
+    /// By the kernel's socket cookie: the connection of a flow, or `None` (iperf3's control connections, receivers,
+    /// agents).
     sockets: HashMap<u64, Option<Place>>,
     connections: Vec<u32>,
     meter: Option<SenderMeter>,
@@ -134,7 +134,7 @@ impl Reader {
         }
     }
 
-    /// Which flow's data the socket sends, and over which of its connections.
+    /// The connection of a flow whose data the socket sends.
     fn place_of(&mut self, socket: &Socket) -> Option<Place> {
         if let Some(known) = self.sockets.get(&socket.cookie) {
             return *known;
@@ -166,7 +166,7 @@ fn sends(plan: &FlowPlan, socket: &Socket) -> bool {
     }
 }
 
-/// An IPv4 address, also where an IPv6 socket (iperf3's listener) carries it.
+/// The IPv4 address of an IPv4-mapped one, which an IPv6 socket (iperf3's listener) has; any other unchanged.
 fn address(address: SocketAddr) -> IpAddr {
     address.ip().to_canonical()
 }

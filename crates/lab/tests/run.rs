@@ -75,7 +75,7 @@ fn left_of(pid: u32) -> Vec<String> {
 /// A saturated 802.11g uplink of one station carries 29.7 Mbit/s of UDP payload in ns-3 3.37 on
 /// the same setting.
 #[test]
-fn one_saturated_station_reaches_what_the_air_carries_and_nothing_is_left_behind() {
+fn one_saturated_station_reaches_ns_3_s_goodput_and_leaves_nothing() {
     if !able() {
         return;
     }

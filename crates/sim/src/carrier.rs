@@ -10,7 +10,7 @@ use crate::packet::Packet;
 /// A packet as a host sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen<'a> {
-    /// Of a TCP connection.
+    /// A segment of a TCP connection.
     Segment {
         /// Index of the flow, as in the result's `flows`.
         flow: u32,
@@ -21,21 +21,21 @@ pub enum Seen<'a> {
         /// The segment.
         segment: Segment,
     },
-    /// Of a UDP flow.
+    /// A datagram of a UDP flow.
     Datagram {
         /// Index of the flow.
         flow: u32,
         /// Payload bytes.
         len: u16,
     },
-    /// A presence message, as it stands behind the UDP header.
+    /// A presence message: the payload of its datagram.
     Presence(&'a [u8]),
 }
 
-/// Sees every packet that a host puts into its queue, and every packet that arrives at a host. Times
-/// count from the run's time zero; agents speak before it, and what was before counts as zero.
+/// Sees every packet that a host puts into its queue, and every packet that arrives at a host. Times count from
+/// the run's time zero; packets of agents before it have the time 0.
 pub trait Observer {
-    /// Whether it looks on at all.
+    /// Whether it wants to see packets.
     const LOOKS: bool = true;
 
     /// A host has put a packet into its queue.
@@ -45,7 +45,7 @@ pub trait Observer {
     fn on_received(&mut self, at: Duration, from: Node, to: Node, packet: Seen<'_>);
 }
 
-/// Nobody.
+/// Sees nothing.
 impl Observer for () {
     const LOOKS: bool = false;
 
@@ -54,7 +54,7 @@ impl Observer for () {
     fn on_received(&mut self, _: Duration, _: Node, _: Node, _: Seen<'_>) {}
 }
 
-/// The medium, and who looks on.
+/// The network and its observer.
 #[derive(Debug)]
 pub(crate) struct Carrier<O> {
     pub(crate) network: Network<Packet>,
@@ -63,7 +63,7 @@ pub(crate) struct Carrier<O> {
 }
 
 impl<O: Observer> Carrier<O> {
-    /// Puts a packet into the queue of its host. Whether it fitted in.
+    /// Puts a packet into the queue of its host. Returns whether the queue had room.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -73,7 +73,7 @@ impl<O: Observer> Carrier<O> {
         place: Place,
     ) -> bool {
         if O::LOOKS {
-            // A queue that is full takes nothing: what is not sent is not seen.
+            // A packet that finds the queue full is not sent, and so not observed.
             let seen = packet.clone();
             let sent = self.network.enqueue(now, from, to, packet).is_ok();
             if sent {
@@ -84,7 +84,7 @@ impl<O: Observer> Carrier<O> {
         self.network.enqueue(now, from, to, packet).is_ok()
     }
 
-    /// Shows a packet that has arrived.
+    /// Shows the observer a packet that has arrived.
     pub(crate) fn show(&mut self, delivery: &Delivery<Packet>, place: Place) {
         if O::LOOKS {
             let at = self.span.since(delivery.at);

@@ -1,10 +1,8 @@
-//! The scenario in virtual time: the lab's medium, its agents and its congestion control in one
-//! event loop, as fast as it goes.
+//! The scenario in virtual time: the lab's network, agents and congestion control in one event loop.
 //!
-//! [`run`] is the command: all conditions and repeats of a scenario. [`simulate`] is one run, with
-//! more detail and an [`Observer`] of every packet. Nothing in here reads a clock, and everything
-//! that is compared is an integer: same scenario, same seed, same run. `docs/concepts/sim.md` says
-//! how it works and what it can and cannot tell.
+//! [`run`] is the command: all conditions and repeats of a scenario. [`simulate`] is one run, with more detail
+//! and an [`Observer`] of every packet. The crate reads no clock, and compares integers only: the same scenario
+//! and seed give the same run. `docs/concepts/sim.md` explains how it works, and its limits.
 
 mod agent;
 mod announcing;
@@ -32,8 +30,8 @@ use simulation::Reached;
 use wakeai_units::Duration;
 use wakeai_world::RunError;
 
-/// Simulates one run. `observer` sees every packet at the hosts and is given back; `reached` hears,
-/// about once per simulated second, how far the run is.
+/// Simulates one run. `observer` sees every packet at the hosts and is returned; `reached` takes, about once per
+/// simulated second, the time that the run has reached.
 ///
 /// # Errors
 ///
@@ -50,7 +48,7 @@ pub fn simulate<O: Observer>(
     simulate_until(job, observer, &mut go_on)
 }
 
-/// The same, until `reached` breaks it off: [`RunError::Interrupted`].
+/// [`simulate`] that ends with [`RunError::Interrupted`] when `reached` breaks.
 fn simulate_until<O: Observer>(
     job: &Job<'_>,
     observer: O,

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The result of a run.
 
 use wakeai_medium::Counters;
 use wakeai_scenario::result::{Drops, MeasuredFlow, SimulatedFlow};
@@ -11,33 +11,33 @@ use crate::carrier::Observer;
 use crate::flow::{FlowState, Source};
 use crate::simulation::Simulation;
 
-/// A run in every detail.
+/// The result of a run with all details.
 #[derive(Debug)]
 pub struct SimOutcome {
-    /// What a report is made of.
+    /// The part that a report has.
     pub outcome: Outcome,
-    /// What the medium has counted: drops, collisions, air.
+    /// The medium's counters: drops, collisions, airtime.
     pub counters: Counters,
     /// By flow, in the order of the scenario.
     pub flows: Vec<FlowDetail>,
 }
 
-/// What a report does not say of a flow.
+/// The figures of a flow that are not in a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowDetail {
-    /// From its start until its first connection was open; `None` where it never was, and for UDP.
+    /// The time from its start until its first connection was established; `None` where none was, and for UDP.
     pub opened: Option<Duration>,
-    /// Retransmission timeouts of SYNs, which are not among its other timeouts.
+    /// Retransmission timeouts of SYNs; the flow's timeouts do not include them.
     pub syn_timeouts: u64,
-    /// Time that all of its connections spent waiting for those timeouts.
+    /// The time that its connections spent waiting for those timeouts.
     pub syn_wait: Duration,
-    /// The longest time between two arrivals of new data, from the start to the end of the flow.
+    /// The longest time without new data at the receiver, from the start to the end of the flow.
     pub longest_stall: Duration,
     /// The end of each step in which something arrived, from the run's time zero, and all bytes
     /// that had arrived by then; empty unless [`crate::Job::progress`] asks for it.
     pub progress: Vec<(Duration, Bytes)>,
-    /// Each K of CUBIC's curve, and when it was first seen, from the run's time zero; empty as
-    /// [`FlowDetail::progress`] is, and under an algorithm without a curve.
+    /// Each value of CUBIC's K, with the time of its first sample from the run's time zero; empty unless
+    /// [`crate::Job::progress`] asks for it, and under an algorithm without K.
     pub k: Vec<(Duration, Duration)>,
     /// The mean congestion window of its connections' samples after the warmup, rounded; `None` without
     /// any.
@@ -45,7 +45,7 @@ pub struct FlowDetail {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// The figures of a run that ended at `end`; and the observer.
+    /// The figures of a run that ended at `end`, and the observer.
     pub(crate) fn finish(mut self, expanded: Expanded, end: Instant) -> (SimOutcome, O) {
         for connection in self.connections.iter().flatten() {
             self.flows[connection.flow as usize].take_account(connection);
@@ -91,7 +91,7 @@ impl<O: Observer> Simulation<O> {
     }
 }
 
-/// What was lost where.
+/// The packets that were lost in each place.
 fn drops(counters: &Counters) -> Drops {
     let stations = || counters.stations.iter();
     Drops {

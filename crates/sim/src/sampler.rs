@@ -1,4 +1,4 @@
-//! Queue lengths and airtime for the records, in equal steps of time.
+//! Samples of queue lengths and airtime for the records.
 
 use wakeai_medium::{Airtime, Network, Node, StationId};
 use wakeai_scenario::records::{AirKind, AirOf, AirtimeRow, Queue, QueueRow};
@@ -7,18 +7,18 @@ use wakeai_world::{RunSink, Span};
 
 use crate::packet::Packet;
 
-/// Between two looks at the queues.
+/// The time between two samples of the queues.
 pub(crate) const QUEUE_STEP: Duration = Duration::from_millis(100);
-/// So many of them between two looks at the air.
+/// The number of samples of the queues per sample of the airtime.
 const AIR_STEPS: u32 = 10;
 
-/// What was seen at the last look.
+/// The sampler, with the values of the last sample.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     span: Span,
     sink: RunSink,
     steps: u32,
-    /// Packets by queue: the stations', then the access point's and the wire's.
+    /// Packets in each queue: of the stations, of the access point, of the wire up and down.
     queues: Vec<u32>,
     up: Vec<Airtime>,
     down: Vec<Airtime>,
@@ -40,7 +40,7 @@ impl Sampler {
         }
     }
 
-    /// Writes down what has changed since the last look.
+    /// Takes a sample.
     pub(crate) fn sample(&mut self, now: Instant, network: &Network<Packet>) {
         let at_ns = self.span.since(now).as_nanos();
         self.sample_queues(at_ns, network);
@@ -50,7 +50,7 @@ impl Sampler {
         }
     }
 
-    /// Writes down what the air carried since the last full second.
+    /// Takes the last sample of the airtime, of the rest of a second.
     pub(crate) fn sample_end(&mut self, end: Instant, network: &Network<Packet>) {
         self.sample_air(self.span.since(end).as_nanos(), network);
     }
@@ -67,7 +67,7 @@ impl Sampler {
         ];
         for ((queue, packets), before) in hosts.chain(rest).zip(&mut self.queues) {
             let packets = packets as u32;
-            // A queue that stays empty says nothing.
+            // A queue that stays empty has no row.
             if std::mem::replace(before, packets) > 0 || packets > 0 {
                 self.sink.queue(QueueRow { at_ns, queue, packets });
             }
@@ -94,7 +94,7 @@ impl Sampler {
     }
 }
 
-/// What has come to each kind. Nobody but agents sends broadcasts.
+/// The airtime of each kind since the sample before. All broadcasts are presence messages.
 fn grown(before: &Airtime, now: &Airtime) -> [(AirKind, Duration); 7] {
     let by = |part: fn(&Airtime) -> Duration| part(now).saturating_sub(part(before));
     [

@@ -1,4 +1,4 @@
-//! From a condition to a run that can begin.
+//! Builds a run from a condition.
 
 use std::rc::Rc;
 
@@ -28,27 +28,27 @@ use crate::senders::Senders;
 use crate::simulation::{Simulation, Station, TimerOwner};
 use crate::timers::Timers;
 
-/// The agents' random numbers are another stream than the medium's and the flows' starts.
+/// The agents draw from another stream of random numbers than the medium and the flows' starts.
 const AGENT_STREAM: u64 = 0x61_6765_6e74;
-/// Agents that are started together do not tick together: each starts within so long, one tick.
+/// The agents start at random times within one tick, as daemons do.
 const AGENTS_SPREAD: Duration = Duration::from_millis(500);
 
-/// What is to be simulated.
+/// A run that is to be simulated.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// Scenario and condition.
     pub condition: &'a ResolvedCondition,
-    /// Of this repeat.
+    /// The seed of this repeat.
     pub seed: u64,
-    /// What the stations' agents know of them, by station; nothing where there is none.
+    /// The figures for the stations' agents, by station; a station beyond its end has none.
     pub facts: &'a [StationFacts],
-    /// Where samples and events go.
+    /// The records of the run.
     pub sink: Option<RunSink>,
-    /// The resolution of [`crate::FlowDetail::progress`]; zero for none, and no history of K either.
+    /// The resolution of [`crate::FlowDetail::progress`]; with zero there is neither progress nor a history of K.
     pub progress: Duration,
 }
 
-/// A run that can begin, and its stations and flows.
+/// The run at its begin, and its stations and flows.
 pub(crate) fn set_up<O: Observer>(
     job: &Job<'_>,
     observer: O,
@@ -173,7 +173,7 @@ impl<O: Observer> Simulation<O> {
     }
 }
 
-/// The flows of a station that ask its peers to leave their rates free.
+/// The flows of a station that reserve their rates.
 fn reserving(expanded: &Expanded, station: usize) -> Vec<u32> {
     let from = scenario::Node::Station(station);
     let flows = expanded.flows.iter().enumerate();
@@ -181,7 +181,7 @@ fn reserving(expanded: &Expanded, station: usize) -> Vec<u32> {
     reserving.map(|(index, _)| index as u32).collect()
 }
 
-/// Whether TCP holds itself back for the host's queue; a classic one does not.
+/// Whether the station has TCP small queues; a classic TCP has none.
 fn has_small_queue(group: &StationGroup) -> bool {
     group.host_queue != HostQueue::Fifo && group.tcp == TcpProfile::Linux
 }
@@ -200,7 +200,7 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Ru
     let mut config = TcpConfig::new(if linux { Profile::Linux } else { Profile::Classic });
     config.small_queues = from_station && has_small_queue(group);
     let segment = Bytes::new(u64::from(config.mss));
-    // What is compared with ns-3 has its timer too.
+    // The retransmission timer of ns-3, with which this algorithm is compared.
     config.forgets_backoff = algorithm == "ns3_cubic";
     Ok(Stream {
         config: Rc::new(config),
@@ -218,7 +218,7 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Ru
     })
 }
 
-/// What the flow turns, on top of what its algorithm comes with.
+/// The algorithm's default parameters, with those that the flow sets.
 fn knobs(algorithm: &str, turned: FlowKnobs) -> Knobs {
     let mut knobs = default_knobs(algorithm);
     if let Some(taken) = turned.beta_ppm {

@@ -20,32 +20,32 @@ use crate::sampler::{QUEUE_STEP, Sampler};
 use crate::senders::Senders;
 use crate::timers::Timers;
 
-/// Between two reports of how far the run is.
+/// The simulated time between two reports of progress.
 const REPORT: Duration = Duration::from_secs(1);
 
 /// A run.
 ///
-/// Every event belongs to one connection, flow or agent, and touches no other; what happens at the
-/// same instant happens in a fixed order (changes, the medium, timers by their number).
+/// Every event belongs to one connection, flow or agent and changes no other. Events of the same instant are
+/// handled in a fixed order: changes of the scenario, the medium, timers by their number.
 #[derive(Debug)]
 pub(crate) struct Simulation<O> {
     pub(crate) carrier: Carrier<O>,
     pub(crate) timers: Timers,
-    /// Who sleeps under which number.
+    /// By the timer's number.
     pub(crate) timer_owners: Vec<TimerOwner>,
     pub(crate) flows: Vec<FlowState>,
     pub(crate) stations: Vec<Station>,
-    /// By id; gone when both ends are done.
+    /// By id; `None` once both ends have finished.
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     pub(crate) changes: Changes,
     pub(crate) senders: Senders,
-    /// Where there are records.
+    /// Samples queues and airtime where records are kept.
     pub(crate) sampler: Option<Sampler>,
-    /// Flows that have not completed and can.
+    /// The number of flows that have not completed and still can.
     pub(crate) unfinished: usize,
 }
 
-/// Who is woken.
+/// What a timer belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TimerOwner {
     Flow(u32),
@@ -59,17 +59,17 @@ pub(crate) enum TimerOwner {
 #[derive(Debug, Default)]
 pub(crate) struct Station {
     pub(crate) agent: Option<Box<Agent>>,
-    /// The connections that it sends over.
+    /// The ids of its connections that it sends data over.
     pub(crate) senders: Vec<u32>,
-    /// UDP flows that keep its queue full, the next one to send first.
+    /// UDP flows that keep its queue full; the first one sends next.
     pub(crate) saturating: VecDeque<u32>,
     pub(crate) reserving: Reserving,
 }
 
-/// Hears how far a run is, and says whether it goes on.
+/// Takes the simulated time that a run has reached, and breaks where the run is to end.
 pub(crate) type Reached<'a> = dyn FnMut(Duration) -> ControlFlow<()> + 'a;
 
-/// What can happen next.
+/// The kind of the next event, in the order of handling at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     Change,
@@ -78,8 +78,8 @@ enum Next {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// Runs until all flows are done, or to the end. Gives that time; `reached` hears how far it is,
-    /// and may break the run off.
+    /// Runs until all flows have completed, or to the end of the scenario's duration. Returns that time; `None`
+    /// where `reached` breaks.
     pub(crate) fn run(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
         let end = self.handle_events(reached)?;
         if let Some(sampler) = &mut self.sampler {
@@ -141,7 +141,7 @@ impl<O: Observer> Simulation<O> {
     }
 
     fn wake(&mut self, now: Instant) {
-        let Some(timer) = self.timers.wake() else { return };
+        let Some(timer) = self.timers.expire() else { return };
         match self.timer_owners[timer as usize] {
             TimerOwner::Flow(flow) => self.wake_flow(now, flow),
             TimerOwner::Agent(station) => self.wake_agent(now, station),

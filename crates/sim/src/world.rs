@@ -13,7 +13,7 @@ use crate::{Job, SimOutcome, simulate_until};
 ///
 /// # Errors
 ///
-/// [`RunError::exit_status`] is what the command exits with.
+/// The earliest run that fails; [`RunError::exit_status`] is the exit status of the command.
 pub fn run(
     options: &Options,
     jobs: usize,
@@ -38,7 +38,7 @@ fn keys_without_effect(experiment: &Experiment) -> Vec<String> {
     experiment.stations.iter().filter(|group| group.proxy).map(words).collect()
 }
 
-/// Simulates one task after another, on each of its threads.
+/// Simulates tasks, several at once on threads of the session.
 struct Simulator<'a> {
     progress: &'a dyn Progress,
 }

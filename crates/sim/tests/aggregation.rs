@@ -43,7 +43,7 @@ fn an_ampdu_has_as_many_subframes_as_the_access_point_says() {
 }
 
 #[test]
-fn what_a_station_reaches_alone_is_found_with_the_same_aggregates() {
+fn a_solo_run_has_the_same_aggregates() {
     let alone = |subframes: u32| {
         let report = report(&saturated(UP, subframes), &Options::default());
         report.runs[0].stations[0].max_mbps.unwrap()

@@ -155,7 +155,7 @@ fn a_file_says_what_it_is() {
 }
 
 #[test]
-fn presence_is_a_broadcast_that_every_station_has_whole_and_the_server_has_not() {
+fn presence_reaches_every_station_whole_and_not_the_server() {
     let directory = tempfile::tempdir().unwrap();
     let law = "[[conditions]]\nname = \"law\"\nlaw = \"airtime\"";
     capture(directory.path(), &lossy(law), 1);

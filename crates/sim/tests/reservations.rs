@@ -40,7 +40,7 @@ fn reservation(run: &Run, flow: usize) -> FlowReservation {
 }
 
 #[test]
-fn a_target_beyond_the_fair_share_is_held_and_the_others_share_the_rest() {
+fn a_reserved_target_beyond_the_fair_share_is_held() {
     let flows = camera(1, "10Mbit/s", "") + "{ from = \"camera2\", to = \"server\" }," + TABLETS;
     let conditions = format!(
         "{{ name = \"plain\" }}, {{ name = \"away\", agents = \"tablet\", law = \"airtime\" }}, {LAW}"
@@ -60,7 +60,7 @@ fn a_target_beyond_the_fair_share_is_held_and_the_others_share_the_rest() {
 }
 
 #[test]
-fn two_have_what_they_reserved_and_what_does_not_fit_is_refused_with_the_reason() {
+fn two_reservations_are_held_and_a_third_is_refused_with_a_reason() {
     let both = camera(1, "6Mbit/s", "") + &camera(2, "9Mbit/s", "") + TABLETS;
     // One run in eight has an owner that has its rate in the mean and not in each interval.
     let five = Options { repeat: 5, ..Options::default() };

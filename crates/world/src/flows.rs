@@ -1,17 +1,16 @@
-//! What carries a flow: connections, their algorithm, and when their application writes.
+//! How a flow is carried: the algorithm, the sizes of its connections, and when its application writes.
 
 use wakeai_scenario::{Expanded, Experiment, Flow};
 use wakeai_units::{Bytes, Duration, Rate};
 
-/// Payload of a datagram of a UDP flow.
+/// The payload of a full datagram of a UDP flow.
 pub const DATAGRAM: Bytes = Bytes::new(1_472);
 
-/// A UDP sender without a rate sends this share of its station's PHY rate: more than the air
-/// carries.
+/// The rate of a UDP flow without `rate`, in per cent of its station's PHY rate: more than the air carries.
 const SATURATING_PERCENT: u64 = 120;
 
-/// The algorithm that a flow's sender runs. Under a law, `cubic` and `reno` on a station whose
-/// agent bounds its connections are the bounded ones (DESIGN §5).
+/// The algorithm that a flow's sender runs. Where an agent bounds the sender, `wakeai_cubic` and
+/// `wakeai_reno` take the place of `cubic` and `reno`.
 pub fn sender_algorithm(flow: &Flow, bounded: bool) -> Option<&str> {
     let asked = flow.algorithm.as_deref()?;
     Some(match asked {
@@ -21,53 +20,52 @@ pub fn sender_algorithm(flow: &Flow, bounded: bool) -> Option<&str> {
     })
 }
 
-/// What connection `number` of `chunks`, from 0, carries of `size`: as even as whole bytes allow,
-/// the remainder with the first ones.
+/// The bytes of `size` that connection `number` (from 0) of `chunks` carries. They differ by at most one byte;
+/// the first connections carry the remainder.
 pub fn chunk(size: Bytes, chunks: u32, number: u32) -> Bytes {
     let chunks = u64::from(chunks.max(1));
     let (each, more) = (size.get() / chunks, size.get() % chunks);
     Bytes::new(each + u64::from(u64::from(number) < more))
 }
 
-/// The rate of a UDP flow that has none of its own.
+/// The rate of a UDP flow without `rate`.
 pub fn saturating_rate(experiment: &Experiment, expanded: &Expanded, flow: &Flow) -> Rate {
     let group = &experiment.stations[expanded.stations[flow.station()].group];
     let rate = group.radio.map_or(experiment.wired.rate, |radio| radio.rate);
     rate.mul_div(SATURATING_PERCENT, 100).unwrap_or(rate)
 }
 
-/// Between two writes at least: an application that produces all the time does not wake for every
-/// byte.
+/// The least time between two writes, so that an application does not wake for every byte.
 const BETWEEN_WRITES: Duration = Duration::from_millis(5);
 
-/// An application that produces at a steady rate from the start of its flow on, and writes what it
-/// has produced: in blocks of whole segments, and the rest of what a connection is to carry at its end.
-/// Whether TCP can send it is not its concern, so what was written while it could not is a backlog.
+/// An application that produces data at a steady rate from the start of its flow and writes it in blocks
+/// of whole segments; the last write of a connection has the rest. It writes whether or not TCP can send,
+/// so the data that TCP cannot send yet is a backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Writing {
     rate: Rate,
     block: u64,
 }
 
-/// What one connection carries of its flow.
+/// The part of a flow that one connection carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Bytes of the flow that other connections have carried before.
+    /// Bytes of the flow that earlier connections have carried.
     pub before: Bytes,
-    /// How much; `None`: whatever comes.
+    /// The bytes of this connection; `None`: no end.
     pub size: Option<Bytes>,
 }
 
 impl Writing {
-    /// At `limit`, which is not zero, in blocks of full segments of `segment` bytes: as few as take
-    /// the application 5 ms or longer.
+    /// Writes at the rate `limit`, which is not zero. A block is the smallest number of segments of `segment`
+    /// bytes that takes 5 ms or longer to produce.
     pub fn new(limit: Rate, segment: Bytes) -> Self {
         let segment = segment.get();
         let least = limit.bytes_in(BETWEEN_WRITES).get();
         Self { rate: limit, block: least.div_ceil(segment).max(1) * segment }
     }
 
-    /// What was written to a connection `since_start` of its flow.
+    /// The bytes that were written to a connection by the time `since_start` of its flow.
     pub fn written(&self, share: Share, since_start: Duration) -> Bytes {
         let produced = self.rate.bytes_in(since_start).saturating_sub(share.before);
         match share.size {
@@ -76,8 +74,8 @@ impl Writing {
         }
     }
 
-    /// When something is written next to a connection that has `written`, from the start of its flow;
-    /// `None` where that is all.
+    /// The time of the next write, from the start of the flow, to a connection to which `written` bytes were
+    /// written; `None` where that is all.
     pub fn next_write(&self, share: Share, written: Bytes) -> Option<Duration> {
         let block_end = (written.get() / self.block).saturating_add(1).saturating_mul(self.block);
         let end = share.size.map_or(block_end, |size| block_end.min(size.get()));
@@ -137,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_more_is_written_than_was_produced_and_each_write_comes_when_it_is_due(
+        fn writes_never_exceed_what_was_produced_and_are_never_late(
             kilobits in 1_u64..1_000_000_000,
             before in 0_u64..1_000_000,
             size in prop::option::of(1_u64..1_000_000),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use wakeai_scenario::{Endpoint, Experiment, Law, ResolvedCondition};
 
-/// The keys that change nothing in one of `conditions`, each with the reason, each once. `of_world`
-/// names those that this world does not honour.
+/// One sentence for each key that has no effect in one of `conditions`, with the reason and without
+/// repetitions. `of_world` gives those of the keys that this world does not honour.
 pub fn keys_without_effect(
     conditions: &[ResolvedCondition],
     of_world: impl Fn(&Experiment) -> Vec<String>,
@@ -19,7 +19,7 @@ pub fn keys_without_effect(
     all
 }
 
-/// The keys `reserve` of flows for which no station leaves anything free.
+/// The flows with `reserve` for which no peer leaves a rate free.
 fn reservations(condition: &ResolvedCondition) -> Vec<String> {
     let runs = condition.agents();
     let entries = condition.scenario.flows.iter().enumerate().filter(|(_, flow)| flow.reserve);
@@ -27,7 +27,7 @@ fn reservations(condition: &ResolvedCondition) -> Vec<String> {
         let why = match (flow.from, condition.law()) {
             (Endpoint::Server, _) => "its sender is the server, which runs no agent",
             (_, None) => "without `law` no agent runs",
-            (_, Some(Law::Fixed)) => "the bounds of the law \"fixed\" give way to nothing",
+            (_, Some(Law::Fixed)) => "the bounds of the law \"fixed\" do not adapt to reservations",
             (Endpoint::Stations(of), _) => {
                 let all = runs[condition.scenario.select(of)].iter().all(|runs| *runs);
                 (!all).then_some("not all of its senders run an agent (`agents`)")?
@@ -46,18 +46,18 @@ fn reservations(condition: &ResolvedCondition) -> Vec<String> {
 fn bounds(condition: &ResolvedCondition) -> Vec<String> {
     let runs = condition.agents();
     let rules = condition.condition.bounds.iter().enumerate();
-    let unheard = rules.filter(|(_, rule)| {
+    let without = rules.filter(|(_, rule)| {
         runs[condition.scenario.select(rule.stations)].iter().all(|runs| !runs)
     });
     let name = condition.name();
     let words = |(index, _)| {
         format!(
-            "condition \"{name}\": bounds.{} binds nobody: none of its stations runs an agent \
+            "condition \"{name}\": bounds.{} applies to no station: none of its stations runs an agent \
              (`agents`)",
             index + 1
         )
     };
-    unheard.map(words).collect()
+    without.map(words).collect()
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ conditions = [
         assert_eq!(count("lawful", ""), 1);
         assert_eq!(count("lawful", "the server"), 1);
         assert_eq!(count("half", "not all"), 1);
-        assert_eq!(count("hand", "give way to nothing"), 2);
+        assert_eq!(count("hand", "do not adapt"), 2);
     }
 
     #[test]
@@ -121,6 +121,9 @@ conditions = [
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[0].starts_with("condition \"plain\": flows.1.reserve"), "{told:?}");
         assert!(told[1].starts_with("condition \"hand\": flows.1.reserve"), "{told:?}");
-        assert!(told[2].starts_with("condition \"hand\": bounds.2 binds nobody"), "{told:?}");
+        assert!(
+            told[2].starts_with("condition \"hand\": bounds.2 applies to no station"),
+            "{told:?}"
+        );
     }
 }

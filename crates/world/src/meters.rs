@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_and_errors_count_after_the_warmup_and_retransmissions_always() {
+    fn samples_and_congestion_events_count_after_the_warmup() {
         let (span, expanded) = run();
         let mut meter = SenderMeter::new(span, &expanded, None);
         let figures = Figures { latest_rtt: Some(Duration::from_millis(40)), ..Figures::default() };

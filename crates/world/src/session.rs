@@ -1,4 +1,4 @@
-//! All runs of a scenario: what each station reaches alone, then the conditions.
+//! All runs of a command: the solo runs, which find what each station reaches alone, and the conditions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -18,14 +18,14 @@ use crate::asked::{Asked, Progress, RunError, Silent};
 use crate::recorder::{Recorder, RunSink};
 use crate::steps::{Step, Steps};
 
-/// Something that runs scenarios.
+/// What runs scenarios: the simulator or the lab.
 pub trait World {
     /// Its name in a result.
     const NAME: &'static str;
     /// Why a run failed.
     type Error: From<RunError>;
 
-    /// What hears of the runs' progress.
+    /// The progress of the runs.
     fn progress(&self) -> &dyn Progress {
         &Silent
     }
@@ -34,53 +34,53 @@ pub trait World {
     ///
     /// # Errors
     ///
-    /// Where it could not be run; then nothing of the session is reported.
+    /// Where the run fails; the session then reports nothing.
     fn run(&self, task: Task<'_>) -> Result<Outcome, Self::Error>;
 }
 
 /// One run.
 #[derive(Debug)]
 pub struct Task<'a> {
-    /// Its place among all runs.
+    /// Its index among all runs.
     pub number: usize,
-    /// What it is called before the user.
+    /// Its name in messages.
     pub name: String,
-    /// What is run.
+    /// The condition that is run.
     pub condition: &'a ResolvedCondition,
-    /// Which condition and which repeat; `None`: one station alone.
+    /// Index of the condition, and the repeat; `None` for a solo run.
     pub place: Option<(usize, u32)>,
-    /// Of this repeat.
+    /// The seed of this repeat.
     pub seed: u64,
-    /// What the stations' agents know of them; empty for a station alone.
+    /// The figures for the stations' agents; empty for a solo run.
     pub facts: Vec<StationFacts>,
-    /// Where samples and events go.
+    /// The records of the run.
     pub sink: Option<RunSink>,
 }
 
 impl Task<'_> {
-    /// Says that the run has reached the time `elapsed`; breaks where the user wants it to end.
+    /// Reports that the run has reached the time `elapsed`; breaks where the user wants it to end.
     pub fn reached(&self, progress: &dyn Progress, elapsed: Duration) -> ControlFlow<()> {
         progress.reached(self.number, elapsed);
         if progress.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
-/// What one run gave.
+/// The result of one run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The stations.
     pub stations: Vec<Station>,
-    /// How far it came: the duration, or the last completion.
+    /// The end of the run: the duration, or the last completion.
     pub end: Duration,
     /// The flows in the order of the scenario.
     pub flows: Vec<MeasuredFlow>,
     /// Round-trip times after the warmup, by group of stations.
     pub rtt: Vec<RttHistogram>,
-    /// Error events after the warmup.
+    /// Congestion events after the warmup.
     pub errors: ErrorCounts,
-    /// How late packets were released, where the world is on the wall clock.
+    /// How late packets were released; only the lab, on the wall clock, has this.
     pub lateness: Option<Lateness>,
-    /// Where packets were dropped, where the world knows.
+    /// Where packets were dropped; only the simulator knows.
     pub drops: Option<Drops>,
 }
 
@@ -118,17 +118,17 @@ struct Session<'a, W: World> {
     changed: Condvar,
 }
 
-/// How far they are.
+/// The state of the runs.
 struct State<E> {
-    /// The next step that nobody has taken.
+    /// The next step that no thread has taken.
     next: usize,
-    /// By solo run: Mbit/s.
+    /// The result of each solo run, Mbit/s.
     alone: Vec<Option<f64>>,
-    /// By step; only conditions have any.
+    /// The result of each step that is a condition.
     runs: Vec<Option<Run>>,
     /// The earliest step that failed, and why.
     failed: Option<(usize, E)>,
-    /// No further step is begun: one has failed, or panicked.
+    /// Whether a step has failed or panicked; no further step is begun then.
     stopped: bool,
 }
 
@@ -204,8 +204,8 @@ impl<'a, W: World> Session<'a, W> {
         Ok(())
     }
 
-    /// What the solo runs found; `None` where one of all runs has failed. Each was taken by
-    /// somebody before this step was.
+    /// Waits for the results of the solo runs; `None` where a run has failed. Another thread has taken each of
+    /// them before this step was taken, so the wait ends.
     fn wait_for(&self, needs: &[usize]) -> Option<Vec<f64>> {
         let mut state = self.state();
         loop {
@@ -316,7 +316,8 @@ impl<'a, W: World> Session<'a, W> {
     }
 }
 
-/// Whoever waits for a thread that panics is let go, so that the panic is heard of.
+/// Stops the session when its thread panics: otherwise threads that wait for a result of that thread would
+/// wait for ever.
 struct StopOnPanic<'a, 'b, W: World>(&'a Session<'b, W>);
 
 impl<W: World> Drop for StopOnPanic<'_, '_, W> {
@@ -327,7 +328,7 @@ impl<W: World> Drop for StopOnPanic<'_, '_, W> {
     }
 }
 
-/// All groups' round-trip times together.
+/// The round-trip times of all groups.
 fn pooled(groups: &[RttHistogram]) -> RttHistogram {
     groups.iter().fold(RttHistogram::new(), |mut all, group| {
         all.merge(group);

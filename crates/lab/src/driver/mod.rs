@@ -1,4 +1,4 @@
-//! The medium on the wall clock: one thread between the hosts' TUN devices.
+//! The network on the wall clock: one thread between the hosts' TUN devices.
 //!
 //! Order of calls: [`Driver::start`], [`Driver::schedule`] and [`Driver::measure`] as often as
 //! needed, [`Driver::stop`].
@@ -30,28 +30,28 @@ use crate::host::Steering;
 use crate::host::tun::Tun;
 use crate::packet::Frame;
 
-/// A host's place on the medium.
+/// A host's port of the network.
 #[derive(Debug)]
 pub(crate) struct Port {
-    /// Who it is there.
+    /// The host's node.
     pub(crate) node: Node,
-    /// Its address.
+    /// The host's address.
     pub(crate) address: Ipv4Addr,
-    /// That of the sender behind it, whose packets it carries too.
+    /// The address of the sender behind it, whose packets go through this port, too.
     pub(crate) behind: Option<Ipv4Addr>,
-    /// Its device.
+    /// The host's device.
     pub(crate) tun: Tun,
 }
 
 impl Port {
-    /// The addresses that are reached there.
+    /// The addresses that are reached through this port.
     fn addresses(&self) -> impl Iterator<Item = (Ipv4Addr, Node)> + use<> {
         let node = self.node;
         std::iter::once(self.address).chain(self.behind).map(move |address| (address, node))
     }
 }
 
-/// How late something happened, each time.
+/// A distribution of delays against the due time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
     times: RttHistogram,
@@ -59,54 +59,54 @@ pub(crate) struct Lateness {
 }
 
 impl Lateness {
-    /// Adds one time.
+    /// Adds one delay.
     pub(crate) fn record(&mut self, late: Duration) {
         self.times.record(late);
         self.max = self.max.max(late);
     }
 
-    /// How often.
+    /// The number of delays.
     pub(crate) fn count(&self) -> u64 {
         self.times.len()
     }
 
-    /// The largest, exact.
+    /// The largest delay, exact.
     pub(crate) fn max(&self) -> Duration {
         self.max
     }
 
-    /// The percentile, in whole microseconds; zero where there was no time.
+    /// A percentile in whole microseconds; zero without delays.
     pub(crate) fn percentile(&self, percent: f64) -> Duration {
         self.times.percentile(percent).unwrap_or(Duration::ZERO)
     }
 }
 
-/// What the driver saw.
+/// What the driver measured.
 #[derive(Debug)]
 pub(crate) struct DriverReport {
-    /// Wall time of each release after its virtual time, while the run was measured.
+    /// For each release during the run, the wall time less the virtual time.
     pub(crate) lateness: Lateness,
-    /// The medium's own counters.
+    /// The network's counters.
     pub(crate) counters: Counters,
-    /// What the hosts sent or were given that went nowhere.
+    /// Packets that were lost outside of the network.
     pub(crate) misrouted: Misrouted,
-    /// What could not be had (real-time scheduling): why lateness may be high.
+    /// What could not be set up (real-time scheduling), so that the lateness may be high.
     pub(crate) missing: Vec<String>,
 }
 
-/// Packets that never reached the medium, or never left it.
+/// Packets that never entered the network, or were not delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Misrouted {
-    /// Short, not IPv4, or with contradicting lengths.
+    /// Packets that are too short, not IPv4, or have contradicting lengths.
     pub(crate) malformed: u64,
-    /// For an address that no host of the lab has.
+    /// Packets to an address that no host of the lab has.
     pub(crate) unroutable: u64,
-    /// A station's, refused by the medium although it had room. (What the wire drops of the
-    /// server's is among [`DriverReport::counters`].)
+    /// Packets of stations that the network refused although it had room. (The drops of the wire are in
+    /// [`DriverReport::counters`].)
     pub(crate) refused: u64,
-    /// Refused by the receiving host.
+    /// Packets that the receiving host refused.
     pub(crate) undelivered: u64,
-    /// The server's, which its card had no room for: it must never be what drops.
+    /// Packets of the server that found the queue of its network interface full; this queue must never overflow.
     pub(crate) overflowed: u64,
 }
 
@@ -129,7 +129,7 @@ pub(super) enum Command {
     Stop,
 }
 
-/// A running medium.
+/// A running network.
 #[derive(Debug)]
 pub(crate) struct Driver {
     commands: Sender<Command>,
@@ -139,7 +139,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Starts the medium between `ports`; packets to `broadcast` go to all stations.
+    /// Starts the network between `ports`; packets to `broadcast` go to all stations.
     pub(crate) fn start(
         config: NetworkConfig,
         rng: Pcg64Mcg,
@@ -154,7 +154,7 @@ impl Driver {
         let bell = Arc::new(bell);
         let (commands, inbox) = channel();
         tracing::debug!(stations = config.stations(), "the medium starts");
-        // Built here and built anew in the thread: its packets cannot move between threads.
+        // Built here for its errors, and again in the thread: packets cannot move between threads.
         Network::<Frame>::new(&config, rng.clone()).map_err(RunError::from)?;
         let epoch = clock::now();
         let setup = thread::Setup {
@@ -175,23 +175,23 @@ impl Driver {
         Ok(Self { commands, bell, epoch, thread: Some(thread) })
     }
 
-    /// Makes the changes of a run of `experiment` that begins at `origin`, each at its time.
+    /// Schedules the changes of a run of `experiment` that begins at `origin`.
     pub(crate) fn schedule(&self, experiment: &Experiment, origin: Instant) {
         self.send(Command::Schedule(Changes::new(experiment, self.in_network(origin))));
     }
 
-    /// Records the lateness of releases from then on, or no more: building a network and taking
-    /// it down keep the machine busy, and say nothing about the run between them.
+    /// Records the lateness of releases from `from` on; `None`: no more. The time in which the testbed is built
+    /// and removed does not count, because the machine is busy then.
     pub(crate) fn measure(&self, from: Option<Instant>) {
         self.send(Command::Measure(from.map(|from| self.in_network(from))));
     }
 
-    /// Whether the thread still runs: it ends by itself only on an error.
+    /// Whether the thread still runs; it ends by itself only on an error.
     pub(crate) fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Ends the medium; the TUN devices go with it.
+    /// Ends the network and its TUN devices.
     pub(crate) fn stop(mut self) -> Result<DriverReport, LabError> {
         self.send(Command::Stop);
         let thread = self.thread.take().expect("taken here and in drop only");
@@ -201,13 +201,13 @@ impl Driver {
         }
     }
 
-    /// The network's time at `at`: from the driver's start.
+    /// The network's time at `at`, which counts from the driver's start.
     fn in_network(&self, at: Instant) -> Instant {
         Instant::ZERO + at.saturating_since(self.epoch)
     }
 
     fn send(&self, command: Command) {
-        // A thread that ended on an error has no inbox; `stop` reports the error.
+        // Where the thread has ended on an error, nobody receives this; `stop` returns the error.
         let _ = self.commands.send(command);
         let _ = self.bell.write(1);
     }

@@ -171,7 +171,7 @@ fn a_change_of_delay_takes_effect_in_mid_run() {
 }
 
 #[test]
-fn the_server_s_card_holds_a_long_burst_and_counts_what_is_too_long() {
+fn the_server_s_queue_holds_a_long_burst_and_counts_an_overflow() {
     let Some((_alone, lease)) = lease() else { return };
     let (server, nobody_reads) = Host::server(&lease, None).unwrap();
     let burst = |packets: u32| {

@@ -1,4 +1,4 @@
-//! The driver's loop.
+//! The driver's event loop.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,14 +18,14 @@ use crate::clock;
 use crate::host::Steering;
 use crate::packet::{Frame, Pool, destination};
 
-/// The poller's token of the command bell; the others are indices into the ports.
+/// The poller's token of the eventfd that announces commands; all other tokens are indices of ports.
 const BELL: u64 = u64::MAX;
 
-/// Packets read from one host before the next one and the clock have their turn.
+/// The most packets that are read from one host before the next host and the clock are handled.
 const READ_BURST: usize = 32;
 
-/// Busy time after which the thread pauses, whatever waits: a guard for a machine that is too
-/// slow for the scenario, where a real-time thread would leave nothing to the others.
+/// Time without a pause after which the thread pauses in any case. On a machine too slow for the scenario, a
+/// real-time thread would otherwise leave no processor time to others.
 const BUSY_LIMIT: Duration = Duration::from_millis(100);
 const BUSY_PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
 
@@ -68,7 +68,7 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
 struct Loop {
     network: Network<Frame>,
     ports: Vec<Port>,
-    /// Whether something may be left to read: edges are told once.
+    /// By port: whether packets may be left to read. Edge-triggered epoll reports new ones once.
     readable: Vec<bool>,
     by_address: BTreeMap<Ipv4Addr, Node>,
     by_node: BTreeMap<Node, usize>,
@@ -78,7 +78,7 @@ struct Loop {
     inbox: Receiver<Command>,
     changes: Changes,
     epoch: Instant,
-    /// From when on lateness is recorded, in the network's time.
+    /// Lateness is recorded from this time of the network on.
     measured_from: Option<Instant>,
     lateness: Lateness,
     misrouted: Misrouted,
@@ -153,12 +153,12 @@ impl Loop {
         poller.wait(wait, |token| match usize::try_from(token) {
             Ok(port) if port < readable.len() => readable[port] = true,
             _ => {
-                let _ = bell.read(); // only its ringing matters: the inbox is read every time
+                let _ = bell.read(); // it only wakes the thread, which reads the inbox in every round
             }
         })
     }
 
-    /// Time until something is due; `None` for without end.
+    /// The time until something is due; `None`: nothing is.
     fn time_left(&self, now: Instant) -> Option<Duration> {
         let unread = self
             .ports
@@ -175,7 +175,7 @@ impl Loop {
         Some(due.saturating_since(now))
     }
 
-    /// Hands every due packet to its host and records how late that was.
+    /// Hands every due packet to its host, and records the lateness.
     fn release(&mut self) {
         while let Some(delivery) = self.network.poll_delivery() {
             if let Some(port) = self.by_node.get(&delivery.to).map(|index| &self.ports[*index])
@@ -189,7 +189,7 @@ impl Loop {
         }
     }
 
-    /// Takes packets from every host that the medium has room for.
+    /// Reads packets from every host for which the network has room.
     fn read_hosts(&mut self) -> io::Result<()> {
         for index in 0..self.ports.len() {
             if self.readable[index] {
@@ -200,9 +200,9 @@ impl Loop {
         Ok(())
     }
 
-    /// How many packets a host may send now. A station is held back while its queue in the medium
-    /// is full: its host's own queue is the one that overflows. The server is not, because it has
-    /// no queue of its own (DESIGN §10): what the wire cannot keep, the wire drops.
+    /// The number of packets that a host may send now. While a station's queue in the network is full, none are
+    /// read, so that its host's own queue overflows. The server's host queue has no limit: packets that find the
+    /// wire's queue full are dropped there.
     fn allowance(&self, node: Node) -> usize {
         match node {
             Node::Server => READ_BURST,
@@ -211,7 +211,7 @@ impl Loop {
     }
 
     fn read_host(&mut self, index: usize, node: Node, room: usize) -> io::Result<()> {
-        // RFC 919 §7: to the stations' network, or to whatever network this is.
+        // RFC 919 section 7: a broadcast to the stations' network, or a limited broadcast.
         let broadcasts = [self.broadcast, Ipv4Addr::BROADCAST];
         for _ in 0..room {
             let Some(packet) = self.ports[index].tun.read(&mut self.buffer)? else {
@@ -244,7 +244,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Reads the inbox; whether the driver is to stop.
+    /// Handles the commands in the inbox. Returns whether the driver is to stop.
     fn take_commands(&mut self) -> bool {
         while let Ok(command) = self.inbox.try_recv() {
             match command {

@@ -1,5 +1,4 @@
-//! The few rtnetlink requests that the lab makes, one after another, in the calling thread's
-//! network namespace.
+//! The rtnetlink requests of the lab, one after another, in the calling thread's network namespace.
 //!
 //! The messages are those of `rtnetlink`; its asynchronous client is not needed for a dozen
 //! requests and cannot name a qdisc's kind.
@@ -27,13 +26,13 @@ pub(crate) struct Netlink {
     sequence: u32,
 }
 
-/// What a link is set to.
+/// The settings of a link.
 pub(crate) struct LinkSettings {
-    /// IP packets up to this many bytes.
+    /// The length of the longest IP packet.
     pub(crate) mtu_bytes: u32,
-    /// Packets that the host keeps for the device.
+    /// The length of the device's queue in packets.
     pub(crate) queue_packets: u32,
-    /// Segments that TCP may hand down as one buffer, split behind the queue's limit.
+    /// The most segments that TCP may hand down as one buffer; it counts as one packet in the queue.
     pub(crate) gso_max_segments: Option<u32>,
 }
 
@@ -57,13 +56,13 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(link.up().build()), 0)
     }
 
-    /// Brings the link up as it is.
+    /// Brings the link up without other changes.
     pub(crate) fn up(&mut self, index: u32) -> io::Result<()> {
         let link = LinkUnspec::new_with_index(index).up().build();
         self.request(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Lays a cable (veth) from the link `here`, in this namespace, to the link `there` in another.
+    /// Makes a veth link with the end `here` in this namespace and the end `there` in another.
     pub(crate) fn add_cable(&mut self, here: &str, there: &str, other: &File) -> io::Result<()> {
         let pair = LinkVeth::new(here, there).build();
         self.request(RouteNetlinkMessage::NewLink(pair), NLM_F_CREATE | NLM_F_EXCL)?;
@@ -71,7 +70,7 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(moved), 0)
     }
 
-    /// Takes the qdisc away: what the device refuses, the sender hears of at once.
+    /// Removes the qdisc, so that the sender sees at once when the device refuses a packet.
     pub(crate) fn no_queueing_discipline(&mut self, index: u32) -> io::Result<()> {
         let mut message = TcMessage::with_index(index.try_into().unwrap_or(i32::MAX));
         message.header.parent = TcHandle::ROOT;
@@ -97,7 +96,7 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
 
-    /// Sends everything that has no closer route to the link.
+    /// Adds a default route over the link.
     pub(crate) fn add_default_route(&mut self, index: u32) -> io::Result<()> {
         let route = RouteMessageBuilder::<Ipv4Addr>::new()
             .output_interface(index)
@@ -106,7 +105,7 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)
     }
 
-    /// Sends everything that has no closer route to the host `gateway`.
+    /// Adds a default route over the host `gateway`.
     pub(crate) fn add_default_route_via(&mut self, gateway: Ipv4Addr) -> io::Result<()> {
         let route = RouteMessageBuilder::<Ipv4Addr>::new().gateway(gateway).build();
         self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)

@@ -1,5 +1,4 @@
-//! From what was measured at the receivers and watched at the senders to what a run reports of its
-//! flows.
+//! The figures of a run's flows, from the meters of receivers and senders.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +10,8 @@ use wakeai_world::{ReceiverMeter, SenderMeter, Span};
 
 use crate::traffic::FlowPlan;
 
-/// The flows in the order of the scenario, of a run that ended at `end`. `reservations` are of the
-/// stations that run an agent.
+/// The flows of a run that ended at `end`, in the order of the scenario. `reservations` has the stations that run
+/// an agent.
 pub(super) fn measured(
     expanded: &Expanded,
     plans: &[FlowPlan],
@@ -30,10 +29,10 @@ pub(super) fn measured(
     .collect()
 }
 
-/// What a flow's first data may be late by beyond two round trips, before the user is told.
+/// The delay of a flow's first data, beyond two round trips, from which on the user is told.
 const LATE_START: Duration = Duration::from_secs(1);
 
-/// The flows whose first data came late, and how long after their start.
+/// The flows whose first data arrived late, and the time from their start to that.
 pub(super) fn late_starts(
     span: Span,
     plans: &[FlowPlan],

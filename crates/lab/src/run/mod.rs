@@ -1,4 +1,4 @@
-//! One run of one condition: build, drive, measure, tear down.
+//! One run of one condition: its testbed, agents, proxies and traffic, and what is measured.
 
 mod figures;
 mod testbed;
@@ -26,18 +26,18 @@ use crate::watch::Watch;
 use testbed::Testbed;
 use traffic::Traffic;
 
-/// What all runs of one command share.
+/// The resources that all runs of a command share.
 pub(crate) struct Bench<'a> {
     pub(crate) lease: &'a Lease,
     pub(crate) progress: &'a dyn Progress,
     pub(crate) wakeai: &'a Path,
     /// Whether the driver may become a real-time thread.
     pub(crate) realtime: bool,
-    /// Who works where, if the machine has processors enough.
+    /// The processors of driver and hosts; `None` on a machine with one processor.
     pub(crate) steering: Option<Steering>,
-    /// What gives connections their target rates, where an algorithm of ours is asked for.
+    /// The handle that sets target rates, where a `wakeai_*` algorithm is loaded.
     pub(crate) targets: Option<Arc<Control>>,
-    /// A directory for what is needed while a run lasts.
+    /// A directory for files that are needed during a run only.
     pub(crate) scratch: &'a Path,
 }
 
@@ -48,24 +48,23 @@ impl Bench<'_> {
     }
 }
 
-/// A run, and what its faithfulness is judged by.
+/// The result of a run, and the measurements that decide whether it was faithful.
 #[derive(Debug)]
 pub(crate) struct LabRun {
     pub(crate) outcome: Outcome,
     pub(crate) driver: DriverReport,
-    /// How late an ordinary thread came back from its sleep.
+    /// How late an ordinary thread woke from its sleeps.
     pub(crate) waits: Lateness,
-    /// Whether agents or proxies took part, which are ordinary processes, too.
+    /// Whether agents or proxies took part, which run as ordinary processes.
     pub(crate) has_helpers: bool,
-    /// Flows whose first data came much later than a handshake after their start: the flow, and
-    /// how much later.
+    /// The flows whose first data arrived late, and the time from their start to that.
     pub(crate) late_starts: Vec<(usize, Duration)>,
-    /// Records that the monitor lost.
+    /// The number of records that the monitor lost.
     pub(crate) lost: u64,
 }
 
-/// Runs `task`; the agents' files go into `directory`. Whatever happens, nothing else of it is left
-/// when this returns.
+/// Runs `task`; the agents' files go into `directory`. Nothing else of the run is left when this returns, also on
+/// an error.
 pub(crate) fn run(
     bench: &Bench<'_>,
     task: &Task<'_>,
@@ -93,7 +92,7 @@ pub(crate) fn run(
     let (end, waits) = wait(bench, task, &testbed, &mut check, &mut traffic, span)?;
     testbed.driver().measure(None);
     let meters = traffic.stop(end)?;
-    // All flows sized and done: the run ended with the last byte, not when that was noticed.
+    // Where all flows have completed, the run ended with the last byte.
     let last: Option<Vec<Instant>> = meters.iter().map(ReceiverMeter::completed).collect();
     let end = last.and_then(|all| all.into_iter().max()).unwrap_or(end);
     let (meter, lost) = watch.stop()?;
@@ -117,7 +116,7 @@ pub(crate) fn run(
     Ok(LabRun { outcome, driver, waits, has_helpers, late_starts, lost })
 }
 
-/// Server first, then the stations.
+/// The settings of the hosts: the server, then the stations.
 fn senders(condition: &ResolvedCondition, testbed: &Testbed) -> Vec<SenderFacts> {
     let bounded = std::iter::once(false).chain(agent::bounded(condition));
     let hosts = testbed.hosts.iter().zip(bounded).enumerate();
@@ -130,9 +129,9 @@ fn senders(condition: &ResolvedCondition, testbed: &Testbed) -> Vec<SenderFacts>
         .collect()
 }
 
-/// Waits for the end of the run: its duration, or until all flows have a size and are done. `check`
-/// fails where agents or proxies have. Returns the end, and how late this thread, an ordinary one as
-/// they are, got a processor after each of its sleeps.
+/// Waits for the end of the run: its duration, or the time at which all flows have completed. `check` fails where
+/// an agent or a proxy has failed. Returns the end, and how late this thread, which like them is an ordinary one,
+/// woke from its sleeps.
 fn wait(
     bench: &Bench<'_>,
     task: &Task<'_>,
@@ -156,11 +155,11 @@ fn wait(
         }
         check()?;
         traffic.check()?;
-        let next = (clock::now() + LOOK).min(span.end);
+        let next = (clock::now() + CHECK_INTERVAL).min(span.end);
         clock::sleep_until(next);
         waits.record(clock::now().saturating_since(next));
     }
 }
 
-/// Between two checks of a run.
-const LOOK: Duration = Duration::from_millis(50);
+/// The time between two checks of a run.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! The hosts of a run and the medium between them.
+//! The hosts of a run and the network between them.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::host::Host;
 use crate::queues::{network_config, split_queue};
 use crate::traffic::FlowPlan;
 
-/// More stations than one thread can serve in time.
+/// The most stations that one thread can serve in time.
 const MAX_STATIONS: usize = 500;
 
-/// A network that is up. Dropping it removes it as well, but keeps errors to itself.
+/// The running hosts and driver of a run. Dropping it removes them, too, but ignores errors.
 pub(super) struct Testbed {
     driver: Option<Driver>,
     /// The server, then the stations in their order.
     pub(super) hosts: Vec<Host>,
-    /// The senders behind stations with a proxy, by the station's index among the hosts.
+    /// The senders behind stations with a proxy, by the index of the station among the hosts.
     behind: BTreeMap<usize, Host>,
 }
 
 impl Testbed {
-    /// Builds namespaces, devices and the medium.
+    /// Makes the namespaces and devices, and starts the network.
     pub(super) fn build(
         bench: &Bench<'_>,
         experiment: &Experiment,
@@ -75,7 +75,7 @@ impl Testbed {
         &self.hosts[1..]
     }
 
-    /// Whose sockets send the flow: the station's, or those of the sender behind it.
+    /// The host whose sockets send the flow: the station, or the sender behind it.
     pub(super) fn sender(&self, plan: &FlowPlan) -> &Host {
         self.behind.get(&plan.sender).unwrap_or(&self.hosts[plan.sender])
     }
@@ -85,15 +85,15 @@ impl Testbed {
         self.behind.get(&host)
     }
 
-    /// The driver of the medium.
+    /// The driver of the network.
     pub(super) fn driver(&self) -> &Driver {
         self.driver.as_ref().expect("only `remove` takes it")
     }
 
-    /// Ends the medium and removes the namespaces.
+    /// Ends the network and removes the namespaces.
     pub(super) fn remove(mut self, lease: &Lease) -> Result<DriverReport, LabError> {
         let driver = self.driver.take().expect("only `remove` takes it");
-        let overflowed = self.hosts[0].overflowed()?; // its card goes with the driver
+        let overflowed = self.hosts[0].overflowed()?; // its device ends with the driver
         let mut report = driver.stop()?;
         report.misrouted.overflowed = overflowed;
         let behind = std::mem::take(&mut self.behind).into_values();
@@ -107,7 +107,7 @@ impl Testbed {
 impl Drop for Testbed {
     fn drop(&mut self) {
         self.driver = None;
-        // The lease goes on naming what cannot be removed here.
+        // What cannot be removed here stays in the lease.
         for host in self.behind.values().chain(&self.hosts) {
             let _ = wakeai_host::Namespace::remove(host.namespace().name());
         }

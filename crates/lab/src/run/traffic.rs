@@ -1,4 +1,4 @@
-//! The flows of a run.
+//! The running flows of a run.
 
 use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Duration, Instant};
@@ -13,11 +13,11 @@ use crate::traffic::iperf::{self, Receiver};
 use crate::traffic::transfer::Transfer;
 use crate::traffic::{FlowPlan, Kind};
 
-/// How long the senders may take until they listen.
+/// The time within which all senders must listen.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What starting one process takes of the launcher.
+/// The time that the launcher takes for one process.
 const SPAWN_TIME: Duration = Duration::from_millis(2);
-/// Past the end of the run, so that the last interval reaches over it.
+/// The time from the end of the run to the signal, so that the last interval covers the end.
 const TAIL: Duration = Duration::from_millis(20);
 
 /// All flows of a run.
@@ -28,8 +28,8 @@ pub(super) struct Traffic<'a> {
     flows: &'a [Flow],
     /// Known once the traffic has started.
     span: Option<Span>,
-    /// Launches that are still to come, the latest first: when (before `start` is known, from
-    /// the origin, in nanoseconds, negative before it), and which flow.
+    /// The clients that are still to be started, the latest first: the time in nanoseconds from the run's begin,
+    /// negative before it, and the flow.
     launches: Vec<(i128, usize)>,
     senders: Vec<Child>,
     receivers: Vec<(usize, Receiver)>,
@@ -37,7 +37,7 @@ pub(super) struct Traffic<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    /// Starts the senders that only listen, and waits until they do.
+    /// Starts the iperf3 servers, and waits until they listen.
     pub(super) fn prepare(
         bench: &'a Bench<'a>,
         expanded: &'a Expanded,
@@ -83,14 +83,14 @@ impl<'a> Traffic<'a> {
         Ok(traffic)
     }
 
-    /// How long before the run's time zero the first client has to start.
+    /// The time before the run's begin at which the first client has to start.
     pub(super) fn lead(&self) -> Duration {
         let first = self.launches.last().map_or(0, |(at, _)| (-*at).max(0));
         Duration::from_nanos(u64::try_from(first).unwrap_or(0)) + Duration::from_millis(10)
     }
 
-    /// Sets the run's time zero: the flows of our own get ready, and everything that is to start
-    /// before it is started.
+    /// Sets the times of the run, prepares the lab's own connections, and starts all clients that are due before the
+    /// run's begin.
     pub(super) fn start(&mut self, span: Span) -> Result<(), LabError> {
         self.span = Some(span);
         for plan in self.plans.iter().filter(|plan| matches!(plan.kind, Kind::Own(_))) {
@@ -109,7 +109,7 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    /// Starts what is due, and looks whether everything that was started still runs.
+    /// Starts the clients that are due; an error where a client has ended.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
         self.launch_due()?;
         for index in 0..self.receivers.len() {
@@ -127,7 +127,7 @@ impl<'a> Traffic<'a> {
         all_sized && self.transfers.iter().all(|(_, flow)| flow.is_finished())
     }
 
-    /// Ends all flows of a run that ended at `end`; what each received, in the order of the scenario.
+    /// Ends all flows of a run that ended at `end`. Returns the meters in the order of the scenario.
     pub(super) fn stop(mut self, end: Instant) -> Result<Vec<ReceiverMeter>, LabError> {
         let mut meters: Vec<_> = (0..self.plans.len()).map(|index| self.meter(index)).collect();
         if !self.receivers.is_empty() {

@@ -1,5 +1,4 @@
-//! Traffic: which connections carry which flow. iperf3 carries endless and UDP flows, connections of our
-//! own those with a size.
+//! How each flow is carried: by iperf3 or by connections of the lab's own.
 
 pub(crate) mod iperf;
 pub(crate) mod transfer;
@@ -11,18 +10,18 @@ use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_world::flows::{chunk, saturating_rate, sender_algorithm};
 use wakeai_world::{RunError, SERVER_ADDRESS, station_address};
 
-/// The listening port of the first flow, iperf3's own; each flow has another one.
+/// The listening port of the first flow, which is iperf3's default; each flow has its own.
 const FIRST_PORT: u16 = 5201;
-/// The data connection's port at the receiver, so that it is told from iperf3's control
-/// connection.
+/// The data connection's port at the receiver of the first flow. It distinguishes the data connection from
+/// iperf3's control connection.
 const FIRST_DATA_PORT: u16 = 20_001;
-/// iperf3 clients that are all connected before the first of them fills the air.
+/// The most iperf3 clients that can all connect before the first of them fills the air.
 const MAX_IPERF: usize = 16;
 /// The algorithm that holds a target rate.
 pub(crate) const HOLDS_A_RATE: &str = "wakeai_av";
-/// More than any run carries.
+/// The size of an endless flow: more than any run carries.
 pub(crate) const ENDLESS: Bytes = Bytes::new(u64::MAX);
-/// Ports between the two.
+/// The number of ports between [`FIRST_PORT`] and [`FIRST_DATA_PORT`], rounded down.
 const MAX_FLOWS: usize = 10_000;
 
 /// How a flow is carried.
@@ -32,18 +31,18 @@ pub(crate) enum Kind {
     Tcp,
     /// iperf3's datagrams at a rate.
     Udp(Rate),
-    /// TCP connections of our own, one after another, that carry so many bytes each: all flows
-    /// with a size, those that start when the air may be loaded already, and all where there are
-    /// many, because iperf3 opens the data connection three round trips after its start, whatever
-    /// these take by then; and all where one has a target, a limit or a proxy, because iperf3 has the
-    /// receiver open the connection, shows nobody its socket, and writes when it likes.
+    /// TCP connections of the lab's own, one after another, with the bytes of each. They carry flows with a size,
+    /// and flows that start when the air may be loaded or that are many: iperf3 opens a data connection three
+    /// round trips after its start, which on loaded air take an unknown time. They carry all TCP flows of a run in
+    /// which one has a target, a limit or a proxy: with iperf3 the receiver opens the connection, the lab has no
+    /// access to its socket, and writes are not paced.
     Own(Vec<Bytes>),
 }
 
-/// One flow, ready to be started.
+/// How one flow is carried.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FlowPlan {
-    /// In the order of the scenario.
+    /// Its index in the order of the scenario.
     pub(crate) index: usize,
     /// The group of the station that it counts for.
     pub(crate) group: usize,
@@ -55,41 +54,40 @@ pub(crate) struct FlowPlan {
     pub(crate) from: Ipv4Addr,
     /// The receiver's address.
     pub(crate) to: Ipv4Addr,
-    /// Where iperf3 listens (at the sender), or a sized flow's receiver.
+    /// The listening port: iperf3's at the sender, or that of the receiver of the lab's own connections.
     pub(crate) port: u16,
     /// iperf3's data port at the receiver.
     pub(crate) data_port: u16,
-    /// When it starts, from the start of the run.
+    /// Its start, from the run's begin.
     pub(crate) start: Duration,
-    /// Its round trip over the wire, without the air's part.
+    /// The round-trip time over the wire.
     pub(crate) round_trip: Duration,
-    /// How it is carried.
+    /// What carries it.
     pub(crate) kind: Kind,
     /// The congestion control that its sender runs; `None` for UDP.
     pub(crate) algorithm: Option<String>,
-    /// What the sending application has to ask for to get it; `None`: it is the default.
+    /// The congestion control that the sending application sets on its socket; `None`: the default is right.
     pub(crate) requested: Option<String>,
-    /// What its connections aim at, where that algorithm holds a target rate.
+    /// The target rate of its connections, where the algorithm holds one.
     pub(crate) target: Option<Rate>,
-    /// What its application offers at most.
+    /// The rate at which its application writes.
     pub(crate) limit: Option<Rate>,
     /// Whether a proxy on the station carries it over the air.
     pub(crate) proxied: bool,
 }
 
-/// What a sender gets without asking, by host (0 is the server).
+/// The settings of a host that decide how its flows are carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SenderFacts {
     /// Whether `cubic` is its namespace's default.
     pub(crate) cubic_by_default: bool,
-    /// Whether an agent bounds its connections: it makes its own algorithm the default, where
-    /// that was cubic.
+    /// Whether an agent bounds its connections. The agent replaces a default of cubic by `wakeai_cubic`.
     pub(crate) bounded: bool,
-    /// The address of the sender behind it, where it is one with a proxy.
+    /// The address of the sender behind it, where the station has a proxy.
     pub(crate) behind: Option<Ipv4Addr>,
 }
 
-/// The flows of a run.
+/// Plans all flows of a run; `senders` are the hosts, the server first.
 pub(crate) fn plan(
     experiment: &Experiment,
     expanded: &Expanded,
@@ -163,18 +161,18 @@ fn plan_flow(
     })
 }
 
-/// What the flow's connections aim at.
+/// The target rate of the flow's connections.
 fn target(flow: &Flow) -> Option<Rate> {
     flow.rate.filter(|_| flow.algorithm.as_deref() == Some(HOLDS_A_RATE))
 }
 
-/// Whether nothing about the flow keeps iperf3 from carrying it. One that it cannot carry decides for
-/// all that compete with it, which are to start alike.
+/// Whether iperf3 can carry the flow. If it cannot carry one flow of a run, it carries none of the TCP flows, so
+/// that competing flows start alike.
 fn is_iperfs(flow: &Flow, sender: SenderFacts) -> bool {
     sender.behind.is_none() && target(flow).is_none() && flow.limit.is_none()
 }
 
-/// The algorithm that the flow's sender runs, and what it has to ask for.
+/// The algorithm that the flow's sender runs, and the one that it has to set.
 fn algorithm(flow: &Flow, sender: SenderFacts) -> (Option<String>, Option<String>) {
     let Some(asked) = flow.algorithm.as_deref() else { return (None, None) };
     let runs = sender_algorithm(flow, sender.bounded).unwrap_or(asked);
@@ -182,7 +180,7 @@ fn algorithm(flow: &Flow, sender: SenderFacts) -> (Option<String>, Option<String
     (Some(runs.to_owned()), (!by_default).then(|| runs.to_owned()))
 }
 
-/// What a sender behind a proxy asks for, to be a plain one.
+/// The algorithm that a sender behind a proxy has to set to run plain CUBIC.
 fn unchanged(sender: SenderFacts) -> Option<String> {
     (!sender.cubic_by_default).then(|| "cubic".to_owned())
 }
@@ -202,7 +200,7 @@ fn address(node: Node) -> Ipv4Addr {
     }
 }
 
-/// The round trip of a flow on an idle medium, without the air's part.
+/// The round-trip time of a flow over the wire at its start.
 fn round_trip(experiment: &Experiment, expanded: &Expanded, flow: &Flow) -> Duration {
     let to_server = flow.from == Node::Server || flow.to == Node::Server;
     if !to_server {

@@ -1,4 +1,4 @@
-//! Agents: their ticks, and their messages on the air.
+//! Agents: their ticks and their presence messages.
 
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ impl<O: Observer> Simulation<O> {
         self.announce(now, station);
     }
 
-    /// A presence message has come to a station.
+    /// A presence message has arrived at a station.
     pub(super) fn presence(&mut self, now: Instant, station: u32, bytes: &[u8]) {
         if let Some(agent) = self.stations[station as usize].agent.as_deref_mut() {
             agent.controller.handle_datagram(now, bytes);
@@ -42,7 +42,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Broadcasts what the station's agent has to say, and sets its timer.
+    /// Broadcasts the presence messages of the station's agent, and sets its timer.
     fn announce(&mut self, now: Instant, station: u32) {
         let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
         let from = Node::Station(StationId(station));
@@ -50,7 +50,7 @@ impl<O: Observer> Simulation<O> {
             let packet = Packet::Presence(Rc::from(message));
             self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
         }
-        // What the controller narrates has no listener here, and must not pile up.
+        // The controller's events have no reader here, and must not accumulate.
         while agent.controller.poll_event().is_some() {}
         let timer = self.flows.len() as u32 + station;
         self.timers.set(timer, agent.controller.next_timeout());

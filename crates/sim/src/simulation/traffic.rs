@@ -11,7 +11,7 @@ use crate::flow::{Datagrams, Source};
 use crate::packet::{Packet, Wire};
 
 impl<O: Observer> Simulation<O> {
-    /// The receiving application of a flow got something.
+    /// The receiving application of a flow got `amount` bytes.
     pub(super) fn received(&mut self, now: Instant, flow: u32, amount: u64) {
         let meter = &mut self.flows[flow as usize].meter;
         if meter.on_received(now, amount) {
@@ -39,7 +39,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Fills the queue of a station with the datagrams of those flows that have no rate, in turn.
+    /// Fills the queue of a station with datagrams of its flows without a rate, in turn.
     pub(super) fn saturate(&mut self, now: Instant, station: StationId) {
         let saturating = &mut self.stations[station.index()].saturating;
         while self.carrier.network.room(Node::Station(station)) > 0 {
@@ -111,7 +111,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// A packet has left the queue of a station that wants to know it.
+    /// A packet has left the queue of a station whose departures are watched.
     pub(super) fn departed(&mut self, now: Instant, departure: &Departure<Packet>) {
         if let Packet::Segment(wire) = &departure.packet
             && !wire.to_sender
@@ -139,7 +139,7 @@ impl<O: Observer> Simulation<O> {
         self.ended(now, id, ending);
     }
 
-    /// What follows where a sender's connection has ended: the flow's next one, if there is any.
+    /// Handles the end of a connection: opens the flow's next one, if there is one.
     fn ended(&mut self, now: Instant, id: u32, ending: Option<Ending>) {
         let Some(ending) = ending else { return };
         let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
@@ -163,7 +163,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Forgets a connection that is over.
+    /// Removes a connection that has ended.
     fn retire(&mut self, id: u32) {
         let Some(connection) = self.connections[id as usize].take() else { return };
         self.flows[connection.flow as usize].take_account(&connection);
