@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
+use wakeai_api::config::{Bssid, Config};
 use wakeai_control::{
     Actuation, Clocks, Connection, Controller, ControllerConfig, Event, LawConfig,
-    PresenceCounters, StationId,
+    PresenceCounters, Share, StationId,
 };
 use wakeai_units::{Instant, Rate, Segments};
 
 use crate::clock;
-use crate::config::{Bssid, Config, LawChoice};
 use crate::identity;
 use crate::key::GroupKey;
 use crate::metrics::add_presence;
@@ -34,15 +34,19 @@ impl Brain {
     pub(crate) fn new(config: &Config, station: u64, key: GroupKey) -> Self {
         let station = StationId(station);
         let mut template = ControllerConfig::new(station, [0; 6], key.bytes());
-        template.access_point_buffer = config.buffer;
-        template.basic_rate = config.basic_rate;
+        template.access_point_buffer = config.access_point.buffer;
+        template.basic_rate = config.access_point.basic_rate;
         template.max_rate = config.max;
         template.reserve = config.reserve;
-        template.reservable = config.reservable;
-        template.clocks = config.clock_tolerance.map_or(Clocks::Free, |tolerance| {
+        template.reservable = Share::from_percent(config.access_point.reservable_percent);
+        template.clocks = config.presence.clock_tolerance.map_or(Clocks::Free, |tolerance| {
             Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
         });
-        let law = law(&config.law);
+        // Without a law, one that binds nothing.
+        let law = config
+            .law
+            .clone()
+            .unwrap_or(LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX });
         let (why, history) = (Vec::new(), VecDeque::new());
         Self { station, key, law, template, current: None, past: BTreeMap::new(), why, history }
     }
@@ -165,22 +169,10 @@ impl Brain {
     }
 }
 
-fn law(choice: &LawChoice) -> LawConfig {
-    match choice {
-        LawChoice::None => LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX },
-        LawChoice::Fixed { floor, ceiling } => {
-            LawConfig::Fixed { floor: *floor, ceiling: *ceiling }
-        }
-        LawChoice::ShimadaBefore => LawConfig::ShimadaBefore,
-        LawChoice::ShimadaAfter => LawConfig::ShimadaAfter,
-        LawChoice::Airtime(knobs) => LawConfig::Airtime(knobs.clone()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Automatic;
+    use wakeai_api::config::Automatic;
 
     fn brain() -> Brain {
         let directory = tempfile::tempdir().unwrap();

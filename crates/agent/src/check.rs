@@ -2,12 +2,13 @@
 
 use std::io;
 
+use wakeai_api::config::{Automatic, Config, Examined};
 use wakeai_host::{NetnsId, Role, read_sysctl};
 use wakeai_kernel::{Bounded, features};
 
-use crate::config::{Automatic, Config, Examined, LawChoice};
 use crate::error::AgentError;
 use crate::interface::Interface;
+use crate::key::GroupKey;
 use crate::presence::Presence;
 use crate::run::{DEFAULT_ALGORITHM, ask_wifi, check_socket, derived_station, group_id};
 use crate::station::destination;
@@ -45,7 +46,7 @@ pub fn check(examined: &Examined) -> Findings {
 
 fn key(subject: &Subject<'_>) -> Result<(), AgentError> {
     if subject.examined.is_good("key_file") {
-        subject.config.load_key()?;
+        GroupKey::load(&subject.config.key_file)?;
     }
     Ok(())
 }
@@ -85,19 +86,19 @@ fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     let config = subject.config;
     let (to, _) = destination(config, subject.interface);
     in_event_loop(async {
-        match Presence::open(&config.interface, to, config.port) {
+        match Presence::open(&config.interface, to, config.presence.port) {
             // Who may not bind it cannot tell; who starts the agent may.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             opened => opened.map(|_| ()).map_err(AgentError::system(format!(
                 "bind UDP port {} on {}",
-                config.port, config.interface
+                config.presence.port, config.interface
             ))),
         }
     })
 }
 
 fn group(subject: &Subject<'_>) -> Result<(), AgentError> {
-    subject.config.group.as_ref().map_or(Ok(()), |group| group_id(group).map(|_| ()))
+    subject.config.api.group.as_ref().map_or(Ok(()), |group| group_id(group).map(|_| ()))
 }
 
 fn socket(subject: &Subject<'_>) -> Result<(), AgentError> {
@@ -108,7 +109,7 @@ fn socket(subject: &Subject<'_>) -> Result<(), AgentError> {
 }
 
 fn kernel(subject: &Subject<'_>) -> Result<(), AgentError> {
-    let rules = subject.config.law != LawChoice::None;
+    let rules = subject.config.law.is_some();
     features::detect().lacks_for_agent(rules).map_or(Ok(()), |lack| Err(lack.into()))
 }
 
@@ -117,14 +118,14 @@ fn notes(subject: &Subject<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if subject.interface.is_some() {
         let (to, why) = destination(config, subject.interface);
-        notes.push(format!("presence goes to {to}:{} ({why})", config.port));
+        notes.push(format!("presence goes to {to}:{} ({why})", config.presence.port));
     }
     if subject.interface.is_some_and(|interface| !interface.up) {
         notes.push(format!("{} is down: the agent will wait for it", config.interface));
     }
     let default = read_sysctl(DEFAULT_ALGORITHM).unwrap_or_default();
     let is_bound = Bounded::instead_of(&default).is_some() || default.starts_with("wakeai_");
-    if config.law != LawChoice::None && !is_bound {
+    if config.law.is_some() && !is_bound {
         notes.push(format!(
             "new connections use {default} by default: only those that ask for cubic or reno are bound"
         ));

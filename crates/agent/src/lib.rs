@@ -1,16 +1,14 @@
 //! The daemon of one station: it joins presence, laws and bounds on one Wi-Fi interface.
 //!
-//! [`config::Config::load`] (or [`config::Examined::load`] and [`check`], for all that is wrong at once),
-//! then [`run`] with a future that ends it. The agent has one thread:
-//! if its loop hangs, its heartbeat stops and its bounds expire by themselves. [`api`] is how
-//! others ask it what it does.
+//! [`run`] takes a [`wakeai_api::config::Config`] and a future that ends it; [`check`] says beforehand all
+//! that a start would refuse. The agent has one thread: if its loop hangs, its heartbeat stops and its
+//! bounds expire by themselves. [`wakeai_api`] is how others ask it what it does.
 
+mod access;
 mod actuator;
-pub mod api;
 mod brain;
 mod check;
 mod clock;
-pub mod config;
 mod error;
 mod identity;
 mod interface;
@@ -21,6 +19,7 @@ mod notify;
 mod presence;
 mod report;
 mod run;
+mod server;
 mod station;
 mod wifi;
 

@@ -78,7 +78,7 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn the_first_message_leaves_at_once_and_is_heard_on_the_interface() {
         let to = Ipv4Addr::new(127, 255, 255, 255);
-        let port = super::super::config::DEFAULT_PORT + 1;
+        let port = wakeai_api::config::DEFAULT_PORT + 1;
         let presence = Presence::open("lo", to, port).unwrap();
         presence.send(b"here").unwrap();
         presence.readable().await.unwrap();

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_control::{Bounds, Controller, Observation, PeerView, ReservationState, Share};
+use wakeai_api::{
+    Body, BoundsReport, Connection, Peer, Reservation, State, Status, Targets, part_of_one,
+};
+use wakeai_control::{Bounds, Controller, Observation, PeerView, ReservationState};
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
-
-use crate::api::{self, Body, BoundsReport, Connection, Peer, Reservation, State, Status, Targets};
 
 /// Everything that may be asked, as of the last tick.
 #[derive(Clone, Debug, Default)]
@@ -34,56 +35,29 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
         min_rtt_ms: peer.min_rtt.map(wakeai_units::Duration::as_millis_f64),
         growth_ms: peer.growth.as_millis_f64(),
         reserved_mbps: peer.reservation.map(|of| of.rate.as_mbps_f64()),
-        reserved_share: peer.reservation.map(|of| part(of.share)),
+        reserved_share: peer.reservation.map(|of| part_of_one(of.share)),
         admitted,
         interval_ms: peer.interval.as_millis_f64(),
         age_ms: peer.age.as_millis_f64(),
     }
 }
 
-/// What became of the station's own reservation, where it asks for one.
+/// The state of the station's own reservation, where it asks for one.
 pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
     let (rate, standing) = controller.reservation();
     let announced = controller.announced_reservation();
-    let (taken, limit) = match standing {
-        ReservationState::Refused { taken, limit, .. } => (Some(part(taken)), Some(part(limit))),
-        _ => (None, None),
-    };
     rate.map(|rate| Reservation {
-        rate_mbps: rate.as_mbps_f64(),
-        standing: match standing {
-            ReservationState::None | ReservationState::Waiting => api::Standing::Waiting,
-            ReservationState::Unmeasured => api::Standing::Unmeasured,
-            ReservationState::Refused { .. } => api::Standing::Refused,
-            ReservationState::Admitted { .. } => api::Standing::Admitted,
-        },
-        admitted: standing.is_admitted(),
-        why: standing.to_string(),
-        share: announced.map(|of| part(of.share)),
-        taken,
-        limit,
-        claim: announced.map(|of| part(of.claim)),
+        share: announced.map(|of| part_of_one(of.share)),
+        claim: announced.map(|of| part_of_one(of.claim)),
         short: announced.is_some_and(|of| of.short),
+        ..Reservation::new(rate, standing)
     })
 }
 
-/// A reservation that there is no access point for.
+/// A reservation of a station without an access point.
 pub(crate) fn postponed(rate: Rate) -> Reservation {
-    Reservation {
-        rate_mbps: rate.as_mbps_f64(),
-        standing: api::Standing::Waiting,
-        admitted: false,
-        why: State::WaitingForAccessPoint.words().to_owned(),
-        share: None,
-        taken: None,
-        limit: None,
-        claim: None,
-        short: false,
-    }
-}
-
-fn part(share: Share) -> f64 {
-    f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm())
+    let why = State::WaitingForAccessPoint.words().to_owned();
+    Reservation { why, ..Reservation::new(rate, ReservationState::Waiting) }
 }
 
 pub(crate) fn connection(snapshot: &TcpSnapshot, sending: bool) -> Connection {

@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration as Wait;
 
 use tokio::sync::watch;
+use wakeai_api::config::{Automatic, Config, Group};
 use wakeai_host::{
     Capability, Change, Lease, MakeError, NetnsId, Role, SysctlGuard, check_socket_path,
     drop_privileges, holders, read_sysctl, require_privileges,
@@ -13,17 +14,17 @@ use wakeai_host::{
 use wakeai_kernel::{Bounded, Control, Snapshotter, move_connections, netns_cookie};
 
 use crate::actuator::Actuator;
-use crate::api::{Limits, Server};
 use crate::brain::Brain;
 use crate::clock;
-use crate::config::{Automatic, Config, Group, LawChoice};
 use crate::error::AgentError;
 use crate::identity;
 use crate::interface::Interface;
+use crate::key::GroupKey;
 use crate::link_rate::LinkRate;
 use crate::metrics::Faults;
 use crate::notify;
 use crate::report::Report;
+use crate::server::{Limits, Server};
 use crate::station::{Station, open_presence};
 use crate::wifi::{Association, Wifi, WifiError};
 
@@ -72,7 +73,7 @@ pub async fn terminated() -> std::io::Result<()> {
 /// # Errors
 /// [`MakeError`], which says what is there.
 pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
-    let Some(path) = &config.socket else { return Ok(()) };
+    let Some(path) = &config.api.socket else { return Ok(()) };
     match check_socket_path(path) {
         Err(MakeError::Listened { .. }) if is_an_agents(path) => Ok(()),
         other => other,
@@ -95,13 +96,13 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
         return Ok(());
     }
     require_privileges("the agent", &KEPT_CAPABILITIES)?;
-    let key = config.load_key()?;
+    let key = GroupKey::load(&config.key_file)?;
     let interface = Interface::find(&config.interface)?;
     let station = match config.station {
         Some(station) => station,
         None => derived_station(&config, interface)?,
     };
-    let group = config.group.as_ref().map(group_id).transpose()?;
+    let group = config.api.group.as_ref().map(group_id).transpose()?;
     let wifi = ask_wifi(&config, interface).await?;
     let netns = NetnsId::current().map_err(AgentError::system("read this network namespace"))?;
     let role = Role::Agent { netns, interface: config.interface.clone() };
@@ -144,7 +145,7 @@ fn take_hold(
     netns: NetnsId,
     lease: &Lease,
 ) -> Result<(Station, Server, Option<SysctlGuard>), AgentError> {
-    let rules = config.law != LawChoice::None;
+    let rules = config.law.is_some();
     let actuator = if rules { Some(open_actuator(lease)?) } else { None };
     let snapshotter = Snapshotter::open()?;
 
@@ -154,7 +155,7 @@ fn take_hold(
     let server = Server::bind(lease, &path, group, Limits::default(), reports, reserve)?;
     let presence = open_presence(&config, Some(interface)).map_err(AgentError::system(format!(
         "bind UDP port {} on {}",
-        config.port, config.interface
+        config.presence.port, config.interface
     )))?;
     let guard = if rules { set_default(lease)? } else { None };
     let now = clock::now();
@@ -263,7 +264,7 @@ pub(crate) fn group_id(group: &Group) -> Result<u32, AgentError> {
 
 fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
     let default = || PathBuf::from(format!("/run/wakeai/agent-{}.sock", netns.0));
-    config.socket.clone().unwrap_or_else(default)
+    config.api.socket.clone().unwrap_or_else(default)
 }
 
 /// Opens nl80211 where something is to be asked there, and makes sure that it knows the interface.

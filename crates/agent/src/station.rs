@@ -8,21 +8,22 @@ use std::rc::Rc;
 use std::time::Duration as Wait;
 
 use tokio::sync::watch;
+use wakeai_api::config::{Bssid, Config};
+use wakeai_api::{State, Status};
 use wakeai_control::Connection;
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::actuator::Actuator;
-use crate::api::{Refusals, State, Status};
 use crate::brain::Brain;
 use crate::clock;
-use crate::config::{Bssid, Config};
 use crate::interface::Interface;
 use crate::link_rate::LinkRate;
 use crate::metrics::{Fault, Faults};
 use crate::notify;
 use crate::presence::Presence;
 use crate::report::{self, Report};
+use crate::server::Refusals;
 use crate::wifi::Association;
 
 /// 001 §3.2: every 0.5 s.
@@ -275,7 +276,7 @@ impl Station {
             bssid: self.brain.bssid().map(|bssid| bssid.to_string()),
             link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
             presence_to: self.presence.as_ref().map(|presence| presence.to().to_string()),
-            law: self.config.law.name().to_owned(),
+            law: self.config.law_name().to_owned(),
             default_algorithm: wakeai_host::read_sysctl(crate::run::DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,
             peers: seen.peers.len(),
@@ -301,7 +302,7 @@ impl Station {
         let targets = report::targets(seen);
         let why = self.brain.why().to_vec();
         let bounds = bounds.unwrap_or(wakeai_control::Bounds::NONE);
-        let law = self.config.law.name();
+        let law = self.config.law_name();
         let report = Report {
             peers: self.brain.controller().map_or_else(Vec::new, |controller| {
                 let peers = controller.peers();
@@ -345,8 +346,8 @@ pub(crate) fn open_presence(
     interface: Option<Interface>,
 ) -> std::io::Result<Presence> {
     let (to, why) = destination(config, interface);
-    let presence = Presence::open(&config.interface, to, config.port)?;
-    tracing::info!("presence goes to {to}:{} ({why})", config.port);
+    let presence = Presence::open(&config.interface, to, config.presence.port)?;
+    tracing::info!("presence goes to {to}:{} ({why})", config.presence.port);
     Ok(presence)
 }
 
@@ -355,7 +356,11 @@ pub(crate) fn open_presence(
 pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv4Addr, String) {
     let name = &config.interface;
     let own = interface.and_then(|interface| interface.broadcast);
-    match (config.broadcast.given(), own, interface.and_then(|interface| interface.address)) {
+    match (
+        config.presence.broadcast.given(),
+        own,
+        interface.and_then(|interface| interface.address),
+    ) {
         (Some(given), ..) => (given, "presence.broadcast says so".to_owned()),
         (_, Some(own), _) => (own, format!("the broadcast address of {name}")),
         (_, _, Some(_)) => (Ipv4Addr::BROADCAST, format!("{name} has no IPv4 broadcast address")),

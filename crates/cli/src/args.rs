@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use wakeai_proxy::{Network, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
-pub(crate) use use_algorithm::{To, UseArguments, Which};
+pub(crate) use use_algorithm::{UseArguments, Which};
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -69,6 +69,9 @@ pub(crate) struct ExperimentArguments {
     /// One JSON object instead of the table
     #[arg(long)]
     pub(crate) json: bool,
+    /// All figures in the table, which is then wider than 80 columns
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) wide: bool,
 }
 
 /// Run an experiment in virtual time, hundreds of times faster than it would take
@@ -174,7 +177,7 @@ Examples:
 docs/reference/agent.md lists every key of the configuration and the JSON API.")]
 pub(crate) struct AgentArguments {
     /// The configuration
-    #[arg(long, value_name = "FILE", default_value = wakeai_agent::config::DEFAULT_PATH)]
+    #[arg(long, value_name = "FILE", default_value = wakeai_api::config::DEFAULT_PATH)]
     pub(crate) config: PathBuf,
     /// Say all that a start here would refuse: in the configuration, in the key file and in this network
     /// namespace. Starts nothing

@@ -1,11 +1,11 @@
-//! Ctrl-C and SIGTERM while something is worked out: the first ends it in good order, the second at
-//! once.
+//! SIGINT (Ctrl-C), SIGTERM and SIGHUP (a closed terminal) during an experiment: the first signal ends it
+//! in good order, the second at once.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// What a shell shows of a process that a signal ended.
@@ -19,7 +19,9 @@ impl Interrupt {
     /// Takes the signals over, for as long as the process lives.
     pub(crate) fn install() -> io::Result<Self> {
         let (asked, signal) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        for number in [SIGINT, SIGTERM] {
+        // nohup(1) ignores SIGHUP: the run then outlives its terminal.
+        let hangup = (!ignores(SIGHUP)?).then_some(SIGHUP);
+        for number in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             // In this order: the first signal finds nothing asked yet.
             flag::register_conditional_shutdown(number, BY_SIGNAL + number, Arc::clone(&asked))?;
             flag::register(number, Arc::clone(&asked))?;
@@ -37,4 +39,12 @@ impl Interrupt {
     pub(crate) fn exit_status(&self) -> u8 {
         BY_SIGNAL.unsigned_abs() as u8 + self.0.load(Ordering::Relaxed) as u8
     }
+}
+
+/// Whether this process ignores the signal: `SigIgn` of `proc_pid_status(5)` is a mask in hexadecimal.
+fn ignores(signal: i32) -> io::Result<bool> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    Ok(mask >> (signal - 1) & 1 == 1)
 }

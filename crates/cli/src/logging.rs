@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
-use wakeai_agent::config::LogFormat;
+use wakeai_api::config::LogFormat;
 
 /// For every command but the agent: warnings, or what `WAKEAI_LOG` asks for.
 pub(crate) fn for_commands() {

@@ -16,7 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("algorithms", &["units", "connection"]),
     ("scenario", &["units", "wifi", "connection"]),
     ("host", &["units"]),
-    ("world", &["units", "wifi", "control", "medium", "scenario"]),
+    ("api", &["units", "control"]),
+    ("world", &["units", "wifi", "connection", "control", "medium", "scenario"]),
     ("tcp", &["units", "connection", "algorithms"]),
     (
         "sim",
@@ -25,8 +26,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("validation", &["units", "medium", "scenario", "world", "sim"]),
     ("guest", &[]),
     ("kernel", &["units", "connection", "algorithms", "host", "guest"]),
-    ("agent", &["units", "control", "host", "kernel"]),
+    ("agent", &["units", "control", "api", "host", "kernel"]),
     ("proxy", &["units", "host", "kernel"]),
+    ("assign", &["units", "api", "host", "kernel"]),
     (
         "lab",
         &[
@@ -36,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "control",
             "medium",
             "scenario",
+            "api",
             "host",
             "kernel",
             "world",
@@ -44,8 +47,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "units", "control", "medium", "scenario", "host", "kernel", "agent", "world", "sim",
-            "lab", "proxy", "guest",
+            "units", "scenario", "api", "host", "kernel", "assign", "agent", "world", "sim", "lab",
+            "proxy", "guest",
         ],
     ),
 ];

@@ -112,7 +112,7 @@ fn packets_are_captured_into_the_directory_of_the_records_alone() {
     assert!(output.status.success(), "{}", stderr(&output));
     let station = fs::read(out.join("pcap/airtime-0/tablet2.pcapng")).unwrap();
     // Agents speak on the port that is theirs outside of the simulator, too.
-    let port = wakeai_agent::config::DEFAULT_PORT.to_be_bytes();
+    let port = wakeai_api::config::DEFAULT_PORT.to_be_bytes();
     let presence = [[10, 73, 255, 255], [port[0], port[1], port[0], port[1]]].concat();
     assert!(station.windows(presence.len()).any(|bytes| bytes == presence));
 }

@@ -1,29 +1,23 @@
-//! Why a lab run did not end well.
+//! The errors of the lab.
 
 use std::io;
 
 use wakeai_scenario::result::Report;
 use wakeai_units::Duration;
-use wakeai_world::RadioError;
+use wakeai_world::RunError;
 
 /// A lab run failed, was interrupted, or was not faithful.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The machine was too busy: the figures of this run are worth nothing.
+    /// The machine was too busy, so the figures of this run are not valid.
     #[error("the run {run} was not faithful: {lapse}")]
     Unfaithful {
         /// Condition and repeat.
         run: String,
-        /// In what.
+        /// The bound that it exceeded.
         lapse: Lapse,
-        /// All runs, this one with the others.
+        /// The report of all runs, with this one.
         report: Box<Report>,
-    },
-    /// Ctrl-C, SIGTERM or a closed terminal.
-    #[error("the run was interrupted; its namespaces and processes are gone, nothing was kept")]
-    Interrupted {
-        /// The number of the signal.
-        signal: i32,
     },
     /// A privilege, a program or a kernel feature is missing (exit status 77).
     #[error("{what} is missing: {remedy}")]
@@ -33,24 +27,13 @@ pub enum LabError {
         /// What to do about it.
         remedy: String,
     },
-    /// The scenario asks for something that only the simulator has.
-    #[error("the lab cannot run this scenario: {asked} ({remedy})")]
-    Unsupported {
-        /// The key and its value.
-        asked: String,
-        /// What to do about it.
-        remedy: String,
-    },
-    /// The medium refused the scenario's radio.
-    #[error("the radio of the scenario cannot be built: {0}")]
-    Medium(#[from] wakeai_medium::ConfigError),
-    /// A condition that there is not.
+    /// An error that the simulator has, too: of the scenario, of the records, or an interruption.
     #[error(transparent)]
-    Condition(#[from] wakeai_world::UnknownCondition),
+    Run(#[from] RunError),
     /// A namespace could not be made or entered.
     #[error(transparent)]
     Namespace(#[from] wakeai_host::NamespaceError),
-    /// The record of changes could not be kept.
+    /// The lease could not be written.
     #[error(transparent)]
     Lease(#[from] wakeai_host::LeaseError),
     /// The directory of the agents' files could not be made.
@@ -61,33 +44,30 @@ pub enum LabError {
     System {
         /// What was tried.
         action: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A child process (iperf3, an agent or a proxy) failed.
     #[error("{program} of {station} failed: {reason}{}", tail(log))]
     Child {
-        /// What it is.
+        /// The program.
         program: &'static str,
         /// Its station.
         station: String,
-        /// Exit status, or what did not happen.
+        /// Its exit status, or what it did not do.
         reason: String,
-        /// The last lines that it wrote.
+        /// The end of its log.
         log: String,
     },
-    /// The kernel lacks something, or algorithms of ours could not be loaded.
+    /// A kernel feature is missing, or a BPF program could not be loaded.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
     /// The monitor failed.
     #[error("the monitor of the lab failed: {0}")]
     Monitor(String),
-    /// The records could not be written.
-    #[error(transparent)]
-    Records(#[from] wakeai_scenario::records::RecordsError),
 }
 
-/// How a run failed to show what it is about.
+/// The bound that an unfaithful run exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lapse {
     /// The emulated radio was late.
@@ -108,7 +88,7 @@ pub enum Lapse {
         /// The bound on `max`.
         allowed_max: Duration,
     },
-    /// Agents or proxies did not get a processor when they should have.
+    /// Agents or proxies waited too long for a processor.
     #[error(
         "ordinary processes, such as its agents and proxies, waited for a processor, p99 {p99} \
          (allowed {allowed}). Run it on a quieter machine, with fewer stations, or with a wider bound \
@@ -123,33 +103,21 @@ pub enum Lapse {
 }
 
 impl LabError {
-    /// For `map_err` on system calls: what was tried.
+    /// For `map_err` on system calls; `action` is what was tried.
     pub(crate) fn system<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> Self {
         let action = action.into();
         move |source| Self::System { action, source: source.into() }
     }
 
-    /// The exit status of `wakeai lab` (DESIGN §10): 2 for a scenario that this world cannot
-    /// run, 77 for a missing privilege or feature, 128 and the signal's number (130 for Ctrl-C) for
-    /// a run that was interrupted, 1 for everything else.
+    /// The exit status of `wakeai lab`: 77 for a missing privilege or feature, that of [`RunError::exit_status`],
+    /// or 1 for everything else.
     pub fn exit_status(&self) -> u8 {
         match self {
+            Self::Run(error) => error.exit_status(),
             Self::Missing { .. } => 77,
-            Self::Interrupted { signal } => 128 + u8::try_from(*signal).unwrap_or(0),
             Self::Namespace(error) if error.is_permission() => 77,
             Self::Kernel(error) if error.is_missing() => 77,
-            Self::Unsupported { .. } | Self::Medium(_) | Self::Condition(_) => 2,
-            Self::Records(error) if error.is_usage() => 2,
             _ => 1,
-        }
-    }
-}
-
-impl From<RadioError> for LabError {
-    fn from(error: RadioError) -> Self {
-        match error {
-            RadioError::Unsupported { asked, remedy } => Self::Unsupported { asked, remedy },
-            RadioError::Medium(error) => Self::Medium(error),
         }
     }
 }

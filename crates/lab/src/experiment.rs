@@ -5,19 +5,46 @@ use std::path::PathBuf;
 use wakeai_host::{Change, Lease, Role};
 use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Report;
-use wakeai_world::{Asked, Recorder, World as _, session};
+use wakeai_units::Duration;
+use wakeai_world::{Asked, Options, Progress, RunError, World as _, session};
 
-use crate::algorithms;
 use crate::driver::realtime::Realtime;
 use crate::error::LabError;
 use crate::host::Steering;
-use crate::interrupt::Interrupt;
-use crate::options::LabOptions;
-use crate::preflight;
-use crate::progress::Progress;
 use crate::run::Bench;
 use crate::session::Lab;
-use crate::unheard;
+use crate::{keys, preflight};
+
+/// How a scenario is run.
+#[derive(Clone, Debug)]
+pub struct LabOptions {
+    /// Which runs, and where records (Parquet) and the agents' logs go.
+    pub run: Options,
+    /// A run whose releases are later than this at the 99th percentile is not faithful.
+    pub lateness_p99: Duration,
+    /// A run with a single release later than this is not faithful.
+    pub lateness_max: Duration,
+    /// A run with agents or proxies is not faithful where ordinary processes waited longer than this
+    /// for a processor, at the 99th percentile.
+    pub waits_p99: Duration,
+    /// The `wakeai` program, for the agents and proxies.
+    pub wakeai: PathBuf,
+}
+
+impl LabOptions {
+    /// The defaults of [`Options`], lateness at most 1 ms at the 99th percentile and 20 ms at the most,
+    /// waits at most 50 ms (a tenth of the time between two decisions of an agent); `wakeai` is usually
+    /// the running program.
+    pub fn new(wakeai: PathBuf) -> Self {
+        Self {
+            run: Options::default(),
+            lateness_p99: Duration::from_millis(1),
+            lateness_max: Duration::from_millis(20),
+            waits_p99: Duration::from_millis(50),
+            wakeai,
+        }
+    }
+}
 
 /// Runs `scenario` and reports it. Nothing of it is left on the host when this returns, whatever
 /// the outcome; after `kill -9` the next `wakeai_host::sweep` removes it.
@@ -31,46 +58,34 @@ pub fn run(
     scenario: &Scenario,
     progress: &dyn Progress,
 ) -> Result<Report, LabError> {
-    let asked = Asked {
-        scenario,
-        conditions: wakeai_world::chosen(scenario, &options.conditions)?,
-        seed: options.seed,
-        repeat: options.repeat,
-    };
+    let asked = Asked::new(scenario, &options.run)?;
     for condition in &asked.conditions {
-        unheard::refuse_lies(&condition.scenario)?;
+        keys::refuse_false_announcements(&condition.scenario)?;
     }
     preflight::check(&asked.conditions)?;
-    for text in unheard::keys(&asked.conditions) {
-        progress.note(&text);
-    }
-    let interrupt = Interrupt::install().map_err(LabError::system("set signal handlers"))?;
+    asked.note_keys_without_effect(keys::without_effect, progress);
     let lease = Lease::take(Role::Lab)?;
     // What the stations' agents and proxies register goes with the lab: they have given up the
     // privilege to unmount the bpffs by the time that they end.
     lease.record(Change::KernelParts)?;
     let realtime = Realtime::prepare();
-    realtime.lacks.iter().for_each(|lack| progress.note(lack));
+    realtime.missing.iter().for_each(|missing| progress.note(missing));
     let steering = Steering::plan();
     let _away = steering.and_then(|steering| steering.leave_driver_alone().ok());
-    let prepared =
-        algorithms::prepare(&asked.conditions).and_then(|targets| Ok((targets, scratch(&lease)?)));
-    let result = match prepared {
-        Ok((targets, scratch)) => {
-            let bench = Bench {
-                lease: &lease,
-                interrupt: &interrupt,
-                progress,
-                wakeai: &options.wakeai,
-                realtime: realtime.guarded(),
-                steering,
-                targets,
-                scratch: &scratch,
-            };
-            report(options, &asked, bench)
-        }
-        Err(error) => Err(error),
-    };
+    let prepared = preflight::load_algorithms(&asked.conditions)
+        .and_then(|targets| Ok((targets, scratch(&lease)?)));
+    let result = prepared.and_then(|(targets, scratch)| {
+        let bench = Bench {
+            lease: &lease,
+            progress,
+            wakeai: &options.wakeai,
+            realtime: realtime.guarded(),
+            steering,
+            targets,
+            scratch: &scratch,
+        };
+        report(options, &asked, bench)
+    });
     let unload = || Ok(wakeai_kernel::Control::unload()?);
     for (change, reason) in lease.release(&unload) {
         progress.note(&format!("could not be put back: {change} ({reason})"));
@@ -79,11 +94,10 @@ pub fn run(
 }
 
 fn report(options: &LabOptions, asked: &Asked<'_>, bench: Bench<'_>) -> Result<Report, LabError> {
-    let create = |out| Recorder::create(out, asked.scenario, asked.manifest(Lab::NAME));
-    let recorder = options.out.clone().map(create).transpose()?;
-    let agents = recorder.as_ref().map(Recorder::agents).transpose()?;
-    let lab = Lab::new(options, bench, agents);
-    let report = session::report(&lab, asked, recorder)?;
+    let recorder = asked.recorder(&options.run, Lab::NAME).map_err(RunError::from)?;
+    let agents = recorder.as_ref().map(wakeai_world::Recorder::agents).transpose();
+    let lab = Lab::new(options, bench, agents.map_err(RunError::from)?);
+    let report = session::report(1, &lab, asked, recorder)?;
     lab.judged(report)
 }
 

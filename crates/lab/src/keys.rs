@@ -1,90 +1,206 @@
-//! A test: the lab honours every key of the reference page, or says that it cannot.
+//! The keys of a scenario that the lab cannot honour.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
+use wakeai_scenario::{Experiment, FlowKnobs, FlowSpec, HostQueue, TcpProfile};
+use wakeai_world::RunError;
 
+use crate::queues::fifo_packets;
+
+/// One sentence for each key of `experiment` that has no effect in the lab, with the reason.
+pub(crate) fn without_effect(experiment: &Experiment) -> Vec<String> {
+    [hosts(experiment), knobs(experiment)].concat()
+}
+
+/// Refuses an experiment with `announces`: the lab's agents are the daemons of users, which announce the truth, so
+/// it would be another experiment.
+pub(crate) fn refuse_false_announcements(experiment: &Experiment) -> Result<(), RunError> {
+    match experiment.stations.iter().find(|group| !group.announces.is_truth()) {
+        Some(group) => Err(RunError::Unsupported {
+            world: "the lab",
+            asked: format!(
+                "stations.{}.announces says something of {}",
+                group.name,
+                group.announces.keys().join(", ")
+            ),
+            remedy: "the lab's agents announce the truth; the simulator's can be told to lie"
+                .to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The keys of hosts that only the simulator models.
+fn hosts(experiment: &Experiment) -> Vec<String> {
+    let mut texts = Vec::new();
+    for group in &experiment.stations {
+        let why = match group.host_queue {
+            HostQueue::Fifo => None,
+            HostQueue::Tsq => Some("TCP small queues do not reach past a TUN device"),
+            HostQueue::Mac80211 => Some("mac80211 does not stand behind a TUN device"),
+        };
+        if let Some(why) = why {
+            texts.push(format!(
+                "stations.{}.host_queue = \"{}\": the lab's hosts have a plain FIFO of {} packets, \
+                 because {why}",
+                group.name,
+                group.host_queue.name(),
+                fifo_packets(group)
+            ));
+        }
+        if group.tcp == TcpProfile::Classic {
+            texts.push(format!(
+                "stations.{}.tcp = \"classic\": the lab runs this kernel's TCP",
+                group.name
+            ));
+        }
+    }
+    texts
+}
+
+/// The parameters of algorithms that a scenario may set.
+fn knobs(experiment: &Experiment) -> Vec<String> {
+    let turned = |flow: &FlowSpec| flow.knobs != FlowKnobs::default();
+    let flows = experiment.flows.iter().enumerate().filter(|(_, flow)| turned(flow));
+    let words = |(index, _)| {
+        format!(
+            "flows.{}: beta, rtt_ref and tcp_friendliness are the simulator's; the lab runs the \
+             algorithms as the kernel has them",
+            index + 1
+        )
+    };
+    flows.map(words).collect()
+}
+
+#[cfg(test)]
 #[path = "../../scenario/tests/every_key/mod.rs"]
 mod every_key;
 
-use std::collections::BTreeSet;
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
-use wakeai_scenario::{FlowKind, ResolvedCondition, given_maxima};
-use wakeai_units::Instant;
-use wakeai_world::agent::{self, AgentLaw};
-use wakeai_world::{StationQueue, changes, reservations};
+    use std::collections::BTreeSet;
 
-use crate::host::station_address;
-use crate::radio::fifo_packets;
-use crate::traffic::{SenderFacts, plan};
-use crate::unheard;
-use every_key::cases;
+    use super::every_key::cases;
+    use super::*;
+    use wakeai_scenario::Scenario;
+    use wakeai_scenario::{FlowKind, ResolvedCondition, given_maxima};
+    use wakeai_units::Instant;
+    use wakeai_world::agent::{self, AgentLaw};
+    use wakeai_world::{Changes, StationQueue, keys_without_effect, network_config, reservations};
 
-/// All that a run of the lab is made of, in words; or why there is none.
-fn run_of(condition: &ResolvedCondition) -> Result<String, String> {
-    let experiment = &*condition.scenario;
-    unheard::refuse_lies(experiment).map_err(|error| error.to_string())?;
-    let expanded = experiment.expand(1);
-    // Not divided between host and medium, so that what else divides it is not taken for the key.
-    let medium =
-        wakeai_world::medium_config(experiment, |group| StationQueue::fifo(fifo_packets(group)));
-    let medium = medium.map_err(|error| error.to_string())?;
-    let bounded = agent::bounded(condition).into_iter().zip(&expanded.stations);
-    let server = SenderFacts { cubic_by_default: true, bounded: false, behind: None };
-    let stations = bounded.map(|(bounded, station)| SenderFacts {
-        bounded,
-        behind: experiment.stations[station.group]
-            .proxy
-            .then(|| station_address(wakeai_medium::StationId(0))),
-        ..server
-    });
-    let senders: Vec<SenderFacts> = std::iter::once(server).chain(stations).collect();
-    let plans = plan(experiment, &expanded, &senders).map_err(|error| error.to_string())?;
-    let targets: Vec<_> = expanded
-        .flows
-        .iter()
-        .map(|flow| flow.rate.filter(|_| flow.kind == FlowKind::Tcp))
-        .collect();
-    let names = (&experiment.name, condition.name(), &expanded.stations);
-    let span = (experiment.duration, experiment.warmup);
-    let agents = (AgentLaw::of_stations(condition), reservations::reserved(&expanded));
-    let maxima = given_maxima(condition);
-    let changes = changes(experiment, Instant::ZERO);
-    Ok(format!(
-        "{names:?} {span:?} {medium:?} {plans:?} {targets:?} {agents:?} {maxima:?} {changes:?}"
-    ))
-}
+    use crate::traffic::{SenderFacts, plan};
+    use wakeai_world::station_address;
 
-#[test]
-fn every_key_is_honoured_or_named_as_one_that_is_not() {
-    let (mut named, mut refused) = (BTreeSet::new(), BTreeSet::new());
-    for case in cases() {
-        let [before, after] =
-            [case.base(), case.changed()].map(|scenario| scenario.conditions().swap_remove(0));
-        let key = case.key();
-        let last = key.rsplit('.').next().unwrap();
-        match run_of(&after) {
-            Err(why) => {
-                let says = why.contains(last) || why.contains("access_point.medium");
-                assert!(says, "{:?} is refused without its name: {why}", case.set);
-                refused.insert(key);
-            }
-            Ok(run) if run_of(&before).as_ref() != Ok(&run) => {}
-            Ok(_) => {
-                let told = unheard::keys(&[after]).join("\n");
-                assert!(told.contains(last), "{:?} changes nothing: {told:?}", case.set);
-                named.insert(key);
+    /// All settings of a run of the lab as text, or the reason why it is refused.
+    fn run_of(condition: &ResolvedCondition) -> Result<String, String> {
+        let experiment = &*condition.scenario;
+        refuse_false_announcements(experiment).map_err(|error| error.to_string())?;
+        let expanded = experiment.expand(1);
+        // The whole queue, because its division depends on other keys.
+        let network = network_config(experiment, |group| StationQueue::fifo(fifo_packets(group)));
+        let bounded = agent::bounded(condition).into_iter().zip(&expanded.stations);
+        let server = SenderFacts { cubic_by_default: true, bounded: false, behind: None };
+        let stations = bounded.map(|(bounded, station)| SenderFacts {
+            bounded,
+            behind: experiment.stations[station.group]
+                .proxy
+                .then(|| station_address(wakeai_medium::StationId(0))),
+            ..server
+        });
+        let senders: Vec<SenderFacts> = std::iter::once(server).chain(stations).collect();
+        let plans = plan(experiment, &expanded, &senders).map_err(|error| error.to_string())?;
+        let targets: Vec<_> = expanded
+            .flows
+            .iter()
+            .map(|flow| flow.rate.filter(|_| flow.kind == FlowKind::Tcp))
+            .collect();
+        let names = (&experiment.name, condition.name(), &expanded.stations);
+        let span = (experiment.duration, experiment.warmup);
+        let agents = (AgentLaw::of_stations(condition), reservations::reserved(&expanded));
+        let maxima = given_maxima(condition);
+        let changes = Changes::new(experiment, Instant::ZERO);
+        Ok(format!(
+            "{names:?} {span:?} {network:?} {plans:?} {targets:?} {agents:?} {maxima:?} {changes:?}"
+        ))
+    }
+
+    #[test]
+    fn every_key_is_honoured_or_named_as_one_that_is_not() {
+        let (mut named, mut refused) = (BTreeSet::new(), BTreeSet::new());
+        for case in cases() {
+            let [before, after] =
+                [case.base(), case.changed()].map(|scenario| scenario.conditions().swap_remove(0));
+            let key = case.key();
+            let last = key.rsplit('.').next().unwrap();
+            match run_of(&after) {
+                Err(why) => {
+                    assert!(
+                        why.contains(last),
+                        "{:?} is refused without its name: {why}",
+                        case.set
+                    );
+                    refused.insert(key);
+                }
+                Ok(run) if run_of(&before).as_ref() != Ok(&run) => {}
+                Ok(_) => {
+                    let told = told(&[after]).join("\n");
+                    assert!(told.contains(last), "{:?} changes nothing: {told:?}", case.set);
+                    named.insert(key);
+                }
             }
         }
+        // As docs/reference/scenario.md says of each.
+        let simulators = [
+            "flows[].beta",
+            "flows[].rtt_ref",
+            "flows[].tcp_friendliness",
+            "stations[].host_queue",
+            "stations[].tcp",
+        ];
+        assert!(named.iter().eq(&simulators), "{named:?}");
+        let announces = |key: &String| key.starts_with("stations[].announces");
+        assert!(!refused.is_empty() && refused.iter().all(announces), "{refused:?}");
     }
-    // As docs/reference/scenario.md says of each.
-    let simulators = [
-        "flows[].beta",
-        "flows[].rtt_ref",
-        "flows[].tcp_friendliness",
-        "stations[].host_queue",
-        "stations[].tcp",
-    ];
-    assert!(named.iter().eq(&simulators), "{named:?}");
-    for key in ["medium", "uplink", "downlink", "scheduler"] {
-        assert!(refused.contains(&format!("access_point.{key}")), "{key}: {refused:?}");
+
+    fn told(conditions: &[ResolvedCondition]) -> Vec<String> {
+        keys_without_effect(conditions, without_effect)
+    }
+
+    #[test]
+    fn other_host_queues_become_a_fifo_of_at_most_1000_packets() {
+        let of = |set: &str| {
+            let text = format!(
+                "name = \"x\"\nduration = \"1s\"\naccess_point = {{ standard = \"802.11n\" }}\n\
+                 stations = [{{ name = \"a\", {set} }}]\n\
+                 flows = [{{ from = \"a\", to = \"server\", limit = \"1Mbit/s\" }}]\n"
+            );
+            told(&Scenario::parse(&text).unwrap().conditions()).join("\n")
+        };
+        assert_eq!(of("queue = 300"), "");
+        assert!(of("host_queue = \"mac80211\"").contains("a plain FIFO of 1000 packets"));
+        assert!(of("host_queue = \"mac80211\", queue = 300").contains("FIFO of 300 packets"));
+        assert!(of("host_queue = \"tsq\", queue = 3000").contains("FIFO of 3000 packets"));
+    }
+
+    #[test]
+    fn what_a_condition_alone_sets_is_named_once() {
+        let text = r#"
+            name = "x"
+            duration = "1s"
+            access_point = { standard = "802.11n" }
+            stations = [{ name = "a" }]
+            flows = [{ from = "a", to = "server" }]
+            conditions = [
+                { name = "plain" },
+                { name = "small", set = { "stations.a.host_queue" = "tsq" } },
+                { name = "long", set = { "stations.a.host_queue" = "tsq", "flows.1.beta" = 0.5 } },
+            ]
+        "#;
+        let conditions = Scenario::parse(text).unwrap().conditions();
+        assert_eq!(told(&conditions[..1]), Vec::<String>::new());
+        let told = told(&conditions);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].starts_with("stations.a.host_queue"), "{told:?}");
+        assert!(told[1].starts_with("flows.1: beta"), "{told:?}");
     }
 }

@@ -1,36 +1,25 @@
-//! The scenario on the real Linux TCP stack: a network namespace per station and one for the
-//! server, a TUN device in each, the emulated radio between them on the wall clock, real
-//! congestion control, real agents.
+//! The scenario on the real Linux TCP stack: a network namespace with a TUN device for each station and for the
+//! server, the emulated network between them on the wall clock, real congestion control, real agents.
 //!
-//! [`run`] is all that a caller needs. It wants root, iperf3 and, where a condition has a law, the
-//! `wakeai` program for the agents, as it wants it for proxies. `docs/concepts/lab.md` says how it works and what it can and
-//! cannot tell.
+//! [`run`] is the command: all conditions and repeats of a scenario. It needs root, iperf3 and, for agents and
+//! proxies, the `wakeai` program. `docs/concepts/lab.md` explains how it works, and its limits.
 
 mod agents;
-mod algorithms;
 mod clock;
+mod daemons;
 mod driver;
 mod error;
 mod experiment;
 mod host;
-mod interrupt;
-#[cfg(test)]
 mod keys;
-mod options;
 mod packet;
 mod preflight;
-mod progress;
 mod proxies;
-mod radio;
-mod records;
+mod queues;
 mod run;
 mod session;
 mod traffic;
-mod unheard;
 mod watch;
 
-pub use driver::{DriverReport, Lateness, Strays};
 pub use error::{LabError, Lapse};
-pub use experiment::run;
-pub use options::LabOptions;
-pub use progress::{Progress, Silent};
+pub use experiment::{LabOptions, run};

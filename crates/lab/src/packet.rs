@@ -1,4 +1,4 @@
-//! Packets: their bytes, and what the lab reads of them.
+//! The lab's packets: their bytes and their destination.
 
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
@@ -6,13 +6,13 @@ use std::rc::Rc;
 
 use wakeai_medium::{MAX_PACKET, Packet};
 
-/// Packets that a pool has from the start.
+/// The number of slots that a pool has from the start.
 const PREPARED: usize = 4_096;
 
-/// An IP packet as it came from a TUN device. A copy is a reference: broadcasts share the bytes.
+/// An IP packet from a TUN device. Clones share the bytes, as the copies of a broadcast do.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    /// Taken only when it is dropped.
+    /// `None` only while it is dropped.
     slot: Option<Rc<Slot>>,
     pool: Rc<Spares>,
 }
@@ -25,22 +25,21 @@ struct Slot {
 
 type Spares = RefCell<Vec<Rc<Slot>>>;
 
-/// Where frames come from and go back to.
+/// The memory of frames, which dropped frames return to it.
 ///
-/// The driver's thread must not allocate: the allocator asks the kernel for pages, which waits
-/// for whatever ordinary thread of the process is just changing its memory map, for as long as
-/// that one is kept off the processor.
+/// The driver's thread must not allocate memory: the kernel would make it wait for any ordinary thread of the
+/// process that is changing the memory map, even while that thread has no processor.
 #[derive(Debug)]
 pub(crate) struct Pool(Rc<Spares>);
 
 impl Pool {
-    /// A pool with some packets in it.
+    /// A pool with spare slots.
     pub(crate) fn new() -> Self {
         let spares = (0..PREPARED).map(|_| Rc::new(Slot::EMPTY)).collect();
         Self(Rc::new(RefCell::new(spares)))
     }
 
-    /// A copy of `packet`; `None` where it is longer than any frame carries.
+    /// A copy of `packet`; `None` where it is too long for a frame.
     pub(crate) fn frame(&self, packet: &[u8]) -> Option<Frame> {
         let mut slot = self.0.borrow_mut().pop().unwrap_or_else(|| Rc::new(Slot::EMPTY));
         let free = Rc::get_mut(&mut slot).expect("spare slots have no other owner");
@@ -83,7 +82,7 @@ impl Packet for Frame {
     }
 }
 
-/// The destination of an IPv4 packet (RFC 791 §3.1); `None` where it is short, of another
+/// The destination of an IPv4 packet (RFC 791 section 3.1); `None` where it is short, of another
 /// version, or its lengths contradict each other.
 pub(crate) fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     let header = packet.get(..20)?;

@@ -1,8 +1,15 @@
-//! What the lab needs of a machine, looked at before anything is changed.
+//! What the lab needs of a machine: checked before anything is changed, and the algorithms that are
+//! loaded.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
-use wakeai_kernel::features;
+use nix::errno::Errno;
+use socket2::{Domain, Protocol, Socket, Type};
+use wakeai_host::read_sysctl;
+use wakeai_kernel::{Bounded, Control, features};
 use wakeai_scenario::ResolvedCondition;
 use wakeai_world::agent::AgentLaw;
 
@@ -32,6 +39,44 @@ pub(crate) fn check(conditions: &[ResolvedCondition]) -> Result<(), LabError> {
     let version = iperf::version()?;
     tracing::debug!(version, "iperf3");
     Ok(())
+}
+
+/// Makes the congestion controls of all `conditions` available. Where one of ours is among them, they
+/// are loaded; the handle that is returned then sets the target rates of connections.
+///
+/// # Errors
+///
+/// [`LabError::Missing`] with the name of the first that this kernel does not have.
+pub(crate) fn load_algorithms(
+    conditions: &[ResolvedCondition],
+) -> Result<Option<Arc<Control>>, LabError> {
+    let flows = conditions.iter().flat_map(|condition| &condition.scenario.flows);
+    let asked: BTreeSet<&str> = flows.filter_map(|flow| flow.algorithm.as_deref()).collect();
+    let is_ours = |name: &&str| Bounded::ALL.iter().any(|bounded| bounded.name == *name);
+    let control = if asked.iter().any(is_ours) { Some(Arc::new(Control::open()?)) } else { None };
+    asked.into_iter().try_for_each(try_out)?;
+    Ok(control)
+}
+
+/// Chooses the algorithm for a socket, at which the kernel loads a module where it can.
+fn try_out(name: &str) -> Result<(), LabError> {
+    let choose = || {
+        Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?
+            .set_tcp_congestion(name.as_bytes())
+    };
+    match choose() {
+        Err(error) if error.raw_os_error() == Some(Errno::ENOENT as i32) => {
+            let there = read_sysctl("net.ipv4.tcp_available_congestion_control");
+            let remedy = format!(
+                "`modprobe tcp_{name}`, or a kernel that is built with it; this one has {}",
+                there.unwrap_or_default()
+            );
+            Err(missing(&format!("the congestion control {name}"), &remedy))
+        }
+        result => result.map_err(LabError::system::<io::Error>(format!(
+            "choose the congestion control {name}"
+        ))),
+    }
 }
 
 fn missing(what: &str, remedy: &str) -> LabError {

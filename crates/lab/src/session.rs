@@ -1,63 +1,51 @@
-//! The lab as a world: runs one after another, each judged by its lateness and its waits.
+//! The lab as a world: runs tasks and decides whether each was faithful.
 
-use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use wakeai_scenario::result::{Lateness, Report};
-use wakeai_world::session::Planned;
-use wakeai_world::{Outcome, Task, World};
+use wakeai_world::{Outcome, Progress, Task, World};
 
-use crate::driver::Strays;
+use crate::driver::Misrouted;
 use crate::error::{LabError, Lapse};
-use crate::options::LabOptions;
-use crate::run::{self, Bench};
+use crate::experiment::LabOptions;
+use crate::run::{self, Bench, LabRun};
 
 /// The runs of one command.
 pub(crate) struct Lab<'a> {
     options: &'a LabOptions,
     bench: Bench<'a>,
-    /// Where the agents' files of a run go that are kept.
+    /// The directory of the agents' files, where records are kept.
     agents: Option<PathBuf>,
-    /// The first run that was not faithful, and in what.
-    first: RefCell<Option<(String, Lapse)>>,
+    /// The first run that was not faithful, and the bound that it exceeded.
+    first: Mutex<Option<(String, Lapse)>>,
 }
 
 impl World for Lab<'_> {
     const NAME: &'static str = "lab";
     type Error = LabError;
 
-    fn planned(&self, runs: &[Planned<'_>]) {
-        self.bench.progress.runs(runs.len());
+    fn progress(&self) -> &dyn Progress {
+        self.bench.progress
     }
 
     fn run(&self, task: Task<'_>) -> Result<Outcome, LabError> {
-        let progress = self.bench.progress;
-        progress.run_begins(&task.name, task.condition.scenario.duration);
-        let outcome = run::run(&self.bench, &task, &self.directory(&task))?;
-        progress.run_ends();
-        self.judge(&task.name, &outcome);
-        let lateness = self.lateness(&outcome);
-        Ok(Outcome {
-            stations: outcome.expanded.stations,
-            end: outcome.end,
-            flows: outcome.flows,
-            rtt: outcome.rtt,
-            errors: outcome.errors,
-            lateness: Some(lateness),
-            drops: None,
-        })
+        let run = run::run(&self.bench, &task, &self.directory(&task))?;
+        self.judge(&task.name, &run);
+        let lateness = Some(self.lateness(&run));
+        Ok(Outcome { lateness, ..run.outcome })
     }
 }
 
 impl<'a> Lab<'a> {
-    /// A lab without runs yet; agents' files go into `agents` where they are kept.
+    /// A lab without runs yet.
     pub(crate) fn new(options: &'a LabOptions, bench: Bench<'a>, agents: Option<PathBuf>) -> Self {
-        Self { options, bench, agents, first: RefCell::new(None) }
+        Self { options, bench, agents, first: Mutex::default() }
     }
 
-    /// The report, unless a run was not faithful.
+    /// The report; an error with the report where a run was not faithful.
     pub(crate) fn judged(self, report: Report) -> Result<Report, LabError> {
-        match self.first.into_inner() {
+        match self.first.into_inner().unwrap_or_else(PoisonError::into_inner) {
             None => Ok(report),
             Some((run, lapse)) => {
                 Err(LabError::Unfaithful { run, lapse, report: Box::new(report) })
@@ -65,7 +53,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Where the agents' files go.
+    /// The directory of the agents' files of a run.
     fn directory(&self, task: &Task<'_>) -> PathBuf {
         let scratch = self.bench.scratch;
         match (task.place, &self.agents) {
@@ -77,72 +65,73 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Remembers the first unfaithful run, and says what else the user should know.
-    fn judge(&self, name: &str, outcome: &run::Outcome) {
-        let driver = &outcome.driver;
-        let strays = driver.strays;
+    /// Remembers the first unfaithful run, and notes what the user should know.
+    fn judge(&self, name: &str, run: &LabRun) {
+        let driver = &run.driver;
+        let misrouted = driver.misrouted;
         tracing::info!(
-            run = name,
-            p50 = %driver.lateness.quantile(0.5),
-            p99 = %driver.lateness.quantile(0.99),
+            name,
+            p50 = %driver.lateness.percentile(50.0),
+            p99 = %driver.lateness.percentile(99.0),
             max = %driver.lateness.max(),
-            ?strays,
+            ?misrouted,
             counters = ?driver.counters,
             "a run has ended"
         );
-        for lack in &driver.lacks {
-            self.bench.progress.note(lack);
+        for missing in &driver.missing {
+            self.bench.progress.note(missing);
         }
-        if strays != Strays::default() {
-            self.bench.progress.note(&format!("{name}: packets went astray: {strays}"));
+        if misrouted != Misrouted::default() {
+            self.bench.progress.note(&format!("{name}: packets went astray: {misrouted}"));
         }
-        if outcome.lost > 0 {
-            let lost = outcome.lost;
+        if run.lost > 0 {
+            let lost = run.lost;
             self.bench.progress.note(&format!("{name}: the monitor lost {lost} records"));
         }
-        if let Some((flow, late)) = outcome.stragglers.first() {
-            let count = outcome.stragglers.len();
+        if let Some((flow, late)) = run.late_starts.first() {
+            let count = run.late_starts.len();
             let number = flow + 1;
             self.bench.progress.note(&format!(
                 "{name}: {count} flows started late; flow {number} got its first data {late} \
                  after its start"
             ));
         }
-        let waits = outcome.waits.quantile(0.99);
-        if waits > self.options.waits_p99 && !outcome.has_helpers {
+        let waits = run.waits.percentile(99.0);
+        if waits > self.options.waits_p99 && !run.has_helpers {
             self.bench.progress.note(&format!(
                 "{name}: ordinary processes waited {waits} and longer for a processor (one time in \
                  100): there were neither agents nor proxies, which would have starved"
             ));
         }
-        if let Some(lapse) = self.lapse(outcome) {
-            self.first.borrow_mut().get_or_insert_with(|| (name.to_owned(), lapse));
+        if let Some(lapse) = self.lapse(run) {
+            let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert_with(|| (name.to_owned(), lapse));
         }
     }
 
-    /// In what a run was not faithful. Without agents and proxies nobody decides late: what senders and
-    /// receivers do, the kernel does for them.
-    fn lapse(&self, outcome: &run::Outcome) -> Option<Lapse> {
-        let (lateness, options) = (&outcome.driver.lateness, self.options);
-        let (p99, max) = (lateness.quantile(0.99), lateness.max());
+    /// The bound that a run exceeded, if any. The waits count only with agents or proxies: the work of senders and
+    /// receivers is done by the kernel.
+    fn lapse(&self, run: &LabRun) -> Option<Lapse> {
+        let (lateness, options) = (&run.driver.lateness, self.options);
+        let (p99, max) = (lateness.percentile(99.0), lateness.max());
         let (allowed_p99, allowed_max) = (options.lateness_p99, options.lateness_max);
         if p99 > allowed_p99 || max > allowed_max {
             let releases = lateness.count();
             return Some(Lapse::Late { releases, p99, max, allowed_p99, allowed_max });
         }
-        let (p99, allowed) = (outcome.waits.quantile(0.99), options.waits_p99);
-        (outcome.has_helpers && p99 > allowed).then_some(Lapse::Starved { p99, allowed })
+        let (p99, allowed) = (run.waits.percentile(99.0), options.waits_p99);
+        (run.has_helpers && p99 > allowed).then_some(Lapse::Starved { p99, allowed })
     }
 
-    fn lateness(&self, outcome: &run::Outcome) -> Lateness {
-        let lateness = &outcome.driver.lateness;
+    fn lateness(&self, run: &LabRun) -> Lateness {
+        let lateness = &run.driver.lateness;
         Lateness {
             releases: lateness.count(),
-            p50_ms: lateness.quantile(0.5).as_millis_f64(),
-            p99_ms: lateness.quantile(0.99).as_millis_f64(),
+            p50_ms: lateness.percentile(50.0).as_millis_f64(),
+            p99_ms: lateness.percentile(99.0).as_millis_f64(),
             max_ms: lateness.max().as_millis_f64(),
-            faithful: self.lapse(outcome).is_none(),
-            waits_p99_ms: outcome.waits.quantile(0.99).as_millis_f64(),
+            faithful: self.lapse(run).is_none(),
+            waits_p99_ms: run.waits.percentile(99.0).as_millis_f64(),
         }
     }
 }

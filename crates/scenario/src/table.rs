@@ -1,111 +1,313 @@
-//! The report as a table for a terminal.
-
-mod targets;
+//! The report as tables for a terminal.
 
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, LineStyle, Row, Table, TableStyle, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
 
 use crate::figures::mean;
-use crate::result::{ErrorCounts, GroupResult, Report, Run};
+use crate::result::{FlowReservation, FlowResult, GroupResult, Report, Run};
+
+/// How wide the tables are, and what they show.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Columns of the terminal; at least [`Layout::MIN_COLUMNS`] are used.
+    pub columns: usize,
+    /// All figures, in tables as wide as they need.
+    pub wide: bool,
+}
+
+impl Layout {
+    /// Every line of the tables fits into so many columns.
+    pub const MIN_COLUMNS: usize = 80;
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { columns: Self::MIN_COLUMNS, wide: false }
+    }
+}
 
 /// The report as lines of text, with a newline at the end: a row per condition, with means over
 /// the repeats and, where there are several, their standard deviations.
-pub fn render(report: &Report) -> String {
-    let mut text = title(report);
-    let conditions = by_condition(&report.runs);
-    let Some(baseline) = conditions.first() else { return text + "no runs\n" };
-    let mut table = Table::new();
-    table.load_style(style());
-    table.set_header(HEADER);
-    for runs in &conditions {
-        table.add_row(row(runs, baseline));
+pub fn render(report: &Report, layout: Layout) -> String {
+    let Report { scenario, world, version, seed, runs } = report;
+    let sheet = Sheet {
+        conditions: by_condition(runs),
+        unit: RateUnit::of(runs),
+        layout: Layout { columns: layout.columns.max(Layout::MIN_COLUMNS), ..layout },
+    };
+    let title = format!("{scenario} in the {world}, seed {seed}, wakeai {version}");
+    let mut text = sheet.folded(&title);
+    if sheet.conditions.is_empty() {
+        return text + "no runs\n";
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+    let tables = [Some(sheet.totals()), sheet.groups(), sheet.targets()];
+    let tables: Vec<String> = tables.iter().flatten().map(Table::trim_fmt).collect();
+    text.push_str(&tables.join("\n\n"));
+    text.push('\n');
+    for line in sheet.legend(report) {
+        text.push_str(&sheet.folded(&line));
     }
-    let _ = writeln!(text, "{}", table.trim_fmt()); // to a String: never fails
-    if baseline[0].groups.len() > 1 {
-        let _ = writeln!(text, "\n{}", groups(&conditions).trim_fmt());
-    }
-    if let Some(targets) = targets::targets(&conditions) {
-        let _ = writeln!(text, "\n{}", targets.trim_fmt());
-    }
-    let _ = writeln!(text, "{}", legend(report, baseline));
     text
 }
 
-/// A row per condition and group of stations.
-fn groups(conditions: &[Vec<&Run>]) -> Table {
-    let mut table = Table::new();
-    table.load_style(style());
-    table.set_header(GROUPS);
-    let baseline = &conditions[0];
-    for runs in conditions {
-        for (index, group) in runs[0].groups.iter().enumerate() {
-            let figure = |decimals, value: fn(&GroupResult) -> Option<f64>| {
-                let values = runs.iter().map(|run| run.groups.get(index).and_then(value));
-                let values: Option<Vec<f64>> = values.collect();
-                values.map_or_else(|| "-".to_owned(), |values| spread(&values, decimals))
+/// The unit of all goodputs of a report.
+#[derive(Clone, Copy)]
+struct RateUnit {
+    name: &'static str,
+    per_mbps: f64,
+}
+
+impl RateUnit {
+    /// The unit in which the largest goodput has one to four digits before the point.
+    fn of(runs: &[Run]) -> Self {
+        let largest = runs.iter().map(|run| run.total_goodput_mbps).fold(0.0, f64::max);
+        let (name, per_mbps) = match largest {
+            mbps if mbps >= 10_000.0 => ("Gbit/s", 1e-3),
+            mbps if mbps > 0.0 && mbps < 1.0 => ("kbit/s", 1e3),
+            _ => ("Mbit/s", 1.0),
+        };
+        Self { name, per_mbps }
+    }
+}
+
+/// A figure of one run, if it has it.
+type Figure = fn(&Run) -> Option<f64>;
+
+/// What the tables are made from.
+struct Sheet<'a> {
+    /// The runs of each condition; the first condition is the baseline.
+    conditions: Vec<Vec<&'a Run>>,
+    unit: RateUnit,
+    layout: Layout,
+}
+
+impl Sheet<'_> {
+    /// A row per condition.
+    fn totals(&self) -> Table {
+        let goodput: Figure = |run| Some(run.total_goodput_mbps);
+        let jain: Figure = |run| run.jain;
+        let p95: Figure = |run| run.rtt_ms.p95;
+        let more: [(&str, usize, Figure); 8] = [
+            ("RTT p50\nms", 1, |run| run.rtt_ms.p50),
+            ("RTT p99\nms", 1, |run| run.rtt_ms.p99),
+            ("Jain of\nshares of\nsolo goodput", 3, |run| run.capacity_normalised),
+            ("mean\nshare of\nsolo goodput", 3, |run| run.mean_utilisation),
+            ("reorder-\ning (1)", 0, |run| Some(run.errors.reordering as f64)),
+            ("local\ndrop (2)", 0, |run| Some(run.errors.local_overflow as f64)),
+            ("fast re-\ncovery (3)", 0, |run| Some(run.errors.duplicate_ack as f64)),
+            ("timeout\n(4)", 0, |run| Some(run.errors.timeout as f64)),
+        ];
+        let more = if self.layout.wide { &more[..] } else { &[] };
+        let rate = format!("goodput\n{}", self.unit.name);
+        let mut header = vec!["condition", &rate, "change", "Jain", "change"];
+        header.extend(["RTT p95\nms", "change"]);
+        header.extend(more.iter().map(|(name, ..)| name));
+        let rows = self.conditions.iter().map(|runs| {
+            let values = |figure: Figure| over(runs, |run| figure(run));
+            let change = |figure: Figure, words: fn(f64, f64) -> String| {
+                self.change(runs, |run| figure(run), words)
             };
-            let goodput = |runs: &[&Run]| {
-                let values = runs.iter().filter_map(|run| run.groups.get(index));
-                mean(&values.map(|group| group.goodput_mbps).collect::<Vec<_>>())
+            let mut row = vec![
+                runs[0].condition.clone(),
+                spread(self.scaled(values(goodput)), 2),
+                change(goodput, percent),
+                spread(values(jain), 3),
+                change(jain, difference),
+                spread(values(p95), 1),
+                change(p95, percent),
+            ];
+            row.extend(more.iter().map(|(_, decimals, of)| spread(values(*of), *decimals)));
+            row
+        });
+        self.table(&[0], &header, rows)
+    }
+
+    /// A row per condition and group of stations, where there are several groups.
+    fn groups(&self) -> Option<Table> {
+        let baseline = self.conditions[0][0];
+        if baseline.groups.len() < 2 {
+            return None;
+        }
+        let wide = self.layout.wide;
+        let rate = format!("goodput\n{}", self.unit.name);
+        let mut header = vec!["condition", "group", &rate, "change", "Jain"];
+        header.extend(["RTT p95\nms", "change"]);
+        header.extend(["RTT p50\nms", "RTT p99\nms"].iter().filter(|_| wide));
+        let cells = self
+            .conditions
+            .iter()
+            .flat_map(|runs| runs[0].groups.iter().enumerate().map(move |group| (runs, group)));
+        let rows = cells.map(|(runs, (index, group))| {
+            let of = |figure: fn(&GroupResult) -> Option<f64>| {
+                move |run: &Run| run.groups.get(index).and_then(figure)
             };
-            table.add_row(vec![
+            let (goodput, p95) =
+                (of(|group| Some(group.goodput_mbps)), of(|group| group.rtt_ms.p95));
+            let mut row = vec![
                 runs[0].condition.clone(),
                 group.group.clone(),
-                figure(2, |group| Some(group.goodput_mbps)),
-                change(runs, baseline, goodput),
-                figure(3, |group| group.jain),
-                figure(1, |group| group.rtt_ms.p50),
-                figure(1, |group| group.rtt_ms.p95),
-                figure(1, |group| group.rtt_ms.p99),
-            ]);
+                spread(self.scaled(over(runs, goodput)), 2),
+                self.change(runs, goodput, percent),
+                spread(over(runs, of(|group| group.jain)), 3),
+                spread(over(runs, p95), 1),
+                self.change(runs, p95, percent),
+            ];
+            if wide {
+                row.push(spread(over(runs, of(|group| group.rtt_ms.p50)), 1));
+                row.push(spread(over(runs, of(|group| group.rtt_ms.p99)), 1));
+            }
+            row
+        });
+        Some(self.table(&[0, 1], &header, rows))
+    }
+
+    /// A row per condition and flow with a target rate; `None` where there is none, or too many for a
+    /// terminal.
+    fn targets(&self) -> Option<Table> {
+        let rate = format!("goodput\n{}", self.unit.name);
+        let header = ["condition", "station", &rate, "AVR", "others'\nJain", "reserved"];
+        let mut rows = Vec::new();
+        for runs in &self.conditions {
+            let flows = runs[0].flows.iter().enumerate();
+            let with_target: Vec<_> = flows.filter(|(_, flow)| flow.avr.is_some()).collect();
+            if with_target.len() > MAX_TARGETS {
+                return None;
+            }
+            let others = spread(over(runs, jain_of_the_others), 3);
+            rows.extend(with_target.into_iter().map(|(index, flow)| {
+                let of = |figure: fn(&FlowResult) -> Option<f64>| {
+                    over(runs, move |run| run.flows.get(index).and_then(figure))
+                };
+                vec![
+                    runs[0].condition.clone(),
+                    flow.station.clone(),
+                    spread(self.scaled(of(|flow| Some(flow.goodput_mbps))), 2),
+                    spread(of(|flow| flow.avr), 3),
+                    others.clone(),
+                    reserved(runs, index),
+                ]
+            }));
+        }
+        (!rows.is_empty()).then(|| self.table(&[0, 1, 5], &header, rows.into_iter()))
+    }
+
+    /// A table whose columns at `texts` are folded where the layout limits the width; the others hold
+    /// numbers.
+    fn table(
+        &self,
+        texts: &[usize],
+        header: &[&str],
+        rows: impl Iterator<Item = Vec<String>>,
+    ) -> Table {
+        let mut table = Table::new();
+        // Lines above and below the table and below its header, nowhere else.
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
+        // The last lines of the headers stand beside each other.
+        let lines = |header: &&str| header.lines().count();
+        let height = header.iter().map(lines).max().unwrap_or(0);
+        let header = header.iter().map(|name| "\n".repeat(height - lines(name)) + name);
+        table.set_header(header).add_rows(rows);
+        if !self.layout.wide {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            table.set_width(u16::try_from(self.layout.columns).unwrap_or(u16::MAX));
+        }
+        for (index, column) in table.column_iter_mut().enumerate() {
+            if !texts.contains(&index) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table
+    }
+
+    fn scaled(&self, values: Option<Vec<f64>>) -> Option<Vec<f64>> {
+        let scaled = |mbps| mbps * self.unit.per_mbps;
+        values.map(|values| values.into_iter().map(scaled).collect())
+    }
+
+    /// The change of a mean against the baseline's.
+    fn change(
+        &self,
+        runs: &[&Run],
+        figure: impl Fn(&Run) -> Option<f64> + Copy,
+        words: fn(f64, f64) -> String,
+    ) -> String {
+        let baseline = &self.conditions[0];
+        if runs[0].condition == baseline[0].condition {
+            return "baseline".to_owned();
+        }
+        let mean_of = |runs: &[&Run]| over(runs, figure).and_then(|values| mean(&values));
+        match (mean_of(runs), mean_of(baseline)) {
+            (Some(own), Some(base)) if base > 0.0 => words(own, base),
+            _ => UNKNOWN.to_owned(),
         }
     }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
+
+    /// What the columns leave unsaid, a paragraph per entry.
+    fn legend(&self, report: &Report) -> Vec<String> {
+        let baseline = &self.conditions[0];
+        let mut lines = Vec::new();
+        if baseline.len() > 1 {
+            lines.push(format!("mean ± standard deviation of {} repeats", baseline.len()));
+        }
+        let late = report.runs.iter().filter_map(|run| run.lateness.map(|late| (run, late)));
+        let worst = late.max_by(|a, b| a.1.p99_ms.total_cmp(&b.1.p99_ms));
+        if let Some((Run { condition, repeat, .. }, late)) = worst {
+            let faithful = if late.faithful { "" } else { ", NOT FAITHFUL" };
+            lines.push(format!(
+                "packets were released at most {:.2} ms late, 99 % within {:.2} ms ({condition}, \
+                 repeat {repeat}{faithful})",
+                late.max_ms, late.p99_ms,
+            ));
+        }
+        if report.runs.iter().any(|run| run.lateness.is_some_and(|late| !late.faithful)) {
+            let advice = "a run that is not faithful says nothing: repeat it on a quieter machine";
+            lines.push(advice.to_owned());
+        }
+        if self.layout.wide {
+            let events = "(1) to (4): congestion events, by the codes of Matsuno et al., table 2";
+            lines.push(events.to_owned());
+            if baseline[0].mean_utilisation.is_some() {
+                lines.push(
+                    "a share of solo goodput: what a station reached over what it reaches alone"
+                        .to_owned(),
+                );
+            }
+        } else {
+            lines.push("more figures with --wide".to_owned());
+        }
+        lines
     }
-    table
+
+    /// `text` in lines that fit the layout, broken between words where that is possible.
+    fn folded(&self, text: &str) -> String {
+        let (mut folded, mut length) = (String::new(), 0);
+        for word in text.split(' ') {
+            let own = word.chars().count();
+            if length > 0 && length + 1 + own > self.layout.columns {
+                folded.push('\n');
+                length = 0;
+            } else if length > 0 {
+                folded.push(' ');
+                length += 1;
+            }
+            for character in word.chars() {
+                if length == self.layout.columns {
+                    folded.push('\n');
+                    length = 0;
+                }
+                folded.push(character);
+                length += 1;
+            }
+        }
+        folded + "\n"
+    }
 }
 
-const GROUPS: [&str; 8] = [
-    "\ncondition",
-    "\ngroup",
-    "goodput\nMbit/s",
-    "\nchange",
-    "\nJain",
-    "RTT ms\np50",
-    "\np95",
-    "\np99",
-];
-
-const HEADER: [&str; 13] = [
-    "\ncondition",
-    "goodput\nMbit/s",
-    "\nchange",
-    "\nJain",
-    "capacity\nnormal.",
-    "utili-\nsation",
-    "RTT ms\np50",
-    "\np95",
-    "\np99",
-    "re-\norder",
-    "local\nqueue",
-    "dup.\nACK",
-    "time-\nout",
-];
-
-/// Lines above and below the table and below its header, nowhere else.
-fn style() -> TableStyle {
-    presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none())
-}
-
-fn title(report: &Report) -> String {
-    let Report { scenario, world, version, seed, .. } = report;
-    format!("{scenario} in the {world}, seed {seed}, wakeai {version}\n")
-}
+const UNKNOWN: &str = "-";
+/// More rows of flows with a target are for a plot, not for a terminal.
+const MAX_TARGETS: usize = 20;
 
 /// The runs of each condition, in the order in which conditions first occur.
 fn by_condition(runs: &[Run]) -> Vec<Vec<&Run>> {
@@ -119,85 +321,50 @@ fn by_condition(runs: &[Run]) -> Vec<Vec<&Run>> {
     conditions
 }
 
-fn row(runs: &[&Run], baseline: &[&Run]) -> Row {
-    let figure = |decimals, value: fn(&Run) -> Option<f64>| {
-        let values: Option<Vec<f64>> = runs.iter().map(|run| value(run)).collect();
-        values.map_or_else(|| "-".to_owned(), |values| spread(&values, decimals))
-    };
-    let errors = |count: fn(&ErrorCounts) -> u64| {
-        spread(&runs.iter().map(|run| count(&run.errors) as f64).collect::<Vec<_>>(), 0)
-    };
-    Row::from(vec![
-        runs[0].condition.clone(),
-        figure(2, |run| Some(run.total_goodput_mbps)),
-        change(runs, baseline, total),
-        figure(3, |run| run.jain),
-        figure(3, |run| run.capacity_normalised),
-        figure(3, |run| run.mean_utilisation),
-        figure(1, |run| run.rtt_ms.p50),
-        figure(1, |run| run.rtt_ms.p95),
-        figure(1, |run| run.rtt_ms.p99),
-        errors(|errors| errors.reordering),
-        errors(|errors| errors.local_overflow),
-        errors(|errors| errors.duplicate_ack),
-        errors(|errors| errors.timeout),
-    ])
+/// A figure of all runs; `None` where one of them does not have it.
+fn over(runs: &[&Run], figure: impl Fn(&Run) -> Option<f64>) -> Option<Vec<f64>> {
+    runs.iter().map(|run| figure(run)).collect()
 }
 
 /// The mean, and below it the standard deviation where there are several values.
-fn spread(values: &[f64], decimals: usize) -> String {
-    let Some(mean) = mean(values) else { return "-".to_owned() };
-    if values.len() < 2 {
-        return format!("{mean:.decimals$}");
+fn spread(values: Option<Vec<f64>>, decimals: usize) -> String {
+    let values = values.unwrap_or_default();
+    let Some(mean) = mean(&values) else { return UNKNOWN.to_owned() };
+    // The sum of no goodputs is -0.0; plus 0.0 it loses its sign.
+    let mut text = format!("{:.decimals$}", mean + 0.0);
+    if values.len() > 1 {
+        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        let deviation = (squares / (values.len() - 1) as f64).sqrt();
+        let _ = write!(text, "\n± {deviation:.decimals$}"); // to a String: never fails
     }
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-    let deviation = (squares / (values.len() - 1) as f64).sqrt();
-    format!("{mean:.decimals$}\n± {deviation:.decimals$}")
+    text
 }
 
-/// The change of a mean against the baseline's.
-fn change(runs: &[&Run], baseline: &[&Run], mean: impl Fn(&[&Run]) -> Option<f64>) -> String {
-    if runs[0].condition == baseline[0].condition {
-        return "baseline".to_owned();
-    }
-    match (mean(runs), mean(baseline)) {
-        (Some(own), Some(base)) if base > 0.0 => format!("{:+.1} %", (own / base - 1.0) * 100.0),
-        _ => "-".to_owned(),
+/// A change relative to the baseline.
+fn percent(own: f64, base: f64) -> String {
+    match (own / base - 1.0) * 100.0 {
+        percent if percent > 99_999.0 => "> 99999 %".to_owned(),
+        percent if percent >= 1_000.0 => format!("{percent:+.0} %"),
+        percent => format!("{percent:+.1} %"),
     }
 }
 
-fn total(runs: &[&Run]) -> Option<f64> {
-    mean(&runs.iter().map(|run| run.total_goodput_mbps).collect::<Vec<_>>())
+/// The change of an index between 0 and 1.
+fn difference(own: f64, base: f64) -> String {
+    format!("{:+.3}", own - base)
 }
 
-/// What the columns leave unsaid.
-fn legend(report: &Report, baseline: &[&Run]) -> String {
-    let mut lines = Vec::new();
-    let repeats = baseline.len();
-    if repeats > 1 {
-        lines.push(format!("mean ± standard deviation of {repeats} repeats"));
-    }
-    let late = report.runs.iter().filter_map(|run| run.lateness.map(|late| (run, late)));
-    let worst = late.max_by(|a, b| a.1.p99_ms.total_cmp(&b.1.p99_ms));
-    if let Some((run, late)) = worst {
-        lines.push(format!(
-            "packets were released at most {:.2} ms late, 99 % within {:.2} ms ({}, repeat {}{})",
-            late.max_ms,
-            late.p99_ms,
-            run.condition,
-            run.repeat,
-            if late.faithful { "" } else { ", NOT FAITHFUL" },
-        ));
-    }
-    if report.runs.iter().any(|run| run.lateness.is_some_and(|late| !late.faithful)) {
-        lines
-            .push("a run that is not faithful says nothing: repeat it on a quieter machine".into());
-    }
-    let maxima = baseline[0].stations.iter().any(|station| station.max_mbps.is_some());
-    if maxima {
-        lines.push(
-            "capacity-normalised and utilisation: against what each station reaches alone".into(),
-        );
-    }
-    lines.join("\n")
+/// Jain's index over the goodputs of the flows without a target.
+fn jain_of_the_others(run: &Run) -> Option<f64> {
+    let others = run.flows.iter().filter(|flow| flow.avr.is_none());
+    crate::figures::jain(&others.map(|flow| flow.goodput_mbps).collect::<Vec<_>>())
+}
+
+/// The words of the first repeat, with the mean time over all.
+fn reserved(runs: &[&Run], flow: usize) -> String {
+    let of = |run: &&Run| run.flows.get(flow)?.reservation;
+    let all: Vec<FlowReservation> = runs.iter().filter_map(of).collect();
+    let Some(first) = all.first() else { return UNKNOWN.to_owned() };
+    let times: Vec<f64> = all.iter().map(|one| one.admitted_s).collect();
+    FlowReservation { admitted_s: mean(&times).unwrap_or(0.0), ..*first }.words()
 }

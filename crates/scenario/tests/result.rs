@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::result::{
-    ErrorCounts, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report, RttMillis, Run,
+    ErrorCounts, FlowReservation, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report,
+    ReservationStanding, RttMillis, Run,
 };
-use wakeai_scenario::{Direction, FlowKind, Scenario, Station, StationDirection, table};
+use wakeai_scenario::table::{self, Layout};
+use wakeai_scenario::{Direction, FlowKind, Scenario, Station, StationDirection};
 use wakeai_units::{Bytes, Duration};
 
 const WARMUP: Duration = Duration::from_secs(5);
@@ -69,6 +71,18 @@ fn run(condition: &str, repeat: u32, flows: &[MeasuredFlow], maxima: &[f64]) -> 
     })
 }
 
+/// The tables for a terminal of 80 columns and the wide ones.
+fn tables(report: &Report) -> String {
+    let narrow = table::render(report, Layout::default());
+    assert_eq!(too_long(&narrow), None);
+    narrow + "\n--wide:\n" + &table::render(report, Layout { wide: true, ..Layout::default() })
+}
+
+/// A line that does not fit into 80 columns.
+fn too_long(text: &str) -> Option<&str> {
+    text.lines().find(|line| line.chars().count() > Layout::MIN_COLUMNS)
+}
+
 fn report(runs: Vec<Run>) -> Report {
     Report {
         scenario: "quickstart".to_owned(),
@@ -112,7 +126,7 @@ fn the_table_compares_conditions_and_spreads_repeats() {
         waits_p99_ms: 2.0,
     };
     runs[3].lateness = Some(lateness);
-    insta::assert_snapshot!(table::render(&report(runs)));
+    insta::assert_snapshot!(tables(&report(runs)));
 }
 
 #[test]
@@ -127,7 +141,7 @@ fn the_table_of_one_run_without_maxima_has_dashes_for_what_is_unknown() {
         faithful: false,
         waits_p99_ms: 2.0,
     });
-    insta::assert_snapshot!(table::render(&report(vec![run])));
+    insta::assert_snapshot!(tables(&report(vec![run])));
 }
 
 #[test]
@@ -211,5 +225,66 @@ fn groups_are_told_apart_where_there_are_several() {
         ("phone", 12.0, Some(1.0))
     );
     assert_eq!((groups[0].rtt_ms.p95, groups[1].rtt_ms.p95), (None, Some(2.0)));
-    insta::assert_snapshot!(table::render(&report));
+    insta::assert_snapshot!(tables(&report));
+}
+
+/// What a user may name at the longest, and figures with many digits.
+#[test]
+fn no_line_is_longer_than_80_columns() {
+    let text = format!(
+        "name = \"x\"\nduration = \"25s\"\naccess_point.standard = \"802.11n\"\n\
+         stations = [{{ name = \"{}\", count = 2 }}, {{ name = \"{}\" }}]\n\
+         flows = [{{ from = \"{0}\", to = \"server\" }}]",
+        "phone".repeat(6),
+        "l".repeat(32),
+    );
+    let scenario = Scenario::parse(&text).unwrap();
+    let reservation = FlowReservation {
+        standing: ReservationStanding::Refused,
+        share: Some(1.2),
+        taken: Some(0.4),
+        limit: Some(0.8),
+        admitted_s: 0.0,
+    };
+    let mut with_target = flow(2, 123_456);
+    (with_target.avr, with_target.reservation) = (Some(0.5), Some(reservation));
+    let mut runs = Vec::new();
+    for (condition, first) in
+        [("w".repeat(32), 1), ("long-name-with-many-parts-of-it".into(), 9_999)]
+    {
+        for repeat in 0..2 {
+            let flows = [flow(0, first * u64::from(1 + repeat)), flow(1, 6), with_target.clone()];
+            let mut run = run(&condition, repeat, &flows, &[1.0, 2.0, 3.0]);
+            for (result, station) in run.stations.iter_mut().zip(scenario.expand_stations()) {
+                result.station = station.name;
+            }
+            let rtt = [RttHistogram::new(), RttHistogram::new()];
+            runs.push(run.with_groups(&scenario, &rtt));
+        }
+    }
+    for run in &mut runs[2..] {
+        run.rtt_ms = RttMillis { p50: Some(9.0), p95: Some(99_999.9), p99: Some(99_999.9) };
+        run.groups.iter_mut().for_each(|group| group.rtt_ms = run.rtt_ms);
+    }
+    runs[3].lateness = Some(Lateness {
+        releases: 9,
+        p50_ms: 0.5,
+        p99_ms: 1.4,
+        max_ms: 30.0,
+        faithful: false,
+        waits_p99_ms: 2.0,
+    });
+    let report = Report { scenario: "very ".repeat(20), ..report(runs) };
+    let text = table::render(&report, Layout::default());
+    assert_eq!(too_long(&text), None, "{text}");
+    assert!(text.contains("Gbit/s") && text.contains("refused"), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_wider_terminal_gives_names_more_room() {
+    let report = report(vec![run(&"n".repeat(32), 0, &[flow(0, 10)], &[20.0])]);
+    let text = |columns| table::render(&report, Layout { columns, wide: false });
+    assert!(!text(80).contains(&"n".repeat(32)) && text(110).contains(&"n".repeat(32)));
+    assert_eq!(text(10), text(80));
 }

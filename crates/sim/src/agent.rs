@@ -9,7 +9,7 @@ use crate::announcing::Announcing;
 /// A running agent.
 pub(crate) struct Agent {
     pub(crate) controller: Controller,
-    /// Whether it binds connections, or only watches.
+    /// Whether it bounds connections, or only observes them.
     binds: bool,
     link_rate: Option<Rate>,
     announcing: Option<Announcing>,

@@ -1,11 +1,11 @@
-//! What a faulty or lying member tells its peers.
+//! The announcements of a faulty or lying member.
 
 use wakeai_control::presence::{Codec, Presence};
 use wakeai_control::{Reservation, Share};
 use wakeai_scenario::{Announces, Told};
 use wakeai_units::Rate;
 
-/// Rewrites an agent's messages on their way to the air. The agent itself knows the truth, and acts by it.
+/// Rewrites an agent's presence messages before they are sent. The agent itself acts on the true figures.
 #[derive(Clone)]
 pub(crate) struct Announcing {
     announces: Announces,
@@ -13,12 +13,12 @@ pub(crate) struct Announcing {
 }
 
 impl Announcing {
-    /// `None` where the agent tells the truth.
+    /// `None` where the agent announces the truth.
     pub(crate) fn new(announces: Announces, group_key: &[u8; 32]) -> Option<Self> {
         (!announces.is_truth()).then(|| Self { announces, codec: Codec::new(group_key) })
     }
 
-    /// What goes out in the place of `message`, an authentic one of this group.
+    /// The message that is sent instead of `message`, which was encoded with the same group key.
     pub(crate) fn instead_of(&self, message: &[u8]) -> Vec<u8> {
         let mut presence = self.codec.decode(message).expect("an agent writes what it can read");
         self.apply(&mut presence);
@@ -40,7 +40,7 @@ impl Announcing {
         presence.growth = announces.growth.unwrap_or(presence.growth);
         if let Some(ppm) = announces.reservation {
             let share = Share::from_ppm(ppm);
-            // A reservation's rate goes with what its owner says to reach.
+            // The reserved rate is that share of the rate that the member claims to reach.
             let whole = presence.max_rate.or(presence.link_rate).unwrap_or(Rate::from_mbps(1));
             let rate = whole.mul_div(u64::from(ppm), 1_000_000).unwrap_or(whole);
             presence.reservation = (ppm > 0).then_some(Reservation {
@@ -91,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn whoever_tells_the_truth_is_not_rewritten() {
+    fn true_announcements_are_not_rewritten() {
         assert!(Announcing::new(Announces::default(), &KEY).is_none());
     }
 
     #[test]
-    fn what_is_not_named_stays_true_and_the_message_authentic() {
+    fn unnamed_figures_stay_true_and_the_message_authentic() {
         let lie = Announces {
             sending: Some(false),
             rate: Some(Rate::ZERO),

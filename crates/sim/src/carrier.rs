@@ -1,13 +1,60 @@
-//! From the hosts to the medium and back, before the observer's eyes.
+//! The network between the hosts, and the observer of what they send and receive.
 
 use wakeai_medium::{Delivery, Destination, Network, Node};
-use wakeai_units::Instant;
+use wakeai_tcp::Segment;
+use wakeai_units::{Duration, Instant};
+use wakeai_world::{Place, Span};
 
-use crate::observer::{Observer, Seen};
 use crate::packet::Packet;
-use crate::span::Span;
 
-/// The medium, and who looks on.
+/// A packet as a host sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen<'a> {
+    /// A segment of a TCP connection.
+    Segment {
+        /// Index of the flow, as in the result's `flows`.
+        flow: u32,
+        /// Which connection of the flow, from 0.
+        connection: u32,
+        /// Whether it goes from the flow's receiver to its sender.
+        to_sender: bool,
+        /// The segment.
+        segment: Segment,
+    },
+    /// A datagram of a UDP flow.
+    Datagram {
+        /// Index of the flow.
+        flow: u32,
+        /// Payload bytes.
+        len: u16,
+    },
+    /// A presence message: the payload of its datagram.
+    Presence(&'a [u8]),
+}
+
+/// Sees every packet that a host puts into its queue, and every packet that arrives at a host. Times count from
+/// the run's time zero; packets of agents before it have the time 0.
+pub trait Observer {
+    /// Whether it wants to see packets.
+    const LOOKS: bool = true;
+
+    /// A host has put a packet into its queue.
+    fn on_sent(&mut self, at: Duration, from: Node, to: Destination, packet: Seen<'_>);
+
+    /// A packet has arrived at a host.
+    fn on_received(&mut self, at: Duration, from: Node, to: Node, packet: Seen<'_>);
+}
+
+/// Sees nothing.
+impl Observer for () {
+    const LOOKS: bool = false;
+
+    fn on_sent(&mut self, _: Duration, _: Node, _: Destination, _: Seen<'_>) {}
+
+    fn on_received(&mut self, _: Duration, _: Node, _: Node, _: Seen<'_>) {}
+}
+
+/// The network and its observer.
 #[derive(Debug)]
 pub(crate) struct Carrier<O> {
     pub(crate) network: Network<Packet>,
@@ -15,11 +62,8 @@ pub(crate) struct Carrier<O> {
     pub(crate) span: Span,
 }
 
-/// Which flow and which of its connections, for the observer.
-pub(crate) type Place = (u32, u32);
-
 impl<O: Observer> Carrier<O> {
-    /// Puts a packet into the queue of its host. Whether it fitted in.
+    /// Puts a packet into the queue of its host. Returns whether the queue had room.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -29,7 +73,7 @@ impl<O: Observer> Carrier<O> {
         place: Place,
     ) -> bool {
         if O::LOOKS {
-            // A queue that is full takes nothing: what is not sent is not seen.
+            // A packet that finds the queue full is not sent, and so not observed.
             let seen = packet.clone();
             let sent = self.network.enqueue(now, from, to, packet).is_ok();
             if sent {
@@ -40,7 +84,7 @@ impl<O: Observer> Carrier<O> {
         self.network.enqueue(now, from, to, packet).is_ok()
     }
 
-    /// Shows a packet that has arrived.
+    /// Shows the observer a packet that has arrived.
     pub(crate) fn show(&mut self, delivery: &Delivery<Packet>, place: Place) {
         if O::LOOKS {
             let at = self.span.since(delivery.at);

@@ -1,22 +1,22 @@
-//! One TCP connection: both its ends, and what is remembered of it.
+//! One TCP connection with both its ends.
 
 use wakeai_connection::EventKind;
 use wakeai_medium::{Destination, Node};
 use wakeai_tcp::{Receiver, Segment, Sender};
-use wakeai_units::Instant;
+use wakeai_units::{Instant, Segments};
+use wakeai_world::Place;
 
-use crate::carrier::Carrier;
-use crate::observer::Observer;
+use crate::carrier::{Carrier, Observer};
 use crate::packet::{Packet, Wire};
+use crate::senders::{SAMPLE_INTERVAL, Senders};
 use crate::timers::Timers;
-use crate::watch::Watch;
 
 /// A connection of a flow.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Its place among all connections of the run.
+    /// Its index among all connections of the run.
     pub(crate) id: u32,
-    /// The flow.
+    /// Index of its flow.
     pub(crate) flow: u32,
     /// Which of the flow's connections, from 0.
     pub(crate) number: u32,
@@ -24,44 +24,44 @@ pub(crate) struct Connection {
     pub(crate) receiver: Receiver,
     pub(crate) from: Node,
     pub(crate) to: Node,
-    /// The sleepers of both ends.
+    /// The timers of both ends.
     pub(crate) sender_timer: u32,
     pub(crate) receiver_timer: u32,
-    /// Whether TCP hears that its host's queue is full.
+    /// Whether TCP sees an overflow of its host's queue as local congestion.
     pub(crate) hears_overflow: bool,
     /// Whether its algorithm obeys an agent's bounds.
     pub(crate) boundable: bool,
-    /// When the handshake was done for the sender.
+    /// When the handshake was complete for the sender.
     pub(crate) established: Option<Instant>,
-    /// What the application at the receiver has read.
+    /// The bytes that the receiving application has read.
     pub(crate) read: u64,
-    /// The next sample for the records and the RTT is not before this.
+    /// The earliest time of the next sample.
     pub(crate) next_sample: Instant,
-    /// The sender has closed.
+    /// Whether the sender has closed.
     pub(crate) closed: bool,
 }
 
-/// How a connection ended for its sender.
+/// The end of a connection for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// In order: the receiver has everything.
+    /// The receiver has acknowledged everything.
     Closed,
-    /// It gave up.
+    /// The sender has given up.
     Failed,
 }
 
 impl Connection {
-    fn place(&self) -> (u32, u32) {
+    fn place(&self) -> Place {
         (self.flow, self.number)
     }
 
-    /// Sends what the sender has to send, tells the watch what has happened, and sets the timer.
+    /// Transmits the sender's segments, counts its events, and sets its timer.
     pub(crate) fn pump_sender<O: Observer>(
         &mut self,
         now: Instant,
         carrier: &mut Carrier<O>,
         timers: &mut Timers,
-        watch: &mut Watch,
+        senders: &mut Senders,
     ) -> Option<Ending> {
         while let Some(segment) = self.sender.poll_transmit(now) {
             let to = Destination::Unicast(self.to);
@@ -69,7 +69,7 @@ impl Connection {
             let sent = carrier.send(now, self.from, to, packet, self.place());
             if !sent && self.hears_overflow {
                 self.sender.handle_local_drop(now, &segment);
-                break; // it tries again at the next ACK or timeout, as the kernel does
+                break; // the sender tries again at the next ACK or timeout, as the kernel does
             }
         }
         let mut ending = None;
@@ -80,13 +80,13 @@ impl Connection {
                 EventKind::Closed => ending = Some(Ending::Closed),
                 _ => {}
             }
-            watch.event(now, self, event);
+            senders.event(now, self.place(), event, self.sender.figures().cwnd);
         }
         timers.set(self.sender_timer, self.sender.next_timeout());
         ending
     }
 
-    /// Sends what the receiver has to send, and sets its timer.
+    /// Transmits the receiver's segments, and sets its timer.
     pub(crate) fn pump_receiver<O: Observer>(
         &mut self,
         now: Instant,
@@ -102,15 +102,19 @@ impl Connection {
         timers.set(self.receiver_timer, self.receiver.next_timeout());
     }
 
-    /// A segment has come to the sender.
-    pub(crate) fn at_sender(&mut self, now: Instant, segment: &Segment, watch: &mut Watch) {
+    /// A segment has arrived at the sender.
+    pub(crate) fn at_sender(&mut self, now: Instant, segment: &Segment, senders: &mut Senders) {
         if now >= self.next_sample {
-            watch.sample(now, self);
+            let figures = self.sender.figures();
+            if figures.packets_out > Segments::ZERO {
+                self.next_sample = now + SAMPLE_INTERVAL;
+                senders.sample(now, self.place(), figures);
+            }
         }
         self.sender.handle_segment(now, segment);
     }
 
-    /// A segment has come to the receiver. How much the application read of it.
+    /// A segment has arrived at the receiver. Returns the bytes that the application read then.
     pub(crate) fn at_receiver(&mut self, now: Instant, segment: &Segment) -> u64 {
         self.receiver.handle_segment(now, segment);
         let read = self.receiver.bytes_read();
@@ -126,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// Whether nobody waits for anything any more.
+    /// Whether both ends have finished.
     pub(crate) fn is_over(&self) -> bool {
         self.closed && self.receiver.finished() && self.receiver.next_timeout().is_none()
     }

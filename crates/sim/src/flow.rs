@@ -1,15 +1,15 @@
-//! A flow: what it sends, and what became of it.
+//! A flow: its source of data, and its state.
 
 use std::rc::Rc;
 
 use wakeai_medium::Node;
 use wakeai_tcp::{Knobs, Sender, TcpConfig, by_name_with};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
-use wakeai_world::flows::{DATAGRAM, chunk};
-use wakeai_world::writing::{Share, Writing};
+use wakeai_world::ReceiverMeter;
+use wakeai_world::flows::{DATAGRAM, Share, Writing, chunk};
+use wakeai_world::reservations::ReservationLog;
 
 use crate::connection::Connection;
-use crate::meter::Meter;
 
 /// A flow of the run.
 #[derive(Debug)]
@@ -17,18 +17,18 @@ pub(crate) struct FlowState {
     pub(crate) from: Node,
     pub(crate) to: Node,
     pub(crate) start: Instant,
-    /// Its sleeper: the start, and the next datagram or write.
+    /// The timer of its start, and of its next datagram or write.
     pub(crate) timer: u32,
     pub(crate) source: Source,
-    /// What the agent of its sender asks the peers to leave free while it runs.
+    /// The rate that the agent of its sender reserves while the flow runs.
     pub(crate) reserves: Option<Rate>,
-    pub(crate) meter: Meter,
+    pub(crate) meter: ReceiverMeter,
     pub(crate) totals: Totals,
-    /// It will never complete: a connection has given up.
+    /// Whether a connection has given up, so that the flow never completes.
     pub(crate) broken: bool,
 }
 
-/// Where its bytes come from.
+/// The source of a flow's data.
 #[derive(Debug)]
 pub(crate) enum Source {
     Tcp(Stream),
@@ -39,19 +39,19 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) config: Rc<TcpConfig>,
-    /// The name of one that the simulator knows.
+    /// The name of an algorithm that the simulator has.
     pub(crate) algorithm: String,
     pub(crate) knobs: Knobs,
-    /// The target of `wakeai_av` in payload bytes per second; 0: none.
+    /// The target of `wakeai_av` in payload bytes per second; 0 is none.
     pub(crate) target: u64,
     /// Whether the algorithm obeys an agent's bounds.
     pub(crate) boundable: bool,
     pub(crate) hears_overflow: bool,
     pub(crate) size: Option<Bytes>,
     pub(crate) chunks: u32,
-    /// Connections that were begun.
+    /// The number of connections that were opened.
     pub(crate) begun: u32,
-    /// What the last of them carries, and its id.
+    /// The part of the flow that the last of them carries, and its id.
     pub(crate) share: Share,
     pub(crate) current: u32,
     /// When the application writes; `None`: all at once.
@@ -59,8 +59,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// The sender of the next connection, which is to be opened, and is given the id `id`; `None`
-    /// where all is sent.
+    /// The sender of the next connection, whose id is `id`, before it is opened; `None` where there is no
+    /// further connection.
     pub(crate) fn next_sender(&mut self, id: u32) -> Option<Sender> {
         let size = match self.size {
             None if self.begun > 0 => return None,
@@ -79,8 +79,8 @@ impl Stream {
         Some(sender)
     }
 
-    /// Hands to the last connection what the application has written `since_start` of the flow.
-    /// When it writes next, where it does.
+    /// Hands to the last connection the data that the application has written by the time `since_start` of the
+    /// flow. Returns the time of the next write.
     pub(crate) fn write(&self, since_start: Duration, sender: &mut Sender) -> Option<Duration> {
         let size = self.share.size.map(Bytes::get);
         let Some(writing) = &self.writing else {
@@ -102,14 +102,14 @@ impl Stream {
 /// UDP datagrams.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
-    /// The rate; without one the queue is kept full.
+    /// The spacing of a flow with a rate; `None`: the queue is kept full.
     pub(crate) line: Option<Serializer>,
-    /// What is still to be sent; without an end where there is no size.
+    /// The bytes that are still to be sent; `None`: no end.
     pub(crate) left: Option<u64>,
 }
 
 impl Datagrams {
-    /// The payload of the next datagram; `None` where all is sent.
+    /// The payload of the next datagram in bytes; `None` where all is sent.
     pub(crate) fn next(&mut self) -> Option<u16> {
         let most = DATAGRAM.get();
         let Some(left) = &mut self.left else { return Some(most as u16) };
@@ -118,7 +118,7 @@ impl Datagrams {
         (len > 0).then_some(len as u16)
     }
 
-    /// The same of a flow with a rate, and when the one after it is due.
+    /// The payload of the next datagram of a flow with a rate, and the time of the one after it.
     pub(crate) fn next_at(&mut self, now: Instant) -> Option<(u16, Instant)> {
         let len = self.next()?;
         let next = self.line.as_mut()?.send(now, Bytes::new(u64::from(len)));
@@ -126,33 +126,47 @@ impl Datagrams {
     }
 }
 
-/// What the flow's connections came to that are over.
+/// Sums over the flow's connections that have ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
-    pub(crate) retransmits: u64,
-    pub(crate) timeouts: u64,
     pub(crate) syn_timeouts: u64,
     pub(crate) syn_wait: Duration,
-    /// From the start of the flow to its first connection.
+    /// The time from the start of the flow until its first connection was established.
     pub(crate) opened: Option<Duration>,
 }
 
 impl FlowState {
-    /// Nothing more will come of it.
+    /// Whether it has completed or never will.
     pub(crate) fn is_over(&self) -> bool {
-        self.broken || self.meter.completed.is_some()
+        self.broken || self.meter.completed().is_some()
     }
 
-    /// Adds what one of its connections came to.
+    /// Adds the counters of one of its connections.
     pub(crate) fn take_account(&mut self, connection: &Connection) {
         let counters = connection.sender.counters();
         let totals = &mut self.totals;
-        totals.retransmits += counters.retransmits;
-        totals.timeouts += counters.timeouts;
         totals.syn_timeouts += u64::from(counters.syn_timeouts);
         totals.syn_wait += counters.syn_wait;
         if connection.number == 0 {
             totals.opened = connection.established.map(|at| at.saturating_since(self.start));
         }
+    }
+}
+
+/// The reservation of one station.
+#[derive(Debug, Default)]
+pub(crate) struct Reserving {
+    /// The flows that reserve.
+    pub(crate) flows: Vec<u32>,
+    pub(crate) log: ReservationLog,
+}
+
+impl Reserving {
+    /// The sum of the rates of the running flows; `None` where none reserves.
+    pub(crate) fn wanted(&self, now: Instant, flows: &[FlowState]) -> Option<Rate> {
+        let flows = self.flows.iter().map(|flow| &flows[*flow as usize]);
+        let running = flows.filter(|flow| flow.start <= now && !flow.is_over());
+        let sum: Rate = running.filter_map(|flow| flow.reserves).sum();
+        (sum > Rate::ZERO).then_some(sum)
     }
 }

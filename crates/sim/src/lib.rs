@@ -1,44 +1,37 @@
-//! The scenario in virtual time: the lab's medium, its agents and its congestion control in one
-//! event loop, as fast as it goes.
+//! The scenario in virtual time: the lab's network, agents and congestion control in one event loop.
 //!
-//! [`run`] is the command: all conditions and repeats of a scenario. [`simulate`] is one run, with
-//! more detail and an [`Observer`] of every packet. Nothing in here reads a clock, and everything
-//! that is compared is an integer: same scenario, same seed, same run. `docs/concepts/sim.md` says
-//! how it works and what it can and cannot tell.
+//! [`run`] is the command: all conditions and repeats of a scenario. [`simulate`] is one run, with more detail
+//! and an [`Observer`] of every packet. The crate reads no clock, and compares integers only: the same scenario
+//! and seed give the same run. `docs/concepts/sim.md` explains how it works, and its limits.
 
 mod agent;
 mod announcing;
 mod capture;
 mod carrier;
 mod connection;
-mod error;
 mod flow;
-mod gauge;
-mod meter;
-mod observer;
 mod outcome;
 mod packet;
-mod reserving;
+mod sampler;
+mod senders;
 mod setup;
 mod simulation;
-mod span;
 mod timers;
-mod watch;
 mod world;
 
-pub use error::SimError;
-pub use observer::{Observer, Seen};
+pub use carrier::{Observer, Seen};
 pub use outcome::{FlowDetail, SimOutcome};
 pub use setup::Job;
-pub use world::{Progress, Silent, SimOptions, run};
+pub use world::run;
 
 use std::ops::ControlFlow;
 
 use simulation::Reached;
 use wakeai_units::Duration;
+use wakeai_world::RunError;
 
-/// Simulates one run. `observer` sees every packet at the hosts and is given back; `reached` hears,
-/// about once per simulated second, how far the run is.
+/// Simulates one run. `observer` sees every packet at the hosts and is returned; `reached` takes, about once per
+/// simulated second, the time that the run has reached.
 ///
 /// # Errors
 ///
@@ -47,7 +40,7 @@ pub fn simulate<O: Observer>(
     job: &Job<'_>,
     observer: O,
     reached: &mut dyn FnMut(Duration),
-) -> Result<(SimOutcome, O), SimError> {
+) -> Result<(SimOutcome, O), RunError> {
     let mut go_on = |at| {
         reached(at);
         ControlFlow::Continue(())
@@ -55,13 +48,13 @@ pub fn simulate<O: Observer>(
     simulate_until(job, observer, &mut go_on)
 }
 
-/// The same, until `reached` breaks it off: [`SimError::Interrupted`].
+/// [`simulate`] that ends with [`RunError::Interrupted`] when `reached` breaks.
 fn simulate_until<O: Observer>(
     job: &Job<'_>,
     observer: O,
     reached: &mut Reached<'_>,
-) -> Result<(SimOutcome, O), SimError> {
+) -> Result<(SimOutcome, O), RunError> {
     let (mut simulation, expanded) = setup::set_up(job, observer)?;
-    let end = simulation.run(reached).ok_or(SimError::Interrupted)?;
+    let end = simulation.run(reached).ok_or(RunError::Interrupted)?;
     Ok(simulation.finish(expanded, end))
 }

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The result of a run.
 
 use wakeai_medium::Counters;
 use wakeai_scenario::result::{Drops, MeasuredFlow, SimulatedFlow};
@@ -7,37 +7,37 @@ use wakeai_units::{Bytes, Duration, Instant, Segments};
 use wakeai_world::Outcome;
 use wakeai_world::reservations::of_flow;
 
+use crate::carrier::Observer;
 use crate::flow::{FlowState, Source};
-use crate::observer::Observer;
 use crate::simulation::Simulation;
 
-/// A run in every detail.
+/// The result of a run with all details.
 #[derive(Debug)]
 pub struct SimOutcome {
-    /// What a report is made of.
+    /// The part that a report has.
     pub outcome: Outcome,
-    /// What the medium has counted: drops, collisions, air.
+    /// The medium's counters: drops, collisions, airtime.
     pub counters: Counters,
     /// By flow, in the order of the scenario.
     pub flows: Vec<FlowDetail>,
 }
 
-/// What a report does not say of a flow.
+/// The figures of a flow that are not in a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowDetail {
-    /// From its start until its first connection was open; `None` where it never was, and for UDP.
+    /// The time from its start until its first connection was established; `None` where none was, and for UDP.
     pub opened: Option<Duration>,
-    /// Retransmission timeouts of SYNs, which are not among its other timeouts.
+    /// Retransmission timeouts of SYNs; the flow's timeouts do not include them.
     pub syn_timeouts: u64,
-    /// Time that all of its connections spent waiting for those timeouts.
+    /// The time that its connections spent waiting for those timeouts.
     pub syn_wait: Duration,
-    /// The longest time between two arrivals of new data, from the start to the end of the flow.
+    /// The longest time without new data at the receiver, from the start to the end of the flow.
     pub longest_stall: Duration,
     /// The end of each step in which something arrived, from the run's time zero, and all bytes
     /// that had arrived by then; empty unless [`crate::Job::progress`] asks for it.
     pub progress: Vec<(Duration, Bytes)>,
-    /// Each K of CUBIC's curve, and when it was first seen, from the run's time zero; empty as
-    /// [`FlowDetail::progress`] is, and under an algorithm without a curve.
+    /// Each value of CUBIC's K, with the time of its first sample from the run's time zero; empty unless
+    /// [`crate::Job::progress`] asks for it, and under an algorithm without K.
     pub k: Vec<(Duration, Duration)>,
     /// The mean congestion window of its connections' samples after the warmup, rounded; `None` without
     /// any.
@@ -45,42 +45,45 @@ pub struct FlowDetail {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// The figures of a run that ended at `end`; and the observer.
+    /// The figures of a run that ended at `end`, and the observer.
     pub(crate) fn finish(mut self, expanded: Expanded, end: Instant) -> (SimOutcome, O) {
         for connection in self.connections.iter().flatten() {
             self.flows[connection.flow as usize].take_account(connection);
         }
         let span = self.carrier.span;
         let all = || expanded.flows.iter().zip(&self.flows);
-        let measured = all().map(|(flow, state)| {
-            let course = |station: usize| {
+        let meter = &self.senders.meter;
+        let measured = all().enumerate().map(|(index, (flow, state))| {
+            let log = |station: usize| {
                 let host = &self.stations[station];
-                host.agent.is_some().then_some(&host.reserving.course)
+                host.agent.is_some().then_some(&host.reserving.log)
             };
-            MeasuredFlow { reservation: of_flow(flow, course), ..measured(flow, state, end) }
+            let measured = meter.measured(index, measured(flow, state, end));
+            MeasuredFlow { reservation: of_flow(flow, log), ..measured }
         });
         let measured = measured.collect();
-        let mut k = self.watch.k.take().into_iter().flatten();
+        let mut k = std::mem::take(&mut self.senders.k).into_iter();
         let details = all().enumerate().map(|(index, (_, state))| FlowDetail {
-            mean_window: self.watch.mean_window(index),
+            mean_window: self.senders.mean_window(index),
             k: k.next().unwrap_or_default(),
             opened: state.totals.opened,
             syn_timeouts: state.totals.syn_timeouts,
             syn_wait: state.totals.syn_wait,
-            longest_stall: state.meter.stall_until(end),
+            longest_stall: state.meter.longest_stall(end),
             progress: {
-                let steps = state.meter.progress.iter();
+                let steps = state.meter.progress().iter();
                 steps.map(|(at, bytes)| (span.since(*at), Bytes::new(*bytes))).collect()
             },
         });
         let details = details.collect();
         let counters = self.carrier.network.counters().clone();
+        let (rtt, errors) = self.senders.meter.finish();
         let outcome = Outcome {
             stations: expanded.stations,
             end: span.since(end),
             flows: measured,
-            rtt: self.watch.rtt,
-            errors: self.watch.errors,
+            rtt,
+            errors,
             lateness: None,
             drops: Some(drops(&counters)),
         };
@@ -88,7 +91,7 @@ impl<O: Observer> Simulation<O> {
     }
 }
 
-/// What was lost where.
+/// The packets that were lost in each place.
 fn drops(counters: &Counters) -> Drops {
     let stations = || counters.stations.iter();
     Drops {
@@ -101,27 +104,16 @@ fn drops(counters: &Counters) -> Drops {
 }
 
 fn measured(flow: &Flow, state: &FlowState, end: Instant) -> MeasuredFlow {
-    let meter = &state.meter;
+    let (meter, totals) = (&state.meter, &state.totals);
+    let measured = meter.measured(flow, end);
+    let Source::Tcp(stream) = &state.source else { return measured };
     MeasuredFlow {
-        station: flow.station(),
-        direction: flow.direction(),
-        kind: flow.kind,
-        algorithm: match &state.source {
-            Source::Tcp(stream) => Some(stream.algorithm.clone()),
-            Source::Udp(_) => None,
-        },
-        bytes: Bytes::new(meter.bytes),
-        bytes_after_warmup: Bytes::new(meter.after_warmup),
-        start: flow.start,
-        completion: meter.completed.map(|at| at.saturating_since(state.start)),
-        retransmits: state.totals.retransmits,
-        timeouts: state.totals.timeouts,
-        avr: meter.avr_at(end),
-        simulated: matches!(state.source, Source::Tcp(_)).then(|| SimulatedFlow {
-            syn_timeouts: state.totals.syn_timeouts,
-            syn_wait_s: state.totals.syn_wait.as_secs_f64(),
-            longest_stall_s: meter.stall_until(end).as_secs_f64(),
+        algorithm: Some(stream.algorithm.clone()),
+        simulated: Some(SimulatedFlow {
+            syn_timeouts: totals.syn_timeouts,
+            syn_wait_s: totals.syn_wait.as_secs_f64(),
+            longest_stall_s: meter.longest_stall(end).as_secs_f64(),
         }),
-        reservation: None,
+        ..measured
     }
 }

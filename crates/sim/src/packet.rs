@@ -1,4 +1,4 @@
-//! What the medium carries here: records of a few words, and the bytes of presence messages.
+//! The packets of the simulator: records of 64 bytes, and the bytes of presence messages.
 
 use std::rc::Rc;
 
@@ -15,12 +15,12 @@ pub(crate) enum Packet {
     Segment(Wire),
     /// Of a UDP flow.
     Datagram {
-        /// Which flow.
+        /// Index of the flow.
         flow: u32,
         /// Payload bytes.
         len: u16,
     },
-    /// A presence message, encoded.
+    /// An encoded presence message.
     Presence(Rc<[u8]>),
 }
 
@@ -33,7 +33,8 @@ impl wakeai_medium::Packet for Packet {
         }
     }
 
-    /// As addresses, ports and protocol tell flows apart: each way of a connection is one.
+    /// A number per flow as FQ-CoDel distinguishes flows, by addresses, ports and protocol: each direction of a
+    /// connection is one.
     fn flow(&self) -> u64 {
         let (kind, number) = match self {
             Self::Segment(wire) => (u64::from(wire.to_sender), wire.connection),
@@ -52,9 +53,9 @@ impl wakeai_medium::Packet for Packet {
     }
 }
 
-/// A segment as it is kept while it is on its way: half the size of a [`Segment`], because it is
-/// copied from queue to queue. SACK blocks lie near the acknowledgement, and a SYN has none, so
-/// that its options take their place.
+/// A segment in the network. It has half the size of a [`Segment`], because it is copied from queue to queue:
+/// SACK blocks are kept relative to the acknowledgement, and the options of a SYN, which has no SACK blocks,
+/// in their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wire {
     seq: u64,
@@ -62,7 +63,7 @@ pub(crate) struct Wire {
     pub(crate) connection: u32,
     window: u32,
     timestamp: [u32; 2],
-    /// Starts and ends of SACK blocks, from `ack` on; or a SYN's options.
+    /// Starts and ends of SACK blocks, relative to `ack`; or a SYN's options.
     options: [u32; 6],
     len: u16,
     packet_len: u16,
@@ -78,7 +79,7 @@ const FIN: u8 = 1 << 2;
 const RST: u8 = 1 << 3;
 const TIMESTAMP: u8 = 1 << 4;
 
-/// No value, where 0 is one.
+/// Stands for an absent value where 0 is a value.
 const NONE: u32 = u32::MAX;
 
 impl Wire {
@@ -150,7 +151,7 @@ impl Wire {
         blocks.map(|block| (near(block[0]), near(block[1]))).collect()
     }
 
-    /// Whether it carries nothing but an acknowledgement.
+    /// Whether it is a pure acknowledgement.
     pub(crate) fn is_bare_ack(&self) -> bool {
         self.len == 0 && self.bits & (SYN | FIN | RST) == 0
     }

@@ -1,13 +1,11 @@
-//! From a condition to a run that can begin.
+//! Builds a run from a condition.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use wakeai_control::Controller;
 use wakeai_medium::{Network, Node, StationId};
-use wakeai_scenario::figures::AvrMeter;
 use wakeai_scenario::{
     self as scenario, Expanded, Experiment, Flow, FlowKind, FlowKnobs, HostQueue,
     ResolvedCondition, StationGroup, TcpProfile,
@@ -15,69 +13,65 @@ use wakeai_scenario::{
 use wakeai_tcp::{ALGORITHM_NAMES, Knobs, Profile, TcpConfig, default_knobs};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::agent::{AgentLaw, acquaintance, controller_config};
-use wakeai_world::flows::{saturating_rate, sender_algorithm};
-use wakeai_world::writing::{Share, Writing};
-use wakeai_world::{RunSink, StationFacts, StationQueue};
+use wakeai_world::flows::{Share, Writing, saturating_rate, sender_algorithm};
+use wakeai_world::{
+    Changes, ReceiverMeter, RunError, RunSink, SenderMeter, Span, StationFacts, StationQueue,
+    generator, network_config,
+};
 
 use crate::agent::Agent;
 use crate::announcing::Announcing;
-use crate::carrier::Carrier;
-use crate::error::SimError;
+use crate::carrier::{Carrier, Observer};
 use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
-use crate::gauge::{Gauge, QUEUE_STEP};
-use crate::meter::Meter;
-use crate::observer::Observer;
-use crate::simulation::{Simulation, Sleeper, Station};
-use crate::span::Span;
+use crate::sampler::{QUEUE_STEP, Sampler};
+use crate::senders::Senders;
+use crate::simulation::{Simulation, Station, TimerOwner};
 use crate::timers::Timers;
-use crate::watch::Watch;
 
-/// The agents' random numbers are another stream than the medium's and the flows' starts.
+/// The agents draw from another stream of random numbers than the medium and the flows' starts.
 const AGENT_STREAM: u64 = 0x61_6765_6e74;
-/// Agents that are started together do not tick together: each starts within so long, one tick.
+/// The agents start at random times within one tick, as daemons do.
 const AGENTS_SPREAD: Duration = Duration::from_millis(500);
 
-/// What is to be simulated.
+/// A run that is to be simulated.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// Scenario and condition.
     pub condition: &'a ResolvedCondition,
-    /// Of this repeat.
+    /// The seed of this repeat.
     pub seed: u64,
-    /// What the stations' agents know of them, by station; nothing where there is none.
+    /// The figures for the stations' agents, by station; a station beyond its end has none.
     pub facts: &'a [StationFacts],
-    /// Where samples and events go.
+    /// The records of the run.
     pub sink: Option<RunSink>,
-    /// The resolution of [`crate::FlowDetail::progress`]; zero for none, and no history of K either.
+    /// The resolution of [`crate::FlowDetail::progress`]; with zero there is neither progress nor a history of K.
     pub progress: Duration,
 }
 
-/// A run that can begin, and its stations and flows.
+/// The run at its begin, and its stations and flows.
 pub(crate) fn set_up<O: Observer>(
     job: &Job<'_>,
     observer: O,
-) -> Result<(Simulation<O>, Expanded), SimError> {
+) -> Result<(Simulation<O>, Expanded), RunError> {
     let experiment = &*job.condition.scenario;
     let expanded = experiment.expand(job.seed);
     let laws = AgentLaw::of_stations(job.condition);
     let agents = laws.iter().flatten().count();
-    let ahead = if agents > 0 { acquaintance(agents) } else { Duration::ZERO };
-    let origin = Instant::ZERO + ahead;
-    let span = Span::new(origin, experiment.warmup, experiment.duration);
-    let config = wakeai_world::network_config(experiment, StationQueue::of);
-    let network = Network::new(&config, wakeai_world::generator(job.seed))
-        .map_err(wakeai_world::RadioError::from)?;
-    let groups = expanded.flows.iter().map(|flow| group_of(&expanded, flow) as u32).collect();
+    let span = Span::new(Instant::ZERO + acquaintance(agents), experiment);
+    let config = network_config(experiment, StationQueue::of);
+    let network = Network::new(&config, generator(job.seed))?;
+    let meter = SenderMeter::new(span, &expanded, job.sink.clone());
+    let senders = Senders::new(span, meter, expanded.flows.len(), !job.progress.is_zero());
     let mut simulation = Simulation {
         carrier: Carrier { network, observer, span },
         timers: Timers::default(),
-        sleepers: Vec::new(),
+        timer_owners: Vec::new(),
         flows: Vec::new(),
         stations: Vec::new(),
         connections: Vec::new(),
-        changes: changes(experiment, origin),
-        watch: Watch::new(span, groups, !job.progress.is_zero(), job.sink.clone()),
-        gauge: job.sink.clone().map(|sink| Gauge::new(span, sink, expanded.stations.len())),
+        changes: Changes::new(experiment, span.origin),
+        senders,
+        sampler: job.sink.clone().map(|sink| Sampler::new(span, sink, expanded.stations.len())),
         unfinished: expanded.flows.len(),
     };
     for flow in &expanded.flows {
@@ -85,15 +79,8 @@ pub(crate) fn set_up<O: Observer>(
         simulation.add_flow(job, &expanded, flow, bounded)?;
     }
     simulation.add_stations(job, &expanded, &laws);
-    simulation.add_gauge();
+    simulation.add_sampler();
     Ok((simulation, expanded))
-}
-
-/// In order of time; those of the same time in the order of the file.
-fn changes(experiment: &Experiment, origin: Instant) -> VecDeque<wakeai_world::TimedChange> {
-    let mut changes = wakeai_world::changes(experiment, origin);
-    changes.sort_by_key(|change| change.at);
-    changes.into()
 }
 
 fn group_of(expanded: &Expanded, flow: &Flow) -> usize {
@@ -114,14 +101,10 @@ impl<O: Observer> Simulation<O> {
         expanded: &Expanded,
         flow: &Flow,
         bounded: impl Fn(usize) -> bool,
-    ) -> Result<(), SimError> {
+    ) -> Result<(), RunError> {
         let experiment = &*job.condition.scenario;
         let span = self.carrier.span;
         let start = span.origin + flow.start;
-        let avr = flow
-            .rate
-            .filter(|_| flow.kind == FlowKind::Tcp)
-            .map(|target| AvrMeter::new(target, experiment.warmup.saturating_sub(flow.start)));
         let source = match flow.kind {
             FlowKind::Tcp => {
                 let group = &experiment.stations[group_of(expanded, flow)];
@@ -133,7 +116,7 @@ impl<O: Observer> Simulation<O> {
             }
             FlowKind::Udp => Source::Udp(datagrams(experiment, expanded, flow)),
         };
-        self.sleepers.push(Sleeper::Flow(self.flows.len() as u32));
+        self.timer_owners.push(TimerOwner::Flow(self.flows.len() as u32));
         let timer = self.timers.add();
         self.timers.set(timer, Some(start));
         self.flows.push(FlowState {
@@ -143,18 +126,18 @@ impl<O: Observer> Simulation<O> {
             timer,
             source,
             reserves: flow.rate.filter(|_| flow.reserve),
-            meter: Meter::new(start, flow.size, avr, job.progress),
+            meter: ReceiverMeter::new(span, flow, job.progress),
             totals: Totals::default(),
             broken: false,
         });
         Ok(())
     }
 
-    fn add_gauge(&mut self) {
-        if self.gauge.is_some() {
-            let sleeper = self.timers.add();
-            self.sleepers.push(Sleeper::Gauge(sleeper));
-            self.timers.set(sleeper, Some(self.carrier.span.origin + QUEUE_STEP));
+    fn add_sampler(&mut self) {
+        if self.sampler.is_some() {
+            let timer = self.timers.add();
+            self.timer_owners.push(TimerOwner::Sampler(timer));
+            self.timers.set(timer, Some(self.carrier.span.origin + QUEUE_STEP));
         }
     }
 
@@ -164,8 +147,8 @@ impl<O: Observer> Simulation<O> {
         let mut group_key = [0; 32];
         rng.fill_bytes(&mut group_key);
         for (index, law) in laws.iter().enumerate() {
-            self.sleepers.push(Sleeper::Agent(index as u32));
-            let sleeper = self.timers.add();
+            self.timer_owners.push(TimerOwner::Agent(index as u32));
+            let timer = self.timers.add();
             let agent = law.map(|law| {
                 let facts = job.facts.get(index).copied().unwrap_or_default();
                 let config = controller_config(job.condition, index, facts, group_key);
@@ -175,7 +158,7 @@ impl<O: Observer> Simulation<O> {
                 let start = (u128::from(rng.next_u64()) * spread) >> 64;
                 let start = Instant::from_nanos(start as u64); // below the spread
                 let controller = Controller::new(start, config, boot_id, law.config().build());
-                self.timers.set(sleeper, Some(start));
+                self.timers.set(timer, Some(start));
                 let group = &experiment.stations[expanded.stations[index].group];
                 let announcing = Announcing::new(group.announces, &group_key);
                 Box::new(Agent::new(controller, law.binds(), facts.link_rate, announcing))
@@ -190,7 +173,7 @@ impl<O: Observer> Simulation<O> {
     }
 }
 
-/// The flows of a station that ask its peers to leave their rates free.
+/// The flows of a station that reserve their rates.
 fn reserving(expanded: &Expanded, station: usize) -> Vec<u32> {
     let from = scenario::Node::Station(station);
     let flows = expanded.flows.iter().enumerate();
@@ -198,15 +181,16 @@ fn reserving(expanded: &Expanded, station: usize) -> Vec<u32> {
     reserving.map(|(index, _)| index as u32).collect()
 }
 
-/// Whether TCP holds itself back for the host's queue; a classic one does not.
+/// Whether the station has TCP small queues; a classic TCP has none.
 fn has_small_queue(group: &StationGroup) -> bool {
     group.host_queue != HostQueue::Fifo && group.tcp == TcpProfile::Linux
 }
 
-fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, SimError> {
+fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, RunError> {
     let algorithm = sender_algorithm(flow, bounded).unwrap_or("cubic");
     if !ALGORITHM_NAMES.contains(&algorithm) {
-        return Err(SimError::Unsupported {
+        return Err(RunError::Unsupported {
+            world: "the simulator",
             asked: format!("algorithm = \"{algorithm}\""),
             remedy: format!("the simulator has {}", ALGORITHM_NAMES.join(", ")),
         });
@@ -216,7 +200,7 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Si
     let mut config = TcpConfig::new(if linux { Profile::Linux } else { Profile::Classic });
     config.small_queues = from_station && has_small_queue(group);
     let segment = Bytes::new(u64::from(config.mss));
-    // What is compared with ns-3 has its timer too.
+    // The retransmission timer of ns-3, with which this algorithm is compared.
     config.forgets_backoff = algorithm == "ns3_cubic";
     Ok(Stream {
         config: Rc::new(config),
@@ -234,7 +218,7 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Si
     })
 }
 
-/// What the flow turns, on top of what its algorithm comes with.
+/// The algorithm's default parameters, with those that the flow sets.
 fn knobs(algorithm: &str, turned: FlowKnobs) -> Knobs {
     let mut knobs = default_knobs(algorithm);
     if let Some(taken) = turned.beta_ppm {

@@ -1,8 +1,7 @@
 //! The event loop.
 
 mod agents;
-mod connections;
-mod flows;
+mod traffic;
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -10,69 +9,67 @@ use std::rc::Rc;
 
 use wakeai_medium::{Delivery, Node, StationId};
 use wakeai_units::{Duration, Instant};
-use wakeai_world::{Change, TimedChange};
+use wakeai_world::{Change, Changes};
 
 use crate::agent::Agent;
-use crate::carrier::Carrier;
+use crate::carrier::{Carrier, Observer};
 use crate::connection::Connection;
-use crate::flow::FlowState;
-use crate::gauge::{Gauge, QUEUE_STEP};
-use crate::observer::Observer;
+use crate::flow::{FlowState, Reserving};
 use crate::packet::Packet;
-use crate::reserving::Reserving;
+use crate::sampler::{QUEUE_STEP, Sampler};
+use crate::senders::Senders;
 use crate::timers::Timers;
-use crate::watch::Watch;
 
-/// Between two reports of how far the run is.
+/// The simulated time between two reports of progress.
 const REPORT: Duration = Duration::from_secs(1);
 
 /// A run.
 ///
-/// Every event belongs to one connection, flow or agent, and touches no other; what happens at the
-/// same instant happens in a fixed order (changes, the medium, sleepers by their number).
+/// Every event belongs to one connection, flow or agent and changes no other. Events of the same instant are
+/// handled in a fixed order: changes of the scenario, the medium, timers by their number.
 #[derive(Debug)]
 pub(crate) struct Simulation<O> {
     pub(crate) carrier: Carrier<O>,
     pub(crate) timers: Timers,
-    /// Who sleeps under which number.
-    pub(crate) sleepers: Vec<Sleeper>,
+    /// By the timer's number.
+    pub(crate) timer_owners: Vec<TimerOwner>,
     pub(crate) flows: Vec<FlowState>,
     pub(crate) stations: Vec<Station>,
-    /// By id; gone when both ends are done.
+    /// By id; `None` once both ends have finished.
     pub(crate) connections: Vec<Option<Box<Connection>>>,
-    pub(crate) changes: VecDeque<TimedChange>,
-    pub(crate) watch: Watch,
-    /// Where there are records.
-    pub(crate) gauge: Option<Gauge>,
-    /// Flows that have not completed and can.
+    pub(crate) changes: Changes,
+    pub(crate) senders: Senders,
+    /// Samples queues and airtime where records are kept.
+    pub(crate) sampler: Option<Sampler>,
+    /// The number of flows that have not completed and still can.
     pub(crate) unfinished: usize,
 }
 
-/// Who is woken.
+/// What a timer belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Sleeper {
+pub(crate) enum TimerOwner {
     Flow(u32),
     Agent(u32),
     Sender(u32),
     Receiver(u32),
-    Gauge(u32),
+    Sampler(u32),
 }
 
 /// A station's host.
 #[derive(Debug, Default)]
 pub(crate) struct Station {
     pub(crate) agent: Option<Box<Agent>>,
-    /// The connections that it sends over.
+    /// The ids of its connections that it sends data over.
     pub(crate) senders: Vec<u32>,
-    /// UDP flows that keep its queue full, the next one to send first.
+    /// UDP flows that keep its queue full; the first one sends next.
     pub(crate) saturating: VecDeque<u32>,
     pub(crate) reserving: Reserving,
 }
 
-/// Hears how far a run is, and says whether it goes on.
+/// Takes the simulated time that a run has reached, and breaks where the run is to end.
 pub(crate) type Reached<'a> = dyn FnMut(Duration) -> ControlFlow<()> + 'a;
 
-/// What can happen next.
+/// The kind of the next event, in the order of handling at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     Change,
@@ -81,12 +78,12 @@ enum Next {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// Runs until all flows are done, or to the end. Gives that time; `reached` hears how far it is,
-    /// and may break the run off.
+    /// Runs until all flows have completed, or to the end of the scenario's duration. Returns that time; `None`
+    /// where `reached` breaks.
     pub(crate) fn run(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
         let end = self.handle_events(reached)?;
-        if let Some(gauge) = &mut self.gauge {
-            gauge.look_at_the_end(end, &self.carrier.network);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.sample_end(end, &self.carrier.network);
         }
         Some(end)
     }
@@ -117,19 +114,19 @@ impl<O: Observer> Simulation<O> {
     }
 
     fn next_event(&mut self) -> Option<(Instant, Next)> {
-        let change = self.changes.front().map(|change| (change.at, Next::Change));
+        let change = self.changes.next_timeout().map(|at| (at, Next::Change));
         let medium = self.carrier.network.next_timeout().map(|at| (at, Next::Medium));
         let timer = self.timers.next().map(|at| (at, Next::Timer));
         [change, medium, timer].into_iter().flatten().min()
     }
 
     fn change(&mut self, now: Instant) {
-        let Some(TimedChange { station, change, .. }) = self.changes.pop_front() else { return };
-        let agent = self.stations.get_mut(station.0 as usize).and_then(|host| host.agent.as_mut());
-        if let (Some(agent), Change::Rate(rate)) = (agent, &change) {
-            agent.set_link_rate(*rate);
+        let Some(timed) = self.changes.poll(now) else { return };
+        let agent = self.stations[timed.station.index()].agent.as_mut();
+        if let (Some(agent), Change::Rate(rate)) = (agent, timed.change) {
+            agent.set_link_rate(rate);
         }
-        let changed = change.apply(&mut self.carrier.network, now, station);
+        let changed = timed.apply(&mut self.carrier.network, now);
         changed.expect("the scenario's values were checked when it was read");
     }
 
@@ -144,13 +141,13 @@ impl<O: Observer> Simulation<O> {
     }
 
     fn wake(&mut self, now: Instant) {
-        let Some(sleeper) = self.timers.wake() else { return };
-        match self.sleepers[sleeper as usize] {
-            Sleeper::Flow(flow) => self.wake_flow(now, flow),
-            Sleeper::Agent(station) => self.wake_agent(now, station),
-            Sleeper::Sender(id) => self.wake_sender(now, id),
-            Sleeper::Receiver(id) => self.wake_receiver(now, id),
-            Sleeper::Gauge(sleeper) => self.wake_gauge(now, sleeper),
+        let Some(timer) = self.timers.expire() else { return };
+        match self.timer_owners[timer as usize] {
+            TimerOwner::Flow(flow) => self.wake_flow(now, flow),
+            TimerOwner::Agent(station) => self.wake_agent(now, station),
+            TimerOwner::Sender(id) => self.wake_sender(now, id),
+            TimerOwner::Receiver(id) => self.wake_receiver(now, id),
+            TimerOwner::Sampler(timer) => self.wake_sampler(now, timer),
         }
     }
 
@@ -177,10 +174,10 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    fn wake_gauge(&mut self, now: Instant, sleeper: u32) {
-        if let Some(gauge) = &mut self.gauge {
-            gauge.look(now, &self.carrier.network);
-            self.timers.set(sleeper, Some(now + QUEUE_STEP));
+    fn wake_sampler(&mut self, now: Instant, timer: u32) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.sample(now, &self.carrier.network);
+            self.timers.set(timer, Some(now + QUEUE_STEP));
         }
     }
 }

@@ -1,48 +1,47 @@
-//! When who wants to be woken.
+//! The timers of the event loop.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use wakeai_units::Instant;
 
-/// Not woken at all.
+/// The deadline of a timer that is not set.
 const NEVER: u64 = u64::MAX;
 
-/// Deadlines of numbered sleepers, each of which has at most one.
+/// Numbered timers, each with at most one deadline.
 ///
-/// A deadline that moves away, as TCP's timers do with every ACK, costs nothing: the sleeper is
-/// woken at the old time, finds that nothing is due, and says anew when it is. So a wake-up may
-/// come early, but never late.
+/// Setting a later deadline, as TCP does with every ACK, costs nothing: the timer expires at the old one, its
+/// owner finds that nothing is due, and sets it again. A timer may therefore expire early, but never late.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
-    /// By time, then by number; those that are not in `armed` any more are stale.
+    /// By deadline and number; an entry is stale where `armed` has another deadline.
     heap: BinaryHeap<Reverse<(u64, u32)>>,
-    /// By number: the time at which it will be woken.
+    /// By number: the deadline, in nanoseconds.
     armed: Vec<u64>,
 }
 
 impl Timers {
-    /// Another sleeper.
+    /// Adds a timer, and returns its number.
     pub(crate) fn add(&mut self) -> u32 {
         self.armed.push(NEVER);
         self.armed.len() as u32 - 1
     }
 
-    /// Sees to it that the sleeper is woken at `deadline`, or before.
-    pub(crate) fn set(&mut self, sleeper: u32, deadline: Option<Instant>) {
+    /// Makes the timer expire at `deadline` or earlier.
+    pub(crate) fn set(&mut self, timer: u32, deadline: Option<Instant>) {
         let Some(deadline) = deadline else { return };
-        let armed = &mut self.armed[sleeper as usize];
+        let armed = &mut self.armed[timer as usize];
         let at = deadline.as_nanos();
         if at < *armed {
             *armed = at;
-            self.heap.push(Reverse((at, sleeper)));
+            self.heap.push(Reverse((at, timer)));
         }
     }
 
-    /// When the next sleeper is woken.
+    /// The earliest deadline.
     pub(crate) fn next(&mut self) -> Option<Instant> {
-        while let Some(Reverse((at, sleeper))) = self.heap.peek() {
-            if self.armed[*sleeper as usize] == *at {
+        while let Some(Reverse((at, timer))) = self.heap.peek() {
+            if self.armed[*timer as usize] == *at {
                 return Some(Instant::from_nanos(*at));
             }
             self.heap.pop();
@@ -50,12 +49,12 @@ impl Timers {
         None
     }
 
-    /// The sleeper of [`Self::next`], which now has no deadline.
-    pub(crate) fn wake(&mut self) -> Option<u32> {
+    /// The timer with the earliest deadline, which is cleared.
+    pub(crate) fn expire(&mut self) -> Option<u32> {
         self.next()?;
-        let Reverse((_, sleeper)) = self.heap.pop()?;
-        self.armed[sleeper as usize] = NEVER;
-        Some(sleeper)
+        let Reverse((_, timer)) = self.heap.pop()?;
+        self.armed[timer as usize] = NEVER;
+        Some(timer)
     }
 }
 
@@ -68,30 +67,30 @@ mod tests {
     }
 
     #[test]
-    fn sleepers_are_woken_by_time_and_then_by_number() {
+    fn timers_expire_by_deadline_and_then_by_number() {
         let mut timers = Timers::default();
         let all: Vec<u32> = (0..3).map(|_| timers.add()).collect();
-        for (sleeper, deadline) in all.iter().zip([20, 10, 10]) {
-            timers.set(*sleeper, Some(at(deadline)));
+        for (timer, deadline) in all.iter().zip([20, 10, 10]) {
+            timers.set(*timer, Some(at(deadline)));
         }
         assert_eq!(timers.next(), Some(at(10)));
-        let woken: Vec<u32> = std::iter::from_fn(|| timers.wake()).collect();
-        assert_eq!(woken, [1, 2, 0]);
+        let expired: Vec<u32> = std::iter::from_fn(|| timers.expire()).collect();
+        assert_eq!(expired, [1, 2, 0]);
         assert_eq!(timers.next(), None);
     }
 
     #[test]
-    fn an_earlier_deadline_replaces_a_later_one_and_not_the_other_way_round() {
+    fn an_earlier_deadline_replaces_a_later_one() {
         let mut timers = Timers::default();
-        let sleeper = timers.add();
-        timers.set(sleeper, Some(at(50)));
-        timers.set(sleeper, Some(at(20)));
-        timers.set(sleeper, Some(at(90)));
-        timers.set(sleeper, None);
+        let timer = timers.add();
+        timers.set(timer, Some(at(50)));
+        timers.set(timer, Some(at(20)));
+        timers.set(timer, Some(at(90)));
+        timers.set(timer, None);
         assert_eq!(timers.next(), Some(at(20)));
-        assert_eq!(timers.wake(), Some(sleeper));
-        assert_eq!(timers.wake(), None, "the entry at 50 is stale");
-        timers.set(sleeper, Some(at(90)));
+        assert_eq!(timers.expire(), Some(timer));
+        assert_eq!(timers.expire(), None, "the entry at 50 is stale");
+        timers.set(timer, Some(at(90)));
         assert_eq!(timers.next(), Some(at(90)));
     }
 }

@@ -81,7 +81,7 @@ fn the_law_airtime_shortens_the_queue_at_full_goodput() {
     let more =
         "[[conditions]]\nname = \"default\"\n[[conditions]]\nname = \"airtime\"\nlaw = \"airtime\"";
     let scenario = scenario("802.11n", 6, UP, more);
-    let report = common::report(&scenario, &wakeai_sim::SimOptions::default());
+    let report = common::report(&scenario, &wakeai_world::Options::default());
     let [default, airtime] = &report.runs[..] else { panic!("two runs") };
     assert!(airtime.total_goodput_mbps > 0.95 * default.total_goodput_mbps);
     assert!(airtime.rtt_ms.p95 < default.rtt_ms.p95.map(|rtt| rtt / 2.0));

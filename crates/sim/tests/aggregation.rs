@@ -7,7 +7,7 @@ mod common;
 
 use common::{DOWN, UP, goodput, report, scenario, simulate};
 use wakeai_scenario::Scenario;
-use wakeai_sim::SimOptions;
+use wakeai_world::Options;
 
 /// What one exchange carries: `frames` datagrams of 1472 bytes in `data_us` of data frame.
 ///
@@ -43,9 +43,9 @@ fn an_ampdu_has_as_many_subframes_as_the_access_point_says() {
 }
 
 #[test]
-fn what_a_station_reaches_alone_is_found_with_the_same_aggregates() {
+fn a_solo_run_has_the_same_aggregates() {
     let alone = |subframes: u32| {
-        let report = report(&saturated(UP, subframes), &SimOptions::default());
+        let report = report(&saturated(UP, subframes), &Options::default());
         report.runs[0].stations[0].max_mbps.unwrap()
     };
     for (subframes, expected) in [(1, by_hand(1.0, 228.0)), (16, by_hand(16.0, 3_080.0))] {

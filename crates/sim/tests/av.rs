@@ -36,7 +36,7 @@ fn jain(values: &[f64]) -> f64 {
 }
 
 #[test]
-fn senders_that_want_equally_much_get_equally_much_of_a_fifo_that_carries_half_of_it() {
+fn equal_targets_share_a_fifo_of_half_their_sum_equally() {
     let runs = received("wire-equal");
     assert!(mean(&runs, jain) >= 0.95, "{runs:?}");
     let mbps = mean(&runs, |all| all.iter().sum::<f64>() * 8e-8);
@@ -44,7 +44,7 @@ fn senders_that_want_equally_much_get_equally_much_of_a_fifo_that_carries_half_o
 }
 
 #[test]
-fn senders_of_which_some_want_twice_as_much_are_served_by_what_they_want() {
+fn unequal_targets_are_served_in_proportion() {
     let runs = received("wire-unequal");
     let by_want =
         mean(&runs, |got| jain(&[got[0], got[1], got[2] / 2.0, got[3] / 2.0, got[4] / 2.0]));

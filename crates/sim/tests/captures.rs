@@ -15,10 +15,10 @@ use common::{DOWN, scenario, simulate};
 use pcapng::Tcp;
 use wakeai_medium::{Destination, Node, StationId};
 use wakeai_scenario::Scenario;
-use wakeai_sim::{Observer, Seen, Silent, SimOptions};
+use wakeai_sim::{Observer, Seen};
 use wakeai_tcp::Segment;
 use wakeai_units::Duration;
-use wakeai_world::Recorder;
+use wakeai_world::{Options, Silent};
 
 /// Downloads through so short a queue that much of them is lost.
 fn lossy(laws: &str) -> Scenario {
@@ -31,11 +31,9 @@ fn buffer(packets: u32) -> (String, String) {
 }
 
 fn capture(directory: &Path, scenario: &Scenario, jobs: usize) {
-    let options = SimOptions { repeat: 2, jobs, ..SimOptions::default() };
-    let create = |asked: &wakeai_world::Asked<'_>, world: &str| {
-        Ok(Some(Recorder::create_with_captures(directory, scenario, asked.manifest(world))?))
-    };
-    wakeai_sim::run(&options, scenario, create, &Silent).unwrap();
+    let options =
+        Options { repeat: 2, out: Some(directory.into()), captures: true, ..Options::default() };
+    wakeai_sim::run(&options, jobs, scenario, &Silent).unwrap();
 }
 
 fn files(directory: &Path) -> BTreeMap<String, PathBuf> {
@@ -157,7 +155,7 @@ fn a_file_says_what_it_is() {
 }
 
 #[test]
-fn presence_is_a_broadcast_that_every_station_has_whole_and_the_server_has_not() {
+fn presence_reaches_every_station_whole_and_not_the_server() {
     let directory = tempfile::tempdir().unwrap();
     let law = "[[conditions]]\nname = \"law\"\nlaw = \"airtime\"";
     capture(directory.path(), &lossy(law), 1);

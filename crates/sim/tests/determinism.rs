@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{DOWN, UP, report, scenario};
-use wakeai_sim::SimOptions;
+use common::{DOWN, UP, report, report_on, scenario};
+use wakeai_world::Options;
 
 const CONDITIONS: &str = "size = \"500kB\"\njitter = \"100ms\"\n\
     [[conditions]]\nname = \"default\"\n\
@@ -14,12 +14,12 @@ const CONDITIONS: &str = "size = \"500kB\"\njitter = \"100ms\"\n\
 fn a_run_is_repeated_bit_for_bit_whatever_runs_beside_it() {
     for flow in [UP, DOWN] {
         let scenario = scenario("802.11g", 5, flow, CONDITIONS);
-        let options = SimOptions { seed: 7, repeat: 3, ..SimOptions::default() };
+        let options = Options { seed: 7, repeat: 3, ..Options::default() };
         let first = report(&scenario, &options);
         assert_eq!(first.runs.len(), 9);
         assert_eq!(report(&scenario, &options), first);
         for jobs in [2, 4, 16] {
-            assert_eq!(report(&scenario, &SimOptions { jobs, ..options.clone() }), first);
+            assert_eq!(report_on(jobs, &scenario, &options), first);
         }
     }
 }
@@ -27,7 +27,7 @@ fn a_run_is_repeated_bit_for_bit_whatever_runs_beside_it() {
 #[test]
 fn another_seed_is_another_run_and_the_seed_of_a_later_repeat() {
     let scenario = scenario("802.11g", 5, UP, "");
-    let of = |seed, repeat| report(&scenario, &SimOptions { seed, repeat, ..Default::default() });
+    let of = |seed, repeat| report(&scenario, &Options { seed, repeat, ..Default::default() });
     let both = of(1, 2);
     let second = &of(2, 1).runs[0];
     assert_ne!(both.runs[0].flows, second.flows);

@@ -19,7 +19,7 @@ fn sized_flows_complete_and_the_run_ends_with_the_last() {
 }
 
 #[test]
-fn one_endless_flow_reaches_what_ns_3_and_the_papers_hardware_do() {
+fn one_endless_flow_reaches_the_goodput_of_ns_3_and_the_papers() {
     // references: 24.4 down, 24.2 up; here without beacons.
     for (flow, expected) in [(UP, 24.2), (DOWN, 24.4)] {
         let (outcome, ()) = simulate(&scenario("802.11g", 1, flow, ""), 1, ());
@@ -73,8 +73,8 @@ fn a_warmup_is_left_out() {
 fn an_unknown_algorithm_is_refused_by_name() {
     let flow = format!("{UP}\nalgorithm = \"vegas\"");
     let scenario = scenario("802.11g", 1, &flow, "");
-    let options = wakeai_sim::SimOptions::default();
-    let error = wakeai_sim::run(&options, &scenario, |_, _| Ok(None), &wakeai_sim::Silent);
+    let options = wakeai_world::Options::default();
+    let error = wakeai_sim::run(&options, 1, &scenario, &wakeai_world::Silent);
     let error = error.unwrap_err();
     assert!(error.to_string().contains("vegas"), "{error}");
     assert_eq!(error.exit_status(), 2);
@@ -86,7 +86,7 @@ fn written(millis: u64) -> u64 {
 }
 
 #[test]
-fn a_limited_flow_carries_what_its_application_offers_and_no_more() {
+fn a_limited_flow_carries_what_its_application_writes() {
     for flow in [UP, DOWN] {
         let (outcome, ()) =
             simulate(&scenario("802.11n", 2, &format!("{flow}\nlimit = \"2Mbit/s\""), ""), 1, ());

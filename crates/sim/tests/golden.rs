@@ -6,7 +6,7 @@ mod common;
 use std::fmt::Write as _;
 
 use common::{UP, report, scenario};
-use wakeai_sim::SimOptions;
+use wakeai_world::Options;
 
 const LAWS: &str = "[[conditions]]\nname = \"default\"\n\
     [[conditions]]\nname = \"shimada-after\"\nlaw = \"shimada-after\"\n\
@@ -20,7 +20,7 @@ fn three_laws_over_stations_and_standards() {
     for standard in ["802.11g", "802.11n"] {
         for stations in [1, 4, 10] {
             let scenario = scenario(standard, stations, UP, LAWS);
-            for run in report(&scenario, &SimOptions::default()).runs {
+            for run in report(&scenario, &Options::default()).runs {
                 let errors = run.errors;
                 let errors = [
                     errors.reordering,

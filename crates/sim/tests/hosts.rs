@@ -15,7 +15,7 @@ fn run(keys: &str) -> SimOutcome {
 }
 
 #[test]
-fn an_overflow_is_local_congestion_to_linux_and_a_loss_to_a_classic_sender() {
+fn an_overflow_is_local_congestion_to_linux_and_a_loss_to_classic() {
     let queue = "\"stations.tablet.queue\" = 50";
     let linux = run(queue);
     assert!(linux.outcome.errors.local_overflow > 0);
@@ -58,7 +58,7 @@ fn codel_drops_what_waits_too_long_and_tcp_hears_of_no_overflow() {
 }
 
 #[test]
-fn where_codel_drops_nothing_one_flow_is_as_with_small_queues_alone() {
+fn where_codel_drops_nothing_a_flow_is_as_with_small_queues() {
     let run = |keys: &str| {
         let more = format!("[[conditions]]\nname = \"one\"\nset = {{ {keys} }}");
         simulate(&scenario("802.11n", 1, UP, &more), 1, ()).0
@@ -109,7 +109,7 @@ impl Delays {
 }
 
 #[test]
-fn a_camera_s_packets_do_not_wait_behind_the_uploads_of_its_own_host() {
+fn with_fq_codel_a_camera_does_not_wait_behind_its_host_s_uploads() {
     // Flow 0 is the camera's; twelve uploads fill the queue.
     let upload = format!("[[flows]]\n{UP}\n");
     let camera = format!("{UP}\nlimit = \"300kbit/s\"\n{}", upload.repeat(12));

@@ -13,11 +13,11 @@ use common::report;
 use every_key::{Effect, cases, page};
 use serde_json::Value;
 use wakeai_scenario::Scenario;
-use wakeai_sim::{Progress, SimOptions};
+use wakeai_world::{Options, Progress};
 
 /// The result as the user gets it, without what it took.
 fn result(scenario: &Scenario) -> Value {
-    let report = report(scenario, &SimOptions::default());
+    let report = report(scenario, &Options::default());
     serde_json::from_str(&report.to_json()).unwrap()
 }
 
@@ -57,7 +57,7 @@ impl Progress for Notes {
 /// What it says of a scenario.
 fn notes(scenario: &Scenario) -> String {
     let notes = Notes::default();
-    wakeai_sim::run(&SimOptions::default(), scenario, |_, _| Ok(None), &notes).unwrap();
+    wakeai_sim::run(&Options::default(), 1, scenario, &notes).unwrap();
     notes.0.into_inner().unwrap().join("\n")
 }
 
@@ -89,7 +89,7 @@ fn the_examples_of_the_reference_run() {
         let mut changes = vec![set("duration".into(), "3s"), set("warmup".into(), "1s")];
         changes.extend((1..=scenario.events.len()).map(|n| set(format!("events.{n}.at"), "2s")));
         let short = scenario.with_overrides(&changes).unwrap();
-        for run in report(&short, &SimOptions::default()).runs {
+        for run in report(&short, &Options::default()).runs {
             assert!(run.total_goodput_mbps > 0.0, "{}, {}", scenario.name, run.condition);
         }
     }

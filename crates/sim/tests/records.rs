@@ -12,19 +12,15 @@ use common::{UP, scenario};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
 use wakeai_scenario::result::Report;
-use wakeai_sim::{Silent, SimOptions};
-use wakeai_world::Recorder;
+use wakeai_world::{Options, Silent};
 
 const TWO: &str = "size = \"2MB\"\n[[conditions]]\nname = \"default\"\n\
     [[conditions]]\nname = \"airtime\"\nlaw = \"airtime\"";
 
 fn record(directory: &Path, jobs: usize) -> Report {
     let scenario = scenario("802.11g", 3, UP, TWO);
-    let options = SimOptions { repeat: 2, jobs, ..SimOptions::default() };
-    let create = |asked: &wakeai_world::Asked<'_>, world: &str| {
-        Ok(Some(Recorder::create(directory, &scenario, asked.manifest(world))?))
-    };
-    wakeai_sim::run(&options, &scenario, create, &Silent).unwrap()
+    let options = Options { repeat: 2, out: Some(directory.into()), ..Options::default() };
+    wakeai_sim::run(&options, jobs, &scenario, &Silent).unwrap()
 }
 
 fn reader(directory: &Path, name: &str) -> SerializedFileReader<std::fs::File> {
@@ -47,7 +43,7 @@ fn records_are_the_same_for_any_number_of_jobs() {
 }
 
 #[test]
-fn the_air_adds_up_to_the_time_and_presence_is_there_under_a_law_only() {
+fn airtime_adds_up_to_the_time_and_has_presence_under_a_law_only() {
     let directory = tempfile::tempdir().unwrap();
     let report = record(directory.path(), 1);
     // Condition, whose, kind: nanoseconds.
@@ -84,10 +80,8 @@ fn a_sample_has_cubics_k_once_a_loss_has_begun_a_stage() {
     let shallow = "[wired]\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nqueue = 50";
     let scenario = scenario("802.11g", 2, flows, shallow);
     let directory = tempfile::tempdir().unwrap();
-    let create = |asked: &wakeai_world::Asked<'_>, world: &str| {
-        Ok(Some(Recorder::create(directory.path(), &scenario, asked.manifest(world))?))
-    };
-    wakeai_sim::run(&SimOptions::default(), &scenario, create, &Silent).unwrap();
+    let options = Options { out: Some(directory.path().into()), ..Options::default() };
+    wakeai_sim::run(&options, 1, &scenario, &Silent).unwrap();
     // Of each flow, how many samples have none, and the largest.
     let mut without = [0, 0];
     let mut largest_ms = [None, None];

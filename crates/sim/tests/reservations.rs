@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use wakeai_scenario::Scenario;
 use wakeai_scenario::result::{FlowReservation, ReservationStanding, Run};
-use wakeai_sim::{Progress, SimOptions};
+use wakeai_world::{Options, Progress};
 
 /// Four uploads over 802.11g; alone each reaches some 24 Mbit/s, together 6.
 fn four(flows: &str, conditions: &str) -> Scenario {
@@ -32,7 +32,7 @@ const TABLETS: &str = "{ from = \"tablet\", to = \"server\", algorithm = \"wakea
 const LAW: &str = "{ name = \"law\", law = \"airtime\" },";
 
 fn runs(scenario: &Scenario) -> Vec<Run> {
-    common::report(scenario, &SimOptions::default()).runs
+    common::report(scenario, &Options::default()).runs
 }
 
 fn reservation(run: &Run, flow: usize) -> FlowReservation {
@@ -40,7 +40,7 @@ fn reservation(run: &Run, flow: usize) -> FlowReservation {
 }
 
 #[test]
-fn a_target_beyond_the_fair_share_is_held_and_the_others_share_the_rest() {
+fn a_reserved_target_beyond_the_fair_share_is_held() {
     let flows = camera(1, "10Mbit/s", "") + "{ from = \"camera2\", to = \"server\" }," + TABLETS;
     let conditions = format!(
         "{{ name = \"plain\" }}, {{ name = \"away\", agents = \"tablet\", law = \"airtime\" }}, {LAW}"
@@ -60,10 +60,10 @@ fn a_target_beyond_the_fair_share_is_held_and_the_others_share_the_rest() {
 }
 
 #[test]
-fn two_have_what_they_reserved_and_what_does_not_fit_is_refused_with_the_reason() {
+fn two_reservations_are_held_and_a_third_is_refused_with_a_reason() {
     let both = camera(1, "6Mbit/s", "") + &camera(2, "9Mbit/s", "") + TABLETS;
     // One run in eight has an owner that has its rate in the mean and not in each interval.
-    let five = SimOptions { repeat: 5, ..SimOptions::default() };
+    let five = Options { repeat: 5, ..Options::default() };
     let all = common::report(&four(&both, LAW), &five).runs;
     for flow in 0..2 {
         let avr: Vec<f64> = all.iter().map(|run| run.flows[flow].avr.unwrap()).collect();
@@ -110,7 +110,7 @@ impl Progress for Notes {
 fn a_condition_in_which_nobody_hears_it_says_so() {
     let scenario = four(&camera(1, "10Mbit/s", ""), &format!("{{ name = \"plain\" }}, {LAW}"));
     let notes = Notes::default();
-    wakeai_sim::run(&SimOptions::default(), &scenario, |_, _| Ok(None), &notes).unwrap();
+    wakeai_sim::run(&Options::default(), 1, &scenario, &notes).unwrap();
     let notes = notes.0.into_inner().unwrap();
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert!(notes[0].contains("\"plain\"") && notes[0].contains("flows.1.reserve"), "{notes:?}");

@@ -20,7 +20,7 @@ fn a_rate_is_kept_to_the_datagram_both_ways() {
 }
 
 #[test]
-fn without_a_rate_a_station_takes_all_the_air_and_several_share_it() {
+fn stations_without_a_rate_saturate_the_air_and_share_it() {
     // docs/decisions/002: 29.9, 27.5 and 23.0 Mbit/s of payload.
     for (stations, expected) in [(1, 29.9), (10, 27.5), (40, 23.0)] {
         let mbps = received(UP, "", stations);

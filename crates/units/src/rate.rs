@@ -52,6 +52,11 @@ impl Rate {
         self.0 as f64 / 1e6
     }
 
+    /// `megabits` (10^6 bits) per second, to the nearest bit per second; a negative number is zero.
+    pub fn from_mbps_f64(megabits: f64) -> Self {
+        Self((megabits * 1e6).round() as u64)
+    }
+
     /// The rate that carries `amount` in `span`, rounded down; zero for an empty span, and at
     /// most 2^64 - 1 bit/s.
     pub fn of(amount: Bytes, span: Duration) -> Self {
@@ -139,10 +144,24 @@ impl FromStr for Rate {
 }
 
 impl fmt::Display for Rate {
+    /// Exact, as [`Rate::from_str`] reads it: `1.234567Mbit/s`. With `{:#}` for people, with a space
+    /// and at most two decimals: `1.23 Mbit/s`, `288 Gbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units =
             [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
-        write_scaled(f, self.0, &units)
+        if !f.alternate() {
+            return write_scaled(f, self.0, &units);
+        }
+        let unit = units.iter().find(|(_, scale)| self.0 >= *scale);
+        let (name, scale) = unit.unwrap_or(&("Mbit/s", 1_000_000));
+        let hundredths = (u128::from(self.0) * 100 + u128::from(*scale) / 2) / u128::from(*scale);
+        write!(f, "{}", hundredths / 100)?;
+        match hundredths % 100 {
+            0 => {}
+            rest if rest % 10 == 0 => write!(f, ".{}", rest / 10)?,
+            rest => write!(f, ".{rest:02}")?,
+        }
+        write!(f, " {name}")
     }
 }
 
@@ -198,6 +217,24 @@ mod tests {
     fn rates_read_what_they_write() {
         for text in ["54Mbit/s", "600.5Mbit/s", "1Gbit/s", "512kbit/s", "7bit/s", "0bit/s"] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn rates_for_people_have_two_decimals_and_a_space() {
+        let cases = [
+            (288_000_000_000, "288 Gbit/s"),
+            (9_660_000, "9.66 Mbit/s"),
+            (1_234_567, "1.23 Mbit/s"),
+            (54_100_000, "54.1 Mbit/s"),
+            (1_005_000_000, "1.01 Gbit/s"),
+            (7, "7 bit/s"),
+            (0, "0 Mbit/s"),
+        ];
+        for (bps, text) in cases {
+            assert_eq!(format!("{:#}", Rate::from_bps(bps)), text);
+            let mbps = Rate::from_bps(bps).as_mbps_f64();
+            assert_eq!(Rate::from_mbps_f64(mbps), Rate::from_bps(bps));
         }
     }
 

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use wakeai_medium::Counters;
 use wakeai_scenario::ResolvedCondition;
 use wakeai_scenario::result::Run;
-use wakeai_sim::{FlowDetail, SimError, SimOutcome};
+use wakeai_sim::{FlowDetail, SimOutcome};
 use wakeai_units::Duration;
-use wakeai_world::{Asked, Outcome, Task, World, session};
+use wakeai_world::{Asked, Outcome, RunError, Task, World, session};
 
 /// A run, what the medium counted, and what each flow did.
 pub type Detail = (Run, Counters, Vec<FlowDetail>);
@@ -18,9 +18,9 @@ pub type Detail = (Run, Counters, Vec<FlowDetail>);
 /// # Errors
 ///
 /// Where a run fails.
-pub fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<Detail>, SimError> {
+pub fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<Detail>, RunError> {
     let world = Detailed { step, details: Mutex::default() };
-    let report = session::report_on(jobs, &world, asked, None)?;
+    let report = session::report(jobs, &world, asked, None)?;
     let mut details = world.details.into_inner().unwrap_or_else(PoisonError::into_inner);
     let names: Vec<&str> = asked.conditions.iter().map(ResolvedCondition::name).collect();
     let detail = |run: Run| {
@@ -42,9 +42,9 @@ struct Detailed {
 
 impl World for Detailed {
     const NAME: &'static str = "sim";
-    type Error = SimError;
+    type Error = RunError;
 
-    fn run(&self, task: Task<'_>) -> Result<Outcome, SimError> {
+    fn run(&self, task: Task<'_>) -> Result<Outcome, RunError> {
         let job = wakeai_sim::Job {
             condition: task.condition,
             seed: task.seed,

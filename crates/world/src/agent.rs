@@ -1,4 +1,4 @@
-//! The agents of a condition with a law: where they run, what each is told, which law it follows.
+//! The agents of a condition with a law: where they run, which law each follows and how each is configured.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,23 @@ use wakeai_units::{Duration, Rate, Segments};
 /// The emulated access point's address: locally administered, the letters "WAKEA" in it.
 pub const BSSID: [u8; 6] = [0x02, 0x57, 0x41, 0x4b, 0x45, 0x41];
 
-/// What an agent is told about its station.
+/// The figures of its station that an agent's configuration holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationFacts {
     /// Its PHY rate.
     pub link_rate: Option<Rate>,
-    /// What it reaches alone, where somebody measured it.
+    /// The rate that it reaches alone, where it was measured or given.
     pub max: Option<Rate>,
 }
 
-/// What an agent's law is.
+/// The law that an agent follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentLaw {
-    /// It watches and binds nothing: the law is `fixed`, without bounds for this station.
+    /// The agent sets no bounds: the law is `fixed`, and the condition has no bounds for this station.
     Watch,
-    /// Bounds by hand.
+    /// The floor and the ceiling of the condition's `bounds`.
     Fixed(Segments, Segments),
-    /// One with a mind of its own.
+    /// A law that computes bounds.
     Named(Law),
 }
 
@@ -52,7 +52,7 @@ impl AgentLaw {
         self != Self::Watch
     }
 
-    /// What the controller is built with.
+    /// The configuration of the controller's law.
     pub fn config(self) -> LawConfig {
         match self {
             Self::Watch => LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX },
@@ -62,31 +62,34 @@ impl AgentLaw {
     }
 }
 
-/// For every station: whether an agent will bound its connections.
+/// For every station: whether an agent bounds its connections.
 pub fn bounded(condition: &ResolvedCondition) -> Vec<bool> {
     let laws = AgentLaw::of_stations(condition).into_iter();
     laws.map(|law| law.is_some_and(AgentLaw::binds)).collect()
 }
 
-/// The agents' number of the station at `index`.
+/// The number by which agents know the station at `index`.
 pub fn station_number(index: usize) -> u64 {
     index as u64 + 1
 }
 
-/// How long agents run before a run begins: until they know each other, as those of a fleet do that was not
-/// switched on this moment.
+/// How long agents run before a run begins: until they know each other, as the agents of a fleet do that
+/// has been on for a while. Zero without agents.
 ///
-/// A message proves 16 others to be live, so each needs n/16 of them; it speaks once in n/6 s
-/// ([`wakeai_control`]'s presence), and half as much again is lost.
+/// A presence message acknowledges 16 peers, so an agent needs n/16 messages to acknowledge all; it sends one
+/// every n/6 s ([`wakeai_control`]'s presence), and half as many again are lost.
 pub fn acquaintance(stations: usize) -> Duration {
     const LEAST: Duration = Duration::from_secs(2);
     const MOST: Duration = Duration::from_secs(200);
+    if stations == 0 {
+        return Duration::ZERO;
+    }
     let stations = stations as u64;
     (LEAST + Duration::from_secs(stations * stations) / 64).min(MOST)
 }
 
-/// The time between two presence messages of a station, where `stations` of this experiment's run agents
-/// and have nothing new to say.
+/// The time between two presence messages of a station while nothing changes, where `stations` of the
+/// experiment run agents.
 pub fn presence_interval(experiment: &Experiment, stations: usize) -> Duration {
     let basic_rate =
         experiment.access_point.wifi().map_or(Rate::from_mbps(6), |wifi| wifi.basic_rate);
@@ -95,7 +98,7 @@ pub fn presence_interval(experiment: &Experiment, stations: usize) -> Duration {
     airtime(basic_rate, slowest).saturating_mul(AIR_PARTS).saturating_mul(stations as u64)
 }
 
-/// What the controller of the station at `index` is told, as an agent's configuration says it.
+/// The configuration of the controller of the station at `index`.
 pub fn controller_config(
     condition: &ResolvedCondition,
     index: usize,
@@ -112,7 +115,7 @@ pub fn controller_config(
     config
 }
 
-/// What each station's agent may know of it.
+/// For every station, the figures for its agent's configuration.
 pub fn facts(
     condition: &ResolvedCondition,
     maxima: &BTreeMap<StationDirection, Max>,
@@ -120,7 +123,7 @@ pub fn facts(
     let experiment = &*condition.scenario;
     let expanded = experiment.expand(0);
     let mut directions = vec![Direction::Up; expanded.stations.len()];
-    // The direction of a station's first flow: what its bounds are for.
+    // The direction of the station's first flow, to which its bounds apply.
     for flow in expanded.flows.iter().rev() {
         directions[flow.station()] = Flow::direction(flow);
     }

@@ -1,7 +1,7 @@
-//! The records of a command (`--out`), also where several runs are made at once.
+//! The records of a command (`--out`), written by several runs at once.
 //!
-//! Rows are written by run in the order of the report, so that the files are the same for any
-//! number of jobs. A run whose turn has not come keeps its rows; one that has very many waits.
+//! The rows of the runs are written in the order of the report, so the files do not depend on the number of
+//! jobs. A run whose turn has not come keeps its rows in memory, and waits when it has very many.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,9 +13,9 @@ use wakeai_scenario::records::{
 use wakeai_scenario::result::{Report, Run};
 use wakeai_scenario::{Expanded, Scenario};
 
-/// Rows that are handed over together.
+/// The number of rows that a run hands over at once.
 const BATCH: usize = 4_096;
-/// Rows that a run keeps while it is not its turn: some 40 MB.
+/// The number of rows that a run keeps before its turn: some 40 MB.
 const MOST_KEPT: usize = 1 << 19;
 
 /// A row of one of the files.
@@ -40,18 +40,18 @@ struct Files {
 
 #[derive(Debug)]
 struct State {
-    /// Gone when they are finished.
+    /// `None` once they are finished.
     records: Option<Records>,
     /// The run whose rows are written.
     turn: usize,
-    /// Whether the rows of that run have a name already.
+    /// Whether [`Records::begin_run`] was called for that run.
     begun: bool,
-    /// A run has failed: nothing will be written any more.
+    /// Whether a run has failed; no more rows are written then.
     abandoned: bool,
 }
 
 impl Recorder {
-    /// Begins the records of a command.
+    /// Begins the records of a command, with captures of the packets where `captures` says so.
     ///
     /// # Errors
     ///
@@ -61,26 +61,16 @@ impl Recorder {
         output: impl Into<Output>,
         scenario: &Scenario,
         manifest: Manifest,
-    ) -> Result<Self, RecordsError> {
-        Ok(Self::of(Records::create(output, scenario, manifest)?, None))
-    }
-
-    /// Begins the records of a command, and captures of the packets.
-    ///
-    /// # Errors
-    ///
-    /// As [`Recorder::create`].
-    pub fn create_with_captures(
-        output: impl Into<Output>,
-        scenario: &Scenario,
-        manifest: Manifest,
+        captures: bool,
     ) -> Result<Self, RecordsError> {
         let mut records = Records::create(output, scenario, manifest)?;
-        let captures = records.capture()?;
-        Ok(Self::of(records, Some(captures)))
+        let captures = if captures { Some(records.capture()?) } else { None };
+        let records = Some(records);
+        let state = Mutex::new(State { records, turn: 0, begun: false, abandoned: false });
+        Ok(Self(Arc::new(Files { state, changed: Condvar::new(), captures })))
     }
 
-    /// Where the agents' files go, by run: see [`Records::agents`].
+    /// The directory of the agents' files: see [`Records::agents`].
     ///
     /// # Errors
     ///
@@ -89,13 +79,7 @@ impl Recorder {
         self.state().records.as_ref().expect("not finished yet").agents()
     }
 
-    fn of(records: Records, captures: Option<Captures>) -> Self {
-        let records = Some(records);
-        let state = Mutex::new(State { records, turn: 0, begun: false, abandoned: false });
-        Self(Arc::new(Files { state, changed: Condvar::new(), captures }))
-    }
-
-    /// Where the rows of run `ordinal` go, counted from 0 in the order of the report.
+    /// The sink of run `ordinal`, counted from 0 in the order of the report.
     pub(crate) fn run(
         &self,
         ordinal: usize,
@@ -109,7 +93,7 @@ impl Recorder {
         RunSink(Arc::new(Sink { files: self.clone(), named, rows: Mutex::new(rows) }))
     }
 
-    /// A run has failed: nobody waits for its turn any more.
+    /// Ends all waits for a turn, because a run has failed.
     pub(crate) fn abandon(&self) {
         self.state().abandoned = true;
         self.0.changed.notify_all();
@@ -125,7 +109,7 @@ impl Recorder {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state when it is the run's turn, or when there are no turns any more.
+    /// The state, once it is the run's turn or the records are abandoned.
     fn turn(&self, ordinal: usize) -> MutexGuard<'_, State> {
         let state = self.state();
         let waits = |state: &mut State| state.turn != ordinal && !state.abandoned;
@@ -152,7 +136,7 @@ impl State {
     }
 }
 
-/// Where the rows of one run go. A copy is another handle of the same.
+/// The records of one run. A clone is another handle to the same run.
 #[derive(Clone, Debug)]
 pub struct RunSink(Arc<Sink>);
 
@@ -174,7 +158,7 @@ struct Named {
 #[derive(Debug)]
 struct Rows {
     kept: Vec<Row>,
-    /// The first failure to write: told at the end of the run.
+    /// The first failure to write; [`RunSink::end`] returns it.
     failed: Option<RecordsError>,
 }
 
@@ -194,13 +178,13 @@ impl RunSink {
         self.push(Row::Queue(row));
     }
 
-    /// Adds some air.
+    /// Adds airtime.
     pub fn airtime(&self, row: AirtimeRow) {
         self.push(Row::Airtime(row));
     }
 
-    /// Begins the captures of this run, where there are any. They are its own files and wait for
-    /// no turn.
+    /// Begins the captures of this run; `None` where none were asked for. They are files of their own, so they
+    /// are written at once.
     ///
     /// # Errors
     ///
@@ -228,7 +212,7 @@ impl RunSink {
         }
     }
 
-    /// Ends the run with its result, when its turn comes.
+    /// Waits for the run's turn and ends its records with its result.
     pub(crate) fn end(self, run: &Run) -> Result<(), RecordsError> {
         let Sink { files, named, .. } = &*self.0;
         let mut rows = self.rows();

@@ -1,13 +1,11 @@
-//! Which stations reserve what, which flows ask in vain, and what becomes of the others.
+//! Reservations: the rate that each station's flows ask for, and what becomes of it in a run.
 
-mod course;
+use wakeai_control::{ReservationState, Share};
+use wakeai_scenario::result::{FlowReservation, ReservationStanding};
+use wakeai_scenario::{Expanded, Flow, Node};
+use wakeai_units::{Duration, Instant, Rate};
 
-pub use course::{Course, of_flow};
-
-use wakeai_scenario::{Endpoint, Expanded, Law, Node, ResolvedCondition};
-use wakeai_units::Rate;
-
-/// What the flows of each station that reserve ask for together; `None`: none does.
+/// For each station, the sum of the rates that its flows reserve; `None` where none reserves.
 pub fn reserved(expanded: &Expanded) -> Vec<Option<Rate>> {
     let mut rates = vec![None; expanded.stations.len()];
     for flow in expanded.flows.iter().filter(|flow| flow.reserve) {
@@ -19,31 +17,74 @@ pub fn reserved(expanded: &Expanded) -> Vec<Option<Rate>> {
     rates
 }
 
-/// The keys `reserve` that nobody hears in one of `conditions`, and why, in words.
-pub(crate) fn unheard(conditions: &[ResolvedCondition]) -> Vec<String> {
-    conditions.iter().flat_map(unheard_in).collect()
+/// What has become of one station's reservation in a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReservationLog {
+    standing: ReservationState,
+    /// The last result that was more than waiting; admitted outranks the others.
+    result: Option<FlowReservation>,
+    admitted: Duration,
+    updated_at: Option<Instant>,
 }
 
-fn unheard_in(condition: &ResolvedCondition) -> Vec<String> {
-    let runs = condition.agents();
-    let entries = condition.scenario.flows.iter().enumerate().filter(|(_, flow)| flow.reserve);
-    let problems = entries.filter_map(|(index, flow)| {
-        let why = match (flow.from, condition.law()) {
-            (Endpoint::Server, _) => "its sender is the server, which runs no agent",
-            (_, None) => "without `law` no agent runs",
-            (_, Some(Law::Fixed)) => "the bounds of the law \"fixed\" give way to nothing",
-            (Endpoint::Stations(of), _) => {
-                let all = runs[condition.scenario.select(of)].iter().all(|runs| *runs);
-                (!all).then_some("not all of its senders run an agent (`agents`)")?
-            }
-        };
-        Some((index + 1, why))
-    });
-    let name = condition.name();
-    let words = |(flow, why)| {
-        format!("condition \"{name}\": flows.{flow}.reserve keeps nothing free: {why}")
+impl ReservationLog {
+    /// Takes the reservation's state at `now`, and returns whether it has changed.
+    pub fn update(&mut self, now: Instant, standing: ReservationState) -> bool {
+        let elapsed = self.updated_at.map_or(Duration::ZERO, |last| now.saturating_since(last));
+        self.updated_at = Some(now);
+        if self.standing.is_admitted() {
+            self.admitted += elapsed;
+        }
+        let changed = self.standing != standing;
+        self.standing = standing;
+        let was_admitted =
+            self.result.is_some_and(|one| one.standing == ReservationStanding::Admitted);
+        if let Some(result) = in_result(standing)
+            && (standing.is_admitted() || !was_admitted)
+        {
+            self.result = Some(result);
+        }
+        changed
+    }
+
+    /// The result for each flow of the reservation.
+    pub fn result(&self) -> FlowReservation {
+        let waiting = FlowReservation::without(ReservationStanding::Waiting);
+        let result = self.result.unwrap_or(waiting);
+        FlowReservation { admitted_s: self.admitted.as_secs_f64(), ..result }
+    }
+}
+
+fn in_result(standing: ReservationState) -> Option<FlowReservation> {
+    let of = |share: Share| Some(f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm()));
+    let without = FlowReservation::without;
+    match standing {
+        ReservationState::None | ReservationState::Waiting => None,
+        ReservationState::Unmeasured => Some(without(ReservationStanding::Unmeasured)),
+        ReservationState::Refused { share, taken, limit } => Some(FlowReservation {
+            share: of(share),
+            taken: of(taken),
+            limit: of(limit),
+            ..without(ReservationStanding::Refused)
+        }),
+        ReservationState::Admitted { share } => {
+            Some(FlowReservation { share: of(share), ..without(ReservationStanding::Admitted) })
+        }
+    }
+}
+
+/// The result of a flow's `reserve`; `None` for a flow without that key. `of_station` gives the log of
+/// each station that runs an agent.
+pub fn of_flow<'a>(
+    flow: &Flow,
+    of_station: impl FnOnce(usize) -> Option<&'a ReservationLog>,
+) -> Option<FlowReservation> {
+    let log = match flow.from {
+        Node::Station(station) => of_station(station),
+        Node::Server => None,
     };
-    problems.map(words).collect()
+    let without = FlowReservation::without(ReservationStanding::NoAgent);
+    flow.reserve.then(|| log.map_or(without, ReservationLog::result))
 }
 
 #[cfg(test)]
@@ -52,44 +93,58 @@ mod tests {
 
     use super::*;
 
-    const SCENARIO: &str = r#"
-name = "reserving"
-duration = "60s"
-access_point = { standard = "802.11g" }
-stations = [{ name = "camera", count = 2 }]
-flows = [
-    { from = "camera", to = "server", rate = "2Mbit/s", algorithm = "wakeai_av", reserve = true },
-    { from = "camera1", to = "server", rate = "3Mbit/s", reserve = true },
-    { from = "server", to = "camera", rate = "3Mbit/s", reserve = true },
-    { from = "camera", to = "server" },
-]
-conditions = [
-    { name = "plain" },
-    { name = "lawful", law = "airtime" },
-    { name = "half", law = "airtime", agents = "camera1" },
-    { name = "hand", law = "fixed", bounds = [{ stations = "camera", ceiling = 9 }] },
-]
-"#;
-
     #[test]
-    fn a_station_reserves_what_its_flows_do_together() {
-        let scenario = Scenario::parse(SCENARIO).unwrap();
+    fn a_station_reserves_the_sum_of_its_flows_rates() {
+        let text = r#"
+            name = "x"
+            duration = "60s"
+            access_point = { standard = "802.11g" }
+            stations = [{ name = "camera", count = 2 }]
+            flows = [
+                { from = "camera", to = "server", rate = "2Mbit/s", reserve = true },
+                { from = "camera1", to = "server", rate = "3Mbit/s", reserve = true },
+                { from = "camera", to = "server" },
+            ]
+        "#;
         let rates = [Some(Rate::from_mbps(5)), Some(Rate::from_mbps(2))];
-        assert_eq!(reserved(&scenario.expand(1)), rates);
+        assert_eq!(reserved(&Scenario::parse(text).unwrap().expand(1)), rates);
+    }
+
+    const ADMITTED: ReservationState =
+        ReservationState::Admitted { share: Share::from_percent(40) };
+
+    fn refused() -> ReservationState {
+        let percent = Share::from_percent;
+        ReservationState::Refused { share: percent(40), taken: percent(60), limit: percent(80) }
+    }
+
+    /// The result after one update a second.
+    fn after(standings: &[ReservationState]) -> FlowReservation {
+        let mut log = ReservationLog::default();
+        for (at, standing) in (0..).zip(standings) {
+            log.update(Instant::ZERO + Duration::from_secs(at), *standing);
+        }
+        log.result()
     }
 
     #[test]
-    fn what_nobody_hears_is_named() {
-        let conditions = Scenario::parse(SCENARIO).unwrap().conditions();
-        let all = unheard(&conditions);
-        let count = |name: &str, why: &str| {
-            let start = format!("condition \"{name}\": flows.");
-            all.iter().filter(|text| text.starts_with(&start) && text.contains(why)).count()
-        };
-        assert_eq!(count("plain", "without `law`"), 2);
-        assert_eq!(count("lawful", ""), 1);
-        assert_eq!(count("lawful", "the server"), 1);
-        assert_eq!(count("half", "not all"), 1);
-        assert_eq!(count("hand", "give way to nothing"), 2);
+    fn a_reservation_admitted_once_stays_the_result_with_its_time() {
+        let found = after(&[
+            ReservationState::Waiting,
+            ADMITTED,
+            ADMITTED,
+            refused(),
+            ReservationState::Waiting,
+        ]);
+        assert_eq!(found.standing, ReservationStanding::Admitted);
+        assert_eq!((found.share, found.taken, found.admitted_s), (Some(0.4), None, 2.0));
+    }
+
+    #[test]
+    fn without_admission_the_last_state_is_the_result() {
+        let found = after(&[ReservationState::Unmeasured, refused(), ReservationState::Waiting]);
+        assert_eq!(found.standing, ReservationStanding::Refused);
+        assert_eq!((found.taken, found.limit, found.admitted_s), (Some(0.6), Some(0.8), 0.0));
+        assert_eq!(after(&[ReservationState::None]).standing, ReservationStanding::Waiting);
     }
 }

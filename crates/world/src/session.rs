@@ -1,135 +1,95 @@
-//! All runs of a scenario: what each station reaches alone, then the conditions.
+//! All runs of a command: the solo runs, which find what each station reaches alone, and the conditions.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use wakeai_scenario::figures::RttHistogram;
-use wakeai_scenario::records::{Manifest, RecordsError};
 use wakeai_scenario::result::{
     Drops, ErrorCounts, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report, Run,
 };
-use wakeai_scenario::{ResolvedCondition, Scenario, Station, StationDirection, given_maxima};
+use wakeai_scenario::{ResolvedCondition, Station, StationDirection, given_maxima};
 use wakeai_units::Duration;
 
 use crate::VERSION;
 use crate::agent::{StationFacts, facts};
+use crate::asked::{Asked, Progress, RunError, Silent};
 use crate::recorder::{Recorder, RunSink};
 use crate::steps::{Step, Steps};
 
-/// Something that runs scenarios.
+/// What runs scenarios: the simulator or the lab.
 pub trait World {
     /// Its name in a result.
     const NAME: &'static str;
     /// Why a run failed.
-    type Error: From<RecordsError>;
+    type Error: From<RunError>;
 
-    /// Hears which runs are to come, solo runs included.
-    fn planned(&self, runs: &[Planned<'_>]) {
-        let _ = runs;
+    /// The progress of the runs.
+    fn progress(&self) -> &dyn Progress {
+        &Silent
     }
 
     /// Runs `task`.
     ///
     /// # Errors
     ///
-    /// Where it could not be run; then nothing of the session is reported.
+    /// Where the run fails; the session then reports nothing.
     fn run(&self, task: Task<'_>) -> Result<Outcome, Self::Error>;
-}
-
-/// A run that is to come.
-#[derive(Clone, Copy, Debug)]
-pub struct Planned<'a> {
-    /// What it runs.
-    pub condition: &'a ResolvedCondition,
 }
 
 /// One run.
 #[derive(Debug)]
 pub struct Task<'a> {
-    /// Its place among all runs.
+    /// Its index among all runs.
     pub number: usize,
-    /// What it is called before the user.
+    /// Its name in messages.
     pub name: String,
-    /// What is run.
+    /// The condition that is run.
     pub condition: &'a ResolvedCondition,
-    /// Which condition and which repeat; `None`: one station alone.
+    /// Index of the condition, and the repeat; `None` for a solo run.
     pub place: Option<(usize, u32)>,
-    /// Of this repeat.
+    /// The seed of this repeat.
     pub seed: u64,
-    /// What the stations' agents know of them; empty for a station alone.
+    /// The figures for the stations' agents; empty for a solo run.
     pub facts: Vec<StationFacts>,
-    /// Where samples and events go.
+    /// The records of the run.
     pub sink: Option<RunSink>,
 }
 
-/// What one run gave.
+impl Task<'_> {
+    /// Reports that the run has reached the time `elapsed`; breaks where the user wants it to end.
+    pub fn reached(&self, progress: &dyn Progress, elapsed: Duration) -> ControlFlow<()> {
+        progress.reached(self.number, elapsed);
+        if progress.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// The result of one run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The stations.
     pub stations: Vec<Station>,
-    /// How far it came: the duration, or the last completion.
+    /// The end of the run: the duration, or the last completion.
     pub end: Duration,
     /// The flows in the order of the scenario.
     pub flows: Vec<MeasuredFlow>,
     /// Round-trip times after the warmup, by group of stations.
     pub rtt: Vec<RttHistogram>,
-    /// Error events after the warmup.
+    /// Congestion events after the warmup.
     pub errors: ErrorCounts,
-    /// How late packets were released, where the world is on the wall clock.
+    /// How late packets were released; only the lab, on the wall clock, has this.
     pub lateness: Option<Lateness>,
-    /// Where packets were dropped, where the world knows.
+    /// Where packets were dropped; only the simulator knows.
     pub drops: Option<Drops>,
 }
 
-/// What is to be run.
-#[derive(Clone, Debug)]
-pub struct Asked<'a> {
-    /// The scenario.
-    pub scenario: &'a Scenario,
-    /// The conditions, see [`crate::chosen`].
-    pub conditions: Vec<ResolvedCondition>,
-    /// The seed of the first repeat.
-    pub seed: u64,
-    /// Repeats of each condition.
-    pub repeat: u32,
-}
-
-impl Asked<'_> {
-    /// What reproduces the result.
-    pub fn manifest(&self, world: &str) -> Manifest {
-        Manifest {
-            version: VERSION.to_owned(),
-            world: world.to_owned(),
-            scenario: self.scenario.name.clone(),
-            seed: self.seed,
-            repeat: self.repeat,
-            conditions: self.conditions.iter().map(|one| one.name().to_owned()).collect(),
-        }
-    }
-}
-
-/// Makes all runs, one after another.
+/// Makes all runs, up to `jobs` at once; the report does not depend on `jobs`.
 ///
 /// # Errors
 ///
-/// The first run that fails, or records that cannot be written.
-pub fn report<W: World>(
-    world: &W,
-    asked: &Asked<'_>,
-    recorder: Option<Recorder>,
-) -> Result<Report, W::Error> {
-    let session = Session::new(world, asked, recorder);
-    session.work();
-    session.finish()
-}
-
-/// Makes all runs, up to `jobs` at once; the report is the same for any number of them.
-///
-/// # Errors
-///
-/// As [`report`].
-pub fn report_on<W: World + Sync>(
+/// The earliest run that fails, or records that cannot be written.
+pub fn report<W: World + Sync>(
     jobs: usize,
     world: &W,
     asked: &Asked<'_>,
@@ -154,51 +114,46 @@ struct Session<'a, W: World> {
     asked: &'a Asked<'a>,
     steps: Steps,
     recorder: Option<Recorder>,
-    progress: Mutex<Progress<W::Error>>,
+    state: Mutex<State<W::Error>>,
     changed: Condvar,
 }
 
-/// How far they are.
-struct Progress<E> {
-    /// The next step that nobody has taken.
+/// The state of the runs.
+struct State<E> {
+    /// The next step that no thread has taken.
     next: usize,
-    /// By solo run: Mbit/s.
+    /// The result of each solo run, Mbit/s.
     alone: Vec<Option<f64>>,
-    /// By step; only conditions have any.
+    /// The result of each step that is a condition.
     runs: Vec<Option<Run>>,
     /// The earliest step that failed, and why.
     failed: Option<(usize, E)>,
-    /// No further step is begun: one has failed, or panicked.
+    /// Whether a step has failed or panicked; no further step is begun then.
     stopped: bool,
 }
 
 impl<'a, W: World> Session<'a, W> {
     fn new(world: &'a W, asked: &'a Asked<'a>, recorder: Option<Recorder>) -> Self {
         let steps = Steps::new(&asked.conditions, asked.seed, asked.repeat);
-        let planned: Vec<Planned<'_>> = steps
-            .order
-            .iter()
-            .map(|step| match step {
-                Step::Solo(solo) => Planned { condition: &steps.solos[*solo].condition },
-                Step::Condition { condition, .. } => {
-                    Planned { condition: &asked.conditions[*condition] }
-                }
-            })
-            .collect();
-        world.planned(&planned);
-        let progress = Progress {
+        let conditions = steps.order.iter().map(|step| match step {
+            Step::Solo(solo) => &steps.solos[*solo].condition,
+            Step::Condition { condition, .. } => &asked.conditions[*condition],
+        });
+        let lengths = conditions.map(|condition| condition.scenario.duration);
+        world.progress().runs(&lengths.collect::<Vec<_>>());
+        let state = State {
             next: 0,
             alone: vec![None; steps.solos.len()],
             runs: steps.order.iter().map(|_| None).collect(),
             failed: None,
             stopped: false,
         };
-        let (progress, changed) = (Mutex::new(progress), Condvar::new());
-        Self { world, asked, steps, recorder, progress, changed }
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        Self { world, asked, steps, recorder, state, changed }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress<W::Error>> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State<W::Error>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes one step after another until none is left or one has failed.
@@ -206,11 +161,11 @@ impl<'a, W: World> Session<'a, W> {
         let guard = StopOnPanic(self);
         while let Some(number) = self.take() {
             if let Err(error) = self.step(number) {
-                let mut progress = self.progress();
-                if progress.failed.as_ref().is_none_or(|(earliest, _)| number < *earliest) {
-                    progress.failed = Some((number, error));
+                let mut state = self.state();
+                if state.failed.as_ref().is_none_or(|(earliest, _)| number < *earliest) {
+                    state.failed = Some((number, error));
                 }
-                drop(progress);
+                drop(state);
                 self.stop();
             }
             self.changed.notify_all();
@@ -219,18 +174,18 @@ impl<'a, W: World> Session<'a, W> {
     }
 
     fn stop(&self) {
-        self.progress().stopped = true;
+        self.state().stopped = true;
         self.changed.notify_all();
         self.recorder.iter().for_each(Recorder::abandon);
     }
 
     fn take(&self) -> Option<usize> {
-        let mut progress = self.progress();
-        let number = progress.next;
-        if number == self.steps.order.len() || progress.stopped {
+        let mut state = self.state();
+        let number = state.next;
+        if number == self.steps.order.len() || state.stopped {
             return None;
         }
-        progress.next += 1;
+        state.next += 1;
         Some(number)
     }
 
@@ -238,29 +193,29 @@ impl<'a, W: World> Session<'a, W> {
         match &self.steps.order[number] {
             Step::Solo(solo) => {
                 let found = self.alone(number, *solo)?;
-                self.progress().alone[*solo] = Some(found);
+                self.state().alone[*solo] = Some(found);
             }
             Step::Condition { condition, repeat, seed, needs } => {
                 let Some(alone) = self.wait_for(needs) else { return Ok(()) };
                 let run = self.condition(number, *condition, *repeat, *seed, &alone)?;
-                self.progress().runs[number] = Some(run);
+                self.state().runs[number] = Some(run);
             }
         }
         Ok(())
     }
 
-    /// What the solo runs found; `None` where one of all runs has failed. Each was taken by
-    /// somebody before this step was.
+    /// Waits for the results of the solo runs; `None` where a run has failed. Another thread has taken each of
+    /// them before this step was taken, so the wait ends.
     fn wait_for(&self, needs: &[usize]) -> Option<Vec<f64>> {
-        let mut progress = self.progress();
+        let mut state = self.state();
         loop {
-            if progress.stopped {
+            if state.stopped {
                 return None;
             }
-            if let Some(found) = needs.iter().map(|solo| progress.alone[*solo]).collect() {
+            if let Some(found) = needs.iter().map(|solo| state.alone[*solo]).collect() {
                 return Some(found);
             }
-            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -308,7 +263,7 @@ impl<'a, W: World> Session<'a, W> {
         };
         let run = self.run(task, repeat, &maxima)?;
         if let Some(sink) = sink {
-            sink.end(&run)?;
+            sink.end(&run).map_err(RunError::from)?;
         }
         Ok(run)
     }
@@ -321,7 +276,10 @@ impl<'a, W: World> Session<'a, W> {
     ) -> Result<Run, W::Error> {
         let condition = task.condition;
         let began = Instant::now();
+        let (progress, number) = (self.world.progress(), task.number);
+        progress.begins(number, &task.name);
         let outcome = self.world.run(task)?;
+        progress.ends(number);
         let run = Run::new(&Measured {
             condition: condition.name(),
             repeat,
@@ -340,8 +298,8 @@ impl<'a, W: World> Session<'a, W> {
     }
 
     fn finish(self) -> Result<Report, W::Error> {
-        let progress = self.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, error)) = progress.failed {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, error)) = state.failed {
             return Err(error);
         }
         let report = Report {
@@ -349,16 +307,17 @@ impl<'a, W: World> Session<'a, W> {
             world: W::NAME.to_owned(),
             version: VERSION.to_owned(),
             seed: self.asked.seed,
-            runs: progress.runs.into_iter().flatten().collect(),
+            runs: state.runs.into_iter().flatten().collect(),
         };
         if let Some(recorder) = self.recorder {
-            recorder.finish(&report)?;
+            recorder.finish(&report).map_err(RunError::from)?;
         }
         Ok(report)
     }
 }
 
-/// Whoever waits for a thread that panics is let go, so that the panic is heard of.
+/// Stops the session when its thread panics: otherwise threads that wait for a result of that thread would
+/// wait for ever.
 struct StopOnPanic<'a, 'b, W: World>(&'a Session<'b, W>);
 
 impl<W: World> Drop for StopOnPanic<'_, '_, W> {
@@ -369,7 +328,7 @@ impl<W: World> Drop for StopOnPanic<'_, '_, W> {
     }
 }
 
-/// All groups' round-trip times together.
+/// The round-trip times of all groups.
 fn pooled(groups: &[RttHistogram]) -> RttHistogram {
     groups.iter().fold(RttHistogram::new(), |mut all, group| {
         all.merge(group);

@@ -1,4 +1,4 @@
-//! The runs of a command in order, and what each has to wait for.
+//! The order of a command's runs, and the solo runs whose results each condition needs.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use wakeai_scenario::{ResolvedCondition, SoloRun, repeat_seed, solo_plan};
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// One station alone: an index into [`Steps::solos`].
+    /// A solo run: an index into [`Steps::solos`].
     Solo(usize),
-    /// A condition.
+    /// A repeat of a condition.
     Condition {
         /// Its index.
         condition: usize,
-        /// From 0.
+        /// Which repeat, from 0.
         repeat: u32,
-        /// Of this repeat.
+        /// The seed of this repeat.
         seed: u64,
-        /// For each of [`Steps::alone`] of the condition: the solo run that finds it.
+        /// For each entry of [`Steps::alone`] of the condition, the index of its solo run.
         needs: Vec<usize>,
     },
 }
 
-/// One station alone.
+/// A run of one station alone.
 #[derive(Debug)]
 pub(crate) struct Solo {
     pub(crate) condition: ResolvedCondition,
@@ -32,15 +32,16 @@ pub(crate) struct Solo {
 /// All runs.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    /// Every solo run stands before the first condition that needs it.
+    /// The runs in order; a solo run comes before the first condition that needs it.
     pub(crate) order: Vec<Step>,
     pub(crate) solos: Vec<Solo>,
-    /// By condition: what is to be found, and for whom.
+    /// By condition: its solo runs, and the stations to which each result applies.
     pub(crate) alone: Vec<Vec<SoloRun>>,
 }
 
 impl Steps {
-    /// By condition, then by repeat from `seed` on. Solo runs of equal scenario and seed are one.
+    /// Orders the runs by condition and then by repeat; the first repeat has the seed `seed`. A solo run of the
+    /// same scenario and seed is made once.
     pub(crate) fn new(conditions: &[ResolvedCondition], seed: u64, repeats: u32) -> Self {
         let alone: Vec<Vec<SoloRun>> = conditions.iter().map(solo_plan).collect();
         let mut steps = Self { order: Vec::new(), solos: Vec::new(), alone: Vec::new() };
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_solo_run_comes_once_and_before_the_first_condition_that_needs_it() {
+    fn a_solo_run_is_made_once_and_before_the_conditions_that_need_it() {
         let steps = Steps::new(&scenario().conditions(), 7, 2);
         let condition = |condition, repeat, needs: [usize; 2]| Step::Condition {
             condition,
@@ -102,7 +103,7 @@ mod tests {
             Step::Solo(2),
             Step::Solo(3),
             condition(0, 1, [2, 3]),
-            Step::Solo(4), // c at its other rate; a is known
+            Step::Solo(4), // c at its other rate; a was run already
             condition(1, 0, [0, 4]),
             Step::Solo(5),
             condition(1, 1, [2, 5]),

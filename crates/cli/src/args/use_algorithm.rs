@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
+use wakeai_assign::{AssignOptions, ScopeName};
+use wakeai_kernel::Destination;
 use wakeai_proxy::Network;
 use wakeai_units::{Duration, Rate};
 
@@ -42,7 +44,7 @@ pub(crate) struct UseArguments {
     /// New connections over the route to exactly this network; `default` is that of IPv4, `::/0`
     /// that of IPv6
     #[arg(long, value_name = "NETWORK", requires = "algorithm", value_parser = route)]
-    pub(crate) route: Option<Network>,
+    pub(crate) route: Option<Destination>,
     /// The interface of the route, where there are several to the same network
     #[arg(long, value_name = "INTERFACE", requires = "route")]
     pub(crate) dev: Option<String>,
@@ -61,8 +63,8 @@ pub(crate) struct UseArguments {
     pub(crate) connection: Vec<u64>,
     /// Of a cgroup's or the existing connections only those to there; around an IPv6 network with a
     /// port go brackets
-    #[arg(long, value_name = "NETWORK[:PORT]", requires = "movable")]
-    pub(crate) to: Option<To>,
+    #[arg(long, value_name = "NETWORK[:PORT]", requires = "movable", value_parser = destination)]
+    pub(crate) to: Option<Destination>,
     /// The rate that each connection aims at; for `wakeai_av`, which needs one
     #[arg(long, value_name = "RATE", value_parser = some_rate)]
     pub(crate) rate: Option<Rate>,
@@ -103,52 +105,57 @@ impl FromStr for Which {
     }
 }
 
-/// Where connections lead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct To {
-    /// The network.
-    pub(crate) network: Network,
-    /// The port; `None`: any.
-    pub(crate) port: Option<u16>,
-}
-
-impl FromStr for To {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (network, port) = match text.strip_prefix('[') {
-            Some(text) => {
-                let (network, rest) = text.split_once(']').ok_or("expected [NETWORK]:PORT")?;
-                (network, Some(rest.strip_prefix(':').ok_or("expected [NETWORK]:PORT")?))
-            }
-            None if text.contains('.') => match text.split_once(':') {
-                Some((network, port)) => (network, Some(port)),
-                None => (text, None),
-            },
-            None => (text, None),
+impl UseArguments {
+    /// What these arguments ask for with this algorithm.
+    pub(crate) fn options(&self, algorithm: String) -> AssignOptions {
+        let scope = if let Some(network) = self.route {
+            ScopeName::Route { network, interface: self.dev.clone() }
+        } else if let Some(path) = &self.cgroup {
+            ScopeName::Cgroup(path.clone())
+        } else if let Some(unit) = &self.unit {
+            ScopeName::Unit(unit.clone())
+        } else if self.connections || !self.connection.is_empty() {
+            ScopeName::Existing(self.connection.clone())
+        } else {
+            ScopeName::Namespace
         };
-        let network = network.parse().map_err(|error| format!("{error}"))?;
-        let port = port.map(|port| match port.parse() {
-            Ok(0) | Err(_) => Err(format!("found port {port:?}, allowed are 1 to 65535")),
-            Ok(port) => Ok(port),
-        });
-        Ok(Self { network, port: port.transpose()? })
-    }
-}
-
-impl std::fmt::Display for To {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.port {
-            None => self.network.fmt(f),
-            Some(port) if self.network.is_v4() => write!(f, "{}:{port}", self.network),
-            Some(port) => write!(f, "[{}]:{port}", self.network),
+        AssignOptions {
+            algorithm,
+            namespace: self.namespace.clone(),
+            scope,
+            destination: self.to,
+            rate: self.rate,
+            duration: self.duration,
         }
     }
 }
 
-fn route(text: &str) -> Result<Network, String> {
+/// A network with or without a port: `192.0.2.0/24:443`, `[2001:db8::/32]:443`.
+fn destination(text: &str) -> Result<Destination, String> {
+    let (network, port) = match text.strip_prefix('[') {
+        Some(text) => {
+            let (network, rest) = text.split_once(']').ok_or("expected [NETWORK]:PORT")?;
+            (network, Some(rest.strip_prefix(':').ok_or("expected [NETWORK]:PORT")?))
+        }
+        None if text.contains('.') => match text.split_once(':') {
+            Some((network, port)) => (network, Some(port)),
+            None => (text, None),
+        },
+        None => (text, None),
+    };
+    let network: Network = network.parse().map_err(|error| format!("{error}"))?;
+    let port = port.map(|port| match port.parse() {
+        Ok(0) | Err(_) => Err(format!("found port {port:?}, allowed are 1 to 65535")),
+        Ok(port) => Ok(port),
+    });
+    let (address, length) = (network.address(), network.length());
+    Ok(Destination { address, length, port: port.transpose()? })
+}
+
+fn route(text: &str) -> Result<Destination, String> {
     let text = if text == "default" { "0.0.0.0/0" } else { text };
-    text.parse().map_err(|error| format!("{error}"))
+    let network: Network = text.parse().map_err(|error| format!("{error}"))?;
+    Ok(Destination { address: network.address(), length: network.length(), port: None })
 }
 
 fn some_rate(text: &str) -> Result<Rate, String> {
@@ -165,17 +172,21 @@ mod tests {
 
     #[test]
     fn a_destination_has_a_network_and_perhaps_a_port() {
-        for text in ["192.0.2.0/24", "192.0.2.0/24:443", "2001:db8::/32", "[2001:db8::/32]:443"] {
-            assert_eq!(text.parse::<To>().unwrap().to_string(), text);
-        }
-        assert_eq!("192.0.2.1:5".parse::<To>().unwrap().to_string(), "192.0.2.1/32:5");
-        assert_eq!("::1".parse::<To>().unwrap().port, None);
+        let parsed = |text: &str| {
+            let Destination { address, length, port } = destination(text).unwrap();
+            (address.to_string(), length, port)
+        };
+        assert_eq!(parsed("192.0.2.0/24"), ("192.0.2.0".to_owned(), 24, None));
+        assert_eq!(parsed("192.0.2.1:5"), ("192.0.2.1".to_owned(), 32, Some(5)));
+        assert_eq!(parsed("2001:db8::/32"), ("2001:db8::".to_owned(), 32, None));
+        assert_eq!(parsed("[2001:db8::/32]:443"), ("2001:db8::".to_owned(), 32, Some(443)));
+        assert_eq!(parsed("::1"), ("::1".to_owned(), 128, None));
     }
 
     #[test]
     fn what_is_no_destination_is_refused() {
         for text in ["", "wlan0", "192.0.2.1/24", "192.0.2.1:0", "192.0.2.1:x", "[::1]", "[::1"] {
-            assert!(text.parse::<To>().is_err(), "{text}");
+            assert!(destination(text).is_err(), "{text}");
         }
     }
 }

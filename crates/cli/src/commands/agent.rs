@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::anyhow;
 use tracing_subscriber::EnvFilter;
 use wakeai_agent::AgentError;
-use wakeai_agent::config::{Config, Examined};
 use wakeai_agent::key::GroupKey;
+use wakeai_api::config::{Config, Examined};
 
 use crate::args::AgentArguments;
 use crate::failure::{Failure, note};
@@ -31,8 +31,8 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
     let (Some(config), Some(filter), true) = (examined.config, filter, problems.is_empty()) else {
         return Err(all(&path, &problems));
     };
-    config.load_key().map_err(Failure::usage)?;
-    logging::for_agent(config.log_format, filter);
+    GroupKey::load(&config.key_file).map_err(Failure::usage)?;
+    logging::for_agent(config.log.format, filter);
     let shutdown = async {
         if let Err(error) = wakeai_agent::terminated().await {
             tracing::error!(%error, "no signal can be waited for: stopping");
@@ -70,7 +70,7 @@ fn all(path: &impl Display, problems: &[String]) -> Failure {
 }
 
 fn filter(path: &Path, config: &Config) -> Result<EnvFilter, String> {
-    let level = &config.log_level;
+    let level = &config.log.level;
     EnvFilter::try_new(level).map_err(|error| {
         format!(
             "{}: log.level: found {level:?}, expected error, warn, info, debug, trace or directives: \

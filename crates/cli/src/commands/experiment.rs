@@ -1,14 +1,19 @@
 //! What `wakeai sim` and `wakeai lab` have in common.
 
+mod progress;
+
 use std::path::Path;
 
+use wakeai_scenario::Scenario;
 use wakeai_scenario::records::Output;
 use wakeai_scenario::result::Report;
-use wakeai_scenario::{Scenario, table};
+use wakeai_scenario::table::{self, Layout};
+use wakeai_world::Options;
 
 use crate::args::ExperimentArguments;
 use crate::failure::Failure;
 use crate::output;
+pub(super) use progress::Bar;
 
 /// The scenario with `--set` applied.
 pub(super) fn load(arguments: &ExperimentArguments) -> Result<Scenario, Failure> {
@@ -17,18 +22,26 @@ pub(super) fn load(arguments: &ExperimentArguments) -> Result<Scenario, Failure>
         .map_err(Failure::usage)
 }
 
-/// Where the records go, if they are kept.
-pub(super) fn output(
-    arguments: &ExperimentArguments,
-    out: Option<&Path>,
-    force: bool,
-) -> Option<Output> {
+/// The runs that the arguments ask for; the records go into `out`.
+pub(super) fn options(arguments: &ExperimentArguments, out: Option<&Path>, force: bool) -> Options {
     let scenario = Some(arguments.scenario.clone());
-    out.map(|directory| Output { directory: directory.to_owned(), force, scenario })
+    Options {
+        seed: arguments.seed,
+        repeat: arguments.repeat,
+        conditions: arguments.conditions.clone(),
+        out: out.map(|directory| Output { directory: directory.to_owned(), force, scenario }),
+        captures: false,
+    }
 }
 
-/// Prints the report, as JSON or as a table.
-pub(super) fn show(report: &Report, json: bool) -> Result<(), Failure> {
-    let text = if json { report.to_json() + "\n" } else { table::render(report) };
+/// Prints the report, as JSON or as tables that fit the terminal.
+pub(super) fn show(report: &Report, arguments: &ExperimentArguments) -> Result<(), Failure> {
+    let text = if arguments.json {
+        report.to_json() + "\n"
+    } else {
+        let terminal = terminal_size::terminal_size_of(std::io::stdout());
+        let columns = terminal.map_or(Layout::MIN_COLUMNS, |(width, _)| width.0.into());
+        table::render(report, Layout { columns, wide: arguments.wide })
+    };
     output::write(&text).map(|_| ())
 }

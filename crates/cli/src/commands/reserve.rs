@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wakeai_agent::api::{self, Body, Request, Standing, Status};
+use wakeai_api::{Body, Request, Standing, Status};
 use wakeai_units::Rate;
 
 use super::agents;
@@ -30,7 +30,10 @@ pub(crate) fn run(arguments: &ReserveArguments) -> Result<(), Failure> {
             own.why
         ))),
         _ if arguments.json => Ok(()),
-        Some(own) => written(&format!("{interface}: {} Mbit/s: {}\n", own.rate_mbps, own.why)),
+        Some(own) => {
+            let rate = Rate::from_mbps_f64(own.rate_mbps);
+            written(&format!("{interface}: {rate:#}: {}\n", own.why))
+        }
         None => written(&format!("{interface}: nothing is reserved\n")),
     }
 }
@@ -57,7 +60,7 @@ fn socket(arguments: &ReserveArguments) -> Result<PathBuf, Failure> {
 
 /// Says what is wanted, and waits until the agent has taken it over.
 fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, Failure> {
-    let ask = |request| api::ask(socket, request, agents::PATIENCE);
+    let ask = |request| wakeai_api::ask(socket, request, agents::PATIENCE);
     let strange = || anyhow::anyhow!("the agent at {} answered another question", socket.display());
     let Body::Reserve(wanted) = ask(Request::Reserve(rate)).map_err(Failure::failed)? else {
         return Err(Failure::failed(strange()));

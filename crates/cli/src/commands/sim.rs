@@ -2,16 +2,11 @@
 
 use std::num::NonZero;
 
-use anyhow::Context as _;
-use wakeai_sim::{SimError, SimOptions};
-use wakeai_world::Recorder;
+use wakeai_world::{Options, RunError};
 
-use super::experiment::{load, output, show};
+use super::experiment::{Bar, load, options, show};
 use crate::args::SimArguments;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
-
-mod progress;
 
 pub(crate) fn run(arguments: &SimArguments) -> Result<(), Failure> {
     let experiment = &arguments.experiment;
@@ -21,33 +16,19 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<(), Failure> {
         )));
     }
     let scenario = load(experiment)?;
-    let options = SimOptions {
-        seed: experiment.seed,
-        repeat: experiment.repeat,
-        conditions: experiment.conditions.clone(),
-        jobs: arguments.jobs.map_or_else(processors, |jobs| jobs as usize),
+    let options = Options {
+        captures: arguments.pcap,
+        ..options(experiment, arguments.out.as_deref(), arguments.force)
     };
-    let interrupt =
-        Interrupt::install().context("cannot set signal handlers").map_err(Failure::failed)?;
-    let progress = progress::Bar::new(interrupt.clone());
-    let out = output(experiment, arguments.out.as_deref(), arguments.force);
-    let result = wakeai_sim::run(
-        &options,
-        &scenario,
-        |asked, world| {
-            let create =
-                if arguments.pcap { Recorder::create_with_captures } else { Recorder::create };
-            let create = |out| create(out, &scenario, asked.manifest(world));
-            Ok(out.map(create).transpose()?)
-        },
-        &progress,
-    );
-    progress.clear();
+    let jobs = arguments.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let bar = Bar::new(false)?;
+    let result = wakeai_sim::run(&options, jobs, &scenario, &bar);
+    bar.clear();
     let report = result.map_err(|error| match error {
-        SimError::Interrupted => Failure::with_status(interrupt.exit_status(), error),
+        RunError::Interrupted => bar.interrupted(error),
         error => Failure::with_status(error.exit_status(), error),
     })?;
-    show(&report, experiment.json)
+    show(&report, experiment)
 }
 
 fn processors() -> usize {

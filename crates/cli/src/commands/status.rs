@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use wakeai_agent::api::{self, AskError, Body, Request};
+use wakeai_api::{AskError, Body, Request};
 
 use super::agents;
 use crate::args::StatusArguments;
@@ -25,10 +25,10 @@ struct Said {
 /// The answers, each under its request's name.
 #[derive(Debug, Serialize)]
 struct Answers {
-    status: api::Status,
-    peers: Vec<api::Peer>,
-    bounds: api::BoundsReport,
-    targets: api::Targets,
+    status: wakeai_api::Status,
+    peers: Vec<wakeai_api::Peer>,
+    bounds: wakeai_api::BoundsReport,
+    targets: wakeai_api::Targets,
     metrics: std::collections::BTreeMap<String, u64>,
 }
 
@@ -79,11 +79,8 @@ fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Fail
 }
 
 fn ask(socket: &Path) -> Result<Said, AskError> {
-    let ask = |request| api::ask(socket, request, agents::PATIENCE);
-    let strange = || AskError::Refused {
-        path: socket.to_owned(),
-        reason: "it answered another question".to_owned(),
-    };
+    let ask = |request| wakeai_api::ask(socket, request, agents::PATIENCE);
+    let strange = || AskError::other_answer(socket);
     let Body::Status(status) = ask(Request::Status)? else { return Err(strange()) };
     let Body::Peers(peers) = ask(Request::Peers)? else { return Err(strange()) };
     let Body::Bounds(bounds) = ask(Request::Bounds)? else { return Err(strange()) };

@@ -1,33 +1,175 @@
 //! `wakeai use`.
 
-mod algorithm;
-mod control;
-mod hold;
-mod in_force;
-mod reign;
-mod scope;
-mod table;
-mod wait;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
 
-use crate::args::UseArguments;
-use crate::failure::Failure;
+use anyhow::anyhow;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wakeai_assign::{AssignError, Event, InForce};
+
+use crate::args::{UseArguments, Which};
+use crate::failure::{Failure, note};
+use crate::output::{self, Reader};
 
 pub(crate) fn run(arguments: &UseArguments) -> Result<(), Failure> {
-    if let Some(algorithm) = &arguments.algorithm {
-        algorithm::check_rate(algorithm, arguments.rate)?;
+    let UseArguments { algorithm, rate, undo, set, json, .. } = arguments;
+    if let Some(algorithm) = algorithm {
+        wakeai_assign::check_rate(algorithm, *rate)?;
     }
     if !nix::unistd::geteuid().is_root() {
         let missing = "`wakeai use` needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN: \
                        run as root";
-        return Err(Failure::missing_if(true, anyhow::anyhow!(missing)));
+        return Err(Failure::missing_if(true, anyhow!(missing)));
     }
-    match (&arguments.algorithm, arguments.undo, arguments.set, arguments.rate) {
-        (Some(algorithm), ..) => hold::run(algorithm, arguments),
-        (_, Some(which), ..) => in_force::undo(which),
-        (_, _, Some(id), Some(rate)) => in_force::set_rate(id, rate),
-        _ if arguments.rate.is_some() => {
-            Err(Failure::usage(anyhow::anyhow!("--rate goes with an algorithm or with --set")))
+    match (algorithm, undo, set, *rate) {
+        (Some(algorithm), ..) => assign(algorithm, arguments),
+        (_, Some(which), ..) => {
+            let id = match which {
+                Which::All => None,
+                Which::One(id) => Some(*id),
+            };
+            if wakeai_assign::end(id)? == 0 {
+                note("nothing is in force");
+            }
+            Ok(())
         }
-        _ => in_force::list(arguments.json),
+        (_, _, Some(id), Some(rate)) => {
+            let connections = wakeai_assign::set_rate(*id, rate)?.connections;
+            let each = format!("{rate:#} for each of {connections} connections, and for new ones");
+            note(format_args!("{id}: {each}"));
+            Ok(())
+        }
+        (.., Some(_)) => {
+            Err(Failure::usage(anyhow!("--rate goes with an algorithm or with --set")))
+        }
+        _ => list(*json),
+    }
+}
+
+impl From<AssignError> for Failure {
+    fn from(error: AssignError) -> Self {
+        match error {
+            error if error.is_usage() => Self::usage(error),
+            error => Self::missing_if(error.is_missing(), error),
+        }
+    }
+}
+
+fn assign(algorithm: &str, arguments: &UseArguments) -> Result<(), Failure> {
+    // Before anything is changed: from here on a signal ends the assignment in good order.
+    let shutdown = signals().map_err(Failure::failed)?;
+    let options = arguments.options(algorithm.to_owned());
+    wakeai_assign::run(&options, shutdown.as_fd(), &mut |event| match event {
+        Event::Warning(text) => note(format_args!("warning: {text}")),
+        Event::InForce(in_force) if arguments.json => {
+            if let Err(failure) = output::json(&in_force) {
+                failure.say(); // the assignment goes on when its output is not read
+            }
+        }
+        Event::InForce(in_force) => {
+            let InForce { algorithm, id, .. } = &in_force;
+            let covered = in_force.words();
+            let end = format!("Ctrl-C or `wakeai use --undo {id}` ends it");
+            note(format_args!("{algorithm} applies to {covered}; {end}"));
+        }
+    })?;
+    Ok(())
+}
+
+/// A stream that is readable once one of the signals has come that end a process. From here on they
+/// do not kill this one. SIGHUP stays ignored where it was before (nohup(1)).
+fn signals() -> io::Result<UnixStream> {
+    let (read, write) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if signal != SIGHUP || !is_ignored(signal)? {
+            signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+        }
+    }
+    Ok(read)
+}
+
+/// By the mask `SigIgn` of proc(5).
+fn is_ignored(signal: i32) -> io::Result<bool> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    Ok(mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0))
+}
+
+fn list(json: bool) -> Result<(), Failure> {
+    let (all, silent): (Vec<_>, Vec<_>) =
+        wakeai_assign::in_force()?.into_iter().partition(Result::is_ok);
+    silent.into_iter().filter_map(Result::err).for_each(note);
+    let all: Vec<_> = all.into_iter().flatten().collect();
+    if !json {
+        return output::write(&table(&all)).map(|_| ());
+    }
+    for in_force in &all {
+        if output::json(in_force)? == Reader::Gone {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The columns of the table; those from [`FIRST_NUMBER`] on are numbers.
+const HEADER: [&str; 8] =
+    ["ID", "algorithm", "applies to", "to", "rate Mbit/s", "connections", "since s", "left s"];
+const FIRST_NUMBER: usize = 4;
+
+fn table(all: &[InForce]) -> String {
+    if all.is_empty() {
+        return "nothing is in force\n".to_owned();
+    }
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(HEADER).add_rows(all.iter().map(row));
+    for column in table.column_iter_mut().skip(FIRST_NUMBER) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
+}
+
+fn row(in_force: &InForce) -> [String; 8] {
+    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+    [
+        in_force.id.to_string(),
+        in_force.algorithm.clone(),
+        format!("{} {}", in_force.scope, in_force.name),
+        in_force.to.clone().unwrap_or_else(|| "-".to_owned()),
+        number(in_force.rate_mbps),
+        in_force.connections.to_string(),
+        number(Some(in_force.running_s)),
+        number(in_force.left_s),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_a_line_with_its_id_and_its_rate() {
+        let in_force = InForce {
+            id: 4711,
+            algorithm: "wakeai_av".to_owned(),
+            scope: "cgroup".to_owned(),
+            name: "/sys/fs/cgroup/x".to_owned(),
+            netns: 1,
+            to: None,
+            rate_mbps: Some(5.0),
+            connections: 3,
+            running_s: 1.25,
+            left_s: None,
+        };
+        let text = table(&[in_force]);
+        let line = text.lines().nth(1).unwrap();
+        let words: Vec<_> = line.split_whitespace().collect();
+        let expected =
+            ["4711", "wakeai_av", "cgroup", "/sys/fs/cgroup/x", "-", "5.0", "3", "1.2", "-"];
+        assert_eq!(words, expected);
+        assert_eq!(table(&[]), "nothing is in force\n");
     }
 }

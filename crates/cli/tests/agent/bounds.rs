@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use wakeai_agent::api::Request;
+use wakeai_api::Request;
 
 use crate::support::agent::Fleet;
 use crate::support::bss::Bss;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 
 use nix::sys::signal::Signal;
-use wakeai_agent::api::Request;
+use wakeai_api::Request;
 
 use crate::support::agent::{BSSID, Fleet, in_namespace};
 use crate::support::bss::{Bss, WIFI};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::UdpSocket;
 
-use wakeai_agent::api::Request;
+use wakeai_api::Request;
 
 use crate::support::agent::{BSSID, Fleet};
 use crate::support::bss::{Bss, WIFI};

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use wakeai_agent::api::Request;
+use wakeai_api::Request;
 
 use crate::support::agent::{Agent, Fleet};
 use crate::support::bss::Bss;

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
-use wakeai_agent::api::{self, Body, Request};
+use wakeai_api::{Body, Request};
 
 use super::bss::{Bss, WIFI};
 use super::wait_for;
@@ -203,14 +203,16 @@ impl Drop for Agent {
 
 pub(crate) fn ask(socket: &Path, request: Request) -> Value {
     // Not before its first tick.
-    wait_for("the agent answers", || match api::ask(socket, request, Duration::from_secs(10)) {
-        Ok(Body::Status(body)) => Some(serde_json::to_value(body).unwrap()),
-        Ok(Body::Peers(body)) => Some(serde_json::to_value(body).unwrap()),
-        Ok(Body::Bounds(body)) => Some(serde_json::to_value(body).unwrap()),
-        Ok(Body::Targets(body)) => Some(serde_json::to_value(body).unwrap()),
-        Ok(Body::Metrics(body)) if body.is_empty() => None,
-        Ok(Body::Metrics(body)) => Some(serde_json::to_value(body).unwrap()),
-        Ok(Body::Reserve(body)) => Some(serde_json::to_value(body).unwrap()),
-        Ok(Body::Error(_)) | Err(_) => None,
+    wait_for("the agent answers", || {
+        match wakeai_api::ask(socket, request, Duration::from_secs(10)) {
+            Ok(Body::Status(body)) => Some(serde_json::to_value(body).unwrap()),
+            Ok(Body::Peers(body)) => Some(serde_json::to_value(body).unwrap()),
+            Ok(Body::Bounds(body)) => Some(serde_json::to_value(body).unwrap()),
+            Ok(Body::Targets(body)) => Some(serde_json::to_value(body).unwrap()),
+            Ok(Body::Metrics(body)) if body.is_empty() => None,
+            Ok(Body::Metrics(body)) => Some(serde_json::to_value(body).unwrap()),
+            Ok(Body::Reserve(body)) => Some(serde_json::to_value(body).unwrap()),
+            Ok(Body::Error(_)) | Err(_) => None,
+        }
     })
 }

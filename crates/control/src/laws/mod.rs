@@ -38,7 +38,6 @@ pub trait Law {
 
 /// Which law, with its knobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum LawConfig {
     /// Bounds set by hand (Matsuno et al., §5).
     Fixed {

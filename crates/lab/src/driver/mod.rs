@@ -1,9 +1,8 @@
-//! The medium on the wall clock: one thread between the hosts' TUN devices.
+//! The network on the wall clock: one thread between the hosts' TUN devices.
 //!
 //! Order of calls: [`Driver::start`], [`Driver::schedule`] and [`Driver::measure`] as often as
 //! needed, [`Driver::stop`].
 
-mod lateness;
 mod poller;
 pub(crate) mod realtime;
 #[cfg(test)]
@@ -19,67 +18,99 @@ use std::thread::JoinHandle;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rand_pcg::Pcg64Mcg;
-use wakeai_medium::{Counters, MediumConfig, Node};
-use wakeai_units::Instant;
-use wakeai_world::TimedChange;
+use wakeai_medium::{Counters, Network, NetworkConfig, Node};
+use wakeai_scenario::Experiment;
+use wakeai_scenario::figures::RttHistogram;
+use wakeai_units::{Duration, Instant};
+use wakeai_world::{Changes, RunError};
 
-pub use lateness::Lateness;
-
+use crate::clock;
 use crate::error::LabError;
 use crate::host::Steering;
 use crate::host::tun::Tun;
+use crate::packet::Frame;
 
-/// A host's place on the medium.
+/// A host's port of the network.
 #[derive(Debug)]
 pub(crate) struct Port {
-    /// Who it is there.
+    /// The host's node.
     pub(crate) node: Node,
-    /// Its address.
+    /// The host's address.
     pub(crate) address: Ipv4Addr,
-    /// That of the sender behind it, whose packets it carries too.
+    /// The address of the sender behind it, whose packets go through this port, too.
     pub(crate) behind: Option<Ipv4Addr>,
-    /// Its device.
+    /// The host's device.
     pub(crate) tun: Tun,
 }
 
 impl Port {
-    /// The addresses that are reached there.
+    /// The addresses that are reached through this port.
     fn addresses(&self) -> impl Iterator<Item = (Ipv4Addr, Node)> + use<> {
         let node = self.node;
         std::iter::once(self.address).chain(self.behind).map(move |address| (address, node))
     }
 }
 
-/// What the driver saw.
+/// A distribution of delays against the due time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lateness {
+    times: RttHistogram,
+    max: Duration,
+}
+
+impl Lateness {
+    /// Adds one delay.
+    pub(crate) fn record(&mut self, late: Duration) {
+        self.times.record(late);
+        self.max = self.max.max(late);
+    }
+
+    /// The number of delays.
+    pub(crate) fn count(&self) -> u64 {
+        self.times.len()
+    }
+
+    /// The largest delay, exact.
+    pub(crate) fn max(&self) -> Duration {
+        self.max
+    }
+
+    /// A percentile in whole microseconds; zero without delays.
+    pub(crate) fn percentile(&self, percent: f64) -> Duration {
+        self.times.percentile(percent).unwrap_or(Duration::ZERO)
+    }
+}
+
+/// What the driver measured.
 #[derive(Debug)]
-pub struct DriverReport {
-    /// Wall time of each release after its virtual time, while the run was measured.
-    pub lateness: Lateness,
-    /// The medium's own counters.
-    pub counters: Counters,
-    /// What the hosts sent or were given that went nowhere.
-    pub strays: Strays,
-    /// What could not be had (real-time scheduling): why lateness may be high.
-    pub lacks: Vec<String>,
+pub(crate) struct DriverReport {
+    /// For each release during the run, the wall time less the virtual time.
+    pub(crate) lateness: Lateness,
+    /// The network's counters.
+    pub(crate) counters: Counters,
+    /// Packets that were lost outside of the network.
+    pub(crate) misrouted: Misrouted,
+    /// What could not be set up (real-time scheduling), so that the lateness may be high.
+    pub(crate) missing: Vec<String>,
 }
 
-/// Packets that never reached the medium, or never left it.
+/// Packets that never entered the network, or were not delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Strays {
-    /// Short, not IPv4, or with contradicting lengths.
-    pub malformed: u64,
-    /// For an address that no host of the lab has.
-    pub unroutable: u64,
-    /// A station's, refused by the medium although it had room. (What the wire drops of the
-    /// server's is among [`DriverReport::counters`].)
-    pub refused: u64,
-    /// Refused by the receiving host.
-    pub undelivered: u64,
-    /// The server's, which its card had no room for: it must never be what drops.
-    pub overflowed: u64,
+pub(crate) struct Misrouted {
+    /// Packets that are too short, not IPv4, or have contradicting lengths.
+    pub(crate) malformed: u64,
+    /// Packets to an address that no host of the lab has.
+    pub(crate) unroutable: u64,
+    /// Packets of stations that the network refused although it had room. (The drops of the wire are in
+    /// [`DriverReport::counters`].)
+    pub(crate) refused: u64,
+    /// Packets that the receiving host refused.
+    pub(crate) undelivered: u64,
+    /// Packets of the server that found the queue of its network interface full; this queue must never overflow.
+    pub(crate) overflowed: u64,
 }
 
-impl fmt::Display for Strays {
+impl fmt::Display for Misrouted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { malformed, unroutable, refused, undelivered, overflowed } = self;
         write!(
@@ -91,23 +122,26 @@ impl fmt::Display for Strays {
 }
 
 pub(super) enum Command {
-    Schedule(TimedChange),
+    /// In the network's time.
+    Schedule(Changes),
+    /// In the network's time.
     Measure(Option<Instant>),
     Stop,
 }
 
-/// A running medium.
+/// A running network.
 #[derive(Debug)]
 pub(crate) struct Driver {
     commands: Sender<Command>,
     bell: Arc<EventFd>,
+    epoch: Instant,
     thread: Option<JoinHandle<io::Result<DriverReport>>>,
 }
 
 impl Driver {
-    /// Starts the medium between `ports`; packets to `broadcast` go to all stations.
+    /// Starts the network between `ports`; packets to `broadcast` go to all stations.
     pub(crate) fn start(
-        config: &MediumConfig,
+        config: NetworkConfig,
         rng: Pcg64Mcg,
         ports: Vec<Port>,
         broadcast: Ipv4Addr,
@@ -119,12 +153,14 @@ impl Driver {
             .map_err(LabError::system("make an eventfd"))?;
         let bell = Arc::new(bell);
         let (commands, inbox) = channel();
-        let station_count = config.stations.len();
-        // Built here and built anew in the thread: its packets cannot move between threads.
-        wakeai_medium::Medium::<crate::packet::Frame>::new(config, rng.clone())?;
+        tracing::debug!(stations = config.stations(), "the medium starts");
+        // Built here for its errors, and again in the thread: packets cannot move between threads.
+        Network::<Frame>::new(&config, rng.clone()).map_err(RunError::from)?;
+        let epoch = clock::now();
         let setup = thread::Setup {
-            config: config.clone(),
+            config,
             rng,
+            epoch,
             ports,
             broadcast,
             bell: Arc::clone(&bell),
@@ -132,31 +168,30 @@ impl Driver {
             realtime,
             steering,
         };
-        tracing::debug!(station_count, "the medium starts");
         let thread = std::thread::Builder::new()
             .name("medium".to_owned())
             .spawn(move || thread::run(setup))
             .map_err(system("start the medium's thread"))?;
-        Ok(Self { commands, bell, thread: Some(thread) })
+        Ok(Self { commands, bell, epoch, thread: Some(thread) })
     }
 
-    /// Makes `change` happen at its time, or at once where that has passed.
-    pub(crate) fn schedule(&self, change: TimedChange) {
-        self.send(Command::Schedule(change));
+    /// Schedules the changes of a run of `experiment` that begins at `origin`.
+    pub(crate) fn schedule(&self, experiment: &Experiment, origin: Instant) {
+        self.send(Command::Schedule(Changes::new(experiment, self.in_network(origin))));
     }
 
-    /// Records the lateness of releases from then on, or no more: building a network and taking
-    /// it down keep the machine busy, and say nothing about the run between them.
+    /// Records the lateness of releases from `from` on; `None`: no more. The time in which the testbed is built
+    /// and removed does not count, because the machine is busy then.
     pub(crate) fn measure(&self, from: Option<Instant>) {
-        self.send(Command::Measure(from));
+        self.send(Command::Measure(from.map(|from| self.in_network(from))));
     }
 
-    /// Whether the thread still runs: it ends by itself only on an error.
+    /// Whether the thread still runs; it ends by itself only on an error.
     pub(crate) fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Ends the medium; the TUN devices go with it.
+    /// Ends the network and its TUN devices.
     pub(crate) fn stop(mut self) -> Result<DriverReport, LabError> {
         self.send(Command::Stop);
         let thread = self.thread.take().expect("taken here and in drop only");
@@ -166,8 +201,13 @@ impl Driver {
         }
     }
 
+    /// The network's time at `at`, which counts from the driver's start.
+    fn in_network(&self, at: Instant) -> Instant {
+        Instant::ZERO + at.saturating_since(self.epoch)
+    }
+
     fn send(&self, command: Command) {
-        // A thread that ended on an error has no inbox; `stop` reports the error.
+        // Where the thread has ended on an error, nobody receives this; `stop` returns the error.
         let _ = self.commands.send(command);
         let _ = self.bell.write(1);
     }

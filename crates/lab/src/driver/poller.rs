@@ -8,7 +8,7 @@ use wakeai_units::Duration;
 
 const EVENTS: libc::c_int = 64;
 
-/// Waits for TUN devices and for the command bell.
+/// Waits for packets of TUN devices and for commands.
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
@@ -16,7 +16,7 @@ pub(crate) struct Poller {
 
 #[allow(unsafe_code, reason = "epoll_pwait2 has no safe wrapper")]
 impl Poller {
-    /// A poller of nothing.
+    /// A poller without descriptors.
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: a plain system call; its result is checked and owned by nobody else.
         let epoll = unsafe {
@@ -29,7 +29,7 @@ impl Poller {
         Ok(Self { epoll })
     }
 
-    /// Wakes up each time that something new can be read from `fd`.
+    /// Adds `fd`: [`Self::wait`] returns each time that new data can be read from it.
     pub(crate) fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
         let mut event =
             libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: token };
@@ -45,7 +45,8 @@ impl Poller {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Waits at most `timeout`, or without end, and hands over the tokens that became readable.
+    /// Waits for at most `timeout` (`None`: without limit), and calls `ready` with the token of each descriptor
+    /// that became readable.
     pub(crate) fn wait(
         &self,
         timeout: Option<Duration>,

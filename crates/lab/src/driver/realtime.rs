@@ -1,16 +1,16 @@
-//! Real-time scheduling for the driver's thread, with guards for everybody else.
+//! Real-time scheduling for the driver's thread, with limits that protect the rest of the machine.
 
 use std::io;
 
 use nix::sys::mman::{MlockAllFlags, mlockall, munlockall};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Of the 1 to 99 real-time priorities.
+/// The thread's priority, of the real-time priorities 1 to 99.
 const PRIORITY: i32 = 50;
 
 /// CPU time that a real-time thread may use without once blocking, before the kernel kills the
 /// process (`RLIMIT_RTTIME`, in microseconds). The driver blocks many times per millisecond; only
-/// an endless loop comes here, which would otherwise hold one of two cores for good.
+/// an endless loop reaches this limit; it would otherwise occupy a processor for ever.
 const RUNAWAY_MICROS: u64 = 2_000_000;
 
 /// Real-time privileges of the process: memory locked, runaway limit set. Both are put back when
@@ -19,28 +19,28 @@ const RUNAWAY_MICROS: u64 = 2_000_000;
 pub(crate) struct Realtime {
     limit_before: Option<(u64, u64)>,
     locked: bool,
-    /// What could not be had, for the report.
-    pub(crate) lacks: Vec<String>,
+    /// What could not be set up, for the user.
+    pub(crate) missing: Vec<String>,
 }
 
 impl Realtime {
     /// Locks the memory of the process and limits runaway threads.
     pub(crate) fn prepare() -> Self {
-        let mut lacks = Vec::new();
+        let mut missing = Vec::new();
         let limit_before = getrlimit(Resource::RLIMIT_RTTIME).ok().filter(|(_, hard)| {
             setrlimit(Resource::RLIMIT_RTTIME, RUNAWAY_MICROS.min(*hard), *hard).is_ok()
         });
         let locked = match mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE) {
             Ok(()) => true,
             Err(errno) => {
-                lacks.push(format!("memory is not locked (mlockall: {errno})"));
+                missing.push(format!("memory is not locked (mlockall: {errno})"));
                 false
             }
         };
-        Self { limit_before, locked, lacks }
+        Self { limit_before, locked, missing }
     }
 
-    /// Whether the runaway limit stands: without it no thread may become a real-time one.
+    /// Whether the runaway limit is set; without it no thread becomes a real-time one.
     pub(crate) fn guarded(&self) -> bool {
         self.limit_before.is_some()
     }
@@ -57,8 +57,8 @@ impl Drop for Realtime {
     }
 }
 
-/// Makes the calling thread a real-time one: `SCHED_FIFO`, timers without slack. Threads and
-/// processes that it starts are ordinary again. It ends with the thread.
+/// Makes the calling thread a real-time one, with `SCHED_FIFO` and without timer slack, until it ends. Threads
+/// and processes that it starts are ordinary ones.
 #[allow(unsafe_code, reason = "sched_setscheduler and prctl have no safe wrapper")]
 pub(crate) fn enter() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: PRIORITY };

@@ -9,14 +9,15 @@ use std::time;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_host::{Lease, Role};
-use wakeai_medium::{MediumConfig, StationId};
+use wakeai_medium::{MediumConfig, NetworkConfig, StationId};
+use wakeai_scenario::Scenario;
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::Standard;
-use wakeai_world::{Change, TimedChange};
+use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 
 use super::{Driver, DriverReport};
 use crate::clock;
-use crate::host::{Host, SERVER_ADDRESS, STATION_BROADCAST, Steering, station_address};
+use crate::host::{Host, Steering};
 
 const PORT: u16 = 19_000;
 
@@ -42,9 +43,9 @@ impl Lab {
             ports.push(host.port(tun, None));
             hosts.push(host);
         }
-        let config = MediumConfig::new(Standard::G, stations as usize);
+        let config = NetworkConfig::Wifi(MediumConfig::new(Standard::G, stations as usize));
         let rng = Pcg64Mcg::seed_from_u64(1);
-        let driver = Driver::start(&config, rng, ports, STATION_BROADCAST, false, None).unwrap();
+        let driver = Driver::start(config, rng, ports, STATION_BROADCAST, false, None).unwrap();
         driver.measure(Some(clock::now()));
         Some(Self { lease, hosts, driver, _alone: alone })
     }
@@ -130,9 +131,9 @@ fn packets_for_nobody_are_counted_and_dropped() {
     socket.send_to(b"found", (SERVER_ADDRESS, PORT)).unwrap();
     assert_eq!(server.recv(&mut [0; 10]).unwrap(), 5, "the one before did no harm");
     drop((socket, server));
-    let strays = lab.end().strays;
-    assert_eq!(strays.unroutable, 1);
-    assert_eq!(strays.malformed, 0);
+    let misrouted = lab.end().misrouted;
+    assert_eq!(misrouted.unroutable, 1);
+    assert_eq!(misrouted.malformed, 0);
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn malformed_packets_are_counted_and_dropped() {
     socket.send_to(b"sound", (SERVER_ADDRESS, PORT)).unwrap();
     assert_eq!(server.recv(&mut [0; 10]).unwrap(), 5);
     drop((socket, server));
-    assert_eq!(lab.end().strays.malformed, 5);
+    assert_eq!(lab.end().misrouted.malformed, 5);
 }
 
 #[test]
@@ -156,9 +157,11 @@ fn a_change_of_delay_takes_effect_in_mid_run() {
     let socket = lab.socket(1, station(0));
     let fastest = || (0..3).map(|_| echo(&socket, &server)).min().unwrap();
     let before = fastest();
-    let change = Change::WiredDelay(Duration::from_millis(150));
-    let at = clock::now();
-    lab.driver.schedule(TimedChange { at, station: StationId(0), change });
+    let text = "name = \"x\"\nduration = \"60s\"\naccess_point = { standard = \"802.11g\" }\n\
+                stations = [{ name = \"s0\" }]\nflows = [{ from = \"s0\", to = \"server\" }]\n\
+                events = [{ at = \"1ms\", station = \"s0\", wired_delay = \"150ms\" }]\n";
+    lab.driver.schedule(&Scenario::parse(text).unwrap(), clock::now());
+    clock::sleep(Duration::from_millis(1));
     // The driver's thread reads its inbox before it reads the next packet.
     let after = fastest();
     assert!(after >= Duration::from_millis(300), "{after}: twice the delay at least");
@@ -168,7 +171,7 @@ fn a_change_of_delay_takes_effect_in_mid_run() {
 }
 
 #[test]
-fn the_server_s_card_holds_a_long_burst_and_counts_what_is_too_long() {
+fn the_server_s_queue_holds_a_long_burst_and_counts_an_overflow() {
     let Some((_alone, lease)) = lease() else { return };
     let (server, nobody_reads) = Host::server(&lease, None).unwrap();
     let burst = |packets: u32| {

@@ -1,4 +1,4 @@
-//! Child processes that live in a host's namespace and never outlive the lab.
+//! Child processes in a host's namespace, which never outlive the lab.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,24 +16,24 @@ use super::Host;
 use crate::clock;
 use crate::error::LabError;
 
-/// Between two looks at a child that is ending.
+/// The time between two checks of a child that is ending.
 const POLL: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// A process in a host's namespace. Dropping it kills it.
 ///
 /// The kernel kills it as well when the thread that started it ends (`PR_SET_PDEATHSIG`), so it
-/// does not outlive a lab that was killed; the lease names it for the case that it escapes both.
+/// does not outlive a lab that was killed; should both fail, the lease names it.
 #[derive(Debug)]
 pub(crate) struct Child {
     process: process::Child,
-    /// Whose it is.
+    /// The name of its host.
     pub(crate) station: String,
     registered: Option<Change>,
 }
 
 impl Child {
     /// Starts `command` (of [`dying_with_us`]) inside `host`, in a process group of its own: a
-    /// Ctrl-C at the terminal is for the lab alone. The calling thread must outlive the child.
+    /// Ctrl-C at the terminal goes to the lab only. The calling thread must outlive the child.
     pub(crate) fn spawn(
         command: &mut Command,
         host: &Host,
@@ -67,17 +67,17 @@ impl Child {
         self.process.id()
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub(crate) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.process.try_wait()
     }
 
-    /// Its standard output, where that was asked to be a pipe; once.
+    /// Its standard output, where that is a pipe; `None` at the second call.
     pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.process.stdout.take()
     }
 
-    /// Waits for it to end, but not longer than `patience`; how it ended.
+    /// Waits for its end for at most `patience`; returns its exit status.
     pub(crate) fn wait_for(&mut self, patience: Duration) -> Option<ExitStatus> {
         let deadline = clock::now() + patience;
         loop {
@@ -89,7 +89,7 @@ impl Child {
         }
     }
 
-    /// Asks it to end.
+    /// Sends it SIGTERM.
     pub(crate) fn terminate(&self) {
         // Not yet waited for, so the pid is still this child's.
         if let Ok(pid) = i32::try_from(self.process.id()) {
@@ -97,7 +97,7 @@ impl Child {
         }
     }
 
-    /// Kills it where it still runs, and strikes it out of the lease.
+    /// Kills it if it still runs, and removes it from the lease.
     pub(crate) fn end(mut self, lease: &Lease) -> Result<(), LabError> {
         self.reap();
         if let Some(change) = self.registered.take() {
@@ -120,16 +120,15 @@ impl Drop for Child {
 
 /// A command that dies with the calling thread: setpriv(1) sets `PR_SET_PDEATHSIG`.
 ///
-/// Code between fork and exec could do the same, but would make the standard library copy the
-/// page tables of this whole process for each child; without it, it uses `vfork`, and the driver
-/// keeps its memory to itself.
+/// Code between fork and exec could do the same, but the standard library would then copy the page tables of
+/// the whole process for each child, which delays the driver; without such code it uses `vfork`.
 pub(crate) fn dying_with_us(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command
 }
 
-/// Does `work` in a namespace and comes back: a child is born where the thread is.
+/// Does `work` in a namespace and returns to the thread's own; a child starts in the namespace of the thread.
 fn in_namespace<T>(namespace: &File, work: impl FnOnce() -> T) -> io::Result<T> {
     let home = File::open("/proc/thread-self/ns/net")?;
     setns(namespace, CloneFlags::CLONE_NEWNET)?;

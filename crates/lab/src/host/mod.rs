@@ -1,7 +1,6 @@
-//! The hosts: a network namespace each, with one TUN device as its network card; or behind a
-//! station, on a cable to it.
+//! The hosts: each is a network namespace with one TUN device as its network interface, or, behind a station, with
+//! a veth link to that station.
 
-mod address;
 mod child;
 mod steering;
 mod sysctl;
@@ -14,9 +13,8 @@ use std::path::PathBuf;
 
 use wakeai_host::{Change, Lease, LinkSettings, Namespace, Netlink, NetnsId};
 use wakeai_medium::{Node, StationId};
+use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 
-use address::{CABLE_ADDRESS, CABLE_PREFIX_BITS, sender_address};
-pub(crate) use address::{SERVER_ADDRESS, STATION_BROADCAST, STATION_PREFIX_BITS, station_address};
 pub(crate) use child::{Child, dying_with_us};
 pub(crate) use steering::Steering;
 
@@ -24,25 +22,38 @@ use crate::driver::Port;
 use crate::error::LabError;
 use tun::Tun;
 
-/// The card of every station; agents are told this name.
+/// The network interface of every station; it is in the agents' configurations.
 pub(crate) const STATION_INTERFACE: &str = "wlan0";
-/// The card of the server, and of a sender behind a station.
+/// The network interface of the server, and of a sender behind a station.
 const WIRED_INTERFACE: &str = "eth0";
-/// The station's end of the cable to a sender behind it.
+/// The station's end of the veth link to a sender behind it.
 const CABLE_INTERFACE: &str = "lan0";
-/// IP packets of the emulated network.
+/// The length of the longest IP packet of the emulated network.
 pub(crate) const MTU_BYTES: u32 = 1500;
+
+/// The prefix length of the stations' network: one broadcast domain, the BSS.
+const STATION_PREFIX_BITS: u8 = 16;
+/// The prefix length of a veth link's network.
+const CABLE_PREFIX_BITS: u8 = 16;
+/// The station's address on its veth link: the same for all, because these links are not connected.
+const CABLE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 75, 255, 254);
+
+/// The address of the sender behind station `id`: 10.75.0.1 behind the first.
+fn sender_address(id: StationId) -> Ipv4Addr {
+    let [ten, _, high, low] = station_address(id).octets();
+    Ipv4Addr::new(ten, CABLE_ADDRESS.octets()[1], high, low)
+}
 
 /// One host of the lab.
 #[derive(Debug)]
 pub(crate) struct Host {
     /// The station's name, or `server`.
     pub(crate) name: String,
-    /// Who it is on the medium.
+    /// Its node of the network.
     pub(crate) node: Node,
-    /// Its address on the air, the wire, or the cable.
+    /// Its address on the air, the wire or the veth link.
     pub(crate) address: Ipv4Addr,
-    /// Whether its connections use `cubic` unless they ask for something else.
+    /// Whether `cubic` is the default of its connections.
     pub(crate) cubic_by_default: bool,
     namespace: Namespace,
     registered: Change,
@@ -61,7 +72,7 @@ impl Host {
         let settings = LinkSettings {
             mtu_bytes: MTU_BYTES,
             queue_packets,
-            // One packet per buffer: with larger ones TCP would not hear of an overflow.
+            // One packet per buffer: with larger ones TCP would not notice an overflow.
             gso_max_segments: Some(1),
         };
         Self::make(lease, name, Node::Station(id), address, steering, move || {
@@ -76,9 +87,8 @@ impl Host {
         })
     }
 
-    /// Makes the server. Its host queue has no limit of its own (DESIGN §10): the driver empties it
-    /// at once into the medium's wired queue, so it only ever holds a burst. [`Host::overflowed`]
-    /// says whether one was too long.
+    /// Makes the server. Its host queue has no limit of its own: the driver reads it at once into the wired queue of
+    /// the network, so it holds bursts only. [`Host::overflowed`] counts the packets of bursts that were too long.
     pub(crate) fn server(
         lease: &Lease,
         steering: Option<Steering>,
@@ -99,8 +109,8 @@ impl Host {
         })
     }
 
-    /// Makes a sender behind this station (004 figure 16): a host with a cable to it and no other
-    /// way, for which the station forwards.
+    /// Makes a sender behind this station (the study of TCP-AV over a wireless LAN, figure 16): a host with a veth
+    /// link to the station, which forwards its packets.
     pub(crate) fn sender_behind(&self, lease: &Lease) -> Result<Self, LabError> {
         let Node::Station(id) = self.node else { unreachable!("nobody is behind the server") };
         let address = sender_address(id);
@@ -148,7 +158,7 @@ impl Host {
                 let built = build()?;
                 let card = if node == Node::Server { WIRED_INTERFACE } else { STATION_INTERFACE };
                 if let Some(Err(error)) = steering.map(|steering| steering.apply(card)) {
-                    // Only the lateness suffers, and that is recorded.
+                    // This affects the lateness only, which is recorded.
                     tracing::warn!(%error, card, "received packets are not steered");
                 }
                 Ok((cubic_by_default, built))
@@ -158,7 +168,7 @@ impl Host {
         Ok((Self { name, node, address, cubic_by_default, namespace, registered }, built))
     }
 
-    /// Packets that the host's card had no room for.
+    /// The number of packets that found the queue of the host's network interface full.
     pub(crate) fn overflowed(&self) -> Result<u64, LabError> {
         let card = if self.node == Node::Server { WIRED_INTERFACE } else { STATION_INTERFACE };
         let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
@@ -169,22 +179,22 @@ impl Host {
         Ok(dropped_in(&table, card).unwrap_or(0))
     }
 
-    /// The namespace's identity: what agents and the monitor know it by.
+    /// The namespace's identity, as agents and the monitor know it.
     pub(crate) fn netns(&self) -> NetnsId {
         self.namespace.id()
     }
 
-    /// The namespace, for threads that live in it.
+    /// The namespace, for threads that enter it.
     pub(crate) fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// The namespace as an open file, for processes that are born into it.
+    /// The namespace as an open file, for processes that start in it.
     pub(crate) fn namespace_file(&self) -> io::Result<File> {
         File::open(PathBuf::from("/run/netns").join(self.namespace.name()))
     }
 
-    /// This host as an end of the medium, for itself and for the sender behind it.
+    /// The host's port of the network, for itself and for the sender behind it.
     pub(crate) fn port(&self, tun: Tun, behind: Option<&Self>) -> Port {
         Port {
             node: self.node,
@@ -194,7 +204,7 @@ impl Host {
         }
     }
 
-    /// Removes the namespace; processes in it must be gone.
+    /// Removes the namespace; its processes must have ended.
     pub(crate) fn remove(self, lease: &Lease) -> Result<(), LabError> {
         let given_up =
             LabError::system::<io::Error>(format!("end the connections of {}", self.name));

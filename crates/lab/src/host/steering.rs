@@ -1,4 +1,4 @@
-//! Which processors do a host's work: receive packet steering (RPS), for one device.
+//! The processors of the driver and of the hosts: receive packet steering (RPS).
 
 use std::fs;
 use std::io;
@@ -10,22 +10,21 @@ use nix::unistd::Pid;
 
 /// The processors of the machine, divided between the driver's thread and the hosts.
 ///
-/// What a host does with a packet (TCP, its answer, waking an application) would otherwise be
-/// done inside the driver's write, some 8 us for each of the 64 packets that one A-MPDU hands over
-/// at the same instant: the last would be late by the time that the others took. And a system
-/// call of an application would keep the driver off its processor, on a kernel without
-/// preemption.
+/// Without steering, the kernel handles a received packet (TCP, its ACK, the wake-up of an application) inside the
+/// driver's write. That takes some 8 us for each of the 64 packets of an A-MPDU, which are due at the same instant,
+/// so the last would be late by the time of all others. On a kernel without preemption, a system call of an
+/// application would also keep the driver from its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Steering {
-    /// Where the driver's thread runs.
+    /// The processor of the driver's thread.
     driver: usize,
-    /// Where packets that it hands over are processed, and applications run: a bit each.
+    /// The processors of received packets and of applications, one bit each.
     hosts: u64,
 }
 
 impl Steering {
-    /// The last processor that this process may use for the driver, the others for the hosts;
-    /// `None` where there is one only, or more than a mask of 64 bits names.
+    /// Gives the last processor that this process may use to the driver, and the others to the hosts; `None` where
+    /// there is only one.
     pub(crate) fn plan() -> Option<Self> {
         let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
         let usable = |cpu: &usize| allowed.is_set(*cpu).unwrap_or(false);
@@ -45,8 +44,8 @@ impl Steering {
         Ok(sched_setaffinity(Pid::from_raw(0), &own)?)
     }
 
-    /// Keeps the calling thread, and what it starts from now on, off the driver's processor,
-    /// until the returned value is dropped.
+    /// Keeps the calling thread, and all that it starts, off the driver's processor until the returned value is
+    /// dropped.
     pub(crate) fn leave_driver_alone(self) -> io::Result<Away> {
         let before = sched_getaffinity(Pid::from_raw(0))?;
         let mut hosts = CpuSet::new();
@@ -57,9 +56,9 @@ impl Steering {
         Ok(Away { before })
     }
 
-    /// Steers what arrives over the device of this name in the calling thread's network
-    /// namespace. The thread gets a mount namespace of its own: sysfs shows the network devices
-    /// of whoever mounted it.
+    /// Steers the packets received over the device of this name in the calling thread's network namespace. The
+    /// thread gets a mount namespace of its own, because sysfs shows the network devices of the namespace in which
+    /// it was mounted.
     pub(super) fn apply(self, interface: &str) -> io::Result<()> {
         unshare(CloneFlags::CLONE_NEWNS)?;
         let none = None::<&Path>;
@@ -70,7 +69,7 @@ impl Steering {
         fs::write(path, self.mask())
     }
 
-    /// As the kernel reads it: 32 bits at a time, commas between.
+    /// The mask in the kernel's format: hexadecimal numbers of 32 bits with commas between.
     fn mask(self) -> String {
         match (self.hosts >> 32, self.hosts & 0xffff_ffff) {
             (0, low) => format!("{low:x}"),
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_processor_is_the_driver_s_and_the_others_are_the_hosts() {
+    fn the_driver_gets_the_last_processor_and_the_hosts_the_others() {
         let steering = Steering::divide(&[0, 1, 40]).unwrap();
         assert_eq!((steering.driver, steering.mask()), (40, "3".to_owned()));
         assert_eq!(Steering::divide(&[0, 33, 34]).unwrap().mask(), "2,00000001");

@@ -1,10 +1,10 @@
-//! The sysctls of the lab's namespaces. They go with the namespace, so nothing is put back.
+//! The sysctls of the lab's namespaces. They end with the namespace, so nothing is restored.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// DESIGN §7 "Emulation".
+/// The settings of every namespace.
 const SETTINGS: [(&str, &str); 5] = [
     // No router solicitations and neighbour discovery on the emulated air.
     ("net/ipv6/conf/all/disable_ipv6", "1"),
@@ -16,16 +16,15 @@ const SETTINGS: [(&str, &str); 5] = [
     ("net/ipv4/tcp_no_metrics_save", "1"),
 ];
 
-/// What connections use that ask for nothing. A new namespace inherits the machine's default,
-/// which need not be cubic.
+/// The default of connections. A new namespace inherits the machine's, which need not be cubic.
 const DEFAULT_ALGORITHM: &str = "net/ipv4/tcp_congestion_control";
 
-/// Writes them in the calling thread's namespace; whether `cubic` is now its default.
+/// Writes the settings in the calling thread's namespace. Returns whether `cubic` is now its default.
 ///
 /// Outside the first namespace the kernel takes only algorithms of
 /// `tcp_allowed_congestion_control`. Where `cubic` is not among them, the lab does not change that
-/// list, which is the whole machine's, but lets every sender ask for its algorithm by itself; the
-/// default is then `reno`, which is always allowed.
+/// list, which applies to the whole machine. Every sender then sets its algorithm itself; the default is `reno`,
+/// which is always allowed.
 pub(super) fn apply() -> io::Result<bool> {
     for (name, value) in SETTINGS {
         match write(name, value) {
@@ -40,9 +39,9 @@ pub(super) fn apply() -> io::Result<bool> {
     write(DEFAULT_ALGORITHM, "reno").map(|()| false)
 }
 
-/// Lets connections that nobody owns any more give up at their next timeout, in the calling thread's
-/// namespace. Their peers are gone with the run; for the kernel's eight retransmissions they would keep
-/// their queues, and on a small machine the next run's connections would be short of memory (`tcp_mem`).
+/// Makes connections without a process give up at their next timeout, in the calling thread's namespace. Their
+/// peers have ended with the run. With the kernel's default of eight retransmissions they would keep their queues,
+/// and on a small machine the connections of the next run would lack memory (`tcp_mem`).
 pub(super) fn give_up_orphans() -> io::Result<()> {
     write("net/ipv4/tcp_orphan_retries", "1")
 }

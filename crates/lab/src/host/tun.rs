@@ -5,11 +5,11 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The longest queue that a device of the lab is given, in packets. Newer kernels and updates of
+/// The longest queue of a device of the lab, in packets. Newer kernels and updates of
 /// older ones (Debian's 6.1.192 and 6.12.117) refuse a longer one on any device with ERANGE.
 pub(crate) const MAX_QUEUE_PACKETS: u32 = 32_767;
 
-/// One end of a TUN device: whole IP packets, never blocking.
+/// A TUN device, with non-blocking reads and writes of whole IP packets.
 ///
 /// The device lives as long as this value. Without `IFF_VNET_HDR` the kernel segments and
 /// checksums everything before it arrives here.

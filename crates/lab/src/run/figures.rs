@@ -1,78 +1,48 @@
-//! From what was received and watched to what a run reports of its flows.
+//! The figures of a run's flows, from the meters of receivers and senders.
 
 use std::collections::BTreeMap;
 
-use wakeai_scenario::figures::AvrMeter;
+use wakeai_scenario::Expanded;
 use wakeai_scenario::result::MeasuredFlow;
-use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind};
-use wakeai_units::Duration;
-use wakeai_world::reservations::{Course, of_flow};
+use wakeai_units::{Duration, Instant};
+use wakeai_world::reservations::{ReservationLog, of_flow};
+use wakeai_world::{ReceiverMeter, SenderMeter, Span};
 
-use crate::traffic::{FlowPlan, Received};
-use crate::watch::FlowCounts;
+use crate::traffic::FlowPlan;
 
-/// What the figures of a run are of.
-#[derive(Clone, Copy)]
-pub(super) struct Measures<'a> {
-    pub(super) experiment: &'a Experiment,
-    pub(super) expanded: &'a Expanded,
-    pub(super) plans: &'a [FlowPlan],
-    /// The end of the run.
-    pub(super) end: Duration,
-    /// Of the stations that run an agent.
-    pub(super) reservations: &'a BTreeMap<usize, Course>,
-}
-
-/// The flows in the order of the scenario.
+/// The flows of a run that ended at `end`, in the order of the scenario. `reservations` has the stations that run
+/// an agent.
 pub(super) fn measured(
-    measures: &Measures<'_>,
-    received: &[Received],
-    counts: &[FlowCounts],
+    expanded: &Expanded,
+    plans: &[FlowPlan],
+    meters: &[ReceiverMeter],
+    senders: &SenderMeter,
+    reservations: &BTreeMap<usize, ReservationLog>,
+    end: Instant,
 ) -> Vec<MeasuredFlow> {
-    let Measures { expanded, plans, .. } = *measures;
-    let all = expanded.flows.iter().zip(plans).zip(received).zip(counts);
-    all.map(|(((flow, plan), received), counts)| MeasuredFlow {
-        station: flow.station(),
-        direction: flow.direction(),
-        kind: flow.kind,
+    let all = expanded.flows.iter().zip(plans).zip(meters).enumerate();
+    all.map(|(index, ((flow, plan), meter))| MeasuredFlow {
         algorithm: plan.algorithm.clone(),
-        bytes: received.bytes,
-        bytes_after_warmup: received.bytes_in_window,
-        start: plan.start,
-        completion: received.completed.map(|at| at.saturating_sub(plan.start)),
-        retransmits: counts.retransmits,
-        timeouts: counts.timeouts,
-        avr: avr(measures, flow, received),
-        simulated: None,
-        reservation: of_flow(flow, |station| measures.reservations.get(&station)),
+        reservation: of_flow(flow, |station| reservations.get(&station)),
+        ..senders.measured(index, meter.measured(flow, end))
     })
     .collect()
 }
 
-/// The share of time at or above the target, where a TCP flow has one.
-fn avr(measures: &Measures<'_>, flow: &Flow, received: &Received) -> Option<f64> {
-    let target = flow.rate.filter(|_| flow.kind == FlowKind::Tcp)?;
-    let mut meter = AvrMeter::new(target, measures.experiment.warmup.saturating_sub(flow.start));
-    for (at, bytes) in &received.progress {
-        meter.on_received(at.saturating_sub(flow.start), *bytes);
-    }
-    let end = received.completed.unwrap_or(measures.end);
-    meter.finish(end.saturating_sub(flow.start))
-}
+/// The delay of a flow's first data, beyond two round trips, from which on the user is told.
+const LATE_START: Duration = Duration::from_secs(1);
 
-/// What a flow's first data may be late by beyond two round trips, before the user is told.
-const STRAGGLING: Duration = Duration::from_secs(1);
-
-/// The flows whose first data came late, and how long after their start.
-pub(super) fn stragglers(measures: &Measures<'_>, received: &[Received]) -> Vec<(usize, Duration)> {
-    let Measures { experiment, expanded, plans, .. } = *measures;
-    let late = plans.iter().zip(received).filter_map(|(plan, received)| {
-        let rtt = super::traffic::round_trip(experiment, expanded, plan.index);
-        let expected = plan.start + rtt.saturating_mul(2) + STRAGGLING;
-        let first = received.first.unwrap_or(experiment.duration);
+/// The flows whose first data arrived late, and the time from their start to that.
+pub(super) fn late_starts(
+    span: Span,
+    plans: &[FlowPlan],
+    meters: &[ReceiverMeter],
+) -> Vec<(usize, Duration)> {
+    let late = plans.iter().zip(meters).filter_map(|(plan, meter)| {
+        let first = span.since(meter.first().unwrap_or(span.end));
         tracing::debug!(flow = plan.index, start = %plan.start, first = %first, "first data");
         let late = first.saturating_sub(plan.start);
-        (first > expected).then_some((plan.index, late))
+        (late > plan.round_trip.saturating_mul(2) + LATE_START).then_some((plan.index, late))
     });
     late.collect()
 }

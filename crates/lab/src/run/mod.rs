@@ -1,7 +1,7 @@
-//! One run of one condition: build, drive, measure, tear down.
+//! One run of one condition: its testbed, agents, proxies and traffic, and what is measured.
 
 mod figures;
-mod network;
+mod testbed;
 mod traffic;
 
 use std::path::Path;
@@ -9,169 +9,157 @@ use std::sync::Arc;
 
 use wakeai_host::Lease;
 use wakeai_kernel::Control;
-use wakeai_scenario::figures::RttHistogram;
-use wakeai_scenario::result::{ErrorCounts, MeasuredFlow};
-use wakeai_scenario::{Expanded, ResolvedCondition};
-use wakeai_units::Duration;
-use wakeai_world::{Task, agent};
+use wakeai_scenario::ResolvedCondition;
+use wakeai_units::{Duration, Instant};
+use wakeai_world::{
+    Outcome, Progress, ReceiverMeter, RunError, SenderMeter, Span, Task, agent, generator,
+};
 
 use crate::agents::Agents;
 use crate::clock;
 use crate::driver::{DriverReport, Lateness};
 use crate::error::LabError;
 use crate::host::Steering;
-use crate::interrupt::Interrupt;
-use crate::progress::Progress;
-use crate::proxies::Proxies;
-use crate::records::monitor_sink;
+use crate::proxies;
 use crate::traffic::{self as flows, SenderFacts};
-use crate::watch::{Span, Watch};
-use figures::Measures;
-use network::Network;
+use crate::watch::Watch;
+use testbed::Testbed;
 use traffic::Traffic;
 
-/// What all runs of one command share.
+/// The resources that all runs of a command share.
 pub(crate) struct Bench<'a> {
     pub(crate) lease: &'a Lease,
-    pub(crate) interrupt: &'a Interrupt,
     pub(crate) progress: &'a dyn Progress,
     pub(crate) wakeai: &'a Path,
     /// Whether the driver may become a real-time thread.
     pub(crate) realtime: bool,
-    /// Who works where, if the machine has processors enough.
+    /// The processors of driver and hosts; `None` on a machine with one processor.
     pub(crate) steering: Option<Steering>,
-    /// What gives connections their target rates, where an algorithm of ours is asked for.
+    /// The handle that sets target rates, where a `wakeai_*` algorithm is loaded.
     pub(crate) targets: Option<Arc<Control>>,
-    /// A directory for what is needed while a run lasts.
+    /// A directory for files that are needed during a run only.
     pub(crate) scratch: &'a Path,
 }
 
-/// What one run gave.
+impl Bench<'_> {
+    /// An error where the user wants the run to end.
+    pub(crate) fn check(&self) -> Result<(), RunError> {
+        if self.progress.is_interrupted() { Err(RunError::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// The result of a run, and the measurements that decide whether it was faithful.
 #[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) expanded: Expanded,
-    pub(crate) end: Duration,
-    pub(crate) flows: Vec<MeasuredFlow>,
-    /// By group of stations.
-    pub(crate) rtt: Vec<RttHistogram>,
-    pub(crate) errors: ErrorCounts,
+pub(crate) struct LabRun {
+    pub(crate) outcome: Outcome,
     pub(crate) driver: DriverReport,
-    /// How late an ordinary thread came back from its sleep.
+    /// How late an ordinary thread woke from its sleeps.
     pub(crate) waits: Lateness,
-    /// Whether agents or proxies took part, which are ordinary processes, too.
+    /// Whether agents or proxies took part, which run as ordinary processes.
     pub(crate) has_helpers: bool,
-    /// Flows whose first data came much later than a handshake after their start: the flow, and
-    /// how much later.
-    pub(crate) stragglers: Vec<(usize, Duration)>,
-    /// Records that the monitor lost.
+    /// The flows whose first data arrived late, and the time from their start to that.
+    pub(crate) late_starts: Vec<(usize, Duration)>,
+    /// The number of records that the monitor lost.
     pub(crate) lost: u64,
 }
 
-/// Runs `task`; the agents' files go into `directory`. Whatever happens, nothing else of it is left
-/// when this returns.
+/// Runs `task`; the agents' files go into `directory`. Nothing else of the run is left when this returns, also on
+/// an error.
 pub(crate) fn run(
     bench: &Bench<'_>,
     task: &Task<'_>,
     directory: &Path,
-) -> Result<Outcome, LabError> {
+) -> Result<LabRun, LabError> {
     let experiment = &*task.condition.scenario;
     let expanded = experiment.expand(task.seed);
-    let rng = wakeai_world::generator(task.seed);
-    // Dropped in reverse order on an error: traffic, proxies, agents, monitor, then the network.
-    let network = Network::build(bench, experiment, &expanded, rng)?;
-    let plans = flows::plan(experiment, &expanded, &senders(task.condition, &network))?;
-    let watch = Watch::start(&network.hosts, &plans, task.sink.clone().map(monitor_sink))?;
+    // Dropped in reverse order on an error: traffic, proxies, agents, monitor, then the testbed.
+    let testbed = Testbed::build(bench, experiment, &expanded, generator(task.seed))?;
+    let plans = flows::plan(experiment, &expanded, &senders(task.condition, &testbed))?;
+    let watch = Watch::start(&testbed.hosts, &plans)?;
     let mut agents =
-        Agents::start(bench, task.condition, &task.facts, network.stations(), directory)?;
-    let mut proxies = Proxies::start(bench, &plans, &network.hosts, directory)?;
-    let has_helpers = !agents.is_empty() || !proxies.is_empty();
-    let mut traffic = Traffic::prepare(bench, experiment, &expanded, &plans, &network)?;
+        Agents::start(bench, task.condition, &task.facts, testbed.stations(), directory)?;
+    let mut proxies = proxies::start(bench, &plans, &testbed.hosts, directory)?;
+    let has_helpers = !agents.is_empty() || proxies.len() > 0;
+    let mut traffic = Traffic::prepare(bench, &expanded, &plans, &testbed)?;
 
     let origin = clock::now() + traffic.lead().max(agents.acquaintance());
-    let span = Span { origin, warmup: experiment.warmup, end: experiment.duration };
-    watch.begin(span);
-    network.measure(Some(origin));
-    for change in wakeai_world::changes(experiment, origin) {
-        network.schedule(change);
-    }
-    traffic.start(origin)?;
-    let mut look = || agents.look().and_then(|()| proxies.check());
-    let (ended, waits) = wait(bench, &network, &mut look, &mut traffic, span)?;
-    network.measure(None);
-    let received = traffic.stop(span.warmup, ended)?;
-    // All flows sized and done: the run ended with the last byte, not when that was noticed.
-    let last: Option<Vec<Duration>> = received.iter().map(|flow| flow.completed).collect();
-    let ended = last.and_then(|all| all.into_iter().max()).unwrap_or(ended);
-    let watched = watch.stop()?;
+    let span = Span::new(origin, experiment);
+    watch.begin(SenderMeter::new(span, &expanded, task.sink.clone()));
+    testbed.driver().measure(Some(origin));
+    testbed.driver().schedule(experiment, origin);
+    traffic.start(span)?;
+    let mut check = || agents.check().and_then(|()| proxies.check());
+    let (end, waits) = wait(bench, task, &testbed, &mut check, &mut traffic, span)?;
+    testbed.driver().measure(None);
+    let meters = traffic.stop(end)?;
+    // Where all flows have completed, the run ended with the last byte.
+    let last: Option<Vec<Instant>> = meters.iter().map(ReceiverMeter::completed).collect();
+    let end = last.and_then(|all| all.into_iter().max()).unwrap_or(end);
+    let (meter, lost) = watch.stop()?;
+    let senders = meter.expect("the monitor was given one at the run's begin");
     proxies.stop(bench.lease)?;
     let reservations = agents.stop(bench.lease)?;
-    let driver = network.remove(bench.lease)?;
+    let driver = testbed.remove(bench.lease)?;
 
-    let measures = Measures {
-        experiment,
-        expanded: &expanded,
-        plans: &plans,
-        end: ended,
-        reservations: &reservations,
+    let flows = figures::measured(&expanded, &plans, &meters, &senders, &reservations, end);
+    let (rtt, errors) = senders.finish();
+    let outcome = Outcome {
+        stations: expanded.stations,
+        end: span.since(end),
+        flows,
+        rtt,
+        errors,
+        lateness: None,
+        drops: None,
     };
-    Ok(Outcome {
-        flows: figures::measured(&measures, &received, &watched.flows),
-        stragglers: figures::stragglers(&measures, &received),
-        expanded,
-        end: ended,
-        rtt: watched.rtt,
-        errors: watched.errors,
-        driver,
-        waits,
-        has_helpers,
-        lost: watched.lost,
-    })
+    let late_starts = figures::late_starts(span, &plans, &meters);
+    Ok(LabRun { outcome, driver, waits, has_helpers, late_starts, lost })
 }
 
-/// Server first, then the stations.
-fn senders(condition: &ResolvedCondition, network: &Network) -> Vec<SenderFacts> {
+/// The settings of the hosts: the server, then the stations.
+fn senders(condition: &ResolvedCondition, testbed: &Testbed) -> Vec<SenderFacts> {
     let bounded = std::iter::once(false).chain(agent::bounded(condition));
-    let hosts = network.hosts.iter().zip(bounded).enumerate();
+    let hosts = testbed.hosts.iter().zip(bounded).enumerate();
     hosts
         .map(|(index, (host, bounded))| SenderFacts {
             cubic_by_default: host.cubic_by_default,
             bounded,
-            behind: network.behind(index).map(|sender| sender.address),
+            behind: testbed.behind(index).map(|sender| sender.address),
         })
         .collect()
 }
 
-/// Waits for the end of the run: its duration, or until all flows have a size and are done. `look`
-/// fails where agents or proxies have. Returns how far the run came, and how late this thread, an
-/// ordinary one as they are, got a processor after each of its sleeps.
+/// Waits for the end of the run: its duration, or the time at which all flows have completed. `check` fails where
+/// an agent or a proxy has failed. Returns the end, and how late this thread, which like them is an ordinary one,
+/// woke from its sleeps.
 fn wait(
     bench: &Bench<'_>,
-    network: &Network,
-    look: &mut dyn FnMut() -> Result<(), LabError>,
+    task: &Task<'_>,
+    testbed: &Testbed,
+    check: &mut dyn FnMut() -> Result<(), LabError>,
     traffic: &mut Traffic<'_>,
     span: Span,
-) -> Result<(Duration, Lateness), LabError> {
+) -> Result<(Instant, Lateness), LabError> {
     let mut waits = Lateness::default();
     loop {
-        bench.interrupt.check()?;
         let now = clock::now();
-        bench.progress.run_reached(now.saturating_since(span.origin));
-        if now >= span.origin + span.end {
+        if task.reached(bench.progress, span.since(now)).is_break() {
+            return Err(RunError::Interrupted.into());
+        }
+        if now >= span.end {
             return Ok((span.end, waits));
         }
-        if let Some(completed) = traffic.all_completed() {
-            return Ok((completed, waits));
+        // Where the driver has failed, `remove` returns its error.
+        if traffic.all_completed() || !testbed.driver().is_running() {
+            return Ok((now, waits));
         }
-        if !network.is_running() {
-            return Ok((now.saturating_since(span.origin), waits)); // `remove` returns the error
-        }
-        look()?;
+        check()?;
         traffic.check()?;
-        let next = (clock::now() + LOOK).min(span.origin + span.end);
+        let next = (clock::now() + CHECK_INTERVAL).min(span.end);
         clock::sleep_until(next);
         waits.record(clock::now().saturating_since(next));
     }
 }
 
-/// Between two looks at a run.
-const LOOK: Duration = Duration::from_millis(50);
+/// The time between two checks of a run.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);

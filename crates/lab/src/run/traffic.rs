@@ -1,33 +1,35 @@
-//! The flows of a run.
+//! The running flows of a run.
 
-use wakeai_scenario::{Expanded, Experiment, Node};
+use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Duration, Instant};
+use wakeai_world::{ReceiverMeter, Span};
 
 use super::Bench;
-use super::network::Network;
+use super::testbed::Testbed;
 use crate::clock;
 use crate::error::LabError;
 use crate::host::Child;
 use crate::traffic::iperf::{self, Receiver};
 use crate::traffic::transfer::Transfer;
-use crate::traffic::{FlowPlan, Kind, Received};
+use crate::traffic::{FlowPlan, Kind};
 
-/// How long the senders may take until they listen.
+/// The time within which all senders must listen.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What starting one process takes of the launcher.
+/// The time that the launcher takes for one process.
 const SPAWN_TIME: Duration = Duration::from_millis(2);
-/// Past the end of the run, so that the last interval reaches over it.
+/// The time from the end of the run to the signal, so that the last interval covers the end.
 const TAIL: Duration = Duration::from_millis(20);
 
 /// All flows of a run.
 pub(super) struct Traffic<'a> {
     bench: &'a Bench<'a>,
     plans: &'a [FlowPlan],
-    network: &'a Network,
-    duration: Duration,
-    origin: Instant,
-    /// Launches that are still to come, the latest first: when (before `start` is known, from
-    /// the origin, in nanoseconds, negative before it), and which flow.
+    testbed: &'a Testbed,
+    flows: &'a [Flow],
+    /// Known once the traffic has started.
+    span: Option<Span>,
+    /// The clients that are still to be started, the latest first: the time in nanoseconds from the run's begin,
+    /// negative before it, and the flow.
     launches: Vec<(i128, usize)>,
     senders: Vec<Child>,
     receivers: Vec<(usize, Receiver)>,
@@ -35,20 +37,19 @@ pub(super) struct Traffic<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    /// Starts the senders that only listen, and waits until they do.
+    /// Starts the iperf3 servers, and waits until they listen.
     pub(super) fn prepare(
         bench: &'a Bench<'a>,
-        experiment: &Experiment,
-        expanded: &Expanded,
+        expanded: &'a Expanded,
         plans: &'a [FlowPlan],
-        network: &'a Network,
+        testbed: &'a Testbed,
     ) -> Result<Self, LabError> {
         let mut traffic = Self {
             bench,
             plans,
-            network,
-            duration: experiment.duration,
-            origin: Instant::ZERO,
+            testbed,
+            flows: &expanded.flows,
+            span: None,
             launches: Vec::new(),
             senders: Vec::new(),
             receivers: Vec::new(),
@@ -56,12 +57,11 @@ impl<'a> Traffic<'a> {
         };
         let mut ports = Vec::new();
         for plan in plans.iter().filter(|plan| !matches!(plan.kind, Kind::Own(_))) {
-            let sender = iperf::spawn_sender(plan, network.sender(plan), bench.lease)?;
+            let sender = iperf::spawn_sender(plan, testbed.sender(plan), bench.lease)?;
             ports.push(plan.port);
             traffic.senders.push(sender);
-            let rtt = round_trip(experiment, expanded, plan.index);
             let spawns = SPAWN_TIME.saturating_mul(traffic.senders.len() as u64);
-            let lead = iperf::lead(rtt) + spawns;
+            let lead = iperf::lead(plan.round_trip) + spawns;
             let at = i128::from(plan.start.as_nanos()) - i128::from(lead.as_nanos());
             traffic.launches.push((at, plan.index));
         }
@@ -83,33 +83,33 @@ impl<'a> Traffic<'a> {
         Ok(traffic)
     }
 
-    /// How long before the run's time zero the first client has to start.
+    /// The time before the run's begin at which the first client has to start.
     pub(super) fn lead(&self) -> Duration {
         let first = self.launches.last().map_or(0, |(at, _)| (-*at).max(0));
         Duration::from_nanos(u64::try_from(first).unwrap_or(0)) + Duration::from_millis(10)
     }
 
-    /// Sets the run's time zero: the flows of our own get ready, and everything that is to start
-    /// before it is started.
-    pub(super) fn start(&mut self, origin: Instant) -> Result<(), LabError> {
-        self.origin = origin;
+    /// Sets the times of the run, prepares the lab's own connections, and starts all clients that are due before the
+    /// run's begin.
+    pub(super) fn start(&mut self, span: Span) -> Result<(), LabError> {
+        self.span = Some(span);
         for plan in self.plans.iter().filter(|plan| matches!(plan.kind, Kind::Own(_))) {
-            let (from, to) = (self.network.sender(plan), &self.network.hosts[plan.receiver]);
+            let (from, to) = (self.testbed.sender(plan), &self.testbed.hosts[plan.receiver]);
             let targets = self.bench.targets.clone();
-            let transfer = Transfer::start(plan, origin + plan.start, from, to, targets)?;
+            let transfer = Transfer::start(plan, self.meter(plan.index), from, to, targets)?;
             self.transfers.push((plan.index, transfer));
         }
         while let Some((at, _)) = self.launches.last().copied()
             && at <= 0
         {
-            self.bench.interrupt.check()?;
+            self.bench.check()?;
             clock::sleep_until(self.instant(at));
             self.launch_due()?;
         }
         Ok(())
     }
 
-    /// Starts what is due, and looks whether everything that was started still runs.
+    /// Starts the clients that are due; an error where a client has ended.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
         self.launch_due()?;
         for index in 0..self.receivers.len() {
@@ -121,36 +121,38 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    /// How far the run came, where all flows have a size and none is left.
-    pub(super) fn all_completed(&self) -> Option<Duration> {
+    /// Whether all flows have a size and have ended.
+    pub(super) fn all_completed(&self) -> bool {
         let all_sized = self.transfers.len() == self.plans.len();
-        let done = all_sized && self.transfers.iter().all(|(_, flow)| flow.is_finished());
-        done.then(|| clock::now().saturating_since(self.origin))
+        all_sized && self.transfers.iter().all(|(_, flow)| flow.is_finished())
     }
 
-    /// Ends all flows; what each received, in the order of the scenario.
-    pub(super) fn stop(
-        mut self,
-        warmup: Duration,
-        end: Duration,
-    ) -> Result<Vec<Received>, LabError> {
-        let window = (warmup, end);
-        let mut received = vec![Received::default(); self.plans.len()];
+    /// Ends all flows of a run that ended at `end`. Returns the meters in the order of the scenario.
+    pub(super) fn stop(mut self, end: Instant) -> Result<Vec<ReceiverMeter>, LabError> {
+        let mut meters: Vec<_> = (0..self.plans.len()).map(|index| self.meter(index)).collect();
         if !self.receivers.is_empty() {
-            clock::sleep_until(self.origin + end + TAIL);
+            clock::sleep_until(end + TAIL);
         }
         let stopped: Vec<Instant> = self.receivers.iter().map(|(_, flow)| flow.stop()).collect();
         for ((index, receiver), stopped) in self.receivers.drain(..).zip(stopped) {
-            received[index] = receiver.collect(stopped, self.origin, window, self.bench.lease)?;
+            receiver.collect(stopped, &mut meters[index], self.bench.lease)?;
         }
         self.transfers.iter().for_each(|(_, transfer)| transfer.stop());
         for (index, transfer) in self.transfers.drain(..) {
-            received[index] = transfer.collect(self.origin, window)?;
+            meters[index] = transfer.collect()?;
         }
         for sender in self.senders.drain(..) {
             sender.end(self.bench.lease)?;
         }
-        Ok(received)
+        Ok(meters)
+    }
+
+    fn span(&self) -> Span {
+        self.span.expect("the traffic has started")
+    }
+
+    fn meter(&self, flow: usize) -> ReceiverMeter {
+        ReceiverMeter::new(self.span(), &self.flows[flow], Duration::ZERO)
     }
 
     fn launch_due(&mut self) -> Result<(), LabError> {
@@ -159,34 +161,15 @@ impl<'a> Traffic<'a> {
         {
             self.launches.pop();
             let plan = &self.plans[index];
-            let host = &self.network.hosts[plan.receiver];
-            let receiver = Receiver::spawn(plan, self.duration, host, self.bench.lease)?;
+            let host = &self.testbed.hosts[plan.receiver];
+            let receiver = Receiver::spawn(plan, self.span().length(), host, self.bench.lease)?;
             self.receivers.push((index, receiver));
         }
         Ok(())
     }
 
     fn instant(&self, from_origin: i128) -> Instant {
-        let nanos = i128::from(self.origin.as_nanos()) + from_origin;
+        let nanos = i128::from(self.span().origin.as_nanos()) + from_origin;
         Instant::from_nanos(u64::try_from(nanos).unwrap_or(0))
     }
-}
-
-/// The round trip of a flow on an idle medium, without the air's part.
-pub(super) fn round_trip(experiment: &Experiment, expanded: &Expanded, index: usize) -> Duration {
-    let flow = &expanded.flows[index];
-    let to_server = flow.from == Node::Server || flow.to == Node::Server;
-    if !to_server {
-        return Duration::ZERO;
-    }
-    let group = &experiment.stations[expanded.stations[flow.station()].group];
-    let due: Duration = experiment
-        .events
-        .iter()
-        .filter(|event| experiment.select(event.stations).contains(&flow.station()))
-        .filter(|event| event.at <= flow.start)
-        .filter_map(|event| event.wired_delay)
-        .next_back()
-        .unwrap_or(group.wired_delay);
-    (experiment.wired.delay + due).saturating_mul(2)
 }

@@ -1,9 +1,9 @@
-//! Endless TCP flows and UDP flows: iperf3.
+//! Endless TCP flows and UDP flows, which iperf3 carries.
 //!
-//! The client runs at the data's *receiver* (`-R`), because a receiving client counts what its
-//! application received, in fine intervals. The run ends by SIGTERM to the clients, on which
-//! iperf3 prints what it has counted: no closing handshake has to cross the loaded air, and the
-//! last interval's end is the moment of the signal, which ties iperf3's own clock to the run's.
+//! The client runs at the data's *receiver* (`-R`), because a receiving client counts what its application
+//! received, in short intervals. The run ends by SIGTERM to the clients, on which iperf3 prints its counts without
+//! a handshake over the loaded air. The last interval ends at the time of the signal, which aligns iperf3's clock
+//! with the run's.
 
 use std::fs;
 use std::io::Read;
@@ -12,30 +12,31 @@ use std::thread::JoinHandle;
 
 use serde::Deserialize;
 use wakeai_host::Lease;
-use wakeai_units::{Bytes, Duration, Instant};
+use wakeai_units::{Duration, Instant};
+use wakeai_world::ReceiverMeter;
 
-use super::{FlowPlan, Kind, Received};
+use super::{FlowPlan, Kind};
 use crate::clock;
 use crate::error::LabError;
 use crate::host::{Child, Host, dying_with_us};
 
-/// 1500-byte IP packets (DESIGN §10).
+/// The payload of IP packets of 1500 bytes.
 const DATAGRAM_BYTES: &str = "1472";
-/// Intervals of one client at most: each is some 300 bytes of its memory and of its JSON.
+/// The most intervals of one client; each takes some 300 bytes of its memory and of its JSON.
 const MAX_INTERVALS: u64 = 1_000;
 /// Round trips between the start of a client and its data connection's first packet, which is a
 /// flow's start: the control connection's handshake, the request for parameters, the parameters
 /// and the request for streams.
 const SETUP_ROUND_TRIPS: u64 = 3;
-/// Time that processes take on top of these.
+/// The time that the processes take in addition.
 const SETUP_TIME: Duration = Duration::from_millis(30);
 
-/// Time from the start of a client to its data connection's, where a round trip takes `rtt`.
+/// The time from the start of a client to the start of its data connection, with a round trip of `rtt`.
 pub(crate) fn lead(rtt: Duration) -> Duration {
     rtt.saturating_mul(SETUP_ROUND_TRIPS).saturating_add(SETUP_TIME)
 }
 
-/// The sending side: an iperf3 server that serves one test.
+/// Starts the sending side: an iperf3 server that serves one test.
 pub(crate) fn spawn_sender(plan: &FlowPlan, host: &Host, lease: &Lease) -> Result<Child, LabError> {
     let mut command = dying_with_us("iperf3");
     command
@@ -47,7 +48,7 @@ pub(crate) fn spawn_sender(plan: &FlowPlan, host: &Host, lease: &Lease) -> Resul
     Child::spawn(&mut command, host, lease)
 }
 
-/// Whether the sender listens by now.
+/// Whether the sender is listening.
 pub(crate) fn listens(child: &Child, port: u16) -> bool {
     // proc_net_tcp(5): local address and port in hexadecimal, then the remote ones, then the
     // state, where 0A is LISTEN. Through the process, so in its namespace.
@@ -93,7 +94,7 @@ impl Receiver {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = Child::spawn(&mut command, host, lease)?;
         let stdout = child.take_stdout();
-        // Read as it comes: the JSON is longer than a pipe.
+        // Read at once: the JSON is longer than a pipe's buffer.
         let output = std::thread::spawn(move || {
             let mut text = String::new();
             if let Some(mut stdout) = stdout {
@@ -104,12 +105,12 @@ impl Receiver {
         Ok(Self { child, output })
     }
 
-    /// Whether the client still runs, as it should until it is told to stop.
+    /// Whether the client still runs.
     pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Why the client ended in mid-run.
+    /// The error of a client that ended during the run.
     pub(crate) fn ended_early(self, lease: &Lease) -> LabError {
         let station = self.child.station.clone();
         if let Err(error) = self.child.end(lease) {
@@ -118,26 +119,24 @@ impl Receiver {
         let text = self.output.join().unwrap_or_default();
         let reason = match serde_json::from_str::<Report>(&text) {
             Ok(Report { error: Some(error), .. }) => error,
-            _ => "it ended in mid-run".to_owned(),
+            _ => "it ended during the run".to_owned(),
         };
         LabError::Child { program: "iperf3", station, reason, log: String::new() }
     }
 
-    /// Tells the client to stop; the moment of that.
+    /// Tells the client to stop, and returns the time of that.
     pub(crate) fn stop(&self) -> Instant {
         self.child.terminate();
         clock::now()
     }
 
-    /// What was received in `window`, both from `origin` on; `stopped` is what
-    /// [`Receiver::stop`] returned.
+    /// Counts in `meter` what was received; `stopped` is what [`Receiver::stop`] returned.
     pub(crate) fn collect(
         mut self,
         stopped: Instant,
-        origin: Instant,
-        window: (Duration, Duration),
+        meter: &mut ReceiverMeter,
         lease: &Lease,
-    ) -> Result<Received, LabError> {
+    ) -> Result<(), LabError> {
         self.child.wait_for(Duration::from_secs(10));
         let station = self.child.station.clone();
         self.child.end(lease)?;
@@ -150,12 +149,13 @@ impl Receiver {
         };
         let report: Report = serde_json::from_str(&text)
             .map_err(|error| failed(format!("its JSON cannot be read ({error}): {text:.300}")))?;
-        // No intervals: a station so starved that its connections were not even set up.
-        Ok(report.received(stopped, origin, window))
+        // Without intervals the station was so starved that its connections were not set up.
+        report.count(stopped, meter);
+        Ok(())
     }
 }
 
-/// The finest that iperf3 has, or coarser for long runs.
+/// The length of an interval: iperf3's shortest, or a longer one in long runs.
 fn interval(run_length: Duration) -> Duration {
     let tenths = (run_length.as_millis() / MAX_INTERVALS).div_ceil(100).max(1);
     Duration::from_millis(tenths * 100)
@@ -176,52 +176,25 @@ struct Interval {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Sum {
-    /// Seconds since the test began.
+    /// Seconds from the begin of the test.
     start: f64,
     end: f64,
     bytes: u64,
 }
 
 impl Report {
-    fn received(
-        &self,
-        stopped: Instant,
-        origin: Instant,
-        (from, to): (Duration, Duration),
-    ) -> Received {
-        let mut received = Received::default();
+    /// Counts all intervals, of which the last one ends at `stopped`.
+    fn count(&self, stopped: Instant, meter: &mut ReceiverMeter) {
         let length = self.intervals.last().map_or(0.0, |last| last.sum.end);
-        // Seconds from the run's origin to the test's begin; negative where it began before.
-        let stop_s = stopped.saturating_since(origin).as_secs_f64();
-        let begin_s = stop_s - length;
-        let mut in_window = 0.0;
+        let before_stop = |at_s: f64| Duration::from_nanos(((length - at_s).max(0.0) * 1e9) as u64);
         for sum in self.intervals.iter().map(|interval| interval.sum) {
-            let (start_s, end_s) = (begin_s + sum.start, begin_s + sum.end);
-            received.bytes = Bytes::new(received.bytes.get() + sum.bytes);
-            if sum.bytes > 0 && received.first.is_none() {
-                received.first = Some(seconds(start_s));
-            }
-            in_window += sum.bytes as f64
-                * overlap((start_s, end_s), (from.as_secs_f64(), to.as_secs_f64()));
-            received.progress.push((seconds(end_s), Bytes::new(sum.bytes)));
+            let (from, to) = (before_stop(sum.start), before_stop(sum.end));
+            meter.on_received_between(stopped - from, stopped - to, sum.bytes);
         }
-        received.bytes_in_window = Bytes::new(in_window.round() as u64);
-        received
     }
 }
 
-/// The share of `span` that lies in `window`.
-fn overlap(span: (f64, f64), window: (f64, f64)) -> f64 {
-    let length = span.1 - span.0;
-    let common = span.1.min(window.1) - span.0.max(window.0);
-    if length > 0.0 { (common / length).clamp(0.0, 1.0) } else { 0.0 }
-}
-
-fn seconds(seconds: f64) -> Duration {
-    Duration::from_nanos((seconds.max(0.0) * 1e9) as u64)
-}
-
-/// The version that is installed, or what to do where there is none.
+/// The installed version.
 pub(crate) fn version() -> Result<String, LabError> {
     let output = Command::new("iperf3").arg("--version").output().map_err(|_| {
         LabError::Missing { what: "iperf3".to_owned(), remedy: "apt-get install iperf3".to_owned() }
@@ -233,6 +206,9 @@ pub(crate) fn version() -> Result<String, LabError> {
 
 #[cfg(test)]
 mod tests {
+    use wakeai_scenario::Scenario;
+    use wakeai_world::Span;
+
     use super::*;
 
     fn report() -> Report {
@@ -245,31 +221,37 @@ mod tests {
     }
 
     fn at(seconds: u64) -> Instant {
-        Instant::from_nanos(seconds * 1_000_000_000)
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// For a run that begins at second 100: the bytes of the report's 1300 that count after `warmup`, in seconds,
+    /// when the last interval ends at second `stopped`; and the arrival of the first bytes.
+    fn counted(stopped: u64, warmup: u64) -> (u64, Option<Instant>) {
+        let text = format!(
+            "name = \"x\"\nduration = \"60s\"\nwarmup = \"{warmup}s\"\n\
+             access_point = {{ standard = \"802.11g\" }}\nstations = [{{ name = \"a\" }}]\n\
+             flows = [{{ from = \"a\", to = \"server\" }}]\n"
+        );
+        let scenario = Scenario::parse(&text).unwrap();
+        let flow = &scenario.expand(1).flows[0];
+        let span = Span::new(at(100), &scenario);
+        let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
+        report().count(at(stopped), &mut meter);
+        let measured = meter.measured(flow, span.end);
+        assert_eq!(measured.bytes.get(), 1300);
+        (measured.bytes_after_warmup.get(), meter.first())
     }
 
     #[test]
-    fn the_end_of_the_last_interval_is_the_moment_of_the_signal() {
-        let window = (Duration::ZERO, Duration::from_secs(60));
-        let received = report().received(at(102), at(100), window);
-        assert_eq!(received.bytes, Bytes::new(1300));
-        assert_eq!(received.bytes_in_window, Bytes::new(1300));
-        assert_eq!(received.first, Some(Duration::from_millis(500)));
-        assert_eq!(received.progress.last().unwrap().0, Duration::from_secs(2));
+    fn the_last_interval_ends_at_the_signal() {
+        let first = at(100) + Duration::from_millis(500);
+        assert_eq!(counted(102, 0), (1300, Some(first)));
     }
 
     #[test]
-    fn only_the_part_of_an_interval_inside_the_window_counts() {
-        let window = (Duration::from_secs(1), Duration::from_millis(1_750));
-        let received = report().received(at(102), at(100), window);
-        assert_eq!(received.bytes_in_window, Bytes::new(500 + 150));
-    }
-
-    #[test]
-    fn a_test_that_began_before_the_run_counts_from_the_run_s_start() {
-        let window = (Duration::ZERO, Duration::from_secs(60));
-        let received = report().received(at(101), at(100), window);
-        assert_eq!(received.bytes_in_window, Bytes::new(500 + 300));
+    fn only_the_part_of_an_interval_inside_the_run_counts() {
+        assert_eq!(counted(102, 1).0, 500 + 300, "half of the second interval is warmup");
+        assert_eq!(counted(101, 0).0, 500 + 300, "half of it was before the run");
     }
 
     #[test]

@@ -1,10 +1,9 @@
-//! TCP flows with a size, and those that start in mid-run: connections of our own.
+//! TCP flows over connections of the lab's own.
 //!
-//! iperf3 cannot carry a size. As a sender it goes on past the size until the receiver, a round
-//! trip later, tells it to stop (`-R -n`), and what it has put into its host's queue meanwhile
-//! takes air from the others; with the sender as the client, the receiver closes before it has
-//! read everything. Here the sender writes the size, closes, and the receiver counts to the end. A flow
-//! with a `limit` is written at the moments that the simulator has, too.
+//! iperf3 cannot carry a size. With `-R -n` its sender continues past the size until the receiver stops it, a round
+//! trip later, and the additional packets in its host's queue take air from other stations. With the sender as the
+//! client, the receiver closes before it has read everything. Here the sender writes the size and closes, and the
+//! receiver reads to the end. A flow with a `limit` is written at the same times as in the simulator.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
@@ -22,64 +21,51 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use socket2::SockRef;
 use wakeai_kernel::Control;
 use wakeai_units::{Bytes, Duration, Instant, Rate};
-use wakeai_world::writing::{Share, Writing};
+use wakeai_world::ReceiverMeter;
+use wakeai_world::flows::{Share, Writing};
 
-use super::{ENDLESS, FlowPlan, Kind, Received};
+use super::{ENDLESS, FlowPlan, Kind};
 use crate::clock;
 use crate::error::LabError;
 use crate::host::Host;
 
-/// How long a blocked call waits before it looks whether the run is over.
+/// The time after which a blocked call returns to check whether the run is over.
 const PATIENCE_MILLIS: i64 = 100;
-/// Bytes per call.
+/// Bytes per system call.
 const BLOCK_BYTES: usize = 128 * 1024;
 /// Payload of a full segment: an MTU of 1500 bytes less the headers of IPv4 and TCP, timestamps
 /// included.
 const SEGMENT: Bytes = Bytes::new(1_448);
-/// Steps of [`Received::progress`].
-const STEP: Duration = Duration::from_millis(100);
 
-/// One sized flow: a thread at each end.
+/// One flow, with a thread at each end.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     station: String,
     stop: Arc<AtomicBool>,
     sender: JoinHandle<io::Result<()>>,
-    receiver: JoinHandle<(Log, io::Result<()>)>,
+    receiver: JoinHandle<(ReceiverMeter, io::Result<()>)>,
 }
-
-/// What arrived when.
-#[derive(Debug, Default)]
-struct Log {
-    /// The begin of each grain in which something arrived, and how much.
-    arrivals: Vec<(Instant, u64)>,
-    last: Option<Instant>,
-    complete: bool,
-}
-
-/// Arrivals that are logged together: 12,000 entries in two minutes.
-const GRAIN: Duration = Duration::from_millis(10);
 
 impl Transfer {
-    /// Gets both ends ready; the first connection is opened at `start`.
+    /// Prepares both ends. The first connection is opened at the flow's start; `meter` counts what is received.
     pub(crate) fn start(
         plan: &FlowPlan,
-        start: Instant,
+        mut meter: ReceiverMeter,
         from: &Host,
         to: &Host,
         targets: Option<Arc<Control>>,
     ) -> Result<Self, LabError> {
         let Kind::Own(chunks) = plan.kind.clone() else { unreachable!("the others are iperf3's") };
+        let start = meter.start();
         let stop = Arc::new(AtomicBool::new(false));
         let address = SocketAddrV4::new(plan.to, plan.port);
         let failed = |action: &str| LabError::system(format!("{action} for {}", from.name));
-        // The listener is made here, so that no connection can come before it.
+        // The listener exists before the sender can open a connection.
         let listener = to.namespace().run(|| listen(address))?.map_err(failed("listen"))?;
         let (expected, stopped) = (chunks.clone(), Arc::clone(&stop));
         let receive = move || {
-            let mut log = Log::default();
-            let result = receive_all(&listener, &expected, &stopped, &mut log);
-            (log, result)
+            let result = receive_all(&listener, &expected, &stopped, &mut meter);
+            (meter, result)
         };
         let receiver = small_thread().spawn(receive).map_err(failed("start a thread"))?;
         // A socket belongs to the namespace of the thread that makes it.
@@ -87,7 +73,7 @@ impl Transfer {
         let way = Way {
             to: address,
             algorithm: plan.requested.clone(),
-            // Behind a proxy, that aims.
+            // The proxy sets the target of its own connection.
             target: targets.zip(plan.target.filter(|_| !plan.proxied)),
             writing: plan.limit.map(|limit| (Writing::new(limit, SEGMENT), start)),
         };
@@ -107,22 +93,18 @@ impl Transfer {
         Ok(Self { station: from.name.clone(), stop, sender, receiver })
     }
 
-    /// Whether the receiver has everything, or the flow failed.
+    /// Whether the receiver has everything, or has failed.
     pub(crate) fn is_finished(&self) -> bool {
         self.receiver.is_finished()
     }
 
-    /// Ends the flow where it still runs.
+    /// Ends the flow if it still runs.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the flow where it still runs, and gives what was received; times count from `origin`.
-    pub(crate) fn collect(
-        self,
-        origin: Instant,
-        window: (Duration, Duration),
-    ) -> Result<Received, LabError> {
+    /// Ends the flow if it still runs, and returns the meter.
+    pub(crate) fn collect(self) -> Result<ReceiverMeter, LabError> {
         self.stop();
         let failed = |reason: String| LabError::Child {
             program: "the transfer",
@@ -130,7 +112,7 @@ impl Transfer {
             reason,
             log: String::new(),
         };
-        let (log, arrived) =
+        let (meter, arrived) =
             self.receiver.join().map_err(|_| failed("its receiver panicked".to_owned()))?;
         let sent = self.sender.join().map_err(|_| failed("its sender panicked".to_owned()))?;
         for error in [sent.err(), arrived.err()].into_iter().flatten() {
@@ -139,46 +121,16 @@ impl Transfer {
             }
             tracing::warn!(station = self.station, %error, "a flow broke off");
         }
-        Ok(log.received(origin, window))
+        Ok(meter)
     }
 }
 
-impl Log {
-    fn arrived(&mut self, now: Instant, bytes: u64) {
-        self.last = Some(now);
-        match self.arrivals.last_mut() {
-            Some((begin, sum)) if now.saturating_since(*begin) < GRAIN => *sum += bytes,
-            _ => self.arrivals.push((now, bytes)),
-        }
-    }
-
-    fn received(&self, origin: Instant, (from, to): (Duration, Duration)) -> Received {
-        let mut received = Received::default();
-        for (at, bytes) in &self.arrivals {
-            let at = at.saturating_since(origin);
-            let bytes = Bytes::new(*bytes);
-            received.bytes = Bytes::new(received.bytes.get() + bytes.get());
-            received.first.get_or_insert(at);
-            if (from..=to).contains(&at) {
-                received.bytes_in_window = Bytes::new(received.bytes_in_window.get() + bytes.get());
-            }
-            match received.progress.last_mut() {
-                Some((end, sum)) if at <= *end => *sum = Bytes::new(sum.get() + bytes.get()),
-                _ => received.progress.push((at + STEP, bytes)),
-            }
-        }
-        let last = self.last.map(|at| at.saturating_since(origin));
-        received.completed = last.filter(|_| self.complete);
-        received
-    }
-}
-
-/// All memory is locked, so stacks are small.
+/// A thread with a small stack, because all memory is locked.
 fn small_thread() -> std::thread::Builder {
     std::thread::Builder::new().name("flow".to_owned()).stack_size(256 * 1024)
 }
 
-/// Whether a connection gave up, as on hopeless air it may: a result, not a failure.
+/// Whether a connection gave up. On air with many losses that is a result of the run, not a failure of the lab.
 fn broke_off(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -203,7 +155,7 @@ fn receive_all(
     listener: &TcpListener,
     chunks: &[Bytes],
     stop: &AtomicBool,
-    log: &mut Log,
+    meter: &mut ReceiverMeter,
 ) -> io::Result<()> {
     let mut buffer = vec![0; BLOCK_BYTES];
     for chunk in chunks {
@@ -217,29 +169,28 @@ fn receive_all(
                     return Err(io::Error::new(ErrorKind::UnexpectedEof, "the sender gave up"));
                 }
                 Some(count) => {
-                    log.arrived(clock::now(), count as u64);
+                    meter.on_received(clock::now(), count as u64);
                     left -= count as u64;
                 }
             }
         }
     }
-    log.complete = true;
     Ok(())
 }
 
-/// How each connection of a flow is made.
+/// How the connections of a flow are opened and written.
 struct Way {
     to: SocketAddrV4,
     algorithm: Option<String>,
-    /// What it aims at, and what tells it so.
+    /// The target rate, and the handle that sets it.
     target: Option<(Arc<Control>, Rate)>,
     /// When the application writes, and the start of its flow; `None`: all at once.
     writing: Option<(Writing, Instant)>,
 }
 
 impl Way {
-    /// What the application has for a connection in all, once that is more than `written`; `None` where
-    /// the run is over before.
+    /// Waits until the application has produced more than `written` bytes for a connection, and returns all that it
+    /// has produced; `None` when the run is over.
     fn wait_for_more(&self, share: Share, written: Bytes, stop: &AtomicBool) -> Option<Bytes> {
         let Some((writing, start)) = &self.writing else {
             return Some(share.size.unwrap_or(ENDLESS));
@@ -272,7 +223,7 @@ impl Way {
     }
 }
 
-/// Carries one chunk over a connection of its own, and waits until the receiver has all of it.
+/// Sends one chunk over a new connection, and waits until the receiver has all of it.
 fn send(way: &Way, share: Share, stop: &AtomicBool) -> io::Result<()> {
     let Some(mut stream) = open(way.socket()?, way.to, stop)? else { return Ok(()) };
     let block = vec![0; BLOCK_BYTES];
@@ -299,7 +250,7 @@ fn send(way: &Way, share: Share, stop: &AtomicBool) -> io::Result<()> {
 fn open(socket: OwnedFd, to: SocketAddrV4, stop: &AtomicBool) -> io::Result<Option<TcpStream>> {
     let address = SockaddrIn::from(to);
     loop {
-        // With a send timeout a connect that takes longer goes on in the background.
+        // When the send timeout expires, the kernel continues to connect.
         match connect(std::os::fd::AsRawFd::as_raw_fd(&socket), &address) {
             Ok(()) | Err(Errno::EISCONN) => return Ok(Some(TcpStream::from(socket))),
             Err(Errno::EINPROGRESS | Errno::EALREADY | Errno::EINTR) => {}
@@ -311,46 +262,25 @@ fn open(socket: OwnedFd, to: SocketAddrV4, stop: &AtomicBool) -> io::Result<Opti
     }
 }
 
-/// Throws away what is still to be sent: the run is over.
+/// Discards the unsent data, at the end of the run.
 fn abort(stream: &TcpStream) -> io::Result<()> {
     let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
     setsockopt(stream, sockopt::Linger, &at_once)?;
     Ok(())
 }
 
-/// Repeats a call that times out until it succeeds; `None` where the run is over, which is looked
-/// at before every call: those of an endless flow need not ever time out.
+/// Repeats a call that times out until it succeeds; `None` when the run is over. This is checked before every
+/// call, because calls of an endless flow may never time out.
 fn until<T>(stop: &AtomicBool, mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     while !stop.load(Ordering::Relaxed) {
         match call() {
             Ok(value) => return Ok(Some(value)),
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            // After the run the other end may have thrown the connection away.
+            // After the run the other end may have aborted the connection.
             Err(_) if stop.load(Ordering::Relaxed) => return Ok(None),
             Err(error) => return Err(error),
         }
     }
     Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_arrivals_inside_the_window_count_and_the_last_one_completes() {
-        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        let mut log = Log { complete: true, ..Log::default() };
-        for (millis, bytes) in [(900, 1), (1_000, 1), (1_005, 1), (2_100, 4)] {
-            log.arrived(at(millis), bytes);
-        }
-        assert_eq!(log.arrivals.len(), 3, "5 ms apart is one entry");
-        let window = (Duration::from_millis(500), Duration::from_millis(1_500));
-        let received = log.received(at(500), window);
-        assert_eq!(received.bytes, Bytes::new(7));
-        assert_eq!(received.bytes_in_window, Bytes::new(2), "400 ms is before, 1600 ms after");
-        assert_eq!(received.completed, Some(Duration::from_millis(1_600)));
-        assert_eq!(received.first, Some(Duration::from_millis(400)));
-    }
 }

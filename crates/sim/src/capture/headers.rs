@@ -21,7 +21,7 @@ const SYN: u8 = 1 << 1;
 const RST: u8 = 1 << 2;
 const ACK: u8 = 1 << 4;
 
-/// From where to where a packet goes.
+/// The addresses and ports of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub(super) from: Ipv4Addr,
@@ -30,7 +30,7 @@ pub(super) struct Ends {
     pub(super) to_port: u16,
 }
 
-/// Writes the headers of a segment. Gives the length of the packet, payload included.
+/// Writes the headers of a segment. Returns the length of the packet, payload included.
 pub(super) fn tcp(packet: &mut Vec<u8>, ends: &Ends, segment: &Segment, scale: u8) -> u32 {
     let length = segment.packet_len();
     ip(packet, ends, TCP, length);
@@ -51,8 +51,8 @@ pub(super) fn tcp(packet: &mut Vec<u8>, ends: &Ends, segment: &Segment, scale: u
     length as u32 // a packet has at most 2296 bytes
 }
 
-/// Writes a datagram that carries `payload`, and then `zeros` bytes that are not written. Gives the
-/// length of the packet.
+/// Writes a datagram with `payload`; `zeros` more bytes of its payload are not written. Returns the length of
+/// the packet.
 pub(super) fn udp(packet: &mut Vec<u8>, ends: &Ends, payload: &[u8], zeros: u16) -> u32 {
     let datagram = UDP_HEADER + payload.len() + usize::from(zeros);
     let length = IP_HEADER + datagram;
@@ -62,7 +62,7 @@ pub(super) fn udp(packet: &mut Vec<u8>, ends: &Ends, payload: &[u8], zeros: u16)
     packet.extend((datagram as u16).to_be_bytes());
     packet.extend([0; 2]);
     packet.extend(payload);
-    // Zero says that there is none, and the other zero of ones' complement takes its place.
+    // A checksum of 0 means that there is none; it is sent as all ones (RFC 768).
     let checksum = match transport_checksum(packet, ends, UDP, length) {
         0 => u16::MAX,
         checksum => checksum,
@@ -71,7 +71,7 @@ pub(super) fn udp(packet: &mut Vec<u8>, ends: &Ends, payload: &[u8], zeros: u16)
     length as u32
 }
 
-/// An IPv4 header: nothing is fragmented, so that the identification may be zero (RFC 6864).
+/// An IPv4 header. Its identification is 0, because no packet is fragmented (RFC 6864).
 fn ip(packet: &mut Vec<u8>, ends: &Ends, protocol: u8, length: usize) {
     packet.extend([0x45, 0]);
     packet.extend((length as u16).to_be_bytes());
@@ -83,7 +83,7 @@ fn ip(packet: &mut Vec<u8>, ends: &Ends, protocol: u8, length: usize) {
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Over the pseudo header, the header and the payload, whose unwritten zeros add nothing.
+/// The checksum over the pseudo header, the header and the payload; unwritten zeros add nothing.
 fn transport_checksum(packet: &[u8], ends: &Ends, protocol: u8, length: usize) -> u16 {
     let pseudo = sum(&ends.from.octets())
         + sum(&ends.to.octets())
@@ -92,13 +92,13 @@ fn transport_checksum(packet: &[u8], ends: &Ends, protocol: u8, length: usize) -
     !folded(pseudo + sum(&packet[IP_HEADER..]))
 }
 
-/// The 16-bit words of `bytes` added up (RFC 1071); an odd byte is the high half of a word.
+/// The sum of the 16-bit words of `bytes` (RFC 1071); an odd byte is the high half of a word.
 fn sum(bytes: &[u8]) -> u64 {
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
     bytes.chunks(2).map(word).sum()
 }
 
-/// The sum in 16 bits of ones' complement.
+/// The ones' complement sum, folded into 16 bits.
 fn folded(mut sum: u64) -> u16 {
     while sum > u64::from(u16::MAX) {
         sum = (sum >> 16) + (sum & u64::from(u16::MAX));
@@ -124,7 +124,7 @@ mod tests {
         to_port: 49_152,
     };
 
-    /// What a receiver computes over everything, checksum included, is all ones.
+    /// A receiver's sum over all bytes, checksum included, is all ones.
     fn is_intact(packet: &[u8], length: u32) {
         assert_eq!(folded(sum(&packet[..IP_HEADER])), u16::MAX);
         let pseudo = sum(&packet[12..20]) + u64::from(packet[9]) + u64::from(length) - 20;

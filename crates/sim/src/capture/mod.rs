@@ -1,8 +1,8 @@
 //! Captures of the packets that hosts see, as IPv4 with TCP or UDP.
 //!
-//! A packet stands in the file of the host that put it into its queue, and in that of each host
-//! where it arrived. The simulator carries no payload bytes, and so none are captured but those of
-//! presence messages; lengths and checksums are those of payloads of zeros.
+//! A packet is in the file of the host that put it into its queue, and in the file of each host at which it
+//! arrived. The simulator carries no payload bytes except those of presence messages, and only those are
+//! captured; lengths and checksums are those of payloads of zeros.
 
 mod headers;
 mod options;
@@ -13,28 +13,28 @@ use wakeai_medium::{Destination, Node, StationId};
 use wakeai_scenario::records::{Host, RecordsError, RunCaptures, Way};
 use wakeai_tcp::Segment;
 use wakeai_units::Duration;
-use wakeai_world::addresses::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
+use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 
-use crate::observer::{Observer, Seen};
+use crate::carrier::{Observer, Seen};
 use headers::Ends;
 
-/// The first of the ports that nobody registers (RFC 6335 section 6): flows listen from here on,
-/// so that no dissector takes a flow for the protocol of a registered port.
+/// The first of the dynamic ports (RFC 6335 section 6). Receivers of flows listen from here on, so that no
+/// dissector takes a flow for the protocol of a registered port.
 const FIRST_LISTENING: u16 = 49_152;
-/// The first port that connections come from.
+/// The first port of senders.
 const FIRST_CALLING: u16 = 57_344;
-/// How many of either: the rest of the dynamic ports in two halves.
+/// The number of ports of receivers, and of senders: half of the dynamic ports each.
 const PORTS: u32 = 8_192;
-/// Presence messages', the agent's default.
+/// The port of presence messages: the agent's default.
 const PRESENCE: u16 = 19_719;
 
 /// Writes captures of one run.
 #[derive(Debug)]
 pub(crate) struct Capture {
     files: RunCaptures,
-    /// By flow, connection, and whether to its sender: the scale of windows that go this way.
+    /// By flow, connection and direction (whether towards the sender): the window scale.
     scales: BTreeMap<(u32, u32, bool), u8>,
-    /// The packet at hand.
+    /// The packet that is being written.
     packet: Vec<u8>,
 }
 
@@ -43,7 +43,7 @@ impl Capture {
         Self { files, scales: BTreeMap::new(), packet: Vec::new() }
     }
 
-    /// Ends the run's files.
+    /// Finishes the run's files.
     pub(crate) fn finish(self) -> Result<(), RecordsError> {
         self.files.finish()
     }
@@ -83,8 +83,8 @@ impl Capture {
         self.files.packet(host, at.as_nanos(), way, &self.packet, length);
     }
 
-    /// By how many bits the window of `segment` is shifted: what its end's SYN offered, unless the
-    /// other end's did not (RFC 7323 section 2.2), and never on a SYN.
+    /// The number of bits by which the window of `segment` is shifted: the scale that its sender's SYN offered. It
+    /// is 0 where the other end's SYN offered none (RFC 7323 section 2.2), and on a SYN.
     fn scale(&mut self, (flow, connection, to_sender): (u32, u32, bool), segment: &Segment) -> u8 {
         if segment.flags.syn {
             if let Some(scale) = segment.options.window_scale {

@@ -1,4 +1,4 @@
-//! Agents: their ticks, and their messages on the air.
+//! Agents: their ticks and their presence messages.
 
 use std::rc::Rc;
 
@@ -6,8 +6,8 @@ use wakeai_medium::{Destination, Node, StationId};
 use wakeai_units::Instant;
 
 use super::Simulation;
+use crate::carrier::Observer;
 use crate::connection::Connection;
-use crate::observer::Observer;
 use crate::packet::Packet;
 
 impl<O: Observer> Simulation<O> {
@@ -27,14 +27,14 @@ impl<O: Observer> Simulation<O> {
                 }
             }
             let (_, standing) = agent.controller.reservation();
-            if host.reserving.course.look(now, standing) {
-                self.watch.reservation(now, &host.reserving.flows, standing);
+            if host.reserving.log.update(now, standing) {
+                self.senders.meter.reservation(now, &host.reserving.flows, standing);
             }
         }
         self.announce(now, station);
     }
 
-    /// A presence message has come to a station.
+    /// A presence message has arrived at a station.
     pub(super) fn presence(&mut self, now: Instant, station: u32, bytes: &[u8]) {
         if let Some(agent) = self.stations[station as usize].agent.as_deref_mut() {
             agent.controller.handle_datagram(now, bytes);
@@ -42,7 +42,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Broadcasts what the station's agent has to say, and sets its timer.
+    /// Broadcasts the presence messages of the station's agent, and sets its timer.
     fn announce(&mut self, now: Instant, station: u32) {
         let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
         let from = Node::Station(StationId(station));
@@ -50,9 +50,9 @@ impl<O: Observer> Simulation<O> {
             let packet = Packet::Presence(Rc::from(message));
             self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
         }
-        // What the controller narrates has no listener here, and must not pile up.
+        // The controller's events have no reader here, and must not accumulate.
         while agent.controller.poll_event().is_some() {}
-        let sleeper = self.flows.len() as u32 + station;
-        self.timers.set(sleeper, agent.controller.next_timeout());
+        let timer = self.flows.len() as u32 + station;
+        self.timers.set(timer, agent.controller.next_timeout());
     }
 }

@@ -5,8 +5,9 @@
 
 use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Report;
-use wakeai_sim::{Job, Observer, Silent, SimOptions, SimOutcome};
+use wakeai_sim::{Job, Observer, SimOutcome};
 use wakeai_units::Duration;
+use wakeai_world::{Options, Silent};
 
 /// A scenario of `stations` equal stations with one flow each.
 pub(crate) fn scenario(standard: &str, stations: u32, flow: &str, more: &str) -> Scenario {
@@ -22,11 +23,16 @@ pub(crate) const UP: &str = "from = \"tablet\"\nto = \"server\"";
 /// A download to each station.
 pub(crate) const DOWN: &str = "from = \"server\"\nto = \"tablet\"";
 
-/// All runs of a scenario; what they took is left out.
-pub(crate) fn report(scenario: &Scenario, options: &SimOptions) -> Report {
-    let mut report = wakeai_sim::run(options, scenario, |_, _| Ok(None), &Silent).unwrap();
+/// All runs of a scenario, up to `jobs` at once; what they took is left out.
+pub(crate) fn report_on(jobs: usize, scenario: &Scenario, options: &Options) -> Report {
+    let mut report = wakeai_sim::run(options, jobs, scenario, &Silent).unwrap();
     report.runs.iter_mut().for_each(|run| run.wall_s = 0.0);
     report
+}
+
+/// All runs of a scenario, one after another.
+pub(crate) fn report(scenario: &Scenario, options: &Options) -> Report {
+    report_on(1, scenario, options)
 }
 
 /// One run of the first condition, without solo runs.

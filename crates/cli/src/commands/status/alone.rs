@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use wakeai_agent::api::Status;
+use wakeai_api::Status;
 
 /// Fewer messages than this say nothing yet.
 const SENT: u64 = 3;

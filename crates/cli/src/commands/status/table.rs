@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
+use wakeai_units::Rate;
+
 use super::{Answers, alone};
 
 /// One agent: a paragraph, its connections, its peers.
@@ -129,7 +131,7 @@ fn reserved(mbps: Option<f64>, admitted: bool) -> String {
 }
 
 fn rate(mbps: Option<f64>) -> String {
-    mbps.map_or("unknown".to_owned(), |mbps| format!("{mbps:.2} Mbit/s"))
+    mbps.map_or("unknown".to_owned(), |mbps| format!("{:#}", Rate::from_mbps_f64(mbps)))
 }
 
 fn time(ms: Option<f64>) -> String {

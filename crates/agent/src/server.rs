@@ -1,0 +1,218 @@
+//! Answering, without ever holding the agent's loop up.
+//!
+//! The loop publishes what it knows after each tick; every client is served from that by a task of
+//! its own, with a limit on clients, on the length of a request and on the time of every step.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+use wakeai_api::{Answer, Body, Question, Request, Reserve, VERSION, json_line};
+use wakeai_host::{Lease, MakeError};
+use wakeai_units::Rate;
+
+use crate::access::Access;
+use crate::report::Report;
+
+/// What a client may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Clients at once.
+    pub(crate) clients: usize,
+    /// Bytes of a request, with its newline.
+    pub(crate) request: u64,
+    /// Time for a request to come, or for its answer to be taken.
+    pub(crate) patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { clients: 16, request: 4096, patience: Duration::from_secs(10) }
+    }
+}
+
+/// How often a client was turned away.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    /// Neither root nor the agent's user nor of its group.
+    pub(crate) strangers: Cell<u64>,
+    /// Asked for a change without the right to.
+    pub(crate) forbidden: Cell<u64>,
+    /// Over the limit of clients.
+    pub(crate) crowded: Cell<u64>,
+    /// Requests that were too long, not JSON, of another version or unknown.
+    pub(crate) bad_requests: Cell<u64>,
+    /// Clients that were too slow to ask or to take an answer.
+    pub(crate) slow: Cell<u64>,
+}
+
+fn count(counter: &Cell<u64>) {
+    counter.set(counter.get().saturating_add(1));
+}
+
+/// The listening socket and all that its tasks share.
+#[derive(Debug)]
+pub(crate) struct Server {
+    listener: UnixListener,
+    group: Option<u32>,
+    limits: Limits,
+    refusals: Rc<Refusals>,
+    report: watch::Receiver<Report>,
+    reserve: Rc<watch::Sender<Option<Rate>>>,
+}
+
+impl Server {
+    /// Listens at `path`; the lease removes the socket. Any user may connect, so that a stranger is
+    /// told and counted; who may ask is decided by the peer's credentials.
+    pub(crate) fn bind(
+        lease: &Lease,
+        path: &Path,
+        group: Option<u32>,
+        limits: Limits,
+        report: watch::Receiver<Report>,
+        reserve: watch::Sender<Option<Rate>>,
+    ) -> Result<Self, MakeError> {
+        let listener = lease.bind_socket(path, 0o666)?;
+        let registered =
+            listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
+        let failed = |source| MakeError::Io { path: path.to_owned(), source };
+        let listener = registered.map_err(failed)?;
+        let (refusals, reserve) = (Rc::default(), Rc::new(reserve));
+        Ok(Self { listener, group, limits, refusals, report, reserve })
+    }
+
+    /// How often clients were turned away so far.
+    pub(crate) fn refusals(&self) -> Rc<Refusals> {
+        Rc::clone(&self.refusals)
+    }
+
+    /// Serves for ever, on the local set of the calling task.
+    pub(crate) async fn serve(self) {
+        let places = || Arc::new(Semaphore::new(self.limits.clients));
+        // Those that may only ask do not keep out those that may change something.
+        let (places_to_ask, places_to_change) = (places(), places());
+        loop {
+            let stream = match self.listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of descriptors, for instance: the next try comes when some are free.
+                    tracing::warn!(%error, "cannot accept a client");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let access = Access::of(&stream, self.group).unwrap_or(Access::None);
+            let client = Client {
+                access,
+                limits: self.limits,
+                refusals: Rc::clone(&self.refusals),
+                report: self.report.clone(),
+                reserve: Rc::clone(&self.reserve),
+            };
+            if access == Access::None {
+                count(&self.refusals.strangers);
+                turn_away(&stream, "only root, the agent's user and members of api.group may ask");
+                continue;
+            }
+            let places = match access {
+                Access::Change(_) => &places_to_change,
+                Access::Ask | Access::None => &places_to_ask,
+            };
+            if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+                tokio::task::spawn_local(async move {
+                    client.serve(stream).await;
+                    drop(place);
+                });
+            } else {
+                count(&self.refusals.crowded);
+                turn_away(&stream, "too many clients at once: try again later");
+            }
+        }
+    }
+}
+
+struct Client {
+    access: Access,
+    limits: Limits,
+    refusals: Rc<Refusals>,
+    report: watch::Receiver<Report>,
+    reserve: Rc<watch::Sender<Option<Rate>>>,
+}
+
+impl Client {
+    async fn serve(&self, mut stream: UnixStream) {
+        let (reader, mut writer) = stream.split();
+        let mut reader = BufReader::new(reader);
+        loop {
+            let mut request = Vec::new();
+            let mut limited = (&mut reader).take(self.limits.request);
+            let read = limited.read_until(b'\n', &mut request);
+            match timeout(self.limits.patience, read).await {
+                Err(_) => return count(&self.refusals.slow),
+                Ok(Err(_) | Ok(0)) => return,
+                Ok(Ok(_)) => {}
+            }
+            let whole = request.ends_with(b"\n");
+            let answer = if whole { self.answer(&request) } else { self.cut(request.len()) };
+            let answer = line(answer.unwrap_or_else(|reason| {
+                count(&self.refusals.bad_requests);
+                Body::Error(reason)
+            }));
+            match timeout(self.limits.patience, writer.write_all(&answer)).await {
+                Err(_) => return count(&self.refusals.slow),
+                Ok(Err(_)) => return,
+                Ok(Ok(())) if !whole => return,
+                Ok(Ok(())) => {}
+            }
+        }
+    }
+
+    fn cut(&self, found: usize) -> Result<Body, String> {
+        let allowed = self.limits.request;
+        Err(format!("found {found} bytes without a newline, allowed are {allowed} with one"))
+    }
+
+    fn answer(&self, request: &[u8]) -> Result<Body, String> {
+        let question: Question = serde_json::from_slice(request).map_err(|error| {
+            format!("the request is not {{\"version\":1,\"request\":…}}: {error}")
+        })?;
+        if question.version != VERSION {
+            return Err(format!("found version {}, allowed is {VERSION}", question.version));
+        }
+        match Request::try_from(&question)? {
+            Request::Status => self.report.borrow().status(),
+            Request::Peers => Ok(Body::Peers(self.report.borrow().peers.clone())),
+            Request::Bounds => Ok(Body::Bounds(self.report.borrow().bounds.clone())),
+            Request::Targets => Ok(Body::Targets(self.report.borrow().targets.clone())),
+            Request::Metrics => Ok(Body::Metrics(self.report.borrow().metrics.clone())),
+            Request::Reserve(rate) => Ok(self.reserve(rate)),
+        }
+    }
+
+    fn reserve(&self, rate: Option<Rate>) -> Body {
+        let Access::Change(user) = self.access else {
+            count(&self.refusals.forbidden);
+            return Body::Error("only root and the agent's user may reserve".to_owned());
+        };
+        let told = rate.map_or("none".to_owned(), |rate| rate.to_string());
+        tracing::info!(user, rate = told, "told what to reserve");
+        let _ = self.reserve.send_replace(rate); // what was wanted before
+        Body::Reserve(Reserve { rate_mbps: rate.map(Rate::as_mbps_f64) })
+    }
+}
+
+/// Says why in one attempt, without waiting.
+fn turn_away(stream: &UnixStream, reason: &str) {
+    let _ = stream.try_write(&line(Body::Error(reason.to_owned())));
+}
+
+fn line(body: Body) -> Vec<u8> {
+    json_line::encode(&Answer { version: VERSION, body })
+        .expect("an answer has string keys and finite numbers alone")
+}

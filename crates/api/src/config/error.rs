@@ -1,0 +1,97 @@
+//! What is wrong with a configuration, and where.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {path}: {source}; name another file with --config")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A required key is not there.
+    #[error("{}: missing field `{key}`", .file.as_deref().unwrap_or(Path::new("configuration")).display())]
+    Missing {
+        /// The file, where there is one.
+        file: Option<PathBuf>,
+        /// The key.
+        key: &'static str,
+    },
+    /// A value cannot be written as TOML.
+    #[error("the configuration cannot be written as TOML: {0}")]
+    Write(#[from] toml::ser::Error),
+    /// A value cannot be used.
+    #[error("{}:{line}: {}{problem}", .file.as_deref().unwrap_or(Path::new("configuration")).display(), in_key(.key))]
+    Invalid {
+        /// The file, where there is one.
+        file: Option<PathBuf>,
+        /// Line, counted from 1.
+        line: usize,
+        /// The key with its table, such as `law.ceiling`; empty where the text is not TOML.
+        key: String,
+        /// What was found and what is allowed.
+        problem: String,
+    },
+}
+
+fn in_key(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!("{key}: ") }
+}
+
+impl ConfigError {
+    pub(super) fn in_file(mut self, path: &Path) -> Self {
+        if let Self::Invalid { file, .. } | Self::Missing { file, .. } = &mut self {
+            *file = Some(path.to_owned());
+        }
+        self
+    }
+
+    /// The line to sort by: a key that is missing comes after the last line.
+    pub(super) fn line(&self) -> usize {
+        match self {
+            Self::Read { .. } | Self::Write(_) => 0,
+            Self::Invalid { line, .. } => *line,
+            Self::Missing { .. } => usize::MAX,
+        }
+    }
+
+    pub(super) fn missing(key: &'static str) -> Self {
+        Self::Missing { file: None, key }
+    }
+
+    pub(super) fn from_toml(text: &str, error: &toml::de::Error) -> Self {
+        Self::at(text, error.span(), error.message().trim().replace('\n', "; "))
+    }
+
+    /// `span` is the byte range in `text` that the problem is about.
+    pub(super) fn at(text: &str, span: Option<Range<usize>>, problem: String) -> Self {
+        let start = span.map_or(0, |span| span.start).min(text.len());
+        let before = text.get(..start).unwrap_or("");
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line_text = text.get(line_start..).and_then(|rest| rest.lines().next()).unwrap_or("");
+        Self::Invalid {
+            file: None,
+            line: before.matches('\n').count() + 1,
+            key: key_at(before, line_text),
+            problem,
+        }
+    }
+}
+
+/// The dotted key that `line` sets, in the last table opened `before` it.
+fn key_at(before: &str, line: &str) -> String {
+    let Some((name, _)) = line.split_once('=') else { return String::new() };
+    let table = before
+        .lines()
+        .rev()
+        .filter_map(|line| line.trim().strip_prefix('[')?.split_once(']'))
+        .map(|(table, _)| table.trim())
+        .next();
+    let name = name.trim().trim_matches('"');
+    table.map_or_else(|| name.to_owned(), |table| format!("{table}.{name}"))
+}

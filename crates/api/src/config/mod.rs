@@ -1,0 +1,212 @@
+//! The agent's configuration: a TOML file, which the agent reads once when it starts.
+//!
+//! [`Config::load`] reads a file and [`Config::to_toml`] writes one; [`Examined::load`] lists all that is
+//! wrong with a file. What the host decides (the interface's index, the access point's address) is no
+//! part of it: the agent finds that out while it runs. `docs/reference/agent.md` lists every key.
+
+mod error;
+mod examine;
+mod law;
+mod value;
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use wakeai_control::{AirtimeKnobs, LawConfig};
+use wakeai_units::{Duration, Rate};
+
+pub use error::ConfigError;
+pub use examine::Examined;
+pub use law::MAX_SEGMENTS;
+pub(crate) use value::positive_rate;
+pub use value::{Automatic, Bssid, Group};
+
+/// The file that the agent reads unless another one is named.
+pub const DEFAULT_PATH: &str = "/etc/wakeai/agent.toml";
+/// The UDP port of presence messages, unassigned at IANA.
+pub const DEFAULT_PORT: u16 = 19719;
+
+/// All that the operator of a station decides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The Wi-Fi interface. The agent sends presence messages over it and binds the connections over
+    /// it, and no others.
+    #[serde(deserialize_with = "value::interface")]
+    pub interface: String,
+    /// The file with the group key.
+    pub key_file: PathBuf,
+    /// This station's number among its peers; by default derived from the machine id and the
+    /// interface's hardware address.
+    #[serde(default)]
+    pub station: Option<u64>,
+    /// The access point's address: stations with another one are not peers.
+    #[serde(default, deserialize_with = "value::bssid")]
+    pub bssid: Automatic<Bssid>,
+    /// The PHY rate.
+    #[serde(default, deserialize_with = "value::automatic_rate")]
+    pub link_rate: Automatic<Rate>,
+    /// What this station reaches alone, if it was measured.
+    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::text")]
+    pub max: Option<Rate>,
+    /// The rate that this station asks its peers to leave free while it sends.
+    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::text")]
+    pub reserve: Option<Rate>,
+    /// How presence messages are sent.
+    #[serde(default)]
+    pub presence: Presence,
+    /// What the operator knows of the access point.
+    #[serde(default)]
+    pub access_point: AccessPoint,
+    /// The law that turns observations into bounds; `None`: the agent sends presence messages and counts
+    /// peers, and binds and changes nothing.
+    #[serde(default = "default_law", with = "law")]
+    pub law: Option<LawConfig>,
+    /// The local API.
+    #[serde(default)]
+    pub api: Api,
+    /// The log.
+    #[serde(default)]
+    pub log: Log,
+}
+
+/// How presence messages are sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Presence {
+    /// Their UDP port, the same on every station.
+    #[serde(deserialize_with = "value::port")]
+    pub port: u16,
+    /// The address that they are sent to.
+    #[serde(deserialize_with = "value::address")]
+    pub broadcast: Automatic<Ipv4Addr>,
+    /// How far stations' clocks may be apart; `None`: the clocks are not compared.
+    #[serde(deserialize_with = "value::tolerance", serialize_with = "value::text")]
+    pub clock_tolerance: Option<Duration>,
+}
+
+/// What the operator knows of the access point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccessPoint {
+    /// Its buffer, in packets.
+    #[serde(deserialize_with = "value::packets")]
+    pub buffer: u32,
+    /// The rate of broadcasts on the air.
+    #[serde(deserialize_with = "value::basic_rate", serialize_with = "value::text")]
+    pub basic_rate: Rate,
+    /// The most of the air that all stations together may reserve, in percent. The rest is left for
+    /// stations without a reservation, and for what reservations cost.
+    #[serde(deserialize_with = "value::percent")]
+    pub reservable_percent: u32,
+}
+
+/// The local API.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Api {
+    /// Its socket; by default `/run/wakeai/agent-<namespace inode>.sock`.
+    #[serde(deserialize_with = "value::socket")]
+    pub socket: Option<PathBuf>,
+    /// A group whose members may ask it, besides root and the agent's own user.
+    pub group: Option<Group>,
+}
+
+/// The log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// How lines look.
+    pub format: LogFormat,
+    /// Which lines are written: a level, or directives as `tracing` reads them.
+    pub level: String,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+impl Default for Presence {
+    fn default() -> Self {
+        Self { port: DEFAULT_PORT, broadcast: Automatic::Auto, clock_tolerance: None }
+    }
+}
+
+impl Default for AccessPoint {
+    fn default() -> Self {
+        Self { buffer: 300, basic_rate: Rate::from_mbps(6), reservable_percent: 80 }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: LogFormat::Text, level: "info".to_owned() }
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the type of the field")]
+fn default_law() -> Option<LawConfig> {
+    Some(LawConfig::Airtime(AirtimeKnobs::default()))
+}
+
+impl Config {
+    /// The two required keys, and defaults for the others.
+    pub fn new(interface: impl Into<String>, key_file: impl Into<PathBuf>) -> Self {
+        Self {
+            interface: interface.into(),
+            key_file: key_file.into(),
+            station: None,
+            bssid: Automatic::Auto,
+            link_rate: Automatic::Auto,
+            max: None,
+            reserve: None,
+            presence: Presence::default(),
+            access_point: AccessPoint::default(),
+            law: default_law(),
+            api: Api::default(),
+            log: Log::default(),
+        }
+    }
+
+    /// Reads and checks the file at `path`.
+    ///
+    /// # Errors
+    /// The first [`ConfigError`], with the file, the line, the key, what was found and what is allowed;
+    /// [`Examined::load`] has all.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        Examined::load(path).into_config()
+    }
+
+    /// Checks `text` as the content of a configuration file.
+    ///
+    /// # Errors
+    /// The first [`ConfigError`].
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        Examined::parse(text).into_config()
+    }
+
+    /// The content of a file from which [`Config::parse`] reads the same configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where a value is out of the range that its key allows.
+    pub fn to_toml(&self) -> Result<String, ConfigError> {
+        let text = toml::to_string(self)?;
+        Self::parse(&text).map(|_| text)
+    }
+
+    /// The law's name in the file.
+    pub fn law_name(&self) -> &'static str {
+        law::name(self.law.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! One line of JSON in each direction over a Unix socket.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The most bytes of a line that are read. An agent's answer has some 200 bytes per connection and
+/// peer, and both are bounded.
+const MAX_LINE: u64 = 16 << 20;
+
+/// `value` as a line, with the newline.
+///
+/// # Errors
+/// Where `value` has a map whose keys are no strings.
+pub fn encode(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Writes `value` as one line.
+///
+/// # Errors
+/// Where the stream refuses it.
+pub fn write(mut stream: &UnixStream, value: &impl Serialize) -> io::Result<()> {
+    stream.write_all(&encode(value)?)
+}
+
+/// Reads one line. An error of the kind [`io::ErrorKind::InvalidData`] means that the line is no
+/// `T`; [`io::ErrorKind::UnexpectedEof`] means that the stream was closed without one.
+///
+/// # Errors
+/// As above, and where the stream cannot be read.
+pub fn read<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
+    let mut line = String::new();
+    let read = BufReader::new(stream.take(MAX_LINE)).read_line(&mut line);
+    if line.is_empty() {
+        read?;
+        let closed = "the connection was closed without an answer";
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, closed));
+    }
+    serde_json::from_str(&line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Sends `question` to the socket at `path` and reads the answer. Each step waits at most `patience`.
+///
+/// # Errors
+/// As [`read`], and where nothing listens at `path`.
+pub fn exchange<T: DeserializeOwned>(
+    path: &Path,
+    question: &impl Serialize,
+    patience: Duration,
+) -> io::Result<T> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    // A server that refuses a client says why and closes at once. Its answer can be read even where
+    // the question could not be written.
+    let written = write(&stream, question);
+    read(&stream).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => written.err().unwrap_or(error),
+        _ => error,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_back_as_it_was_written() {
+        let (here, there) = UnixStream::pair().unwrap();
+        write(&here, &("a\nb", 7)).unwrap();
+        assert_eq!(read::<(String, u32)>(&there).unwrap(), ("a\nb".to_owned(), 7));
+    }
+
+    #[test]
+    fn a_bad_line_and_a_closed_stream_are_different_errors() {
+        let (here, there) = UnixStream::pair().unwrap();
+        write(&here, &"seven").unwrap();
+        drop(here);
+        assert_eq!(read::<u32>(&there).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read::<u32>(&there).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_refusal_is_read_although_the_question_could_not_be_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            write(&stream, &"too many clients").unwrap();
+        });
+        // More than a socket's buffer holds, so that it cannot be written before the server closes.
+        let question = "x".repeat(1 << 22);
+        let answer = exchange::<String>(&path, &question, Duration::from_secs(10));
+        server.join().unwrap();
+        assert_eq!(answer.unwrap(), "too many clients");
+    }
+}

@@ -1,0 +1,226 @@
+//! Listing, changing and ending assignments from other processes, over one socket per assignment.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+use wakeai_api::json_line;
+use wakeai_host::{Holder, Lease, MakeError, Role};
+use wakeai_units::Rate;
+
+use crate::AssignError;
+
+/// A process answers at once, unless it is stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Giving thousands of connections back takes a second, and unloading the algorithms some.
+const END_PATIENCE: Duration = Duration::from_secs(30);
+/// How often an assignment to a cgroup looks for the cgroup's successor.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What is asked of an assignment.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// Its state.
+    Show,
+    /// Another target rate for its connections, in bits per second.
+    SetRate(u64),
+}
+
+/// The state after the request, or why it was refused.
+pub(crate) type Answer = Result<InForce, String>;
+
+/// An assignment that is in force, as `--json` shows it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct InForce {
+    /// Its process.
+    pub id: u32,
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// `namespace`, `route`, `cgroup` or `connections`.
+    pub scope: String,
+    /// Which of these.
+    pub name: String,
+    /// The inode of the network namespace that its process is in.
+    pub netns: u64,
+    /// The only network and port that its connections lead to, if it is limited to one.
+    pub to: Option<String>,
+    /// The target rate of each connection.
+    pub rate_mbps: Option<f64>,
+    /// How many connections it covers now.
+    pub connections: u32,
+    /// How long it has been in force.
+    pub running_s: f64,
+    /// When it ends by itself.
+    pub left_s: Option<f64>,
+}
+
+impl InForce {
+    /// What it covers, in words.
+    pub fn words(&self) -> String {
+        let to = self.to.as_ref().map_or(String::new(), |to| format!(" to {to}"));
+        match self.scope.as_str() {
+            "namespace" => format!("new connections of network namespace {}", self.name),
+            "route" => format!("new connections over the route to {}", self.name),
+            "cgroup" => format!("new connections of {}{to}", self.name),
+            _ => format!("{} connections{to}", self.connections),
+        }
+    }
+}
+
+fn socket_path(id: u32) -> PathBuf {
+    PathBuf::from(format!("/run/wakeai/use-{id}.control"))
+}
+
+/// The socket at which an assignment answers.
+pub(crate) struct Listener(UnixListener);
+
+impl Listener {
+    /// Listens at the path that other processes expect; the lease removes the socket.
+    pub(crate) fn bind(lease: &Lease) -> Result<Self, MakeError> {
+        let path = socket_path(std::process::id());
+        let listener = lease.bind_socket(&path, 0o600)?;
+        listener.set_nonblocking(true).map_err(|source| MakeError::Io { path, source })?;
+        Ok(Self(listener))
+    }
+
+    /// Answers all clients that wait. A client that misbehaves is dropped.
+    pub(crate) fn serve(&self, mut answer: impl FnMut(Request) -> Answer) {
+        let mut serve = |client: UnixStream| {
+            client.set_nonblocking(false)?;
+            client.set_read_timeout(Some(PATIENCE))?;
+            client.set_write_timeout(Some(PATIENCE))?;
+            let request = json_line::read(&client)?;
+            json_line::write(&client, &answer(request))
+        };
+        while let Ok((client, _)) = self.0.accept() {
+            if let Err(error) = serve(client) {
+                tracing::debug!(%error, "client dropped");
+            }
+        }
+    }
+
+    /// Waits until `shutdown` is readable or the deadline has come, and then returns `true`. Returns
+    /// `false` when a client waits and, if the assignment `follows` a cgroup, after an interval.
+    pub(crate) fn wait(
+        &self,
+        shutdown: BorrowedFd<'_>,
+        deadline: Option<Instant>,
+        follows: bool,
+    ) -> io::Result<bool> {
+        loop {
+            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(true);
+            }
+            let timeout = match left.into_iter().chain(follows.then_some(FOLLOW_INTERVAL)).min() {
+                None => PollTimeout::NONE,
+                // Rounded up, so that it does not end before the deadline; a timeout that does not
+                // fit takes several rounds.
+                Some(left) => {
+                    PollTimeout::try_from(left.as_millis() + 1).unwrap_or(PollTimeout::MAX)
+                }
+            };
+            let mut ready = [
+                PollFd::new(shutdown, PollFlags::POLLIN),
+                PollFd::new(self.0.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut ready, timeout) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            let [ends, asked] = ready.map(|fd| fd.any().unwrap_or(false));
+            if ends || asked || follows {
+                return Ok(ends);
+            }
+        }
+    }
+}
+
+/// The assignments of this machine, the oldest first; an error text for each that does not answer.
+///
+/// # Errors
+/// Where the leases cannot be read.
+pub fn in_force() -> Result<Vec<Answer>, AssignError> {
+    let ask = |holder: &Holder| match exchange(id(holder), Request::Show) {
+        Ok(answer) => answer.map_err(|reason| format!("{}: {reason}", holder.process)),
+        Err(error) => Err(format!("{} does not answer: {error}", holder.process)),
+    };
+    Ok(holders()?.iter().map(ask).collect())
+}
+
+/// Gives the connections of the assignment `wanted`, and new ones, another target rate.
+///
+/// # Errors
+/// Where there is no such assignment, it has no target rate or it does not answer.
+pub fn set_rate(wanted: u32, rate: Rate) -> Result<InForce, AssignError> {
+    one(wanted)?;
+    let answer = exchange(wanted, Request::SetRate(rate.bits_per_second()));
+    let silent = |error| AssignError::Unresponsive(format!("{wanted} does not answer: {error}"));
+    answer.map_err(silent)?.map_err(|reason| AssignError::Usage(format!("{wanted}: {reason}")))
+}
+
+/// Ends the assignment `wanted`, or all, and waits until everything is as before. Returns how many
+/// there were.
+///
+/// # Errors
+/// Where there is no such assignment, or it does not end.
+pub fn end(wanted: Option<u32>) -> Result<usize, AssignError> {
+    let ending = match wanted {
+        None => holders()?,
+        Some(id) => vec![one(id)?],
+    };
+    // The newest first, so that each puts back what it found when it began.
+    ending.iter().rev().try_for_each(end_one)?;
+    Ok(ending.len())
+}
+
+fn end_one(holder: &Holder) -> Result<(), AssignError> {
+    let process = holder.process;
+    match kill(Pid::from_raw(process.pid), Signal::SIGTERM) {
+        Ok(()) | Err(Errno::ESRCH) => {} // it may have ended since
+        Err(errno) => {
+            return Err(AssignError::Unresponsive(format!("cannot end {process}: {errno}")));
+        }
+    }
+    let give_up = Instant::now() + END_PATIENCE;
+    while process.is_alive() {
+        if Instant::now() > give_up {
+            return Err(AssignError::Unresponsive(format!(
+                "{process} was told to end and has not; `kill -9 {process}` and `wakeai sweep` do it"
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// The processes with an assignment, the oldest first.
+fn holders() -> Result<Vec<Holder>, AssignError> {
+    let mut all = wakeai_host::holders()?;
+    all.retain(|holder| matches!(holder.role, Role::Use { .. }));
+    all.sort_by_key(|holder| (holder.process.start_time, holder.process.pid));
+    Ok(all)
+}
+
+fn one(wanted: u32) -> Result<Holder, AssignError> {
+    holders()?.into_iter().find(|holder| id(holder) == wanted).ok_or_else(|| {
+        let problem = format!("found ID {wanted}, expected one that `wakeai use --list` shows");
+        AssignError::Usage(problem)
+    })
+}
+
+fn id(holder: &Holder) -> u32 {
+    holder.process.pid.cast_unsigned()
+}
+
+fn exchange(id: u32, request: Request) -> io::Result<Answer> {
+    json_line::exchange(&socket_path(id), &request, PATIENCE)
+}

@@ -1,0 +1,92 @@
+//! Why an assignment could not be made, changed or ended.
+
+use std::io;
+
+use wakeai_host::{
+    CgroupError, LeaseError, MakeError, NamespaceError, RouteError, SweepError, SysctlError,
+};
+
+/// An assignment could not be made, changed or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum AssignError {
+    /// What was asked for does not exist or does not fit together.
+    #[error("{0}")]
+    Usage(String),
+    /// There is no such network namespace.
+    #[error("--namespace: found {name:?}, expected a name that `ip netns` lists, or an inode")]
+    NoNamespace {
+        /// The name.
+        name: String,
+        /// What the kernel said, where it was asked.
+        source: Option<NamespaceError>,
+    },
+    /// The network namespace could not be entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The route could not be found or changed.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// The control group could not be found.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+    /// Another process covers the same, or the record of changes cannot be written.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// The records of other processes' changes cannot be read.
+    #[error(transparent)]
+    Holders(#[from] SweepError),
+    /// The socket at which the process answers could not be made.
+    #[error(transparent)]
+    Socket(#[from] MakeError),
+    /// The default algorithm of the network namespace could not be set.
+    #[error(transparent)]
+    Default(#[from] SysctlError),
+    /// A network namespace other than the first takes only some algorithms as its default.
+    #[error(
+        "this network namespace may have one of {allowed} as its default; the first namespace's \
+         sysctl net.ipv4.tcp_allowed_congestion_control allows more"
+    )]
+    NotAllowed {
+        /// The algorithms that it takes.
+        allowed: String,
+        /// What the kernel said.
+        source: SysctlError,
+    },
+    /// The kernel lacks something or refused.
+    #[error(transparent)]
+    Kernel(#[from] wakeai_kernel::Error),
+    /// There is no connection to move.
+    #[error("there is no such connection; `wakeai monitor` and `ss -te` show them")]
+    NoConnection,
+    /// A process with an assignment does not answer or does not end.
+    #[error("{0}")]
+    Unresponsive(String),
+    /// A system call failed.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl AssignError {
+    /// Whether the user asked for something that cannot be: the command exits with 2 then.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Usage(_) | Self::NoNamespace { .. } => true,
+            Self::Lease(error) => !matches!(error, LeaseError::Io(_)),
+            Self::Route(error) => !matches!(error, RouteError::Io { .. }),
+            Self::Cgroup(error) => error.is_usage(),
+            _ => false,
+        }
+    }
+
+    /// Whether a privilege or a kernel feature is missing: the command exits with 77 then.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::NotAllowed { .. } => true,
+            Self::Namespace(error) => error.is_permission(),
+            Self::Cgroup(error) => error.is_missing(),
+            Self::Kernel(error) => error.is_missing(),
+            Self::Lease(LeaseError::Io(error)) => error.kind() == io::ErrorKind::PermissionDenied,
+            _ => false,
+        }
+    }
+}

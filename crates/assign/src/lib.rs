@@ -1,0 +1,101 @@
+//! Assigns a congestion control algorithm to a network namespace, a route, a control group or existing
+//! connections for as long as a process lives, and gives everything back at its end.
+//!
+//! [`run`] makes an assignment and keeps it in force. Other processes list the assignments of the
+//! machine with [`in_force`], change a target rate with [`set_rate`] and end assignments with
+//! [`end`]. The crate joins `host` (leases, sysctls, routes, cgroups) and `kernel` (which moves
+//! connections), neither of which uses the other in this way.
+
+mod control;
+mod error;
+mod run;
+mod scope;
+
+use std::path::PathBuf;
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
+use wakeai_kernel::{Bounded, Destination};
+use wakeai_units::{Duration, Rate};
+
+pub use control::{InForce, end, in_force, set_rate};
+pub use error::AssignError;
+pub use run::{Event, run};
+
+/// The only algorithm that has a target rate.
+pub const TARGETED: &str = "wakeai_av";
+
+/// What to assign to which connections.
+#[derive(Clone, Debug)]
+pub struct AssignOptions {
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// The network namespace: a name of `ip netns`, or an inode; `None`: that of the calling thread.
+    pub namespace: Option<String>,
+    /// Which connections.
+    pub scope: ScopeName,
+    /// Of a cgroup's or existing connections only those to there.
+    pub destination: Option<Destination>,
+    /// The target rate of each connection.
+    pub rate: Option<Rate>,
+    /// When it ends by itself.
+    pub duration: Option<Duration>,
+}
+
+/// Which connections get the algorithm, as a user names them.
+#[derive(Clone, Debug)]
+pub enum ScopeName {
+    /// New ones of the network namespace.
+    Namespace,
+    /// New ones over the route to exactly this network.
+    Route {
+        /// The network; its port is ignored.
+        network: Destination,
+        /// The interface of the route, where several lead to the network.
+        interface: Option<String>,
+    },
+    /// New ones of the processes in this control group of version 2.
+    Cgroup(PathBuf),
+    /// New ones of this systemd unit.
+    Unit(String),
+    /// Existing ones: all, or those with these cookies.
+    Existing(Vec<u64>),
+}
+
+/// Checks that a target rate is given exactly where the algorithm has one.
+///
+/// # Errors
+/// [`AssignError::Usage`].
+pub fn check_rate(algorithm: &str, rate: Option<Rate>) -> Result<(), AssignError> {
+    match (algorithm == TARGETED, rate) {
+        (true, None) => Err(AssignError::Usage(format!(
+            "{TARGETED} holds a target rate, and none was given: add one, such as --rate 5Mbit/s"
+        ))),
+        (false, Some(_)) => Err(AssignError::Usage(format!(
+            "--rate: {algorithm} has no target rate, {TARGETED} has"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the algorithm is one of Wakeai, which are loaded when they are needed.
+fn is_ours(algorithm: &str) -> bool {
+    Bounded::ALL.iter().any(|ours| ours.name == algorithm)
+}
+
+/// Makes sure that the kernel has the algorithm, or can load it.
+fn check_algorithm(algorithm: &str) -> Result<(), AssignError> {
+    if is_ours(algorithm) {
+        return Ok(());
+    }
+    // The kernel loads the module of an algorithm when a socket asks for it.
+    let tried = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)
+        .and_then(|socket| setsockopt(&socket, sockopt::TcpCongestion, &algorithm.into()));
+    tried.map_err(|_| {
+        let available = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
+        let available = available.unwrap_or_default();
+        let mut names: Vec<_> = Bounded::ALL.iter().map(|ours| ours.name).collect();
+        names.extend(available.split(' ').filter(|name| !name.starts_with("wakeai_")));
+        let names = names.join(", ");
+        AssignError::Usage(format!("found algorithm {algorithm:?}, this kernel has {names}"))
+    })
+}

@@ -1,0 +1,223 @@
+//! One assignment, from its start until everything is as before.
+
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Instant;
+
+use wakeai_host::{Cgroup, Change, Lease, Role, RouteGuard, SysctlError, SysctlGuard};
+use wakeai_kernel::{Assigner, Assignment, Control, Covered, MoveReport};
+use wakeai_units::Rate;
+
+use crate::control::{Answer, InForce, Listener, Request};
+use crate::scope::{Found, Scope};
+use crate::{AssignError, AssignOptions, TARGETED, check_algorithm, check_rate, is_ours};
+
+const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
+
+/// What the caller of [`run`] is told.
+#[derive(Debug)]
+pub enum Event {
+    /// The assignment is in force from now on.
+    InForce(InForce),
+    /// Something failed that does not end the assignment.
+    Warning(String),
+}
+
+/// Makes the assignment, keeps it in force until `shutdown` is readable or the duration is over, and
+/// gives everything back. Moves the calling thread into the network namespace that the options name.
+///
+/// # Errors
+/// [`AssignError`] where the assignment could not be made or kept; everything is given back then, too.
+pub fn run(
+    options: &AssignOptions,
+    shutdown: BorrowedFd<'_>,
+    tell: &mut dyn FnMut(Event),
+) -> Result<(), AssignError> {
+    check_rate(&options.algorithm, options.rate)?;
+    let found = Found::find(options)?;
+    check_algorithm(&options.algorithm)?;
+    let lease = Lease::take(Role::Use { exclusive: found.exclusive() })?;
+    let outcome = hold(options, &found, &lease, shutdown, tell);
+    for (change, reason) in lease.release(&|| Control::unload().map_err(Into::into)) {
+        tell(Event::Warning(format!("not put back: {change} ({reason})")));
+    }
+    outcome
+}
+
+fn hold(
+    options: &AssignOptions,
+    found: &Found,
+    lease: &Lease,
+    shutdown: BorrowedFd<'_>,
+    tell: &mut dyn FnMut(Event),
+) -> Result<(), AssignError> {
+    let started = Instant::now();
+    // Even where the algorithm is the kernel's own: the one that was there before may be ours.
+    lease.record(Change::KernelParts)?;
+    if is_ours(&options.algorithm) {
+        Control::open()?;
+    }
+    let change = Change::Connections(found.assigned(&options.algorithm));
+    lease.record(change.clone())?;
+    let assigner = match Assigner::open(&found.assignment(&options.algorithm, options.rate)) {
+        Ok(assigner) => assigner,
+        Err(error) => {
+            lease.forget(&change)?;
+            return Err(error.into());
+        }
+    };
+    let mut running = Running {
+        algorithm: &options.algorithm,
+        found,
+        lease,
+        assigner,
+        guard: None,
+        successor: None,
+        started,
+        deadline: options.duration.map(|duration| started + duration.into()),
+        rate: options.rate,
+        tell,
+    };
+    let outcome = running.run(shutdown);
+    running.give_back(&change);
+    outcome
+}
+
+/// An assignment that is in force.
+struct Running<'a> {
+    algorithm: &'a str,
+    found: &'a Found,
+    lease: &'a Lease,
+    assigner: Assigner,
+    guard: Option<Guard>,
+    /// The cgroup that has taken the place of the one that was found at the start.
+    successor: Option<Cgroup>,
+    started: Instant,
+    deadline: Option<Instant>,
+    rate: Option<Rate>,
+    tell: &'a mut dyn FnMut(Event),
+}
+
+/// What makes the algorithm the default of new connections.
+enum Guard {
+    Sysctl(SysctlGuard),
+    Route(RouteGuard),
+}
+
+impl Running<'_> {
+    fn run(&mut self, shutdown: BorrowedFd<'_>) -> Result<(), AssignError> {
+        self.guard = self.set_default()?;
+        if let Scope::Existing(cookies) = &self.found.scope {
+            let MoveReport { moved, failed, .. } = self.assigner.take_existing(cookies)?;
+            if failed > 0 {
+                self.warn(format!("{failed} connections refused it"));
+            }
+            if moved == 0 {
+                return Err(AssignError::NoConnection);
+            }
+        }
+        let listener = Listener::bind(self.lease)?;
+        let in_force = self.show()?;
+        (self.tell)(Event::InForce(in_force));
+        let follows = self.found.cgroup().is_some();
+        while !listener.wait(shutdown, self.deadline, follows)? {
+            listener.serve(|request| self.answer(request));
+            self.follow();
+        }
+        Ok(())
+    }
+
+    /// Makes the algorithm the default of new connections, where the scope has a default.
+    fn set_default(&self) -> Result<Option<Guard>, AssignError> {
+        match &self.found.scope {
+            Scope::Namespace => SysctlGuard::set(self.lease, DEFAULT_ALGORITHM, self.algorithm)
+                .map(|guard| Some(Guard::Sysctl(guard)))
+                .map_err(default_refused),
+            Scope::Route(route, _) => {
+                Ok(Some(Guard::Route(route.set_algorithm(self.lease, self.algorithm)?)))
+            }
+            Scope::Cgroup(_) | Scope::Existing(_) => Ok(None),
+        }
+    }
+
+    fn show(&mut self) -> Result<InForce, AssignError> {
+        let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        Ok(InForce {
+            id: std::process::id(),
+            algorithm: self.algorithm.to_owned(),
+            scope: self.found.kind().to_owned(),
+            name: self.found.name(),
+            netns: self.found.netns.0,
+            to: self.found.destination_text(),
+            rate_mbps: self.rate.map(Rate::as_mbps_f64),
+            connections: self.assigner.count()?,
+            running_s: self.started.elapsed().as_secs_f64(),
+            left_s: left.map(|left| left.as_secs_f64()),
+        })
+    }
+
+    /// The answer to another process.
+    fn answer(&mut self, request: Request) -> Answer {
+        if let Request::SetRate(bits_per_second) = request {
+            if self.algorithm != TARGETED {
+                return Err(format!("{} has no target rate, {TARGETED} has", self.algorithm));
+            }
+            let rate = Rate::from_bps(bits_per_second);
+            self.assigner.aim(rate.bytes_per_second()).map_err(|error| error.to_string())?;
+            self.rate = Some(rate);
+        }
+        self.show().map_err(|error| error.to_string())
+    }
+
+    /// Covers the new cgroup of a unit that was started again. The connections of the cgroup before
+    /// are still known as this process's.
+    fn follow(&mut self) {
+        let last = self.successor.as_ref().or(self.found.cgroup());
+        let Some(next) = last.and_then(Cgroup::successor) else { return };
+        let assignment = self.found.assignment(self.algorithm, self.rate);
+        let covered = Covered::Cgroup(next.as_fd());
+        match Assigner::open(&Assignment { covered, ..assignment }) {
+            Ok(assigner) => self.assigner = assigner,
+            Err(error) => self.warn(format!("{}: {error:#}", next.path().display())),
+        }
+        self.successor = Some(next);
+    }
+
+    /// Puts the default back first, so that no new connection gets the algorithm, then gives the
+    /// connections back. The algorithm itself goes with the lease.
+    fn give_back(mut self, change: &Change) {
+        self.assigner.stop();
+        let restored = match self.guard.take() {
+            None => Ok(()),
+            Some(Guard::Sysctl(guard)) => guard.restore(self.lease).map_err(AssignError::from),
+            Some(Guard::Route(guard)) => guard.restore(self.lease).map_err(AssignError::from),
+        };
+        if let Err(error) = restored {
+            self.warn(error.to_string());
+        }
+        match self.assigner.give_back() {
+            Err(error) => self.warn(error.to_string()),
+            Ok(report) => {
+                if report.failed > 0 {
+                    self.warn(format!("{} connections not given back", report.failed));
+                }
+                if let Err(error) = self.lease.forget(change) {
+                    self.warn(error.to_string());
+                }
+            }
+        }
+    }
+
+    fn warn(&mut self, text: String) {
+        (self.tell)(Event::Warning(text));
+    }
+}
+
+fn default_refused(source: SysctlError) -> AssignError {
+    match &source {
+        SysctlError::Io { source: io, .. } if io.kind() == std::io::ErrorKind::PermissionDenied => {
+            let allowed = wakeai_host::read_sysctl("net.ipv4.tcp_allowed_congestion_control");
+            AssignError::NotAllowed { allowed: allowed.unwrap_or_default(), source }
+        }
+        _ => AssignError::Default(source),
+    }
+}

@@ -1,0 +1,161 @@
+//! The connections that a user names, found on this machine before anything is changed.
+
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+use wakeai_host::{Assigned, AssignedWay, Cgroup, Namespace, NetnsId, Route};
+use wakeai_kernel::{Assignment, Covered, Destination};
+use wakeai_units::Rate;
+
+use crate::{AssignError, AssignOptions, ScopeName};
+
+/// Which connections get the algorithm.
+pub(crate) enum Scope {
+    /// New ones of the network namespace.
+    Namespace,
+    /// New ones over a route, and the algorithm that the route had before, if any.
+    Route(Route, Option<String>),
+    /// New ones of a control group.
+    Cgroup(Cgroup),
+    /// Existing ones: all, or those with these cookies.
+    Existing(Vec<u64>),
+}
+
+/// The scope, and where it is.
+pub(crate) struct Found {
+    pub(crate) scope: Scope,
+    pub(crate) netns: NetnsId,
+    destination: Option<Destination>,
+}
+
+impl Found {
+    /// Finds it; moves the calling thread into the namespace that was named.
+    pub(crate) fn find(options: &AssignOptions) -> Result<Self, AssignError> {
+        if let Some(name) = &options.namespace {
+            namespace(name)?.enter()?;
+        }
+        let netns = NetnsId::current()?;
+        let scope = match &options.scope {
+            ScopeName::Namespace => Scope::Namespace,
+            ScopeName::Route { network: Destination { address, length, .. }, interface } => {
+                let route = Route::find(*address, *length, interface.as_deref())?;
+                let before = route.algorithm();
+                Scope::Route(route, before)
+            }
+            ScopeName::Cgroup(path) => Scope::Cgroup(Cgroup::find(path)?),
+            ScopeName::Unit(unit) => Scope::Cgroup(Cgroup::of_unit(unit)?),
+            ScopeName::Existing(cookies) => Scope::Existing(cookies.clone()),
+        };
+        Ok(Self { scope, netns, destination: options.destination })
+    }
+
+    /// What no two processes may cover at once, in words.
+    pub(crate) fn exclusive(&self) -> Option<String> {
+        let netns = self.netns.0;
+        match &self.scope {
+            Scope::Namespace => Some(format!("the default of network namespace {netns}")),
+            Scope::Route(route, _) => {
+                Some(format!("the route to {} of network namespace {netns}", route.key()))
+            }
+            Scope::Cgroup(_) | Scope::Existing(_) => None,
+        }
+    }
+
+    /// The control group, where the scope is one.
+    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
+        match &self.scope {
+            Scope::Cgroup(cgroup) => Some(cgroup),
+            _ => None,
+        }
+    }
+
+    /// What this process asks of the kernel.
+    pub(crate) fn assignment<'a>(
+        &'a self,
+        algorithm: &'a str,
+        rate: Option<Rate>,
+    ) -> Assignment<'a> {
+        let covered = match &self.scope {
+            Scope::Namespace => Covered::Defaults { before: None },
+            Scope::Route(_, before) => Covered::Defaults { before: before.as_deref() },
+            Scope::Cgroup(cgroup) => Covered::Cgroup(cgroup.as_fd()),
+            Scope::Existing(_) => Covered::Existing,
+        };
+        let destination = match &self.scope {
+            Scope::Route(route, _) => {
+                let key = route.key();
+                Some(Destination { address: key.destination, length: key.length, port: None })
+            }
+            _ => self.destination,
+        };
+        Assignment {
+            algorithm,
+            covered,
+            bytes_per_second: rate.map_or(0, Rate::bytes_per_second),
+            destination,
+            owner: std::process::id(),
+        }
+    }
+
+    /// The record from which another process gives the connections back if this one dies.
+    pub(crate) fn assigned(&self, algorithm: &str) -> Assigned {
+        let owner = std::process::id();
+        let (netns, way) = match &self.scope {
+            Scope::Namespace => {
+                (Some(self.netns), AssignedWay::Default { destination: None, before: None })
+            }
+            Scope::Route(route, before) => {
+                let destination = Some((route.key().destination, route.key().length));
+                (Some(self.netns), AssignedWay::Default { destination, before: before.clone() })
+            }
+            Scope::Cgroup(_) => (None, AssignedWay::Moved { owner }),
+            Scope::Existing(_) => (Some(self.netns), AssignedWay::Moved { owner }),
+        };
+        Assigned { netns, algorithm: algorithm.to_owned(), way }
+    }
+
+    /// One word for the kind of scope.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.scope {
+            Scope::Namespace => "namespace",
+            Scope::Route(..) => "route",
+            Scope::Cgroup(_) => "cgroup",
+            Scope::Existing(_) => "connections",
+        }
+    }
+
+    /// Which one of its kind.
+    pub(crate) fn name(&self) -> String {
+        match &self.scope {
+            Scope::Namespace => self.netns.0.to_string(),
+            Scope::Route(route, _) => route.key().to_string(),
+            Scope::Cgroup(cgroup) => cgroup.path().display().to_string(),
+            Scope::Existing(cookies) if cookies.is_empty() => "all".to_owned(),
+            Scope::Existing(cookies) => {
+                let cookies: Vec<_> = cookies.iter().map(u64::to_string).collect();
+                cookies.join(", ")
+            }
+        }
+    }
+
+    /// Where the connections lead, such as `192.0.2.0/24:443` or `[2001:db8::/32]:443`.
+    pub(crate) fn destination_text(&self) -> Option<String> {
+        let Destination { address, length, port } = self.destination?;
+        Some(match port {
+            None => format!("{address}/{length}"),
+            Some(port) if address.is_ipv4() => format!("{address}/{length}:{port}"),
+            Some(port) => format!("[{address}/{length}]:{port}"),
+        })
+    }
+}
+
+/// A number is an inode; a name is one that `ip netns` lists.
+fn namespace(name: &str) -> Result<Namespace, AssignError> {
+    let unknown = |source| AssignError::NoNamespace { name: name.to_owned(), source };
+    match name.parse() {
+        Ok(inode) => NetnsId(inode).open().ok_or_else(|| unknown(None)),
+        // `ip netns` lists no name that leaves the directory of the names.
+        Err(_) if Path::new(name).components().count() != 1 => Err(unknown(None)),
+        Err(_) => Namespace::open(name).map_err(|error| unknown(Some(error))),
+    }
+}

@@ -1,0 +1,174 @@
+//! `wakeai agent` and `wakeai proxy` in the namespaces of stations: how they are started, watched and
+//! ended.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use wakeai_host::Lease;
+use wakeai_units::Duration;
+
+use crate::clock;
+use crate::error::LabError;
+use crate::host::{Child, Host};
+use crate::run::Bench;
+
+/// How long a daemon may take to start (it loads BPF programs) or to put everything back.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes of a daemon's log that an error shows.
+const TAIL_BYTES: usize = 2_000;
+/// The exit status of `wakeai` where a privilege or a kernel feature is missing.
+const MISSING: i32 = 77;
+
+/// The running daemons of one kind, each with what the lab knows of it.
+#[derive(Debug)]
+pub(crate) struct Daemons<T>(Vec<(Daemon, T)>);
+
+/// A running daemon.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    child: Child,
+    /// As an error names it: "the agent", "the proxy".
+    program: &'static str,
+    log: PathBuf,
+}
+
+impl<T> Default for Daemons<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Daemons<T> {
+    pub(crate) fn push(&mut self, daemon: Daemon, state: T) {
+        self.0.push((daemon, state));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn states(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(_, state)| state)
+    }
+
+    pub(crate) fn states_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().map(|(_, state)| state)
+    }
+
+    /// The first daemon for which `is_so` holds.
+    pub(crate) fn find(&self, is_so: impl Fn(&T) -> bool) -> Option<&Daemon> {
+        self.0.iter().find(|(_, state)| is_so(state)).map(|(daemon, _)| daemon)
+    }
+
+    /// Waits until `is_ready` holds for every daemon.
+    pub(crate) fn wait_until_ready(
+        &mut self,
+        bench: &Bench<'_>,
+        is_ready: impl Fn(&T) -> bool,
+    ) -> Result<(), LabError> {
+        for (daemon, state) in &mut self.0 {
+            let deadline = clock::now() + PATIENCE;
+            while !is_ready(state) {
+                bench.check()?;
+                match daemon.child.try_wait() {
+                    Ok(Some(status)) if status.code() == Some(MISSING) => {
+                        let station = &daemon.child.station;
+                        return Err(LabError::Missing {
+                            what: format!("what {} of {station} needs", daemon.program),
+                            remedy: daemon.log_tail(),
+                        });
+                    }
+                    Ok(Some(status)) => {
+                        let reason = format!("it ended before it was ready ({status})");
+                        return Err(daemon.failed(reason));
+                    }
+                    _ if clock::now() >= deadline => {
+                        return Err(daemon.failed(format!("it was not ready within {PATIENCE}")));
+                    }
+                    _ => clock::sleep(Duration::from_millis(5)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An error where a daemon has ended by itself.
+    pub(crate) fn check(&mut self) -> Result<(), LabError> {
+        for (daemon, _) in &mut self.0 {
+            if let Ok(Some(status)) = daemon.child.try_wait() {
+                return Err(daemon.failed(format!("it ended during the run ({status})")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks all daemons to put everything back and to end; an error where one did not.
+    pub(crate) fn stop(mut self, lease: &Lease) -> Result<(), LabError> {
+        self.terminate();
+        let mut result = Ok(());
+        for (mut daemon, _) in std::mem::take(&mut self.0) {
+            let failure = match daemon.child.wait_for(PATIENCE) {
+                Some(status) if status.success() => None,
+                Some(status) => Some(format!("it ended with {status} on SIGTERM")),
+                None => Some(format!("it did not end within {PATIENCE} of SIGTERM")),
+            };
+            if let Some(reason) = failure {
+                result = result.and(Err(daemon.failed(reason)));
+            }
+            daemon.child.end(lease)?;
+        }
+        result
+    }
+
+    fn terminate(&self) {
+        self.0.iter().for_each(|(daemon, _)| daemon.child.terminate());
+    }
+}
+
+impl<T> Drop for Daemons<T> {
+    /// Where a run fails: daemons put their changes back themselves, if they are given the time.
+    fn drop(&mut self) {
+        self.terminate();
+        for (daemon, _) in &mut self.0 {
+            let _ = daemon.child.wait_for(PATIENCE);
+        }
+    }
+}
+
+impl Daemon {
+    /// Starts `command` in the namespace of `host`; its log goes into the file `log`.
+    pub(crate) fn spawn(
+        program: &'static str,
+        command: &mut Command,
+        host: &Host,
+        lease: &Lease,
+        log: PathBuf,
+    ) -> Result<Self, LabError> {
+        let failed = format!("create the log of {program} of {}", host.name);
+        let file = File::create(&log).map_err(LabError::system::<io::Error>(failed))?;
+        let child = Child::spawn(command.stdin(Stdio::null()).stderr(file), host, lease)?;
+        Ok(Self { child, program, log })
+    }
+
+    pub(crate) fn failed(&self, reason: String) -> LabError {
+        LabError::Child {
+            program: self.program,
+            station: self.child.station.clone(),
+            reason,
+            log: self.log_tail(),
+        }
+    }
+
+    fn log_tail(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let tail = &log[log.len().saturating_sub(TAIL_BYTES)..];
+        String::from_utf8_lossy(tail).trim().to_owned()
+    }
+}
+
+/// The path of a file of the daemon on `host`.
+pub(crate) fn file_of(host: &Host, directory: &Path, suffix: &str) -> PathBuf {
+    directory.join(format!("{}.{suffix}", host.name))
+}

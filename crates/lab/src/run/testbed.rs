@@ -1,0 +1,115 @@
+//! The hosts of a run and the network between them.
+
+use std::collections::BTreeMap;
+
+use rand_pcg::Pcg64Mcg;
+use wakeai_host::Lease;
+use wakeai_medium::StationId;
+use wakeai_scenario::{Expanded, Experiment};
+use wakeai_world::{RunError, STATION_BROADCAST};
+
+use super::Bench;
+use crate::driver::{Driver, DriverReport};
+use crate::error::LabError;
+use crate::host::Host;
+use crate::queues::{network_config, split_queue};
+use crate::traffic::FlowPlan;
+
+/// The most stations that one thread can serve in time.
+const MAX_STATIONS: usize = 500;
+
+/// The running hosts and driver of a run. Dropping it removes them, too, but ignores errors.
+pub(super) struct Testbed {
+    driver: Option<Driver>,
+    /// The server, then the stations in their order.
+    pub(super) hosts: Vec<Host>,
+    /// The senders behind stations with a proxy, by the index of the station among the hosts.
+    behind: BTreeMap<usize, Host>,
+}
+
+impl Testbed {
+    /// Makes the namespaces and devices, and starts the network.
+    pub(super) fn build(
+        bench: &Bench<'_>,
+        experiment: &Experiment,
+        expanded: &Expanded,
+        rng: Pcg64Mcg,
+    ) -> Result<Self, LabError> {
+        if expanded.stations.len() > MAX_STATIONS {
+            return Err(LabError::Run(RunError::Unsupported {
+                world: "the lab",
+                asked: format!("{} stations", expanded.stations.len()),
+                remedy: format!("the lab serves at most {MAX_STATIONS}"),
+            }));
+        }
+        let config = network_config(experiment);
+        let mut testbed = Self { driver: None, hosts: Vec::new(), behind: BTreeMap::new() };
+        let mut ports = Vec::new();
+        let (server, tun) = Host::server(bench.lease, bench.steering)?;
+        ports.push(server.port(tun, None));
+        testbed.hosts.push(server);
+        for (index, station) in expanded.stations.iter().enumerate() {
+            bench.check()?;
+            let group = &experiment.stations[station.group];
+            let queue = split_queue(&experiment.access_point, group).host;
+            let id = StationId(index as u32);
+            let (host, tun) = Host::station(bench.lease, &station.name, id, queue, bench.steering)?;
+            let sender = group.proxy.then(|| host.sender_behind(bench.lease)).transpose()?;
+            ports.push(host.port(tun, sender.as_ref()));
+            testbed.behind.extend(sender.map(|sender| (testbed.hosts.len(), sender)));
+            testbed.hosts.push(host);
+        }
+        testbed.driver = Some(Driver::start(
+            config,
+            rng,
+            ports,
+            STATION_BROADCAST,
+            bench.realtime,
+            bench.steering,
+        )?);
+        Ok(testbed)
+    }
+
+    /// The stations in their order.
+    pub(super) fn stations(&self) -> &[Host] {
+        &self.hosts[1..]
+    }
+
+    /// The host whose sockets send the flow: the station, or the sender behind it.
+    pub(super) fn sender(&self, plan: &FlowPlan) -> &Host {
+        self.behind.get(&plan.sender).unwrap_or(&self.hosts[plan.sender])
+    }
+
+    /// The sender behind the host of this index.
+    pub(super) fn behind(&self, host: usize) -> Option<&Host> {
+        self.behind.get(&host)
+    }
+
+    /// The driver of the network.
+    pub(super) fn driver(&self) -> &Driver {
+        self.driver.as_ref().expect("only `remove` takes it")
+    }
+
+    /// Ends the network and removes the namespaces.
+    pub(super) fn remove(mut self, lease: &Lease) -> Result<DriverReport, LabError> {
+        let driver = self.driver.take().expect("only `remove` takes it");
+        let overflowed = self.hosts[0].overflowed()?; // its device ends with the driver
+        let mut report = driver.stop()?;
+        report.misrouted.overflowed = overflowed;
+        let behind = std::mem::take(&mut self.behind).into_values();
+        for host in behind.chain(std::mem::take(&mut self.hosts)) {
+            host.remove(lease)?;
+        }
+        Ok(report)
+    }
+}
+
+impl Drop for Testbed {
+    fn drop(&mut self) {
+        self.driver = None;
+        // What cannot be removed here stays in the lease.
+        for host in self.behind.values().chain(&self.hosts) {
+            let _ = wakeai_host::Namespace::remove(host.namespace().name());
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What the senders of a run do, as the lab's monitor sees it.
+
+use wakeai_connection::{EventKind, Figures};
+use wakeai_units::{Duration, Instant, Segments};
+use wakeai_world::{Place, SenderMeter, Span};
+
+/// Between two samples of a connection.
+pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The meter of the report and the records, and what [`crate::FlowDetail`] has of the senders.
+#[derive(Debug)]
+pub(crate) struct Senders {
+    pub(crate) meter: SenderMeter,
+    span: Span,
+    /// By flow: the sum of the windows of its samples after the warmup, segments, and their number.
+    windows: Vec<(u64, u64)>,
+    /// By flow: [`crate::FlowDetail::k`]; empty where it was not asked for.
+    pub(crate) k: Vec<Vec<(Duration, Duration)>>,
+}
+
+impl Senders {
+    pub(crate) fn new(span: Span, meter: SenderMeter, flows: usize, keeps_k: bool) -> Self {
+        let k = vec![Vec::new(); if keeps_k { flows } else { 0 }];
+        Self { meter, span, windows: vec![(0, 0); flows], k }
+    }
+
+    /// An ACK has arrived at a sender with outstanding data, which has not handled it yet.
+    pub(crate) fn sample(&mut self, now: Instant, place: Place, figures: Figures) {
+        let flow = place.0 as usize;
+        if self.span.counts(now) {
+            let (sum, count) = &mut self.windows[flow];
+            *sum += u64::from(figures.cwnd.get());
+            *count += 1;
+        }
+        if let (Some(history), Some(k)) = (self.k.get_mut(flow), figures.k)
+            && history.last().is_none_or(|(_, last)| *last != k)
+        {
+            history.push((self.span.since(now), k));
+        }
+        self.meter.sample(now, place, figures);
+    }
+
+    /// An event of a sender, and the congestion event that it is.
+    pub(crate) fn event(&mut self, now: Instant, place: Place, kind: EventKind, cwnd: Segments) {
+        self.meter.event(now, place, kind, cwnd);
+        if let Some(code) = kind.error() {
+            self.meter.event(now, place, EventKind::Error(code), cwnd);
+        }
+    }
+
+    /// The mean congestion window of a flow's samples after the warmup, rounded.
+    pub(crate) fn mean_window(&self, flow: usize) -> Option<Segments> {
+        let (sum, count) = self.windows[flow];
+        let mean = (sum + count / 2).checked_div(count)?;
+        Some(Segments::new(u32::try_from(mean).unwrap_or(u32::MAX)))
+    }
+}

@@ -1,0 +1,218 @@
+//! Flows: their starts, arrivals and datagrams; and the events of their TCP connections.
+
+use wakeai_medium::{Departure, Destination, Node, StationId};
+use wakeai_tcp::{Receiver, Segment};
+use wakeai_units::Instant;
+
+use super::{Simulation, TimerOwner};
+use crate::carrier::Observer;
+use crate::connection::{Connection, Ending};
+use crate::flow::{Datagrams, Source};
+use crate::packet::{Packet, Wire};
+
+impl<O: Observer> Simulation<O> {
+    /// The receiving application of a flow got `amount` bytes.
+    pub(super) fn received(&mut self, now: Instant, flow: u32, amount: u64) {
+        let meter = &mut self.flows[flow as usize].meter;
+        if meter.on_received(now, amount) {
+            self.unfinished -= 1;
+        }
+    }
+
+    pub(super) fn wake_flow(&mut self, now: Instant, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        match (&mut state.source, state.from) {
+            (Source::Tcp(stream), _) if stream.begun == 0 => self.connect(now, flow),
+            (Source::Tcp(_), _) => self.write(now, flow),
+            (Source::Udp(Datagrams { line: None, .. }), Node::Station(station)) => {
+                self.stations[station.index()].saturating.push_back(flow);
+                self.carrier.network.watch_departures(station);
+                self.saturate(now, station);
+            }
+            (Source::Udp(datagrams), from) => {
+                let Some((len, next)) = datagrams.next_at(now) else { return };
+                self.timers.set(state.timer, Some(next));
+                let to = Destination::Unicast(state.to);
+                // A datagram that finds the queue full is lost.
+                self.carrier.send(now, from, to, Packet::Datagram { flow, len }, (flow, 0));
+            }
+        }
+    }
+
+    /// Fills the queue of a station with datagrams of its flows without a rate, in turn.
+    pub(super) fn saturate(&mut self, now: Instant, station: StationId) {
+        let saturating = &mut self.stations[station.index()].saturating;
+        while self.carrier.network.room(Node::Station(station)) > 0 {
+            let Some(flow) = saturating.pop_front() else { return };
+            let state = &mut self.flows[flow as usize];
+            let Source::Udp(datagrams) = &mut state.source else { return };
+            let Some(len) = datagrams.next() else { continue };
+            let to = Destination::Unicast(state.to);
+            let packet = Packet::Datagram { flow, len };
+            self.carrier.send(now, state.from, to, packet, (flow, 0));
+            saturating.push_back(flow);
+        }
+    }
+
+    pub(super) fn segment(&mut self, now: Instant, wire: Wire) {
+        let segment = wire.unpack();
+        if wire.to_sender {
+            self.at_sender(now, wire.connection, &segment);
+        } else {
+            self.at_receiver(now, wire.connection, &segment);
+        }
+    }
+
+    fn at_sender(&mut self, now: Instant, id: u32, segment: &Segment) {
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        connection.at_sender(now, segment, &mut self.senders);
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
+        self.ended(now, id, ending);
+    }
+
+    fn at_receiver(&mut self, now: Instant, id: u32, segment: &Segment) {
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        let read = connection.at_receiver(now, segment);
+        connection.pump_receiver(now, &mut self.carrier, &mut self.timers);
+        let (flow, over) = (connection.flow, connection.is_over());
+        if over {
+            self.retire(id);
+        }
+        if read > 0 {
+            self.received(now, flow, read);
+        }
+    }
+
+    pub(super) fn wake_sender(&mut self, now: Instant, id: u32) {
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        let Some(due) = connection.sender.next_timeout() else { return };
+        if due > now {
+            self.timers.set(connection.sender_timer, Some(due));
+            return;
+        }
+        connection.sender.handle_timeout(now);
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
+        self.ended(now, id, ending);
+    }
+
+    pub(super) fn wake_receiver(&mut self, now: Instant, id: u32) {
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        let Some(due) = connection.receiver.next_timeout() else { return };
+        if due > now {
+            self.timers.set(connection.receiver_timer, Some(due));
+            return;
+        }
+        connection.receiver.handle_timeout(now);
+        connection.pump_receiver(now, &mut self.carrier, &mut self.timers);
+        if connection.is_over() {
+            self.retire(id);
+        }
+    }
+
+    /// A packet has left the queue of a station whose departures are watched.
+    pub(super) fn departed(&mut self, now: Instant, departure: &Departure<Packet>) {
+        if let Packet::Segment(wire) = &departure.packet
+            && !wire.to_sender
+            && let Some(connection) = self.connections[wire.connection as usize].as_deref_mut()
+        {
+            let length = wakeai_medium::Packet::len(&departure.packet);
+            connection.sender.handle_departure(now, length);
+            let Self { carrier, timers, senders, .. } = self;
+            let ending = connection.pump_sender(now, carrier, timers, senders);
+            self.ended(now, wire.connection, ending);
+        }
+        self.saturate(now, departure.station);
+    }
+
+    /// The application of a flow writes to the flow's last connection.
+    pub(super) fn write(&mut self, now: Instant, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        let Source::Tcp(stream) = &state.source else { return };
+        let id = stream.current;
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        let next = stream.write(now.saturating_since(state.start), &mut connection.sender);
+        self.timers.set(state.timer, next.map(|after| state.start + after));
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
+        self.ended(now, id, ending);
+    }
+
+    /// Handles the end of a connection: opens the flow's next one, if there is one.
+    fn ended(&mut self, now: Instant, id: u32, ending: Option<Ending>) {
+        let Some(ending) = ending else { return };
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        connection.closed = true;
+        let (flow, over) = (connection.flow, connection.is_over());
+        match ending {
+            Ending::Closed => {
+                if over {
+                    self.retire(id);
+                }
+                self.connect(now, flow);
+            }
+            Ending::Failed => {
+                self.retire(id);
+                let flow = &mut self.flows[flow as usize];
+                if flow.meter.completed().is_none() && !flow.broken {
+                    flow.broken = true;
+                    self.unfinished -= 1;
+                }
+            }
+        }
+    }
+
+    /// Removes a connection that has ended.
+    fn retire(&mut self, id: u32) {
+        let Some(connection) = self.connections[id as usize].take() else { return };
+        self.flows[connection.flow as usize].take_account(&connection);
+        if let Node::Station(station) = connection.from {
+            self.stations[station.index()].senders.retain(|sender| *sender != id);
+        }
+    }
+
+    /// Opens the next connection of a flow, if there is one.
+    pub(super) fn connect(&mut self, now: Instant, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        let Source::Tcp(stream) = &mut state.source else { return };
+        let id = self.connections.len() as u32;
+        let Some(mut sender) = stream.next_sender(id) else { return };
+        let next = stream.write(now.saturating_since(state.start), &mut sender);
+        self.timers.set(state.timer, next.map(|after| state.start + after));
+        let (from, to) = (state.from, state.to);
+        if let Node::Station(station) = from {
+            let station = &mut self.stations[station.index()];
+            station.senders.push(id);
+            if let Some(agent) = station.agent.as_ref().filter(|_| stream.boundable) {
+                sender.set_bounds(agent.default_bounds());
+            }
+        }
+        sender.open(now);
+        let mut timer = |owner| {
+            self.timer_owners.push(owner);
+            self.timers.add()
+        };
+        let mut connection = Box::new(Connection {
+            id,
+            flow,
+            number: stream.begun - 1,
+            sender,
+            receiver: Receiver::new(&stream.config),
+            from,
+            to,
+            sender_timer: timer(TimerOwner::Sender(id)),
+            receiver_timer: timer(TimerOwner::Receiver(id)),
+            hears_overflow: stream.hears_overflow,
+            boundable: stream.boundable,
+            established: None,
+            read: 0,
+            next_sample: now,
+            closed: false,
+        });
+        let Self { carrier, timers, senders, .. } = self;
+        let ending = connection.pump_sender(now, carrier, timers, senders);
+        self.connections.push(Some(connection));
+        self.ended(now, id, ending);
+    }
+}

@@ -1,0 +1,184 @@
+//! What a command asks of a world, what it hears while the runs last, and why they may fail.
+
+use wakeai_scenario::records::{Manifest, Output, RecordsError};
+use wakeai_scenario::{Experiment, ResolvedCondition, Scenario};
+use wakeai_units::Duration;
+
+use crate::keys::keys_without_effect;
+use crate::{Recorder, VERSION};
+
+/// Which runs of a scenario are made, and where their records go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The seed of the first repeat.
+    pub seed: u64,
+    /// The number of runs of each condition.
+    pub repeat: u32,
+    /// The names of the conditions to run; empty: all.
+    pub conditions: Vec<String>,
+    /// Where the records go; `None`: none are kept.
+    pub out: Option<Output>,
+    /// Whether packet captures are among the records. The lab makes none.
+    pub captures: bool,
+}
+
+impl Default for Options {
+    /// Seed 1, one repeat of every condition, no records.
+    fn default() -> Self {
+        Self { seed: 1, repeat: 1, conditions: Vec::new(), out: None, captures: false }
+    }
+}
+
+/// The progress of a command's runs; several may run at once.
+pub trait Progress: Sync {
+    /// All runs that will be made, solo runs included, each by the longest time that it can last.
+    fn runs(&self, lengths: &[Duration]) {
+        let _ = lengths;
+    }
+    /// A run begins; `run` is its index among all runs.
+    fn begins(&self, run: usize, name: &str) {
+        let _ = (run, name);
+    }
+    /// A run has reached the time `elapsed`.
+    fn reached(&self, run: usize, elapsed: Duration) {
+        let _ = (run, elapsed);
+    }
+    /// A run has ended.
+    fn ends(&self, run: usize) {
+        let _ = run;
+    }
+    /// Whether the user wants the runs to end.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+    /// Something that the user should know.
+    fn note(&self, text: &str) {
+        let _ = text;
+    }
+}
+
+/// Shows nothing and is never interrupted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {}
+
+/// Why a command's runs could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario asks for something that this world does not have.
+    #[error("{world} cannot run this scenario: {asked} ({remedy})")]
+    Unsupported {
+        /// The world, as the subject of a sentence.
+        world: &'static str,
+        /// The key and its value.
+        asked: String,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// The medium refused the scenario's radio.
+    #[error("the radio of the scenario cannot be built: {0}")]
+    Radio(#[from] wakeai_medium::ConfigError),
+    /// The scenario has no such condition.
+    #[error("--conditions {asked}: the scenario has {known}")]
+    Condition {
+        /// The name that was asked for.
+        asked: String,
+        /// The names that the scenario has.
+        known: String,
+    },
+    /// [`Progress::is_interrupted`].
+    #[error("the run was interrupted; nothing of it was kept")]
+    Interrupted,
+    /// The records could not be written.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+}
+
+impl RunError {
+    /// The exit status of the command: 2 for a scenario that this world cannot run and for wrong usage,
+    /// 130 for a run that Ctrl-C ended, 1 for everything else.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Unsupported { .. } | Self::Radio(_) | Self::Condition { .. } => 2,
+            Self::Records(error) if error.is_usage() => 2,
+            Self::Interrupted => 130,
+            Self::Records(_) => 1,
+        }
+    }
+}
+
+/// The runs that are to be made.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The conditions, see [`chosen`].
+    pub conditions: Vec<ResolvedCondition>,
+    /// The seed of the first repeat.
+    pub seed: u64,
+    /// The number of runs of each condition.
+    pub repeat: u32,
+}
+
+impl<'a> Asked<'a> {
+    /// The runs of `scenario` that `options` ask for.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Condition`].
+    pub fn new(scenario: &'a Scenario, options: &Options) -> Result<Self, RunError> {
+        let conditions = chosen(scenario, &options.conditions)?;
+        Ok(Self { scenario, conditions, seed: options.seed, repeat: options.repeat })
+    }
+
+    /// Notes the keys that have no effect; `of_world` names those that this world does not honour.
+    pub fn note_keys_without_effect(
+        &self,
+        of_world: impl Fn(&Experiment) -> Vec<String>,
+        progress: &dyn Progress,
+    ) {
+        for text in keys_without_effect(&self.conditions, of_world) {
+            progress.note(&text);
+        }
+    }
+
+    /// Begins the records that `options` ask for, of the world of this name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recorder::create`].
+    pub fn recorder(
+        &self,
+        options: &Options,
+        world: &str,
+    ) -> Result<Option<Recorder>, RecordsError> {
+        let manifest = Manifest {
+            version: VERSION.to_owned(),
+            world: world.to_owned(),
+            scenario: self.scenario.name.clone(),
+            seed: self.seed,
+            repeat: self.repeat,
+            conditions: self.conditions.iter().map(|one| one.name().to_owned()).collect(),
+        };
+        let create = |out| Recorder::create(out, self.scenario, manifest, options.captures);
+        options.out.clone().map(create).transpose()
+    }
+}
+
+/// The conditions of `scenario` that `names` names, in the order of the file; all without names.
+///
+/// # Errors
+///
+/// [`RunError::Condition`].
+pub fn chosen(scenario: &Scenario, names: &[String]) -> Result<Vec<ResolvedCondition>, RunError> {
+    let all = scenario.conditions();
+    if let Some(asked) = names.iter().find(|name| !all.iter().any(|one| one.name() == *name)) {
+        let known = all.iter().map(ResolvedCondition::name).collect::<Vec<_>>().join(", ");
+        return Err(RunError::Condition { asked: asked.clone(), known });
+    }
+    let wanted = |condition: &ResolvedCondition| {
+        names.is_empty() || names.iter().any(|name| name == condition.name())
+    };
+    Ok(all.into_iter().filter(wanted).collect())
+}

@@ -1,0 +1,337 @@
+//! What is measured of a run: at the flows' receivers and at their senders.
+
+use wakeai_connection::{EventKind, Figures};
+use wakeai_control::ReservationState;
+use wakeai_scenario::figures::{AvrMeter, RttHistogram};
+use wakeai_scenario::records::{EventRow, RowEvent, SampleRow};
+use wakeai_scenario::result::{ErrorCounts, MeasuredFlow};
+use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind};
+use wakeai_units::{Bytes, Duration, Instant, Segments};
+
+use crate::RunSink;
+
+/// The times of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// The run's time zero.
+    pub origin: Instant,
+    /// The end of the warmup; the figures count from here on.
+    pub warm: Instant,
+    /// The end of the scenario's duration.
+    pub end: Instant,
+}
+
+impl Span {
+    /// The times of a run of `experiment` that begins at `origin`.
+    pub fn new(origin: Instant, experiment: &Experiment) -> Self {
+        let (warm, end) = (origin + experiment.warmup, origin + experiment.duration);
+        Self { origin, warm, end }
+    }
+
+    /// The time from the run's begin; zero before it.
+    pub fn since(&self, at: Instant) -> Duration {
+        at.saturating_since(self.origin)
+    }
+
+    /// The scenario's duration.
+    pub fn length(&self) -> Duration {
+        self.since(self.end)
+    }
+
+    /// Whether what happens at `at` counts for the figures.
+    pub fn counts(&self, at: Instant) -> bool {
+        (self.warm..=self.end).contains(&at)
+    }
+}
+
+/// Counts what the receiving application of one flow gets.
+#[derive(Clone, Debug)]
+pub struct ReceiverMeter {
+    span: Span,
+    start: Instant,
+    /// The bytes that complete the flow.
+    size: Option<u64>,
+    bytes: u64,
+    after_warmup: u64,
+    first: Option<Instant>,
+    last: Instant,
+    completed: Option<Instant>,
+    longest_stall: Duration,
+    /// Achieved value ratio, where the flow has a target.
+    avr: Option<AvrMeter>,
+    step: Duration,
+    progress: Vec<(Instant, u64)>,
+}
+
+impl ReceiverMeter {
+    /// A meter of `flow`; `step` is the resolution of [`Self::progress`], zero for none.
+    pub fn new(span: Span, flow: &Flow, step: Duration) -> Self {
+        let start = span.origin + flow.start;
+        let target = flow.rate.filter(|_| flow.kind == FlowKind::Tcp);
+        Self {
+            span,
+            start,
+            size: flow.size.map(Bytes::get),
+            bytes: 0,
+            after_warmup: 0,
+            first: None,
+            last: start,
+            completed: None,
+            longest_stall: Duration::ZERO,
+            avr: target.map(|target| AvrMeter::new(target, span.warm.saturating_since(start))),
+            step,
+            progress: Vec::new(),
+        }
+    }
+
+    /// The application got `amount` at `now`. Returns whether that completes the flow.
+    pub fn on_received(&mut self, now: Instant, amount: u64) -> bool {
+        let counts = self.span.counts(now);
+        self.add(now, amount, if counts { amount } else { 0 });
+        if self.completed.is_some() || self.size.is_none_or(|size| self.bytes < size) {
+            return false;
+        }
+        self.completed = Some(now);
+        true
+    }
+
+    /// The application got `amount` between `from` and `to`, evenly.
+    pub fn on_received_between(&mut self, from: Instant, to: Instant, amount: u64) {
+        if amount == 0 {
+            return;
+        }
+        let common = to.min(self.span.end).saturating_since(from.max(self.span.warm));
+        let length = to.saturating_since(from).as_nanos().max(1);
+        let counted = u128::from(amount) * u128::from(common.as_nanos()) / u128::from(length);
+        self.first.get_or_insert(from);
+        self.add(to, amount, counted as u64);
+    }
+
+    fn add(&mut self, now: Instant, amount: u64, counted: u64) {
+        self.bytes += amount;
+        self.after_warmup += counted;
+        self.first.get_or_insert(now);
+        self.longest_stall = self.longest_stall.max(now.saturating_since(self.last));
+        self.last = now;
+        if let Some(avr) = &mut self.avr {
+            avr.on_received(now.saturating_since(self.start), Bytes::new(amount));
+        }
+        if !self.step.is_zero() {
+            self.note_progress(now);
+        }
+    }
+
+    fn note_progress(&mut self, now: Instant) {
+        match self.progress.last_mut() {
+            Some((end, bytes)) if now <= *end => *bytes = self.bytes,
+            _ => {
+                let since = now.saturating_since(self.start).as_nanos();
+                let steps = since.div_ceil(self.step.as_nanos());
+                let end = self.start + self.step.saturating_mul(steps);
+                self.progress.push((end, self.bytes));
+            }
+        }
+    }
+
+    /// The flow's start.
+    pub fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// The arrival of the first bytes.
+    pub fn first(&self) -> Option<Instant> {
+        self.first
+    }
+
+    /// The arrival of the last byte of a flow with a size.
+    pub fn completed(&self) -> Option<Instant> {
+        self.completed
+    }
+
+    /// The end of each step (from the flow's start) in which something arrived, and all bytes by then.
+    pub fn progress(&self) -> &[(Instant, u64)] {
+        &self.progress
+    }
+
+    /// The longest time without new data in a run that ended at `end`, from the flow's start on.
+    pub fn longest_stall(&self, end: Instant) -> Duration {
+        self.longest_stall.max(self.flow_end(end).saturating_since(self.last))
+    }
+
+    /// The end of the flow in a run that ended at `end`.
+    fn flow_end(&self, end: Instant) -> Instant {
+        self.completed.unwrap_or(end)
+    }
+
+    /// The figures of `flow`, the one of [`Self::new`], in a run that ended at `end`. What the sender
+    /// does is not among them.
+    pub fn measured(&self, flow: &Flow, end: Instant) -> MeasuredFlow {
+        let since_start = |at: Instant| at.saturating_since(self.start);
+        let avr = self.avr.clone();
+        MeasuredFlow {
+            station: flow.station(),
+            direction: flow.direction(),
+            kind: flow.kind,
+            algorithm: None,
+            bytes: Bytes::new(self.bytes),
+            bytes_after_warmup: Bytes::new(self.after_warmup),
+            start: flow.start,
+            completion: self.completed.map(since_start),
+            retransmits: 0,
+            timeouts: 0,
+            avr: avr.and_then(|avr| avr.finish(since_start(self.flow_end(end)))),
+            simulated: None,
+            reservation: None,
+        }
+    }
+}
+
+/// One of the connections of a flow: the flow's index, and the connection's number from 0.
+pub type Place = (u32, u32);
+
+/// Counts what the TCP senders of a run do, and records it.
+#[derive(Debug)]
+pub struct SenderMeter {
+    span: Span,
+    /// By flow: the group of its station.
+    groups: Vec<usize>,
+    rtt: Vec<RttHistogram>,
+    errors: ErrorCounts,
+    flows: Vec<(u64, u64)>,
+    sink: Option<RunSink>,
+}
+
+impl SenderMeter {
+    /// A meter of all flows of a run; `sink` takes the samples and events.
+    pub fn new(span: Span, expanded: &Expanded, sink: Option<RunSink>) -> Self {
+        let group = |flow: &Flow| expanded.stations[flow.station()].group;
+        let groups: Vec<usize> = expanded.flows.iter().map(group).collect();
+        let count = groups.iter().max().map_or(0, |last| last + 1);
+        let flows = vec![(0, 0); groups.len()];
+        let (rtt, errors) = (vec![RttHistogram::new(); count], ErrorCounts::default());
+        Self { span, groups, rtt, errors, flows, sink }
+    }
+
+    /// A sample of a connection; the caller takes one per millisecond and connection at most.
+    pub fn sample(&mut self, at: Instant, (flow, connection): Place, figures: Figures) {
+        if let Some(rtt) = figures.latest_rtt.filter(|_| self.span.counts(at)) {
+            self.rtt[self.groups[flow as usize]].record(rtt);
+        }
+        if let Some(sink) = &self.sink {
+            sink.sample(SampleRow {
+                at_ns: self.span.since(at).as_nanos(),
+                flow,
+                connection,
+                figures,
+            });
+        }
+    }
+
+    /// An event of a connection whose congestion window is `cwnd`.
+    pub fn event(&mut self, at: Instant, place: Place, kind: EventKind, cwnd: Segments) {
+        let (retransmits, timeouts) = &mut self.flows[place.0 as usize];
+        match kind {
+            EventKind::Retransmit => *retransmits += 1,
+            EventKind::Timeout => *timeouts += 1,
+            EventKind::Error(code) if self.span.counts(at) => self.errors.add(code),
+            _ => {}
+        }
+        self.row(at, place, RowEvent::Connection(kind), cwnd);
+    }
+
+    /// The reservation of `flows` has changed.
+    pub fn reservation(&self, at: Instant, flows: &[u32], standing: ReservationState) {
+        let value = match standing {
+            ReservationState::None | ReservationState::Waiting => 0,
+            ReservationState::Admitted { .. } => 1,
+            ReservationState::Refused { .. } => 2,
+            ReservationState::Unmeasured => 3,
+        };
+        for flow in flows {
+            self.row(at, (*flow, 0), RowEvent::Reservation(value), Segments::ZERO);
+        }
+    }
+
+    fn row(&self, at: Instant, (flow, connection): Place, event: RowEvent, cwnd: Segments) {
+        if let Some(sink) = &self.sink {
+            let at_ns = self.span.since(at).as_nanos();
+            sink.event(EventRow { at_ns, flow, connection, event, cwnd });
+        }
+    }
+
+    /// Adds what the flow of this index did to its figures.
+    pub fn measured(&self, index: usize, flow: MeasuredFlow) -> MeasuredFlow {
+        let (retransmits, timeouts) = self.flows[index];
+        MeasuredFlow { retransmits, timeouts, ..flow }
+    }
+
+    /// The latest RTT of the senders, by group of stations, and the congestion events, after the warmup.
+    pub fn finish(self) -> (Vec<RttHistogram>, ErrorCounts) {
+        (self.rtt, self.errors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_connection::ErrorCode;
+    use wakeai_scenario::Scenario;
+
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Two flows, a run from second 100 on with 5 s of warmup and 20 s in all.
+    fn run() -> (Span, Expanded) {
+        let text = "name = \"x\"\nduration = \"20s\"\nwarmup = \"5s\"\n\
+                    access_point = { standard = \"802.11g\" }\n\
+                    stations = [{ name = \"a\" }, { name = \"b\" }]\n\
+                    flows = [{ from = \"a\", to = \"server\", size = \"7B\" },\
+                             { from = \"b\", to = \"server\", start = \"1s\" }]\n";
+        let scenario = Scenario::parse(text).unwrap();
+        (Span::new(at(100_000), &scenario), scenario.expand(1))
+    }
+
+    #[test]
+    fn samples_and_congestion_events_count_after_the_warmup() {
+        let (span, expanded) = run();
+        let mut meter = SenderMeter::new(span, &expanded, None);
+        let figures = Figures { latest_rtt: Some(Duration::from_millis(40)), ..Figures::default() };
+        for millis in [104_999, 105_000, 120_000, 120_001] {
+            meter.sample(at(millis), (0, 0), figures);
+            let error = EventKind::Error(ErrorCode::DuplicateAck);
+            for kind in [error, EventKind::Retransmit, EventKind::Timeout] {
+                meter.event(at(millis), (0, 0), kind, Segments::ZERO);
+            }
+        }
+        assert_eq!(meter.flows, [(4, 4), (0, 0)]);
+        let (rtt, errors) = meter.finish();
+        assert_eq!((rtt[0].len(), rtt[1].len(), errors.duplicate_ack), (2, 0, 2));
+    }
+
+    #[test]
+    fn the_byte_that_fills_the_size_completes_a_flow() {
+        let (span, expanded) = run();
+        let flow = &expanded.flows[0];
+        let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
+        let completes = [104_000, 106_000, 107_000].map(|millis| meter.on_received(at(millis), 3));
+        assert_eq!(completes, [false, false, true]);
+        let measured = meter.measured(flow, span.end);
+        assert_eq!((measured.bytes.get(), measured.bytes_after_warmup.get()), (9, 6));
+        assert_eq!(measured.completion, Some(Duration::from_secs(7)));
+        assert_eq!(meter.longest_stall(span.end), Duration::from_secs(4));
+    }
+
+    #[test]
+    fn bytes_of_an_interval_count_by_the_part_after_the_warmup() {
+        let (span, expanded) = run();
+        let flow = &expanded.flows[1];
+        let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
+        meter.on_received_between(at(101_000), at(102_000), 0);
+        meter.on_received_between(at(104_000), at(108_000), 100);
+        let measured = meter.measured(flow, span.end);
+        assert_eq!((measured.bytes.get(), measured.bytes_after_warmup.get()), (100, 75));
+        assert_eq!((measured.completion, meter.first()), (None, Some(at(104_000))));
+    }
+}

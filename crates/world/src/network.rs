@@ -1,0 +1,220 @@
+//! From the scenario to the network: its configuration, its addresses, and what changes during a run.
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+use rand_core::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use wakeai_medium::{
+    CellularConfig, CellularStationConfig, ConfigError, HostQueueKind, MediumConfig, Network,
+    NetworkConfig, Packet, StationConfig, StationId,
+};
+use wakeai_scenario::{AccessPoint, Experiment, HostQueue, Medium, StationGroup};
+use wakeai_units::{Duration, Instant, Rate};
+use wakeai_wifi::{Bss, Cell};
+
+/// The server's address, in another network than the stations'.
+pub const SERVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 74, 0, 1);
+/// The broadcast address of the stations' network.
+pub const STATION_BROADCAST: Ipv4Addr = Ipv4Addr::new(10, 73, 255, 255);
+
+/// The address of station `id`: 10.73.0.1 is the first.
+pub fn station_address(id: StationId) -> Ipv4Addr {
+    let number = id.0 + 1;
+    Ipv4Addr::new(10, 73, (number >> 8) as u8, number as u8)
+}
+
+/// The medium draws from another stream of random numbers than the flows' starts, which
+/// [`wakeai_scenario::Experiment::expand`] draws from the seed itself.
+const MEDIUM_STREAM: u64 = 0x6d65_6469_756d;
+
+/// The generator of a run's medium.
+pub fn generator(seed: u64) -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(seed ^ MEDIUM_STREAM)
+}
+
+/// The part of a host's queue that is in the medium, for each station of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StationQueue {
+    /// Its length in packets.
+    pub packets: u32,
+    /// The queueing discipline; a cellular link has a FIFO whatever this says.
+    pub kind: HostQueueKind,
+}
+
+impl StationQueue {
+    /// The whole queue of the host, as the scenario describes it.
+    pub fn of(group: &StationGroup) -> Self {
+        let kind = match group.host_queue {
+            HostQueue::Fifo | HostQueue::Tsq => HostQueueKind::Fifo,
+            HostQueue::Mac80211 => HostQueueKind::FqCodel,
+        };
+        Self { packets: group.queue, kind }
+    }
+
+    /// A FIFO of `packets`.
+    pub fn fifo(packets: u32) -> Self {
+        Self { packets, kind: HostQueueKind::Fifo }
+    }
+}
+
+/// The configuration of the network of `experiment`, in which each station of a group has `queue(group)`.
+pub fn network_config(
+    experiment: &Experiment,
+    queue: impl Fn(&StationGroup) -> StationQueue,
+) -> NetworkConfig {
+    match experiment.access_point.medium {
+        Medium::Wifi(bss) => NetworkConfig::Wifi(wifi(experiment, bss, queue)),
+        Medium::Cellular(cell) => NetworkConfig::Cellular(cellular(experiment, cell, queue)),
+    }
+}
+
+fn cellular(
+    experiment: &Experiment,
+    cell: Cell,
+    queue: impl Fn(&StationGroup) -> StationQueue,
+) -> CellularConfig {
+    let stations = experiment.stations.iter().flat_map(|group| {
+        let station = CellularStationConfig {
+            queue: queue(group).packets as usize,
+            wired_delay: group.wired_delay,
+        };
+        std::iter::repeat_n(station, group.count as usize)
+    });
+    CellularConfig {
+        cell,
+        buffer: experiment.access_point.buffer as usize,
+        wired: experiment.wired,
+        stations: stations.collect(),
+    }
+}
+
+fn wifi(
+    experiment: &Experiment,
+    bss: Bss,
+    queue: impl Fn(&StationGroup) -> StationQueue,
+) -> MediumConfig {
+    let AccessPoint { buffer, medium: _ } = experiment.access_point;
+    let stations = experiment.stations.iter().filter_map(|group| {
+        let StationQueue { packets, kind } = queue(group);
+        // All by name, so that no new key is forgotten here.
+        let StationGroup {
+            name: _,
+            count,
+            radio,
+            queue: _,
+            host_queue: _,
+            frame_error_ppm,
+            wired_delay,
+            max: _,
+            tcp: _,
+            proxy: _,
+            announces: _,
+        } = *group;
+        let (queue, host_queue) = (packets as usize, kind);
+        let radio = radio?;
+        let station = StationConfig { radio, queue, host_queue, frame_error_ppm, wired_delay };
+        Some(std::iter::repeat_n(station, count as usize))
+    });
+    MediumConfig {
+        bss,
+        buffer: buffer as usize,
+        wired: experiment.wired,
+        stations: stations.flatten().collect(),
+        eifs_after_collision: false,
+        hand_up_after_ppdu: false,
+    }
+}
+
+/// A setting of a station that the network can change during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The delay each way between the access point and this station's server.
+    WiredDelay(Duration),
+    /// The data rate of the station's frames.
+    Rate(Rate),
+    /// The share of MPDUs that arrive with errors, in parts per million.
+    FrameErrorPpm(u32),
+}
+
+/// A change at its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedChange {
+    /// The instant at which it takes effect.
+    pub at: Instant,
+    /// The station that it concerns.
+    pub station: StationId,
+    /// The setting's new value.
+    pub change: Change,
+}
+
+impl TimedChange {
+    /// Makes the change in `network`.
+    ///
+    /// # Errors
+    ///
+    /// The network refuses the new value.
+    pub fn apply<P: Packet>(
+        self,
+        network: &mut Network<P>,
+        now: Instant,
+    ) -> Result<(), ConfigError> {
+        match self.change {
+            Change::WiredDelay(delay) => network.set_wired_delay(now, self.station, delay),
+            Change::Rate(rate) => network.set_rate(now, self.station, rate),
+            Change::FrameErrorPpm(ppm) => network.set_frame_error_rate(now, self.station, ppm),
+        }
+    }
+}
+
+/// The `[[events]]` of a run that are still to come, in order of time; those of the same instant are
+/// in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub struct Changes(VecDeque<TimedChange>);
+
+impl Changes {
+    /// All changes of a run that begins at `origin`.
+    pub fn new(experiment: &Experiment, origin: Instant) -> Self {
+        let mut all = Vec::new();
+        for event in &experiment.events {
+            let at = origin + event.at;
+            for station in experiment.select(event.stations) {
+                let station = StationId(station as u32);
+                let changes = [
+                    event.wired_delay.map(Change::WiredDelay),
+                    event.rate.map(Change::Rate),
+                    event.frame_error_ppm.map(Change::FrameErrorPpm),
+                ];
+                let changes = changes.into_iter().flatten();
+                all.extend(changes.map(|change| TimedChange { at, station, change }));
+            }
+        }
+        all.sort_by_key(|change| change.at);
+        Self(all.into())
+    }
+
+    /// The instant of the next change.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.0.front().map(|change| change.at)
+    }
+
+    /// Takes the next change that is due at `now`.
+    pub fn poll(&mut self, now: Instant) -> Option<TimedChange> {
+        self.0.pop_front_if(|change| change.at <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_thousand_stations_have_addresses_of_their_own() {
+        let mut addresses: Vec<_> = (0..10_000).map(|id| station_address(StationId(id))).collect();
+        assert_eq!(addresses[0], Ipv4Addr::new(10, 73, 0, 1));
+        assert_eq!(addresses[255], Ipv4Addr::new(10, 73, 1, 0));
+        addresses.dedup();
+        assert_eq!(addresses.len(), 10_000);
+        assert!(!addresses.contains(&STATION_BROADCAST));
+    }
+}
