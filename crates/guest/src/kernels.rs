@@ -1,44 +1,43 @@
-//! The one list of the kernels that are tested in guests. README's is held against it.
+//! The kernels that are tested in guests. A test compares README's list with this one.
 
 use std::path::{Path, PathBuf};
 
-/// Every kernel that is tested in a guest, and what is expected of it. A further one is one more
-/// line.
+/// Every kernel that is tested in a guest, with the expected verdict.
 pub const KERNELS: &[Kernel] = &[
     Kernel { suite: "bullseye", version: "5.10", arm64: false, verdict: Verdict::Refused },
     Kernel { suite: "bookworm", version: "6.1", arm64: true, verdict: Verdict::Runs },
     Kernel { suite: "trixie", version: "6.12", arm64: false, verdict: Verdict::Runs },
 ];
 
-/// What `linux-image-amd64` stands for in a suite of Debian.
+/// The kernel of the package `linux-image-amd64` in a suite of Debian.
 #[derive(Debug)]
 pub struct Kernel {
-    /// The suite's code name; its security updates are read, too.
+    /// The suite's code name, which covers its security updates.
     pub suite: &'static str,
-    /// How the kernel's version starts.
+    /// The first two numbers of the kernel's version.
     pub version: &'static str,
-    /// Whether `make test-arm64` boots arm64's as well.
+    /// Whether `make test-arm64` boots the arm64 kernel of the suite.
     pub arm64: bool,
-    /// What is expected of it.
+    /// The expected verdict.
     pub verdict: Verdict,
 }
 
 /// What is expected of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every command does what it is for.
+    /// Every command works.
     Runs,
-    /// The kernel is too old: every command that needs BPF says so, with exit status 77.
+    /// The kernel is too old: every command that needs BPF reports that and exits with status 77.
     Refused,
 }
 
 impl Kernel {
-    /// Whether this is the release of such a kernel (`uname -r`).
+    /// Whether `release` (`uname -r`) is one of this version.
     pub fn is(&self, release: &str) -> bool {
         release.strip_prefix(self.version).is_some_and(|rest| rest.starts_with('.'))
     }
 
-    /// Its image among the files of its package.
+    /// The path of its image among the files of its unpacked package.
     pub fn image(&self, root: &Path) -> Option<PathBuf> {
         let entries = std::fs::read_dir(root.join("boot")).ok()?.flatten();
         let mut paths = entries.map(|entry| entry.path());

@@ -1,32 +1,30 @@
-//! For tests alone: boots other kernels than this machine's, under qemu's software emulation, with a
-//! program of ours in each.
+//! For tests alone: runs a program on kernels other than this machine's, under qemu's software
+//! emulation.
 //!
-//! [`KERNELS`] is the one list of them. [`take`] gives the machine with one of them, and
-//! [`Machine::boot`] runs a [`Task`] in it. Kernels are Debian's packages, taken apart below the
+//! [`KERNELS`] lists the kernels. [`take`] returns the machine with one of them, and
+//! [`Machine::boot`] runs a [`Task`] in it. The kernels are Debian's packages, unpacked below the
 //! target directory; nothing is installed.
 
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "it serves tests: what fails here fails them, and they say why they are skipped"
+    reason = "it serves tests: a failure here fails the test, and a skipped test prints the reason"
 )]
 
 mod amd64;
 mod apt;
-mod initramfs;
 mod kernels;
 mod machine;
 mod modules;
 
 pub use amd64::{at_once, take};
-pub use initramfs::{Program, Task};
 pub use kernels::{KERNELS, Kernel, Verdict};
-pub use machine::Machine;
+pub use machine::{Machine, Program, Task};
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The program of this name that root's shell would run.
+/// The path of the program that a root shell runs under this name.
 fn which(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let of_root = ["/usr/sbin", "/sbin"].map(PathBuf::from);
@@ -34,14 +32,14 @@ fn which(tool: &str) -> Option<PathBuf> {
     places.find(|file| file.is_file())
 }
 
-/// Says why something is not tested here. Under `WAKEAI_REQUIRE_KERNEL=1` that is a failure.
+/// Prints why a test is skipped. Under `WAKEAI_REQUIRE_KERNEL=1` the test fails instead.
 pub fn skip(reason: &str) {
     let required = std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_some_and(|is| is == "1");
     assert!(!required, "WAKEAI_REQUIRE_KERNEL=1, but {reason}");
     println!("SKIPPED: {reason}");
 }
 
-/// Runs it; whether it said that all was well.
+/// Runs the command; `true` where its exit status is 0.
 fn succeeds(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }

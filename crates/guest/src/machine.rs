@@ -1,38 +1,85 @@
-//! An emulated machine.
+//! An emulated machine, and the file system that it boots: a program, its libraries and a busybox.
 
-use std::fs::File;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::initramfs::{Task, pack};
+use crate::succeeds;
 
-/// A machine that runs one task and ends.
+/// The guest's first program. The task's programs precede busybox's in its `PATH`.
+const INIT: &str = "#!/bin/busybox sh
+/bin/busybox mount -t proc proc /proc
+/bin/busybox mount -t sysfs sys /sys
+/bin/busybox mount -t devtmpfs dev /dev
+/bin/busybox mkdir -p /dev/shm
+/bin/busybox mount -t cgroup2 cgroup2 /sys/fs/cgroup
+/bin/busybox --install -s /bin
+export PATH=/usr/bin:/bin
+while read module; do insmod /modules/$module.ko; done </modules/order
+ip link set lo up
+";
+
+/// What a guest runs.
+#[derive(Debug)]
+pub struct Task<'a> {
+    /// The command that it runs, for a shell.
+    pub command: &'a str,
+    /// Programs in addition to busybox's.
+    pub programs: Vec<Program>,
+    /// Files in the guest: path and contents.
+    pub files: Vec<(String, String)>,
+}
+
+/// A program of this machine, or one that was built for the guest.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its path on this machine.
+    pub from: PathBuf,
+    /// Its path in the guest.
+    pub to: PathBuf,
+}
+
+impl Program {
+    /// This machine's program of that name, installed in `/usr/bin` of the guest.
+    ///
+    /// # Errors
+    ///
+    /// The reason to skip the test, where this machine does not have the program.
+    pub fn tool(name: &str) -> Result<Self, String> {
+        let from = crate::which(name).ok_or_else(|| format!("{name} is not installed"))?;
+        Ok(Self { from, to: Path::new("/usr/bin").join(name) })
+    }
+}
+
+/// A machine that runs one task and powers off.
 #[derive(Debug)]
 pub struct Machine {
-    /// The emulator and what it emulates.
+    /// The emulator's command line up to the machine type.
     pub qemu: &'static [&'static str],
     /// The kernel's name for the serial line.
     pub console: &'static str,
-    /// After which it is given up.
+    /// Time in seconds after which the emulator is ended.
     pub patience_s: u32,
     /// The kernel's image.
     pub kernel: PathBuf,
-    /// Modules to load, and their order, where there are any.
+    /// The directory of the modules to load, with a file `order`, where there are any.
     pub modules: Option<PathBuf>,
-    /// Linked statically.
+    /// A busybox that is linked statically.
     pub busybox: PathBuf,
-    /// Where the programs' shared libraries are.
+    /// The directories of the programs' shared libraries.
     pub libraries: Vec<PathBuf>,
-    /// Whether this machine's strip(1) knows its programs.
+    /// Whether this machine's strip(1) knows the guest's architecture.
     pub strips: bool,
-    /// A directory to write to.
+    /// A directory for the archive and its contents.
     pub work: PathBuf,
-    /// Holds the directory for one process at a time.
+    /// A lock that reserves [`Self::work`] for one process at a time.
     pub lock: Option<File>,
 }
 
 impl Machine {
-    /// Boots it and gives back what it wrote to its console.
+    /// Boots the machine and returns the output on its console.
     pub fn boot(&self, task: &Task<'_>) -> String {
         let append =
             format!("console={} quiet panic=-1 mitigations=off preempt=full", self.console);
@@ -44,10 +91,81 @@ impl Machine {
             .arg("-kernel")
             .arg(&self.kernel)
             .arg("-initrd")
-            .arg(pack(self, task))
+            .arg(self.pack(task))
             .stdin(Stdio::null())
             .output()
             .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
+    /// Packs the file system that the task runs in, and returns the path of the archive.
+    fn pack(&self, task: &Task<'_>) -> PathBuf {
+        let root = self.work.join("root");
+        let _ = fs::remove_dir_all(&root);
+        for dir in ["bin", "lib", "proc", "sys", "dev", "run", "tmp", "modules", "usr/bin"] {
+            fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        symlink("lib", root.join("lib64")).unwrap();
+        fs::copy(&self.busybox, root.join("bin/busybox")).unwrap();
+        write_init(&root, task.command);
+        let inside = |path: &Path| root.join(path.strip_prefix("/").unwrap());
+        for program in &task.programs {
+            let to = inside(&program.to);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(&program.from, &to).unwrap();
+            if self.strips {
+                let _ = Command::new("strip").arg(&to).output(); // a script has nothing to strip
+            }
+        }
+        for (path, text) in &task.files {
+            let path = inside(Path::new(path));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        for (name, library) in shared_libraries(self, &task.programs) {
+            fs::copy(library, root.join("lib").join(name)).unwrap();
+        }
+        copy_modules(self, &root.join("modules"));
+        let pack = "find . | cpio --quiet -o -H newc > ../initramfs";
+        assert!(succeeds(Command::new("sh").args(["-c", pack]).current_dir(&root)));
+        self.work.join("initramfs")
+    }
+}
+
+fn write_init(root: &Path, command: &str) {
+    let end = format!("{command}\necho \"guest: status $?\"\npoweroff -f\n");
+    fs::write(root.join("init"), format!("{INIT}{end}")).unwrap();
+    fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn copy_modules(machine: &Machine, to: &Path) {
+    fs::write(to.join("order"), "").unwrap();
+    for module in machine.modules.iter().flat_map(|from| fs::read_dir(from).unwrap().flatten()) {
+        fs::copy(module.path(), to.join(module.file_name())).unwrap();
+    }
+}
+
+/// The shared libraries of the programs, and of these libraries, with their loader. ldd(1) would run
+/// the programs, so readelf(1) lists them.
+fn shared_libraries(machine: &Machine, programs: &[Program]) -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    let mut unread: Vec<_> = programs.iter().map(|program| program.from.clone()).collect();
+    while let Some(file) = unread.pop() {
+        for name in needed(&file) {
+            let mut places = machine.libraries.iter().map(|directory| directory.join(&name));
+            let place = places.find(|place| place.exists());
+            let place = place.unwrap_or_else(|| panic!("{} needs {name}", file.display()));
+            if found.insert(name, place.clone()).is_none() {
+                unread.push(place);
+            }
+        }
+    }
+    found
+}
+
+/// The names of the libraries that a program or library was linked with.
+fn needed(file: &Path) -> Vec<String> {
+    let read = Command::new("readelf").args(["--dynamic", "--wide"]).arg(file).output().unwrap();
+    let read = String::from_utf8(read.stdout).unwrap();
+    let needed = read.lines().filter(|line| line.contains("(NEEDED)"));
+    needed.map(|line| line.split(['[', ']']).nth(1).unwrap().to_owned()).collect()
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Puts connections on an algorithm, notes what they had before, and gives them back to it. Those
- * that exist are reached by iterators, new ones of a cgroup by its socket operations. New ones
- * that have the algorithm by default are only seen: to be given a target.
+ * Moves connections to an algorithm, records their previous one, and moves them back to it. Iterators
+ * reach existing connections; the socket operations of a cgroup reach its new ones. A new connection
+ * that has the algorithm by default is not moved, it only gets its target rate.
  */
 #include "kernel_types.h"
 #include <bpf/bpf_helpers.h>
@@ -14,7 +14,7 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* What is asked for; user space writes it also while the programs run. */
+/* The assignment. User space also writes it while the programs run. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -22,7 +22,7 @@ struct {
 	__type(value, struct assignment);
 } assignment SEC(".maps");
 
-/* What an iterator did. */
+/* The result of the last iterator. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -30,7 +30,7 @@ struct {
 	__type(value, struct assign_outcome);
 } outcome SEC(".maps");
 
-/* Connections that were moved, shared by all that move them; an entry goes with its socket. */
+/* Moved connections, of all processes that move some; the kernel removes an entry with its socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -38,7 +38,7 @@ struct {
 	__type(value, struct moved_value);
 } moved_sockets SEC(".maps");
 
-/* That of wakeai_av. */
+/* The map of wakeai_av. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -97,7 +97,7 @@ static __always_inline bool goes_there(struct tcp_sock *tp, const struct assignm
 	return !asked->to_port || asked->to_port == socket.remote_port;
 }
 
-/* Whether it has the algorithm without having asked for it: by default, or by its route. */
+/* Whether the socket has the algorithm by default or by its route, not by its own choice. */
 static __always_inline bool has_by_default(struct tcp_sock *tp, const struct assignment *asked)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
@@ -113,13 +113,13 @@ static __always_inline void aim(u64 cookie, const struct assignment *asked)
 {
 	u64 rate = asked->rate;
 
-	/* Without one, what somebody else has aimed stays aimed. */
+	/* Without a target, one that another process has set stays. */
 	if (rate)
 		bpf_map_update_elem(&socket_targets, &cookie, &rate, 0);
 }
 
 /*
- * `handle` is what the socket's options are set by, and `sk` what storage is found by: a program
+ * The socket's options are set through `handle`, and its storage is found through `sk`: a program
  * for socket operations has one of each.
  */
 static __always_inline long take(void *handle, void *sk, u64 cookie, struct assignment *asked)
@@ -135,7 +135,7 @@ static __always_inline long take(void *handle, void *sk, u64 cookie, struct assi
 	moved = bpf_sk_storage_get(&moved_sockets, sk, (void *)0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!moved)
 		return -1;
-	/* One that another process has moved goes back to where it was before both. */
+	/* A socket that two processes have moved goes back to the algorithm before both. */
 	is_first = !moved->owner;
 	if (is_first)
 		__builtin_memcpy(moved->before, name, sizeof(name));
@@ -210,7 +210,7 @@ int BPF_PROG(aim_new, struct sock *sk, int old_state, int new_state)
 	return 0;
 }
 
-/* Gives those that are ruled the target of now, and counts them. */
+/* Sets the present target of the connections in the assignment, and counts them. */
 SEC("iter/tcp")
 int aim_existing(struct bpf_iter__tcp *ctx)
 {
@@ -233,7 +233,7 @@ int aim_existing(struct bpf_iter__tcp *ctx)
 	return count(0);
 }
 
-/* Back to `before`, or to the default where that is gone. */
+/* Back to `before`, or to the default where the kernel no longer has it. */
 static __always_inline long put(struct tcp_sock *tp, char *before, char *otherwise)
 {
 	return bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, before, TCP_CA_NAME_MAX) &&
@@ -257,7 +257,7 @@ int give_back_moved(struct bpf_iter__tcp *ctx)
 		return 0;
 	__builtin_memcpy(before, moved->before, sizeof(before));
 	__builtin_memcpy(otherwise, asked->otherwise, sizeof(otherwise));
-	/* One that has been put on yet another algorithm since stays there. */
+	/* A socket that has been moved to a third algorithm since stays on it. */
 	if (!bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)) &&
 	    same_name(name, asked->algorithm) && !same_name(name, before))
 		error = put(tp, before, otherwise);
@@ -268,9 +268,9 @@ int give_back_moved(struct bpf_iter__tcp *ctx)
 }
 
 /*
- * Those that have the algorithm by default, unless it is the default still: that is somebody
- * else's to end. Listening sockets only where the algorithm goes: what they accept follows the
- * default by itself, but for those whose algorithm was set.
+ * Moves the connections that have the algorithm by default, unless it still is the default: then
+ * another process has set it. Listening sockets are moved only where the algorithm is unloaded: the
+ * connections that they accept get the default, but for those whose algorithm was set.
  */
 SEC("iter/tcp")
 int give_back_defaults(struct bpf_iter__tcp *ctx)

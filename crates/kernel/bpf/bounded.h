@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What an algorithm's .bpf.c includes before the shared source: the kernel's types, the maps of
- * the bounds, which all algorithms share, the knobs, and the part of the shim that needs a knob.
+ * An algorithm's .bpf.c includes this before the shared source: the kernel's types, the maps of the
+ * bounds, which all algorithms share, the knobs, and the part of the shim that needs a knob.
  */
 #ifndef WAKEAI_BOUNDED_H
 #define WAKEAI_BOUNDED_H
@@ -36,7 +36,7 @@ struct {
 	__type(value, struct bounds_value);
 } interface_bounds SEC(".maps");
 
-/* When the agent of an interface was last heard, CLOCK_MONOTONIC in ns. */
+/* Time of the last heartbeat of an interface's agent, CLOCK_MONOTONIC in ns. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -54,7 +54,7 @@ struct {
 } wakeai_retired SEC(".maps");
 
 #ifndef RTT_REF_MS
-#define RTT_REF_MS 0 /* what it is for all but wakeai_rtt */
+#define RTT_REF_MS 0 /* off in all algorithms but wakeai_rtt */
 #endif
 
 const volatile struct wakeai_knobs knobs = {
@@ -73,13 +73,13 @@ static __always_inline const volatile struct wakeai_knobs *knobs_of(struct sock 
 	return &knobs;
 }
 
-/* A stamp of the last segment with data, in jiffies. */
+/* Time of the last segment with data, in jiffies. */
 static __always_inline u32 last_sent(struct sock *sk)
 {
 	return tcp_sk(sk)->lsndtime;
 }
 
-/* How long ago that was. */
+/* Time since then in us. */
 static __always_inline u64 idle_us(struct sock *sk)
 {
 	s32 ticks = (u32)bpf_jiffies64() - tcp_sk(sk)->lsndtime;
@@ -94,8 +94,8 @@ static __always_inline u32 rto_us(struct sock *sk)
 }
 
 /*
- * The interface decides first: without a fresh heartbeat for the one that the socket is routed
- * over, nothing binds, not even bounds of the socket's own.
+ * No bounds apply without a fresh heartbeat for the interface that the socket is routed over, not
+ * even the socket's own.
  */
 static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 {

@@ -34,7 +34,7 @@ static __always_inline bool is_asked_for(const char *name)
 	return false;
 }
 
-/* The socket, if it is a full TCP socket on the interface that was asked for. */
+/* The socket, if it is a full TCP socket on the requested interface. */
 static __always_inline struct tcp_sock *candidate(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *skc = ctx->sk_common;

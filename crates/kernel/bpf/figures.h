@@ -7,8 +7,8 @@
 #include "../../algorithms/c/cubic_state.h"
 
 /*
- * The interface that the socket sends through. The cached route may be gone for a moment (it is
- * dropped when routes change); what it last received on stands in.
+ * The interface that the socket sends through. The cached route may be missing for a moment
+ * (it is dropped when routes change); then the interface of the last received packet is taken.
  */
 static __always_inline u32 ifindex_of(struct sock *sk)
 {
@@ -29,8 +29,8 @@ static __always_inline void copy_address(u8 *to, const __be32 *v6, __be32 v4, bo
 }
 
 /*
- * The local port. A socket that closes has given its number back (skc_num is 0) when it says so; what
- * it put into its segments stays.
+ * The local port. A socket that closes has released its port number (skc_num is 0) by the time of the
+ * event; inet_sport, which it put into its segments, stays.
  */
 static __always_inline u16 local_port_of(struct tcp_sock *tp)
 {
@@ -71,7 +71,7 @@ static __always_inline void read_socket(struct socket_value *to, struct tcp_sock
 	to->zero = 0;
 }
 
-/* As `tcp_congestion_ops` keeps a name: NUL to the end. */
+/* A name in the format of `tcp_congestion_ops`: padded with NUL. */
 typedef union {
 	char text[TCP_CA_NAME_MAX];
 	u64 words[TCP_CA_NAME_MAX / 8];
@@ -84,7 +84,7 @@ static __always_inline bool has_name(const struct tcp_congestion_ops *ops, algor
 	return words[0] == asked.words[0] && words[1] == asked.words[1];
 }
 
-/* K of the two of ours that have a curve; under any other, the private area is not ours to read. */
+/* K of wakeai_cubic and wakeai_rtt. Under any other algorithm the private area has another layout. */
 static __always_inline u32 k_q10_of(struct inet_connection_sock *icsk)
 {
 	const struct tcp_congestion_ops *ops = icsk->icsk_ca_ops;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What an algorithm's .bpf.c includes after the shared source: its hooks as a struct_ops. Before,
- * it defines
+ * An algorithm's .bpf.c includes this after the shared source: its hooks as a struct_ops. Before, it
+ * defines
  *   ALGORITHM  it registers as wakeai_ALGORITHM;
  *   SOURCE     the prefix of the shared source's functions, where that is not ALGORITHM;
  *   PLAIN      the name of the kernel's own algorithm that stands in when ours is unloaded;
- *   FORGET     a statement that forgets a socket by its `cookie`, where there is more than bounds.
+ *   FORGET     a statement that deletes the state of the socket `cookie`, where it has more than bounds.
  */
 #ifndef WAKEAI_HOOKS_H
 #define WAKEAI_HOOKS_H
@@ -25,8 +25,9 @@
 
 /*
  * User space moves the connections that it can see to another algorithm. It cannot see those that
- * were closed with data under way and whose namespace has no name and no process any more: they
- * leave by themselves, at their next ACK or timeout. After true, the private area is not ours.
+ * were closed with data in flight and whose namespace has no name and no process any more: they
+ * change the algorithm themselves, at their next ACK or timeout. After true, the private area belongs
+ * to the new algorithm.
  */
 static __always_inline bool left_for_good(struct sock *sk)
 {
@@ -75,8 +76,8 @@ void BPF_PROG(set_state, struct sock *sk, u8 new_state)
 }
 
 /*
- * The kernel asks for the least size of a burst, and then looks at the window. It is the one hook that
- * comes before the first segments after an idle time: CA_EVENT_TX_START comes with the first of them.
+ * The kernel calls this hook for the least size of a burst, and then reads the window. No other hook is
+ * called before the first segments after an idle time: CA_EVENT_TX_START comes with the first of them.
  */
 SEC("struct_ops")
 u32 BPF_PROG(min_tso_segs, struct sock *sk)
@@ -108,7 +109,7 @@ void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
 }
 
-/* Without the flag no namespace but the first may make it its default. */
+/* Without the flag only the first namespace may make it the default. */
 #define HOOKS                                 \
 	.cwnd_event = (void *)cwnd_event,     \
 	.init = (void *)init,                 \

@@ -88,7 +88,7 @@ struct snapshot_value {
 	char algorithm[TCP_CA_NAME_MAX];
 };
 
-/* What `move_connections` is asked to do, and did. */
+/* The request and the result of `move_connections`. */
 #define MOVE_FROM_MAX 8
 
 struct move_request {
@@ -100,19 +100,19 @@ struct move_request {
 	u32 failed;
 };
 
-/* What assign.bpf.c is asked for. A zero condition is none. */
+/* The assignment of assign.bpf.c. A condition that is zero does not apply. */
 struct assignment {
 	u64 netns_cookie;
 	u64 cookie;
 	u64 rate;       /* target of wakeai_av, payload bytes per second; 0: none */
 	u32 to[4];      /* remote network, as in socket_value */
-	u32 to_mask[4]; /* its bits that count */
-	u32 owner;      /* who moves them */
+	u32 to_mask[4]; /* the bits of `to` that are compared */
+	u32 owner;      /* the process that moves the connections */
 	u16 to_port;
-	u8 by_default; /* those that have the algorithm by default, not those of the owner */
+	u8 by_default; /* connections with the algorithm by default, not those that the owner moved */
 	u8 listeners;
 	char algorithm[TCP_CA_NAME_MAX];
-	char otherwise[TCP_CA_NAME_MAX]; /* where those go that cannot go back */
+	char otherwise[TCP_CA_NAME_MAX]; /* for connections whose previous algorithm is gone */
 };
 
 struct assign_outcome {
@@ -126,7 +126,7 @@ struct moved_value {
 	char before[TCP_CA_NAME_MAX];
 };
 
-/* What the monitor watches. A zero condition is none. */
+/* What the monitor watches. A condition that is zero does not apply. */
 struct watch_config {
 	u64 sample_interval_ns; /* 0: every ACK */
 	u8 address[16];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The few kernel types that our programs touch, with only the members that they touch. libbpf
- * finds the real offsets in the running kernel's BTF when it loads us (CO-RE), so this replaces
- * a vmlinux.h of 100,000 lines and does not grow old with one kernel.
+ * The kernel types that our programs use, with only the members that they use. libbpf takes the real
+ * offsets from the running kernel's BTF when it loads the programs (CO-RE). So this replaces a vmlinux.h
+ * of 100,000 lines, and fits every kernel.
  */
 #ifndef WAKEAI_KERNEL_TYPES_H
 #define WAKEAI_KERNEL_TYPES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The monitor: tracepoints of TCP, into one ring buffer that wakes nobody. */
+/* The monitor: TCP's tracepoints write records into one ring buffer, without a wake-up. */
 #include "kernel_types.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -12,14 +12,14 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 const volatile struct watch_config watch;
 
-/* Records that found `records` full. */
+/* Records dropped because `records` was full. */
 u64 lost_records;
 
-/* Keep the layouts of what passes through no map in BTF: `src/raw.rs` is compared with them. */
+/* Put the layouts of structs that no map holds into BTF, where `src/raw.rs` is compared with them. */
 struct record_value *record_layout;
 struct snapshot_value *snapshot_layout;
 
-/* A wake-up per record costs ten times what the record does: user space polls. */
+/* User space polls: a wake-up per record costs ten times as much as the record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 8 << 20);
@@ -39,7 +39,7 @@ struct last_seen {
 	u32 zero;
 };
 
-/* What was last seen of a socket; goes with it. */
+/* State of the last ACK per socket; the kernel removes it with the socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -99,7 +99,7 @@ static __always_inline void report(struct tcp_sock *tp, u32 kind, u32 detail)
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* Whether a sample is due; remembers what on_state_change wants to know. */
+/* Whether a sample is due. Records the state that on_state_change needs. */
 static __always_inline bool sample_is_due(struct sock *sk, struct tcp_sock *tp)
 {
 	struct last_seen *seen =
@@ -107,7 +107,7 @@ static __always_inline bool sample_is_due(struct sock *sk, struct tcp_sock *tp)
 	u64 now;
 
 	if (!seen)
-		return true; /* no memory for it: rather too many samples than none */
+		return true; /* no memory for the state: too many samples are better than none */
 	seen->probing_tail = tp->tlp_high_seq != 0;
 	if (!watch.sample_interval_ns)
 		return true;
@@ -118,14 +118,14 @@ static __always_inline bool sample_is_due(struct sock *sk, struct tcp_sock *tp)
 	return true;
 }
 
-/* A segment arrives, before TCP handles it: for a sender with data out, an ACK. */
+/* A segment has arrived and TCP has not handled it yet: an ACK where data is in flight. */
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(on_segment, struct sock *sk, struct sk_buff *skb)
 {
 	struct tcp_sock *tp;
 
 	if (!sk->sk_wmem_queued)
-		return 0; /* a receiver's, most of all: leave at once */
+		return 0; /* mostly a receiver, whose cost must be small */
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || !tp->packets_out || !is_watched(tp))
 		return 0;
@@ -135,8 +135,8 @@ int BPF_PROG(on_segment, struct sock *sk, struct sk_buff *skb)
 }
 
 /*
- * The kernel also passes through CWR when a tail loss probe turns out to have repaired a loss;
- * that is no overflow. It resets tlp_high_seq just before, so what the last ACK saw tells.
+ * The kernel also passes through CWR when a tail loss probe has repaired a loss; that is no
+ * overflow. It resets tlp_high_seq just before, so the value at the last ACK is used.
  */
 static __always_inline bool is_tail_loss_probe(struct sock *sk, struct tcp_sock *tp)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the algorithms' shared source expects of its world: here, the kernel. */
+/* The functions that the algorithms' shared source calls, for the kernel. */
 #ifndef WAKEAI_SHIM_H
 #define WAKEAI_SHIM_H
 
@@ -22,7 +22,7 @@ static __always_inline u8 ca_state(struct sock *sk)
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 }
 
-/* Whether the window is what holds the sender back (RFC 7661; Linux's test). */
+/* Whether the window limits the sender (RFC 7661; Linux's test). */
 static __always_inline u8 cwnd_limited(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -32,7 +32,7 @@ static __always_inline u8 cwnd_limited(struct sock *sk)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-/* Whether pacing has set the next departure (and its time stamp) to a time to come. */
+/* Whether pacing has set the next departure, and its time stamp, to a future time. */
 static __always_inline u8 departure_ahead(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -40,21 +40,21 @@ static __always_inline u8 departure_ahead(struct sock *sk)
 	return tp->tcp_wstamp_ns / 1000 > tp->tcp_mstamp;
 }
 
-/* Set by the driver: mac80211 lets more wait, so that aggregates fill. */
+/* Set by the driver: mac80211 lets more data wait, so that aggregates fill. */
 static __always_inline u32 small_queue_shift(struct sock *sk)
 {
 	return sk->sk_pacing_shift & 31;
 }
 
 /*
- * What a packet counts for in the host's queue beside its payload: the kernel counts the memory that it is
- * kept in (truesize), here on x86-64 and arm64. A burst is cut into packets before the driver gets it.
- *   - The device reads pieces of memory: the packets share the burst's data, and each takes 832 bytes
- *     more than its payload in Linux 6.18, 960 in Debian's 6.12 and 1280 in 6.1. The least of them, so
- *     that nowhere more wait than are asked for.
- *   - It does not, as mac80211's do that compute no checksums: each packet is a copy, whose memory comes
- *     in powers of two; one with more payload than 1400 bytes takes 4096 and 256.
- *   - It cuts bursts itself, and is given them whole: next to nothing.
+ * The bytes that a packet counts for in the host's queue in addition to its payload. The kernel counts
+ * the packet's memory (truesize); the figures are those of x86-64 and arm64. They depend on the device:
+ *   - A device with scatter-gather gets packets that share the burst's data. Each takes 832 bytes more than
+ *     its payload in Linux 6.18, 960 in Debian's 6.12 and 1280 in 6.1. The least of them is used, so that
+ *     no kernel lets more packets wait than requested.
+ *   - A device without, such as those of mac80211 that compute no checksums, gets copies, whose memory
+ *     comes in powers of two: a payload above 1400 bytes takes 4096 bytes and 256.
+ *   - A device that segments bursts itself gets them whole: the overhead is negligible.
  */
 enum { BESIDE_SHARED_PAYLOAD = 832, BESIDE_COPIED_PAYLOAD = 4096 + 256 - 1448, LARGEST_IN_2048 = 1400 };
 
@@ -78,13 +78,13 @@ static __always_inline u32 queued_beside_payload(struct sock *sk)
 		BPF_CORE_READ_BITFIELD(ipv4, name);                              \
 	})
 
-/* Whether the path is known to reorder further than duplicate ACKs speak of a loss (Linux's test). */
+/* Whether the path reorders by more than the duplicate ACK threshold (Linux's test). */
 static __always_inline u8 path_reorders(struct sock *sk)
 {
 	return tcp_sk(sk)->reordering > (u32)ipv4_sysctl(sk, sysctl_tcp_reordering);
 }
 
-/* RFC 6928's initial window; 0 where the administrator wants no restart after idleness. */
+/* RFC 6928's initial window; 0 where the administrator has switched the restart after idle time off. */
 static __always_inline u32 restart_window(struct sock *sk)
 {
 	return ipv4_sysctl(sk, sysctl_tcp_slow_start_after_idle) ? 10 : 0;

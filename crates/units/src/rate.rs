@@ -6,6 +6,7 @@ use std::ops::{Add, Div, Mul, Sub};
 use std::str::FromStr;
 
 use crate::parse::{ParseQuantityError, parse_scaled, write_scaled};
+use crate::time::mul_div;
 use crate::{Bytes, Duration, Instant};
 
 /// A data rate in bits per second. Its prefixes are decimal.
@@ -16,12 +17,6 @@ const UNITS: &[(&str, u64)] =
     &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
-
-/// `value * numerator / denominator` rounded down; `None` on overflow or division by zero.
-pub(crate) fn mul_div(value: u64, numerator: u64, denominator: u64) -> Option<u64> {
-    let product = u128::from(value) * u128::from(numerator);
-    u64::try_from(product.checked_div(u128::from(denominator))?).ok()
-}
 
 impl Rate {
     /// Nothing moves.

@@ -6,6 +6,12 @@ use std::str::FromStr;
 
 use crate::parse::{ParseQuantityError, parse_scaled, write_scaled};
 
+/// `value * numerator / denominator` rounded down; `None` on overflow or division by zero.
+pub(crate) fn mul_div(value: u64, numerator: u64, denominator: u64) -> Option<u64> {
+    let product = u128::from(value) * u128::from(numerator);
+    u64::try_from(product.checked_div(u128::from(denominator))?).ok()
+}
+
 /// A point in time: nanoseconds since the epoch of a run.
 ///
 /// What the epoch is belongs to whoever owns the clock: the simulator starts at zero, the lab and
@@ -176,7 +182,7 @@ impl Duration {
     ///
     /// `None` where the result does not fit or `denominator` is zero.
     pub fn mul_div(self, numerator: u64, denominator: u64) -> Option<Self> {
-        crate::rate::mul_div(self.0, numerator, denominator).map(Self)
+        mul_div(self.0, numerator, denominator).map(Self)
     }
 }
 

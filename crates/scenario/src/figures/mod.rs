@@ -5,8 +5,5 @@ mod fairness;
 mod rtt;
 
 pub use avr::AvrMeter;
-pub use fairness::{
-    capacity_normalised, ideal_transfer_time, jain, mean, mean_utilisation,
-    normalised_required_throughput,
-};
-pub use rtt::{RttHistogram, percentile};
+pub use fairness::{jain, mean};
+pub use rtt::RttHistogram;

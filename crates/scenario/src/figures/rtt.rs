@@ -1,13 +1,6 @@
-//! Percentiles, and a histogram of round-trip times that never grows.
+//! A histogram of round-trip times in constant memory.
 
 use wakeai_units::Duration;
-
-/// The nearest-rank percentile of `sorted` (ascending): the smallest value that at least
-/// `percent` % of the values do not exceed. `None` of nothing. `percent` is in 0 to 100; 0 gives
-/// the smallest value.
-pub fn percentile<T: Copy>(sorted: &[T], percent: f64) -> Option<T> {
-    sorted.get(rank(sorted.len() as u64, percent)? as usize - 1).copied()
-}
 
 /// The rank, from 1, of a percentile among `count` values.
 fn rank(count: u64, percent: f64) -> Option<u64> {
@@ -72,8 +65,9 @@ impl RttHistogram {
         self.total == 0
     }
 
-    /// The nearest-rank percentile, as [`percentile`]: whole microseconds, exact below 2.048 ms;
-    /// above, up to 0.1 % more than the exact one and never less. `None` without samples.
+    /// The nearest-rank percentile: the smallest value that at least `percent` % of the samples do not
+    /// exceed, in whole microseconds. It is exact below 2.048 ms, and above at most 0.1 % too large.
+    /// `None` without samples.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         let rank = rank(self.total, percent)?;
         let mut seen = 0;
@@ -107,6 +101,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The nearest-rank percentile of `sorted` (ascending): the smallest value that at least
+    /// `percent` % of the values do not exceed. `None` of nothing. `percent` is in 0 to 100; 0 gives
+    /// the smallest value.
+    fn percentile<T: Copy>(sorted: &[T], percent: f64) -> Option<T> {
+        sorted.get(rank(sorted.len() as u64, percent)? as usize - 1).copied()
+    }
 
     #[test]
     fn nearest_rank_is_a_value_that_was_there() {
