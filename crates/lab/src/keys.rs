@@ -25,7 +25,7 @@ fn run_of(condition: &ResolvedCondition) -> Result<String, String> {
     let expanded = experiment.expand(1);
     // Not divided between host and medium, so that what else divides it is not taken for the key.
     let medium =
-        wakeai_world::medium_config(experiment, |group| StationQueue::fifo(fifo_packets(group)));
+        wakeai_world::wifi_config(experiment, |group| StationQueue::fifo(fifo_packets(group)));
     let medium = medium.map_err(|error| error.to_string())?;
     let bounded = agent::bounded(condition).into_iter().zip(&expanded.stations);
     let server = SenderFacts { cubic_by_default: true, bounded: false, behind: None };

@@ -1,6 +1,6 @@
 //! The scenario's queue, divided between the host and the medium.
 
-use wakeai_medium::MediumConfig;
+use wakeai_medium::WifiConfig;
 use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
 use wakeai_world::{RadioError, StationQueue};
 
@@ -44,9 +44,9 @@ pub(crate) fn fifo_packets(group: &StationGroup) -> u32 {
 }
 
 /// The medium of `experiment`.
-pub(crate) fn medium_config(experiment: &Experiment) -> Result<MediumConfig, RadioError> {
+pub(crate) fn medium_config(experiment: &Experiment) -> Result<WifiConfig, RadioError> {
     let access_point = &experiment.access_point;
-    wakeai_world::medium_config(experiment, |group| {
+    wakeai_world::wifi_config(experiment, |group| {
         StationQueue::fifo(split_queue(access_point, group).medium)
     })
 }

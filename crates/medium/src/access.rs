@@ -4,7 +4,7 @@ use wakeai_units::{Duration, Instant};
 
 use crate::frames::{Framing, Limits, Psdu};
 use crate::link::Link;
-use crate::medium::Medium;
+use crate::medium::Wifi;
 use crate::node::{Node, Packet, StationId};
 
 /// A broadcast is one MPDU without QoS field.
@@ -106,7 +106,7 @@ impl Turn {
     }
 }
 
-impl<P: Packet> Medium<P> {
+impl<P: Packet> Wifi<P> {
     /// Starts the transmissions of all contenders whose backoff counter has reached zero.
     pub(crate) fn begin_access(&mut self, at: Instant) {
         self.contention.begin(&mut self.senders, &mut self.rng);

@@ -2,14 +2,14 @@
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::config::StationConfig;
+use crate::config::WifiStationConfig;
 use crate::error::ConfigError;
 use crate::link::Link;
-use crate::medium::Medium;
+use crate::medium::Wifi;
 use crate::node::{Packet, StationId};
 use crate::validate;
 
-impl<P: Packet> Medium<P> {
+impl<P: Packet> Wifi<P> {
     /// Changes a station's extra wired delay, each way, for the packets that leave from now on.
     /// Those of one station and direction never overtake each other.
     ///
@@ -57,7 +57,7 @@ impl<P: Packet> Medium<P> {
     fn change(
         &mut self,
         station: StationId,
-        change: impl FnOnce(&mut StationConfig),
+        change: impl FnOnce(&mut WifiStationConfig),
     ) -> Result<(), ConfigError> {
         let stations = self.links.len();
         let place = station.index();

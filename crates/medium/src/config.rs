@@ -5,7 +5,7 @@ use wakeai_wifi::{Bss, Standard, StationRadio, Wired};
 
 /// A BSS and the wire behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MediumConfig {
+pub struct WifiConfig {
     /// What the access point decides for the whole BSS.
     pub bss: Bss,
     /// Packets that the access point keeps for the air, over all stations together.
@@ -13,7 +13,7 @@ pub struct MediumConfig {
     /// Between the access point and the server.
     pub wired: Wired,
     /// The stations, in the order of their [`StationId`](crate::StationId).
-    pub stations: Vec<StationConfig>,
+    pub stations: Vec<WifiStationConfig>,
     /// Whether bystanders wait EIFS after a collision as well. Without it nobody could decode the
     /// preamble of any collided frame, so to them the medium was merely busy.
     pub eifs_after_collision: bool,
@@ -22,7 +22,7 @@ pub struct MediumConfig {
     pub hand_up_after_ppdu: bool,
 }
 
-impl MediumConfig {
+impl WifiConfig {
     /// `stations` equal stations on an access point of `standard`, all with their defaults.
     pub fn new(standard: Standard, stations: usize) -> Self {
         let bss = Bss::new(standard);
@@ -30,7 +30,7 @@ impl MediumConfig {
             bss,
             buffer: 300,
             wired: Wired::default(),
-            stations: vec![StationConfig::new(standard, &bss); stations],
+            stations: vec![WifiStationConfig::new(standard, &bss); stations],
             eifs_after_collision: false,
             hand_up_after_ppdu: false,
         }
@@ -39,7 +39,7 @@ impl MediumConfig {
 
 /// One station.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StationConfig {
+pub struct WifiStationConfig {
     /// Its standard and rate, and how it contends.
     pub radio: StationRadio,
     /// Packets that the station keeps for the air.
@@ -52,7 +52,7 @@ pub struct StationConfig {
     pub wired_delay: Duration,
 }
 
-impl StationConfig {
+impl WifiStationConfig {
     /// The defaults of a station of `standard` in `bss`.
     pub fn new(standard: Standard, bss: &Bss) -> Self {
         Self {
@@ -73,7 +73,7 @@ pub enum HostQueueKind {
     Fifo,
     /// FQ-CoDel (RFC 8290) by [`Packet::flow`](crate::Packet::flow) with the settings of mac80211: 20
     /// and 100 ms. It refuses nothing: what is too much, or has waited for too long, it drops without a
-    /// word to the host, beyond the [`StationConfig::queue`] packets and the 4 MiB (from ac on 16) of
+    /// word to the host, beyond the [`WifiStationConfig::queue`] packets and the 4 MiB (from ac on 16) of
     /// memory of all flows together from the one that has most. Frames are taken from it when an
     /// aggregate is built, and those that have to be retried are not in it any more.
     FqCodel,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::access::Contender;
-use crate::medium::Medium;
+use crate::medium::Wifi;
 use crate::node::{Packet, StationId};
 
 /// A packet that its station keeps no longer: it has arrived, was given up, or was dropped by a queue
@@ -54,15 +54,15 @@ impl<P: Packet> Departures<P> {
     }
 }
 
-impl<P: Packet> Medium<P> {
-    /// From now on [`Medium::poll_departure`] tells when packets leave this station's queue, as a
+impl<P: Packet> Wifi<P> {
+    /// From now on [`Wifi::poll_departure`] tells when packets leave this station's queue, as a
     /// driver tells its host when frames were transmitted.
     pub fn watch_departures(&mut self, station: StationId) {
         self.departures.watch(station);
     }
 
     /// The next packet that has left the queue of a watched station: at the time of the
-    /// [`Medium::handle_timeout`] that it is polled after, in order.
+    /// [`Wifi::handle_timeout`] that it is polled after, in order.
     pub fn poll_departure(&mut self) -> Option<Departure<P>> {
         self.departures.poll()
     }

@@ -2,15 +2,15 @@
 //! wired leg to a server.
 //!
 //! Sans-IO: no clock, no socket, no global randomness, integers only. The simulator drives it as
-//! fast as it can, the lab on the wall clock; see [`Medium`] for the order of calls.
+//! fast as it can, the lab on the wall clock; see [`Wifi`] for the order of calls.
 //!
 //! ```
-//! use wakeai_medium::{Destination, Medium, MediumConfig, Node, StationId, generator};
+//! use wakeai_medium::{Destination, Wifi, WifiConfig, Node, StationId, generator};
 //! use wakeai_units::{Duration, Instant};
 //! use wakeai_wifi::Standard;
 //!
-//! let config = MediumConfig::new(Standard::G, 2);
-//! let mut medium = Medium::new(&config, generator(1))?;
+//! let config = WifiConfig::new(Standard::G, 2);
+//! let mut medium = Wifi::new(&config, generator(1))?;
 //! let (sender, to) = (Node::Station(StationId(0)), Destination::Unicast(Node::Server));
 //! let now = Instant::ZERO + Duration::from_millis(5);
 //! medium.enqueue(now, sender, to, vec![0; 1_500]).expect("an empty queue has room");
@@ -66,12 +66,12 @@ mod wheel;
 mod wired;
 
 pub use cellular::{Cellular, CellularConfig, CellularStationConfig};
-pub use config::{HostQueueKind, MediumConfig, StationConfig};
+pub use config::{HostQueueKind, WifiConfig, WifiStationConfig};
 pub use counters::{Airtime, ContenderCounters, Counters, WireCounters};
 pub use departures::Departure;
 pub use error::ConfigError;
-pub use medium::Medium;
-pub use network::{Network, NetworkConfig};
+pub use medium::Wifi;
+pub use network::{Medium, MediumConfig};
 pub use node::{Delivery, Destination, Kind, Node, Packet, StationId};
 pub use rand_pcg::Pcg64Mcg;
 

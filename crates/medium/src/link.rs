@@ -4,7 +4,7 @@ use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, LEGACY_RATES, LONGEST_PPDU, Mode, Protection, Standard, StationRadio};
 
 use crate::MAX_PACKET;
-use crate::config::{MediumConfig, StationConfig};
+use crate::config::{WifiConfig, WifiStationConfig};
 use crate::error::ConfigError;
 use crate::frames::{Framing, Limits};
 use crate::phy::PhyRate;
@@ -41,8 +41,9 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(station: &StationConfig, bss: &Bss) -> Result<Self, ConfigError> {
-        let StationConfig { radio, queue, host_queue: _, frame_error_ppm, wired_delay } = *station;
+    pub(crate) fn new(station: &WifiStationConfig, bss: &Bss) -> Result<Self, ConfigError> {
+        let WifiStationConfig { radio, queue, host_queue: _, frame_error_ppm, wired_delay } =
+            *station;
         let StationRadio { standard, rate: data_rate, contention: _ } = radio;
         let mode = bss.mode(standard, data_rate).ok_or_else(|| ConfigError::Rate {
             what: "rate",
@@ -130,7 +131,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn new(config: &MediumConfig) -> Result<Self, ConfigError> {
+    pub(crate) fn new(config: &WifiConfig) -> Result<Self, ConfigError> {
         let Bss { standard, basic_rate, retry_limit, .. } = config.bss;
         let (sifs, slot) = (standard.sifs(), standard.slot());
         let lowest = legacy("rate", standard, LEGACY_RATES[0])?;

@@ -8,7 +8,7 @@ use wakeai_wifi::{Bss, Contention as Rules};
 
 use crate::access::Attempt;
 use crate::access_point::AccessPoint;
-use crate::config::{HostQueueKind, MediumConfig, StationConfig};
+use crate::config::{HostQueueKind, WifiConfig, WifiStationConfig};
 use crate::contention::Contention;
 use crate::counters::{Airtime, ContenderCounters, Counters};
 use crate::departures::Departures;
@@ -23,9 +23,9 @@ use crate::wired::Wire;
 
 /// One BSS, its access point and the wired leg to the server.
 ///
-/// Order of calls: [`Medium::enqueue`] and the setters at any time, with `now` never going back;
-/// when [`Medium::next_timeout`] has come, or later, [`Medium::handle_timeout`]; after it,
-/// [`Medium::poll_delivery`] until it gives `None`.
+/// Order of calls: [`Wifi::enqueue`] and the setters at any time, with `now` never going back;
+/// when [`Wifi::next_timeout`] has come, or later, [`Wifi::handle_timeout`]; after it,
+/// [`Wifi::poll_delivery`] until it gives `None`.
 ///
 /// A late `handle_timeout` loses no time: everything in here happens at its own virtual instant,
 /// each from the virtual end of the one before. Only what is enqueued late is late.
@@ -34,7 +34,7 @@ use crate::wired::Wire;
 /// adaptation, power saving, beacons and management frames, errors in control frames, A-MSDU,
 /// fragments, transmission to several users at once.
 #[derive(Clone, Debug)]
-pub struct Medium<P> {
+pub struct Wifi<P> {
     pub(crate) bss: Common,
     /// By station.
     pub(crate) links: Vec<Link>,
@@ -57,7 +57,7 @@ pub struct Medium<P> {
     pub(crate) quiet_since: Instant,
     pub(crate) wired_up: Wire<Transit<P>>,
     pub(crate) wired_down: Wire<Transit<P>>,
-    pub(crate) config: MediumConfig,
+    pub(crate) config: WifiConfig,
     /// The last event.
     pub(crate) clock: Instant,
     pub(crate) deliveries: VecDeque<Delivery<P>>,
@@ -91,7 +91,7 @@ enum Event {
     AirBegins,
 }
 
-impl<P: Packet> Medium<P> {
+impl<P: Packet> Wifi<P> {
     /// An idle BSS at [`Instant::ZERO`]. `rng` gives every backoff and every frame error: same
     /// seed, same calls, same run.
     ///
@@ -99,12 +99,12 @@ impl<P: Packet> Medium<P> {
     ///
     /// A value out of its range, a rate that the standard does not have, or a station that cannot
     /// speak with the access point.
-    pub fn new(config: &MediumConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
+    pub fn new(config: &WifiConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
         validate(config)?;
         let bss = Common::new(config)?;
         // All by name, so that no new setting is forgotten: those of a link are used in `Link::new`, those
         // of the BSS in `Common::new`.
-        let MediumConfig {
+        let WifiConfig {
             bss:
                 Bss {
                     queue,
@@ -182,7 +182,7 @@ impl<P: Packet> Medium<P> {
     }
 
     /// When something happens next, if nothing is enqueued before: also when a queue that was full
-    /// has room again. It may lie in the past where [`Medium::handle_timeout`] is due.
+    /// has room again. It may lie in the past where [`Wifi::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.next_event().map(|(at, _)| at)
     }
@@ -200,7 +200,7 @@ impl<P: Packet> Medium<P> {
         [room, down, up, mpdu, air].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Packets that are somewhere between their sender and [`Medium::poll_delivery`]: in a queue,
+    /// Packets that are somewhere between their sender and [`Wifi::poll_delivery`]: in a queue,
     /// on the air, held for their order, or on the wire.
     pub fn packets_inside(&self) -> usize {
         let up: usize = self.uplinks.iter().map(Frames::packets).sum();
@@ -215,7 +215,7 @@ impl<P: Packet> Medium<P> {
     }
 }
 
-fn host_queue<T>(station: &StationConfig) -> Option<Box<HostQueue<T>>> {
+fn host_queue<T>(station: &WifiStationConfig) -> Option<Box<HostQueue<T>>> {
     match station.host_queue {
         HostQueueKind::Fifo => None,
         HostQueueKind::FqCodel => {
@@ -226,7 +226,7 @@ fn host_queue<T>(station: &StationConfig) -> Option<Box<HostQueue<T>>> {
 
 /// How each contender contends, and whether by EDCA: the stations, and after them the access
 /// point.
-fn rules(config: &MediumConfig) -> Vec<(Rules, bool)> {
+fn rules(config: &WifiConfig) -> Vec<(Rules, bool)> {
     let stations = config.stations.iter();
     let stations =
         stations.map(|station| (station.radio.contention, station.radio.standard.is_qos()));

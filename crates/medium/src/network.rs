@@ -4,23 +4,23 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::cellular::{Cellular, CellularConfig};
-use crate::config::MediumConfig;
+use crate::config::WifiConfig;
 use crate::counters::Counters;
 use crate::departures::Departure;
 use crate::error::ConfigError;
-use crate::medium::Medium;
+use crate::medium::Wifi;
 use crate::node::{Delivery, Destination, Node, Packet, StationId};
 
-/// What a [`Network`] is made from.
+/// What a [`Medium`] is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NetworkConfig {
+pub enum MediumConfig {
     /// An 802.11 BSS.
-    Wifi(MediumConfig),
+    Wifi(WifiConfig),
     /// A cellular base station.
     Cellular(CellularConfig),
 }
 
-impl NetworkConfig {
+impl MediumConfig {
     /// Stations on it.
     pub fn stations(&self) -> usize {
         match self {
@@ -30,41 +30,41 @@ impl NetworkConfig {
     }
 }
 
-/// A [`Medium`] or a [`Cellular`] link; each method is the one of the same name there.
+/// A [`Wifi`] or a [`Cellular`] link; each method is the one of the same name there.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one of them per run")]
-pub enum Network<P> {
+pub enum Medium<P> {
     /// An 802.11 BSS.
-    Wifi(Medium<P>),
+    Wifi(Wifi<P>),
     /// A cellular base station.
     Cellular(Cellular<P>),
 }
 
 /// Calls the method of the same name.
 macro_rules! either {
-    ($network:expr, $method:ident($($argument:expr),*)) => {
-        match $network {
-            Network::Wifi(medium) => medium.$method($($argument),*),
-            Network::Cellular(cellular) => cellular.$method($($argument),*),
+    ($medium:expr, $method:ident($($argument:expr),*)) => {
+        match $medium {
+            Medium::Wifi(medium) => medium.$method($($argument),*),
+            Medium::Cellular(cellular) => cellular.$method($($argument),*),
         }
     };
 }
 
-impl<P: Packet> Network<P> {
-    /// An idle network at [`Instant::ZERO`]; `rng` is for what is left to chance, which on a
+impl<P: Packet> Medium<P> {
+    /// An idle medium at [`Instant::ZERO`]; `rng` is for what is left to chance, which on a
     /// cellular link is nothing.
     ///
     /// # Errors
     ///
-    /// As [`Medium::new`] and [`Cellular::new`].
-    pub fn new(config: &NetworkConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
+    /// As [`Wifi::new`] and [`Cellular::new`].
+    pub fn new(config: &MediumConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
         Ok(match config {
-            NetworkConfig::Wifi(config) => Self::Wifi(Medium::new(config, rng)?),
-            NetworkConfig::Cellular(config) => Self::Cellular(Cellular::new(config)?),
+            MediumConfig::Wifi(config) => Self::Wifi(Wifi::new(config, rng)?),
+            MediumConfig::Cellular(config) => Self::Cellular(Cellular::new(config)?),
         })
     }
 
-    /// See [`Medium::enqueue`].
+    /// See [`Wifi::enqueue`].
     ///
     /// # Errors
     ///
@@ -79,62 +79,62 @@ impl<P: Packet> Network<P> {
         either!(self, enqueue(now, from, to, packet))
     }
 
-    /// See [`Medium::room`].
+    /// See [`Wifi::room`].
     pub fn room(&self, from: Node) -> usize {
         either!(self, room(from))
     }
 
-    /// See [`Medium::queued`].
+    /// See [`Wifi::queued`].
     pub fn queued(&self, from: Node) -> usize {
         either!(self, queued(from))
     }
 
-    /// See [`Medium::queued_at_access_point`].
+    /// See [`Wifi::queued_at_access_point`].
     pub fn queued_at_access_point(&self) -> usize {
         either!(self, queued_at_access_point())
     }
 
-    /// See [`Medium::queued_for_server`].
+    /// See [`Wifi::queued_for_server`].
     pub fn queued_for_server(&self) -> usize {
         either!(self, queued_for_server())
     }
 
-    /// See [`Medium::watch_departures`].
+    /// See [`Wifi::watch_departures`].
     pub fn watch_departures(&mut self, station: StationId) {
         either!(self, watch_departures(station));
     }
 
-    /// See [`Medium::poll_departure`].
+    /// See [`Wifi::poll_departure`].
     pub fn poll_departure(&mut self) -> Option<Departure<P>> {
         either!(self, poll_departure())
     }
 
-    /// See [`Medium::handle_timeout`].
+    /// See [`Wifi::handle_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         either!(self, handle_timeout(now));
     }
 
-    /// See [`Medium::poll_delivery`].
+    /// See [`Wifi::poll_delivery`].
     pub fn poll_delivery(&mut self) -> Option<Delivery<P>> {
         either!(self, poll_delivery())
     }
 
-    /// See [`Medium::next_timeout`].
+    /// See [`Wifi::next_timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         either!(self, next_timeout())
     }
 
-    /// See [`Medium::packets_inside`].
+    /// See [`Wifi::packets_inside`].
     pub fn packets_inside(&self) -> usize {
         either!(self, packets_inside())
     }
 
-    /// See [`Medium::counters`] and [`Cellular::counters`].
+    /// See [`Wifi::counters`] and [`Cellular::counters`].
     pub fn counters(&self) -> &Counters {
         either!(self, counters())
     }
 
-    /// See [`Medium::set_wired_delay`].
+    /// See [`Wifi::set_wired_delay`].
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl<P: Packet> Network<P> {
         either!(self, set_wired_delay(now, station, delay))
     }
 
-    /// See [`Medium::set_rate`].
+    /// See [`Wifi::set_rate`].
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl<P: Packet> Network<P> {
         either!(self, set_rate(now, station, rate))
     }
 
-    /// See [`Medium::set_frame_error_rate`].
+    /// See [`Wifi::set_frame_error_rate`].
     ///
     /// # Errors
     ///

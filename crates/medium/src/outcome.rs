@@ -8,10 +8,10 @@ use crate::access_point::AccessPoint;
 use crate::backoff::Backoff;
 use crate::counters::{Airtime, BytesByKind, ContenderCounters};
 use crate::frames::{Frames, Psdu};
-use crate::medium::Medium;
+use crate::medium::Wifi;
 use crate::node::{Node, Packet, StationId};
 
-impl<P: Packet> Medium<P> {
+impl<P: Packet> Wifi<P> {
     /// The frames on the air end.
     pub(crate) fn end_access(&mut self, at: Instant) {
         self.busy_until = None;

@@ -5,10 +5,10 @@ use wakeai_units::{Duration, Instant};
 use crate::access::{Attempt, Contender, Path, Receiver};
 use crate::frames::{Frames, Shape};
 use crate::link::fits_a_frame;
-use crate::medium::{Medium, Transit};
+use crate::medium::{Transit, Wifi};
 use crate::node::{Delivery, Destination, Node, Packet, StationId};
 
-impl<P: Packet> Medium<P> {
+impl<P: Packet> Wifi<P> {
     /// Takes a packet from a node's host.
     ///
     /// Nothing else happens; a `now` before the last event counts as that event's.

@@ -7,7 +7,7 @@ use wakeai_units::Instant;
 
 use crate::access::{Attempt, Path};
 use crate::frames::{DELIMITER, Frames};
-use crate::medium::Medium;
+use crate::medium::Wifi;
 use crate::node::{Node, Packet, StationId};
 use crate::outcome::{is_damaged, queue_mut};
 use crate::phy::PhyRate;
@@ -45,7 +45,7 @@ impl Reception {
     }
 }
 
-impl<P: Packet> Medium<P> {
+impl<P: Packet> Wifi<P> {
     /// A frame begins that does not collide.
     pub(crate) fn begin_reception(&mut self, attempt: Attempt) {
         let Attempt { path, psdu, .. } = attempt;

@@ -5,14 +5,14 @@ use std::fmt::Display;
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, Contention, Standard, StationRadio, Wired};
 
-use crate::config::{MediumConfig, StationConfig};
+use crate::config::{WifiConfig, WifiStationConfig};
 use crate::error::ConfigError;
 
 /// Longest delay on the wire.
 const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
 
 /// Everything but the rates, which are looked up where they are used.
-pub(crate) fn validate(config: &MediumConfig) -> Result<(), ConfigError> {
+pub(crate) fn validate(config: &WifiConfig) -> Result<(), ConfigError> {
     packets("buffer", config.buffer)?;
     bss(&config.bss)?;
     wired(&config.wired)?;
@@ -55,7 +55,7 @@ pub(crate) fn wired(wired: &Wired) -> Result<(), ConfigError> {
 }
 
 /// One station.
-pub(crate) fn station(place: usize, one: &StationConfig, bss: &Bss) -> Result<(), ConfigError> {
+pub(crate) fn station(place: usize, one: &WifiStationConfig, bss: &Bss) -> Result<(), ConfigError> {
     let StationRadio { standard, rate: _, contention: rules } = &one.radio;
     if !standard.can_join(bss.standard) {
         let (found, access_point) = (*standard, bss.standard);

@@ -1,6 +1,6 @@
 //! From the hosts to the medium and back, before the observer's eyes.
 
-use wakeai_medium::{Delivery, Destination, Network, Node};
+use wakeai_medium::{Delivery, Destination, Medium, Node};
 use wakeai_units::Instant;
 
 use crate::observer::{Observer, Seen};
@@ -10,7 +10,7 @@ use crate::span::Span;
 /// The medium, and who looks on.
 #[derive(Debug)]
 pub(crate) struct Carrier<O> {
-    pub(crate) network: Network<Packet>,
+    pub(crate) medium: Medium<Packet>,
     pub(crate) observer: O,
     pub(crate) span: Span,
 }
@@ -31,13 +31,13 @@ impl<O: Observer> Carrier<O> {
         if O::LOOKS {
             // A queue that is full takes nothing: what is not sent is not seen.
             let seen = packet.clone();
-            let sent = self.network.enqueue(now, from, to, packet).is_ok();
+            let sent = self.medium.enqueue(now, from, to, packet).is_ok();
             if sent {
                 self.observer.on_sent(self.span.since(now), from, to, see(&seen, place));
             }
             return sent;
         }
-        self.network.enqueue(now, from, to, packet).is_ok()
+        self.medium.enqueue(now, from, to, packet).is_ok()
     }
 
     /// Shows a packet that has arrived.

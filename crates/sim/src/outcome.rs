@@ -74,7 +74,7 @@ impl<O: Observer> Simulation<O> {
             },
         });
         let details = details.collect();
-        let counters = self.carrier.network.counters().clone();
+        let counters = self.carrier.medium.counters().clone();
         let outcome = Outcome {
             stations: expanded.stations,
             end: span.since(end),

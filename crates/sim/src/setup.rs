@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use wakeai_control::Controller;
-use wakeai_medium::{Network, Node, StationId};
+use wakeai_medium::{Medium, Node, StationId};
 use wakeai_scenario::figures::AvrMeter;
 use wakeai_scenario::{
     self as scenario, Expanded, Experiment, Flow, FlowKind, FlowKnobs, HostQueue,
@@ -64,12 +64,12 @@ pub(crate) fn set_up<O: Observer>(
     let ahead = if agents > 0 { acquaintance(agents) } else { Duration::ZERO };
     let origin = Instant::ZERO + ahead;
     let span = Span::new(origin, experiment.warmup, experiment.duration);
-    let config = wakeai_world::network_config(experiment, StationQueue::of);
-    let network = Network::new(&config, wakeai_world::generator(job.seed))
+    let config = wakeai_world::medium_config(experiment, StationQueue::of);
+    let medium = Medium::new(&config, wakeai_world::generator(job.seed))
         .map_err(wakeai_world::RadioError::from)?;
     let groups = expanded.flows.iter().map(|flow| group_of(&expanded, flow) as u32).collect();
     let mut simulation = Simulation {
-        carrier: Carrier { network, observer, span },
+        carrier: Carrier { medium, observer, span },
         timers: Timers::default(),
         sleepers: Vec::new(),
         flows: Vec::new(),
@@ -184,7 +184,7 @@ impl<O: Observer> Simulation<O> {
             host.reserving.flows = reserving(expanded, index);
             self.stations.push(host);
             if has_small_queue(&experiment.stations[expanded.stations[index].group]) {
-                self.carrier.network.watch_departures(StationId(index as u32));
+                self.carrier.medium.watch_departures(StationId(index as u32));
             }
         }
     }

@@ -86,7 +86,7 @@ impl<O: Observer> Simulation<O> {
     pub(crate) fn run(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
         let end = self.handle_events(reached)?;
         if let Some(gauge) = &mut self.gauge {
-            gauge.look_at_the_end(end, &self.carrier.network);
+            gauge.look_at_the_end(end, &self.carrier.medium);
         }
         Some(end)
     }
@@ -118,7 +118,7 @@ impl<O: Observer> Simulation<O> {
 
     fn next_event(&mut self) -> Option<(Instant, Next)> {
         let change = self.changes.front().map(|change| (change.at, Next::Change));
-        let medium = self.carrier.network.next_timeout().map(|at| (at, Next::Medium));
+        let medium = self.carrier.medium.next_timeout().map(|at| (at, Next::Medium));
         let timer = self.timers.next().map(|at| (at, Next::Timer));
         [change, medium, timer].into_iter().flatten().min()
     }
@@ -129,16 +129,16 @@ impl<O: Observer> Simulation<O> {
         if let (Some(agent), Change::Rate(rate)) = (agent, &change) {
             agent.set_link_rate(*rate);
         }
-        let changed = change.apply(&mut self.carrier.network, now, station);
+        let changed = change.apply(&mut self.carrier.medium, now, station);
         changed.expect("the scenario's values were checked when it was read");
     }
 
     fn medium(&mut self, now: Instant) {
-        self.carrier.network.handle_timeout(now);
-        while let Some(delivery) = self.carrier.network.poll_delivery() {
+        self.carrier.medium.handle_timeout(now);
+        while let Some(delivery) = self.carrier.medium.poll_delivery() {
             self.deliver(now, &delivery);
         }
-        while let Some(departure) = self.carrier.network.poll_departure() {
+        while let Some(departure) = self.carrier.medium.poll_departure() {
             self.departed(now, &departure);
         }
     }
@@ -179,7 +179,7 @@ impl<O: Observer> Simulation<O> {
 
     fn wake_gauge(&mut self, now: Instant, sleeper: u32) {
         if let Some(gauge) = &mut self.gauge {
-            gauge.look(now, &self.carrier.network);
+            gauge.look(now, &self.carrier.medium);
             self.timers.set(sleeper, Some(now + QUEUE_STEP));
         }
     }

@@ -1,6 +1,6 @@
 //! What changes about a station in mid-run.
 
-use wakeai_medium::{ConfigError, Network, Packet, StationId};
+use wakeai_medium::{ConfigError, Medium, Packet, StationId};
 use wakeai_scenario::Experiment;
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -20,17 +20,17 @@ impl Change {
     ///
     /// # Errors
     ///
-    /// The network does not have the new value.
+    /// The medium does not have the new value.
     pub fn apply<P: Packet>(
         self,
-        network: &mut Network<P>,
+        medium: &mut Medium<P>,
         now: Instant,
         station: StationId,
     ) -> Result<(), ConfigError> {
         match self {
-            Self::WiredDelay(delay) => network.set_wired_delay(now, station, delay),
-            Self::Rate(rate) => network.set_rate(now, station, rate),
-            Self::FrameErrorPpm(ppm) => network.set_frame_error_rate(now, station, ppm),
+            Self::WiredDelay(delay) => medium.set_wired_delay(now, station, delay),
+            Self::Rate(rate) => medium.set_rate(now, station, rate),
+            Self::FrameErrorPpm(ppm) => medium.set_frame_error_rate(now, station, ppm),
         }
     }
 }

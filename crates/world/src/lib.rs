@@ -1,6 +1,6 @@
 //! What the simulator and the lab share, so that the same scenario means the same in both.
 //!
-//! [`network_config`], [`changes`] and [`generator`] give the medium; [`agent`] says which stations
+//! [`medium_config`], [`changes`] and [`generator`] give the medium; [`agent`] says which stations
 //! run an agent and what it is told; [`flows`] which connections carry a flow,
 //! and [`writing`] when its application writes; [`addresses`] what
 //! the hosts are called on the wire; [`reservations`] what is to be left free for whom. [`session`]
@@ -23,7 +23,7 @@ pub mod writing;
 pub use agent::StationFacts;
 pub use changes::{Change, TimedChange, changes};
 pub use conditions::{UnknownCondition, chosen};
-pub use radio::{RadioError, StationQueue, medium_config, network_config};
+pub use radio::{RadioError, StationQueue, medium_config, wifi_config};
 pub use recorder::{Recorder, RunSink};
 pub use session::{Asked, Outcome, Task, World};
 pub use unheard::unheard;

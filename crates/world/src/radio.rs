@@ -1,8 +1,8 @@
 //! From the scenario's radio to the medium's.
 
 use wakeai_medium::{
-    CellularConfig, CellularStationConfig, HostQueueKind, MediumConfig, NetworkConfig,
-    StationConfig,
+    CellularConfig, CellularStationConfig, HostQueueKind, MediumConfig, WifiConfig,
+    WifiStationConfig,
 };
 use wakeai_scenario::{AccessPoint, Experiment, HostQueue, Medium, StationGroup};
 use wakeai_wifi::{Bss, Cell};
@@ -49,28 +49,28 @@ impl StationQueue {
 }
 
 /// The network of `experiment`. `queue` says what each station of a group keeps there.
-pub fn network_config(
+pub fn medium_config(
     experiment: &Experiment,
     queue: impl Fn(&StationGroup) -> StationQueue,
-) -> NetworkConfig {
+) -> MediumConfig {
     match experiment.access_point.medium {
-        Medium::Wifi(bss) => NetworkConfig::Wifi(wifi(experiment, bss, queue)),
-        Medium::Cellular(cell) => NetworkConfig::Cellular(cellular(experiment, cell, queue)),
+        Medium::Wifi(bss) => MediumConfig::Wifi(wifi(experiment, bss, queue)),
+        Medium::Cellular(cell) => MediumConfig::Cellular(cellular(experiment, cell, queue)),
     }
 }
 
-/// The 802.11 medium of `experiment`, see [`network_config`].
+/// The 802.11 medium of `experiment`, see [`medium_config`].
 ///
 /// # Errors
 ///
 /// The experiment has a cellular link.
-pub fn medium_config(
+pub fn wifi_config(
     experiment: &Experiment,
     queue: impl Fn(&StationGroup) -> StationQueue,
-) -> Result<MediumConfig, RadioError> {
-    match network_config(experiment, queue) {
-        NetworkConfig::Wifi(config) => Ok(config),
-        NetworkConfig::Cellular(_) => Err(RadioError::Unsupported {
+) -> Result<WifiConfig, RadioError> {
+    match medium_config(experiment, queue) {
+        MediumConfig::Wifi(config) => Ok(config),
+        MediumConfig::Cellular(_) => Err(RadioError::Unsupported {
             asked: "access_point.medium = \"cellular\"".to_owned(),
             remedy: "this version emulates 802.11 only".to_owned(),
         }),
@@ -101,7 +101,7 @@ fn wifi(
     experiment: &Experiment,
     bss: Bss,
     queue: impl Fn(&StationGroup) -> StationQueue,
-) -> MediumConfig {
+) -> WifiConfig {
     let AccessPoint { buffer, medium: _ } = experiment.access_point;
     let stations = experiment.stations.iter().filter_map(|group| {
         let StationQueue { packets, kind } = queue(group);
@@ -121,10 +121,10 @@ fn wifi(
         } = *group;
         let (queue, host_queue) = (packets as usize, kind);
         let radio = radio?;
-        let station = StationConfig { radio, queue, host_queue, frame_error_ppm, wired_delay };
+        let station = WifiStationConfig { radio, queue, host_queue, frame_error_ppm, wired_delay };
         Some(std::iter::repeat_n(station, count as usize))
     });
-    MediumConfig {
+    WifiConfig {
         bss,
         buffer: buffer as usize,
         wired: experiment.wired,

@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rand_pcg::Pcg64Mcg;
-use wakeai_medium::{Counters, MediumConfig, Node};
+use wakeai_medium::{Counters, Node, WifiConfig};
 use wakeai_units::Instant;
 use wakeai_world::TimedChange;
 
@@ -107,7 +107,7 @@ pub(crate) struct Driver {
 impl Driver {
     /// Starts the medium between `ports`; packets to `broadcast` go to all stations.
     pub(crate) fn start(
-        config: &MediumConfig,
+        config: &WifiConfig,
         rng: Pcg64Mcg,
         ports: Vec<Port>,
         broadcast: Ipv4Addr,
@@ -121,7 +121,7 @@ impl Driver {
         let (commands, inbox) = channel();
         let station_count = config.stations.len();
         // Built here and built anew in the thread: its packets cannot move between threads.
-        wakeai_medium::Medium::<crate::packet::Frame>::new(config, rng.clone())?;
+        wakeai_medium::Wifi::<crate::packet::Frame>::new(config, rng.clone())?;
         let setup = thread::Setup {
             config: config.clone(),
             rng,

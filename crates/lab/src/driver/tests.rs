@@ -9,7 +9,7 @@ use std::time;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_host::{Lease, Role};
-use wakeai_medium::{MediumConfig, StationId};
+use wakeai_medium::{StationId, WifiConfig};
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::Standard;
 use wakeai_world::{Change, TimedChange};
@@ -42,7 +42,7 @@ impl Lab {
             ports.push(host.port(tun, None));
             hosts.push(host);
         }
-        let config = MediumConfig::new(Standard::G, stations as usize);
+        let config = WifiConfig::new(Standard::G, stations as usize);
         let rng = Pcg64Mcg::seed_from_u64(1);
         let driver = Driver::start(&config, rng, ports, STATION_BROADCAST, false, None).unwrap();
         driver.measure(Some(clock::now()));

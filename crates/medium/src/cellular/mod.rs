@@ -33,7 +33,7 @@ use crate::wired::Wire;
 
 /// A cellular base station, its stations, and the wired leg to the server.
 ///
-/// Order of calls and meaning of time as for [`Medium`](crate::Medium).
+/// Order of calls and meaning of time as for [`Wifi`](crate::Wifi).
 #[derive(Clone, Debug)]
 pub struct Cellular<P> {
     uplink: Direction<Transit<P>>,

@@ -4,9 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 #![allow(unreachable_pub, reason = "a module of test files, not a library")]
 
-use wakeai_medium::{
-    Delivery, Destination, Medium, MediumConfig, Node, Packet, StationId, generator,
-};
+use wakeai_medium::{Delivery, Destination, Node, Packet, StationId, Wifi, WifiConfig, generator};
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{Contention, Standard};
 
@@ -40,31 +38,27 @@ pub fn to_station(index: usize) -> Destination {
 }
 
 /// A BSS whose wire is never the bottleneck.
-pub fn config(standard: Standard, stations: usize) -> MediumConfig {
-    let mut config = MediumConfig::new(standard, stations);
+pub fn config(standard: Standard, stations: usize) -> WifiConfig {
+    let mut config = WifiConfig::new(standard, stations);
     config.wired.rate = Rate::from_mbps(100_000);
     config.wired.delay = Duration::ZERO;
     config
 }
 
 /// Lets the access point and all stations contend alike.
-pub fn contend(config: &mut MediumConfig, contention: Contention) {
+pub fn contend(config: &mut WifiConfig, contention: Contention) {
     config.bss.contention = contention;
     for station in &mut config.stations {
         station.radio.contention = contention;
     }
 }
 
-pub fn medium(config: &MediumConfig, seed: u64) -> Medium<Datagram> {
-    Medium::new(config, generator(seed)).unwrap()
+pub fn medium(config: &WifiConfig, seed: u64) -> Wifi<Datagram> {
+    Wifi::new(config, generator(seed)).unwrap()
 }
 
 /// Lets time pass until `end`, or until nothing more happens, and hands over what arrives.
-pub fn run(
-    medium: &mut Medium<Datagram>,
-    end: Instant,
-    mut arrive: impl FnMut(Delivery<Datagram>),
-) {
+pub fn run(medium: &mut Wifi<Datagram>, end: Instant, mut arrive: impl FnMut(Delivery<Datagram>)) {
     while let Some(at) = medium.next_timeout().filter(|at| *at <= end) {
         medium.handle_timeout(at);
         while let Some(delivery) = medium.poll_delivery() {
@@ -74,7 +68,7 @@ pub fn run(
 }
 
 /// Runs to the end of everything and gives what arrived.
-pub fn drain(medium: &mut Medium<Datagram>) -> Vec<Delivery<Datagram>> {
+pub fn drain(medium: &mut Wifi<Datagram>) -> Vec<Delivery<Datagram>> {
     let mut arrived = Vec::new();
     run(medium, Instant::MAX, |delivery| arrived.push(delivery));
     arrived
@@ -82,7 +76,7 @@ pub fn drain(medium: &mut Medium<Datagram>) -> Vec<Delivery<Datagram>> {
 
 /// What a saturated uplink gave.
 pub struct Saturation {
-    pub medium: Medium<Datagram>,
+    pub medium: Wifi<Datagram>,
     /// Packets that arrived at the server within the time measured, by station.
     pub arrived: Vec<u64>,
     pub measured: Duration,
@@ -107,7 +101,7 @@ impl Saturation {
 /// Every station always has packets of `length` bytes for the server; measures for `measured`
 /// after `warmup`.
 pub fn saturate_uplink(
-    config: &MediumConfig,
+    config: &WifiConfig,
     length: usize,
     warmup: Duration,
     measured: Duration,
@@ -116,7 +110,7 @@ pub fn saturate_uplink(
     let mut medium = medium(config, seed);
     let stations = config.stations.len();
     let mut id = 0;
-    let mut fill = |medium: &mut Medium<Datagram>, now: Instant, index: usize| {
+    let mut fill = |medium: &mut Wifi<Datagram>, now: Instant, index: usize| {
         while medium.room(station(index)) > 0 {
             id += 1;
             medium.enqueue(now, station(index), TO_SERVER, Datagram { id, length }).unwrap();
