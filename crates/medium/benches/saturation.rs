@@ -4,7 +4,7 @@
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use wakeai_medium::{Destination, Node, Packet, StationId, Wifi, WifiConfig, generator};
+use wakeai_medium::{Destination, Medium, Node, Packet, StationId, WifiConfig, generator};
 use wakeai_units::{Instant, Rate};
 use wakeai_wifi::Standard;
 
@@ -21,18 +21,18 @@ impl Packet for Datagram {
 }
 
 /// A host with one packet ready whenever one has left.
-fn refill(medium: &mut Wifi<Datagram>, station: Node, now: Instant) {
+fn refill(medium: &mut Medium<Datagram>, station: Node, now: Instant) {
     while medium.room(station) > 0 {
         let taken = medium.enqueue(now, station, Destination::Unicast(Node::Server), Datagram);
         assert!(taken.is_ok(), "there was room");
     }
 }
 
-fn saturated(standard: Standard, stations: u32) -> Wifi<Datagram> {
+fn saturated(standard: Standard, stations: u32) -> Medium<Datagram> {
     let mut config = WifiConfig::new(standard, stations as usize);
     config.wired.rate = Rate::from_mbps(10_000);
     config.stations.iter_mut().for_each(|station| station.queue = 100);
-    let mut medium = Wifi::new(&config, generator(1)).expect("a valid configuration");
+    let mut medium = Medium::new(&config.into(), generator(1)).expect("a valid configuration");
     for station in 0..stations {
         refill(&mut medium, Node::Station(StationId(station)), Instant::ZERO);
     }
@@ -41,7 +41,7 @@ fn saturated(standard: Standard, stations: u32) -> Wifi<Datagram> {
 }
 
 /// Lets the medium make so many more attempts, or as many more as collide with the last.
-fn advance(medium: &mut Wifi<Datagram>, attempts: u64) {
+fn advance(medium: &mut Medium<Datagram>, attempts: u64) {
     let end = medium.counters().accesses + attempts;
     while medium.counters().accesses < end {
         let now = medium.next_timeout().expect("saturated");

@@ -78,7 +78,7 @@ pub enum Destination {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
     /// When its last bit arrived, in virtual time: at or before the `now` of the
-    /// [`handle_timeout`](crate::Wifi::handle_timeout) that produced it.
+    /// [`handle_timeout`](crate::Medium::handle_timeout) that produced it.
     pub at: Instant,
     /// Where it arrived.
     pub to: Node,

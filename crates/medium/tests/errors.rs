@@ -94,7 +94,7 @@ fn after_a_damaged_frame_the_others_wait_eifs_and_the_sender_comes_first() {
 #[test]
 fn rate_and_errors_change_in_mid_run() {
     let mut medium = medium(&config(Standard::G, 1), 1);
-    let airtime_of_one = |medium: &mut wakeai_medium::Wifi<Datagram>, at: u64| {
+    let airtime_of_one = |medium: &mut wakeai_medium::Medium<Datagram>, at: u64| {
         let before = medium.counters().airtime.data;
         let now = Instant::ZERO + Duration::from_secs(at);
         medium.enqueue(now, station(0), TO_SERVER, packet(0)).unwrap();

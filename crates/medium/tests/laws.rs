@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use common::{Datagram, config, contend, medium, station};
 use proptest::prelude::*;
 use wakeai_medium::{
-    Counters, Delivery, Destination, HostQueueKind, Node, StationId, Wifi, WifiConfig,
+    Counters, Delivery, Destination, HostQueueKind, Medium, Node, StationId, WifiConfig,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{Contention, Protection, QueueDiscipline, Standard};
@@ -149,7 +149,7 @@ fn slowest(standard: Standard) -> Rate {
 
 /// Lets time pass until `now`. After each call nothing is due any more, so time moves on.
 fn pass(
-    medium: &mut Wifi<Datagram>,
+    medium: &mut Medium<Datagram>,
     now: Instant,
     late: bool,
     arrived: &mut Vec<Delivery<Datagram>>,
@@ -166,7 +166,7 @@ fn pass(
 }
 
 /// Every packet that was offered anywhere has gone on, was dropped and counted, or is inside.
-fn assert_conserved(medium: &Wifi<Datagram>) {
+fn assert_conserved(medium: &Medium<Datagram>) {
     let counters = medium.counters();
     let contenders = counters.stations.iter().chain([&counters.access_point]);
     let in_the_air: u64 = contenders
@@ -235,7 +235,7 @@ fn a_configuration_out_of_range_says_what_was_found_and_what_is_allowed() {
     let broken = |change: Change| {
         let mut config = config(Standard::N, 2);
         change(&mut config);
-        let made = Wifi::<Datagram>::new(&config, wakeai_medium::generator(1));
+        let made = Medium::<Datagram>::new(&config.into(), wakeai_medium::generator(1));
         made.map(|_| ()).unwrap_err()
     };
     let cases: [(Change, &str); 9] = [

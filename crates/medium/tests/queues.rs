@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
-use wakeai_medium::{HostQueueKind, Node, StationId, Wifi, WifiConfig};
+use wakeai_medium::{HostQueueKind, Medium, Node, StationId, WifiConfig};
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{QueueDiscipline, Standard};
 
@@ -184,7 +184,7 @@ fn what_codel_drops_has_left_the_host_s_queue_and_is_counted() {
     // 70 Mbit/s for two seconds, which is more than the air carries.
     let (mut now, mut offered, mut arrived) = (Instant::ZERO, 0, 0);
     let mut left = Vec::new();
-    let mut pass = |medium: &mut Wifi<Datagram>, now| {
+    let mut pass = |medium: &mut Medium<Datagram>, now| {
         medium.handle_timeout(now);
         arrived += std::iter::from_fn(|| medium.poll_delivery()).count() as u64;
         left.extend(std::iter::from_fn(|| medium.poll_departure()).map(|one| one.packet.id));

@@ -121,7 +121,7 @@ impl Driver {
         let (commands, inbox) = channel();
         let station_count = config.stations.len();
         // Built here and built anew in the thread: its packets cannot move between threads.
-        wakeai_medium::Wifi::<crate::packet::Frame>::new(config, rng.clone())?;
+        wakeai_medium::Medium::<crate::packet::Frame>::new(&config.clone().into(), rng.clone())?;
         let setup = thread::Setup {
             config: config.clone(),
             rng,

@@ -9,7 +9,7 @@ use std::sync::mpsc::Receiver;
 
 use nix::sys::eventfd::EventFd;
 use rand_pcg::Pcg64Mcg;
-use wakeai_medium::{Destination, Node, StationId, Wifi, WifiConfig};
+use wakeai_medium::{Destination, Medium, Node, StationId, WifiConfig};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{Change, TimedChange};
 
@@ -65,7 +65,7 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
 }
 
 struct Loop {
-    medium: Wifi<Frame>,
+    medium: Medium<Frame>,
     ports: Vec<Port>,
     /// Whether something may be left to read: edges are told once.
     readable: Vec<bool>,
@@ -90,7 +90,7 @@ struct Loop {
 impl Loop {
     fn new(setup: Setup) -> io::Result<Self> {
         let Setup { config, rng, ports, broadcast, bell, inbox, realtime: _, steering: _ } = setup;
-        let medium = Wifi::new(&config, rng).map_err(io::Error::other)?;
+        let medium = Medium::new(&config.into(), rng).map_err(io::Error::other)?;
         let poller = Poller::new()?;
         poller.add(bell.as_ref(), BELL)?;
         for (index, port) in ports.iter().enumerate() {

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 #![allow(unreachable_pub, reason = "a module of test files, not a library")]
 
-use wakeai_medium::{Delivery, Destination, Node, Packet, StationId, Wifi, WifiConfig, generator};
+use wakeai_medium::{
+    Delivery, Destination, Medium, Node, Packet, StationId, WifiConfig, generator,
+};
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{Contention, Standard};
 
@@ -53,12 +55,16 @@ pub fn contend(config: &mut WifiConfig, contention: Contention) {
     }
 }
 
-pub fn medium(config: &WifiConfig, seed: u64) -> Wifi<Datagram> {
-    Wifi::new(config, generator(seed)).unwrap()
+pub fn medium(config: &WifiConfig, seed: u64) -> Medium<Datagram> {
+    Medium::new(&config.clone().into(), generator(seed)).unwrap()
 }
 
 /// Lets time pass until `end`, or until nothing more happens, and hands over what arrives.
-pub fn run(medium: &mut Wifi<Datagram>, end: Instant, mut arrive: impl FnMut(Delivery<Datagram>)) {
+pub fn run(
+    medium: &mut Medium<Datagram>,
+    end: Instant,
+    mut arrive: impl FnMut(Delivery<Datagram>),
+) {
     while let Some(at) = medium.next_timeout().filter(|at| *at <= end) {
         medium.handle_timeout(at);
         while let Some(delivery) = medium.poll_delivery() {
@@ -68,7 +74,7 @@ pub fn run(medium: &mut Wifi<Datagram>, end: Instant, mut arrive: impl FnMut(Del
 }
 
 /// Runs to the end of everything and gives what arrived.
-pub fn drain(medium: &mut Wifi<Datagram>) -> Vec<Delivery<Datagram>> {
+pub fn drain(medium: &mut Medium<Datagram>) -> Vec<Delivery<Datagram>> {
     let mut arrived = Vec::new();
     run(medium, Instant::MAX, |delivery| arrived.push(delivery));
     arrived
@@ -76,7 +82,7 @@ pub fn drain(medium: &mut Wifi<Datagram>) -> Vec<Delivery<Datagram>> {
 
 /// What a saturated uplink gave.
 pub struct Saturation {
-    pub medium: Wifi<Datagram>,
+    pub medium: Medium<Datagram>,
     /// Packets that arrived at the server within the time measured, by station.
     pub arrived: Vec<u64>,
     pub measured: Duration,
@@ -110,7 +116,7 @@ pub fn saturate_uplink(
     let mut medium = medium(config, seed);
     let stations = config.stations.len();
     let mut id = 0;
-    let mut fill = |medium: &mut Wifi<Datagram>, now: Instant, index: usize| {
+    let mut fill = |medium: &mut Medium<Datagram>, now: Instant, index: usize| {
         while medium.room(station(index)) > 0 {
             id += 1;
             medium.enqueue(now, station(index), TO_SERVER, Datagram { id, length }).unwrap();
