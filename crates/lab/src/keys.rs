@@ -86,7 +86,7 @@ mod tests {
     use wakeai_scenario::{FlowKind, ResolvedCondition, given_maxima};
     use wakeai_units::Instant;
     use wakeai_world::agent::{self, AgentLaw};
-    use wakeai_world::{Changes, StationQueue, keys_without_effect, network_config, reservations};
+    use wakeai_world::{Changes, StationQueue, keys_without_effect, medium_config, reservations};
 
     use crate::traffic::{SenderFacts, plan};
     use wakeai_world::station_address;
@@ -97,7 +97,7 @@ mod tests {
         refuse_false_announcements(experiment).map_err(|error| error.to_string())?;
         let expanded = experiment.expand(1);
         // The whole queue, because its division depends on other keys.
-        let network = network_config(experiment, |group| StationQueue::fifo(fifo_packets(group)));
+        let network = medium_config(experiment, |group| StationQueue::fifo(fifo_packets(group)));
         let bounded = agent::bounded(condition).into_iter().zip(&expanded.stations);
         let server = SenderFacts { cubic_by_default: true, bounded: false, behind: None };
         let stations = bounded.map(|(bounded, station)| SenderFacts {

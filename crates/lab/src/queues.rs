@@ -1,30 +1,30 @@
-//! How the scenario's host queue is divided between the TUN device and the network.
+//! How the scenario's host queue is divided between the TUN device and the medium.
 
-use wakeai_medium::NetworkConfig;
+use wakeai_medium::MediumConfig;
 use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
 use wakeai_world::StationQueue;
 
 use crate::host::tun::MAX_QUEUE_PACKETS;
 
-/// Aggregates in the network: one on the air, and one ready when it ends.
+/// Aggregates in the medium: one on the air, and one ready when it ends.
 const AGGREGATES: u32 = 2;
-/// The least number of packets in the network: a single frame is on the air for about as long as the driver may
+/// The least number of packets in the medium: a single frame is on the air for about as long as the driver may
 /// be late, so one that is ready would not be enough.
 const SINGLE_PACKETS: u32 = 16;
 
-/// The two parts of a station's queue. The host's own queue is that of the TUN device; the network has only as
-/// many packets as it needs for the station's next transmissions. The driver reads a packet only when the network
+/// The two parts of a station's queue. The host's own queue is that of the TUN device; the medium has only as
+/// many packets as it needs for the station's next transmissions. The driver reads a packet only when the medium
 /// has room, so the two parts together hold what the scenario says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSplit {
     /// Packets in the TUN device; TCP sees its overflow as local congestion.
     pub(crate) host: u32,
-    /// Packets in the network.
+    /// Packets in the medium.
     pub(crate) medium: u32,
 }
 
 /// Divides the queue of a station of `group`. Each part has at least one packet; the part of a queue that exceeds
-/// the kernel's limit for a device is in the network.
+/// the kernel's limit for a device is in the medium.
 pub(crate) fn split_queue(access_point: &AccessPoint, group: &StationGroup) -> QueueSplit {
     let radio = access_point.wifi().zip(group.radio);
     let subframes = radio.map_or(1, |(bss, radio)| bss.subframes_of(radio.standard));
@@ -44,10 +44,10 @@ pub(crate) fn fifo_packets(group: &StationGroup) -> u32 {
     }
 }
 
-/// The configuration of the network of `experiment`.
-pub(crate) fn network_config(experiment: &Experiment) -> NetworkConfig {
+/// The configuration of the medium of `experiment`.
+pub(crate) fn medium_config(experiment: &Experiment) -> MediumConfig {
     let access_point = &experiment.access_point;
-    wakeai_world::network_config(experiment, |group| {
+    wakeai_world::medium_config(experiment, |group| {
         StationQueue::fifo(split_queue(access_point, group).medium)
     })
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     /// An access point and a group of stations.
-    fn network(access_point: &str) -> (AccessPoint, StationGroup) {
+    fn medium(access_point: &str) -> (AccessPoint, StationGroup) {
         let text = format!(
             "name = \"x\"\nduration = \"1s\"\naccess_point = {{ {access_point} }}\n\
              stations = [{{ name = \"a\" }}]\nflows = [{{ from = \"a\", to = \"server\" }}]\n"
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_two_parts_hold_the_scenario_s_queue() {
         for standard in ["802.11g", "802.11n", "802.11ax"] {
-            let (access_point, mut group) = network(&format!("standard = \"{standard}\""));
+            let (access_point, mut group) = medium(&format!("standard = \"{standard}\""));
             for queue in 2..2_000 {
                 group.queue = queue;
                 let split = split_queue(&access_point, &group);
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_medium_keeps_two_aggregates() {
         let medium = |access_point: &str| {
-            let (access_point, group) = network(access_point);
+            let (access_point, group) = medium(access_point);
             split_queue(&access_point, &group).medium
         };
         assert_eq!(medium("standard = \"802.11g\""), 16);
@@ -100,15 +100,15 @@ mod tests {
         let text = "name = \"x\"\nduration = \"1s\"\n\
                     access_point = { standard = \"802.11n\", ampdu_subframes = 5 }\n\
                     stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n";
-        let config = network_config(&Scenario::parse(text).unwrap());
-        let NetworkConfig::Wifi(config) = config else { panic!("{config:?}") };
+        let config = medium_config(&Scenario::parse(text).unwrap());
+        let MediumConfig::Wifi(config) = config else { panic!("{config:?}") };
         assert_eq!(config.bss.ampdu_subframes, 5);
     }
 
     #[test]
     fn no_device_gets_a_longer_queue_than_every_kernel_takes() {
         for queue in [32_767, 32_768, 32_895, 32_896, 60_000, 1_000_000] {
-            let (access_point, mut group) = network("standard = \"802.11n\"");
+            let (access_point, mut group) = medium("standard = \"802.11n\"");
             group.queue = queue;
             let split = split_queue(&access_point, &group);
             assert_eq!(split.host + split.medium, queue);

@@ -5,12 +5,12 @@
 //! fast as it can, the lab on the wall clock; see [`Medium`] for the order of calls.
 //!
 //! ```
-//! use wakeai_medium::{Destination, Medium, MediumConfig, Node, StationId, generator};
+//! use wakeai_medium::{Destination, Medium, Node, StationId, WifiConfig, generator};
 //! use wakeai_units::{Duration, Instant};
 //! use wakeai_wifi::Standard;
 //!
-//! let config = MediumConfig::new(Standard::G, 2);
-//! let mut medium = Medium::new(&config, generator(1))?;
+//! let config = WifiConfig::new(Standard::G, 2);
+//! let mut medium = Medium::new(&config.into(), generator(1))?;
 //! let (sender, to) = (Node::Station(StationId(0)), Destination::Unicast(Node::Server));
 //! let now = Instant::ZERO + Duration::from_millis(5);
 //! medium.enqueue(now, sender, to, vec![0; 1_500]).expect("an empty queue has room");
@@ -41,39 +41,24 @@
 //! point with a FIFO serves the receiver of its oldest packet, and aggregates what else it keeps
 //! for that receiver, as queues by receiver address and traffic class do.
 
-mod access;
-mod access_point;
-mod backoff;
+mod base;
 mod cellular;
-mod changes;
-mod config;
-mod contention;
 mod counters;
-mod departures;
 mod error;
-mod frames;
-mod host_queue;
-mod link;
 mod medium;
-mod network;
 mod node;
-mod outcome;
-mod phy;
-mod ports;
-mod reception;
-mod validate;
-mod wheel;
+mod ranges;
+mod wifi;
 mod wired;
 
-pub use cellular::{Cellular, CellularConfig, CellularStationConfig};
-pub use config::{HostQueueKind, MediumConfig, StationConfig};
+pub use base::Departure;
+pub use cellular::{CellularConfig, CellularStationConfig};
 pub use counters::{Airtime, ContenderCounters, Counters, WireCounters};
-pub use departures::Departure;
 pub use error::ConfigError;
-pub use medium::Medium;
-pub use network::{Network, NetworkConfig};
+pub use medium::{Medium, MediumConfig};
 pub use node::{Delivery, Destination, Kind, Node, Packet, StationId};
 pub use rand_pcg::Pcg64Mcg;
+pub use wifi::{HostQueueKind, WifiConfig, WifiStationConfig};
 
 /// Longest packet that a frame carries: an MSDU of 2304 bytes (802.11-2020 9.2.4.7) less its
 /// LLC/SNAP header of 8.

@@ -1,234 +1,262 @@
-//! The whole of it: packets in, time, packets out.
-
-use std::collections::VecDeque;
+//! Wi-Fi or a cellular link as one type, for drivers that run what a scenario asks for.
 
 use rand_pcg::Pcg64Mcg;
-use wakeai_units::{Duration, Instant};
-use wakeai_wifi::{Bss, Contention as Rules};
+use wakeai_units::{Duration, Instant, Rate};
 
-use crate::access::Attempt;
-use crate::access_point::AccessPoint;
-use crate::config::{HostQueueKind, MediumConfig, StationConfig};
-use crate::contention::Contention;
-use crate::counters::{Airtime, ContenderCounters, Counters};
-use crate::departures::Departures;
+use crate::base::{Base, Departure};
+use crate::cellular::{Cellular, CellularConfig};
+use crate::counters::Counters;
 use crate::error::ConfigError;
-use crate::frames::{Frames, Shape};
-use crate::host_queue::{HostQueue, Room};
-use crate::link::{Common, Link};
-use crate::node::{Delivery, Destination, Node, Packet};
-use crate::reception::Reception;
-use crate::validate::validate;
-use crate::wired::Wire;
+use crate::node::{Delivery, Destination, Node, Packet, StationId};
+use crate::wifi::{Wifi, WifiConfig};
 
-/// One BSS, its access point and the wired leg to the server.
+/// What a [`Medium`] is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MediumConfig {
+    /// An 802.11 BSS.
+    Wifi(WifiConfig),
+    /// A cellular base station.
+    Cellular(CellularConfig),
+}
+
+impl MediumConfig {
+    /// The number of stations.
+    pub fn stations(&self) -> usize {
+        match self {
+            Self::Wifi(config) => config.stations.len(),
+            Self::Cellular(config) => config.stations.len(),
+        }
+    }
+}
+
+impl From<WifiConfig> for MediumConfig {
+    fn from(config: WifiConfig) -> Self {
+        Self::Wifi(config)
+    }
+}
+
+impl From<CellularConfig> for MediumConfig {
+    fn from(config: CellularConfig) -> Self {
+        Self::Cellular(config)
+    }
+}
+
+/// Stations, the air that they share, their access point (a base station on a cellular link) and
+/// the wired leg to the server.
 ///
 /// Order of calls: [`Medium::enqueue`] and the setters at any time, with `now` never going back;
 /// when [`Medium::next_timeout`] has come, or later, [`Medium::handle_timeout`]; after it,
 /// [`Medium::poll_delivery`] until it gives `None`.
 ///
-/// A late `handle_timeout` loses no time: everything in here happens at its own virtual instant,
-/// each from the virtual end of the one before. Only what is enqueued late is late.
-///
-/// What it does not have: hidden stations and capture (everybody hears everybody alike), rate
-/// adaptation, power saving, beacons and management frames, errors in control frames, A-MSDU,
-/// fragments, transmission to several users at once.
+/// A late `handle_timeout` loses no time: each event happens at its own virtual instant, counted
+/// from the virtual end of the one before. Only what is enqueued late is late.
 #[derive(Clone, Debug)]
 pub struct Medium<P> {
-    pub(crate) bss: Common,
-    /// By station.
-    pub(crate) links: Vec<Link>,
-    /// By station: what it sends.
-    pub(crate) uplinks: Vec<Frames<P>>,
-    /// By station: what its host keeps until there is room in an aggregate, where that is not the
-    /// same.
-    pub(crate) hosts: Vec<Option<Box<HostQueue<Hosted<P>>>>>,
-    pub(crate) access_point: AccessPoint<P>,
-    /// The stations, and after them the access point.
-    pub(crate) contention: Contention,
-    /// By contender.
-    pub(crate) txops: Vec<Duration>,
-    /// Who sends, until `busy_until`.
-    pub(crate) on_air: Vec<Attempt>,
-    pub(crate) busy_until: Option<Instant>,
-    /// The aggregate under way, if its MPDUs are told apart.
-    pub(crate) reception: Option<Reception>,
-    /// End of the last exchange.
-    pub(crate) quiet_since: Instant,
-    pub(crate) wired_up: Wire<Transit<P>>,
-    pub(crate) wired_down: Wire<Transit<P>>,
-    pub(crate) config: MediumConfig,
-    /// The last event.
-    pub(crate) clock: Instant,
-    pub(crate) deliveries: VecDeque<Delivery<P>>,
-    pub(crate) departures: Departures<P>,
-    pub(crate) counters: Counters,
-    pub(crate) rng: Pcg64Mcg,
-    /// Kept for their memory: who begins an access, and who missed a broadcast.
-    pub(crate) senders: Vec<u32>,
-    pub(crate) damaged: Vec<usize>,
+    air: Air<P>,
 }
 
-/// A packet in a host's queue, which becomes a frame.
-pub(crate) type Hosted<P> = (P, Destination, Shape);
-
-/// A packet on the wire.
 #[derive(Clone, Debug)]
-pub(crate) struct Transit<P> {
-    pub(crate) packet: P,
-    pub(crate) from: Node,
-    pub(crate) to: Destination,
+#[allow(clippy::large_enum_variant, reason = "there is one of them per run")]
+enum Air<P> {
+    Wifi(Wifi<P>),
+    Cellular(Cellular<P>),
 }
 
-/// What can happen next.
-#[derive(Clone, Copy)]
-enum Event {
-    RoomOnTheWire,
-    FromServer,
-    ToServer,
-    MpduEnds,
-    AirEnds,
-    AirBegins,
+/// Evaluates the expression with the medium that it is, whichever that may be.
+macro_rules! either {
+    ($air:expr, $medium:ident => $use:expr) => {
+        match $air {
+            Air::Wifi($medium) => $use,
+            Air::Cellular($medium) => $use,
+        }
+    };
 }
 
 impl<P: Packet> Medium<P> {
-    /// An idle BSS at [`Instant::ZERO`]. `rng` gives every backoff and every frame error: same
-    /// seed, same calls, same run.
+    /// An idle medium at [`Instant::ZERO`]. `rng` gives every backoff and every frame error of
+    /// Wi-Fi: the same seed and the same calls give the same run. On a cellular link nothing is
+    /// random.
     ///
     /// # Errors
     ///
-    /// A value out of its range, a rate that the standard does not have, or a station that cannot
-    /// speak with the access point.
+    /// A value is out of its range, the standard does not have the rate, or a station cannot
+    /// speak with its access point.
     pub fn new(config: &MediumConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
-        validate(config)?;
-        let bss = Common::new(config)?;
-        // All by name, so that no new setting is forgotten: those of a link are used in `Link::new`, those
-        // of the BSS in `Common::new`.
-        let MediumConfig {
-            bss:
-                Bss {
-                    queue,
-                    retry_limit,
-                    contention: _,
-                    standard: _,
-                    basic_rate: _,
-                    protection: _,
-                    rts_threshold: _,
-                    control_rate: _,
-                    width: _,
-                    streams: _,
-                    guard_interval: _,
-                    ampdu: _,
-                    ampdu_subframes: _,
-                },
-            buffer,
-            wired,
-            stations: configs,
-            eifs_after_collision: _,
-            hand_up_after_ppdu: _,
-        } = config;
-        let links: Result<Vec<Link>, _> =
-            configs.iter().map(|station| Link::new(station, &config.bss)).collect();
-        let links = links?;
-        let stations = links.len();
-        let rules = rules(config);
-        Ok(Self {
-            uplinks: (0..stations).map(|_| Frames::new()).collect(),
-            hosts: configs.iter().map(host_queue).collect(),
-            access_point: AccessPoint::new(stations, *queue, *buffer),
-            contention: Contention::new(bss.sifs, bss.slot, *retry_limit, &rules),
-            txops: rules.iter().map(|(rules, _)| rules.txop).collect(),
-            on_air: Vec::with_capacity(stations + 1),
-            busy_until: None,
-            reception: None,
-            quiet_since: Instant::ZERO,
-            wired_up: Wire::new(wired, stations),
-            wired_down: Wire::new(wired, stations + 1),
-            config: config.clone(),
-            clock: Instant::ZERO,
-            deliveries: VecDeque::new(),
-            departures: Departures::new(stations),
-            counters: Counters {
-                stations: vec![ContenderCounters::default(); stations],
-                downlinks: vec![Airtime::default(); stations],
-                ..Counters::default()
-            },
-            rng,
-            senders: Vec::with_capacity(stations + 1),
-            damaged: Vec::with_capacity(stations),
-            bss,
-            links,
-        })
+        let air = match config {
+            MediumConfig::Wifi(config) => Air::Wifi(Wifi::new(config, rng)?),
+            MediumConfig::Cellular(config) => Air::Cellular(Cellular::new(config)?),
+        };
+        Ok(Self { air })
     }
 
-    /// Lets everything happen that is due at or before `now`, in order.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
-            self.clock = at;
-            match event {
-                Event::RoomOnTheWire => self.wired_down.depart(at),
-                Event::FromServer => self.arrive_at_access_point(at),
-                Event::ToServer => self.arrive_at_server(at),
-                Event::MpduEnds => self.end_mpdu(at),
-                Event::AirEnds => self.end_access(at),
-                Event::AirBegins => self.begin_access(at),
+    fn base(&self) -> &Base<P> {
+        either!(&self.air, medium => &medium.base)
+    }
+
+    fn base_mut(&mut self) -> &mut Base<P> {
+        either!(&mut self.air, medium => &mut medium.base)
+    }
+
+    /// Takes a packet from a node's host.
+    ///
+    /// Nothing else happens; a `now` before the last event counts as that event's. A broadcast on
+    /// a cellular link reaches nobody, and its sender is not told.
+    ///
+    /// # Errors
+    ///
+    /// The packet itself: the sender's queue is a FIFO and full (counted as a queue drop), or nobody
+    /// can receive it (counted as refused).
+    pub fn enqueue(
+        &mut self,
+        now: Instant,
+        from: Node,
+        to: Destination,
+        packet: P,
+    ) -> Result<(), P> {
+        let is_cellular = matches!(self.air, Air::Cellular(_));
+        let base = self.base_mut();
+        if is_cellular && to == Destination::Broadcast && base.exists(from) {
+            base.counters.unheard_broadcasts += 1;
+            return Ok(());
+        }
+        let packet = base.admit(from, to, packet)?;
+        let now = now.max(base.clock);
+        match from {
+            Node::Server => base.send_from_server(now, to, packet),
+            Node::Station(id) => {
+                either!(&mut self.air, medium => medium.enqueue(now, id.index(), to, packet))
             }
         }
     }
 
+    /// Packets that still fit into the queue that `from` sends through without another being dropped:
+    /// a station's own, or for the server the wired leg's, as of the last event.
+    pub fn room(&self, from: Node) -> usize {
+        let base = self.base();
+        match from {
+            Node::Server => base.wired_down.room(base.clock),
+            Node::Station(id) if base.exists(from) => {
+                either!(&self.air, medium => medium.room(id.index()))
+            }
+            Node::Station(_) => 0,
+        }
+    }
+
+    /// Packets in the queue that `from` sends through: a station's own, or for the server the wired
+    /// leg's, as of the last event.
+    pub fn queued(&self, from: Node) -> usize {
+        let base = self.base();
+        match from {
+            Node::Server => base.wired_down.queued(base.clock),
+            Node::Station(id) if base.exists(from) => {
+                either!(&self.air, medium => medium.queued(id.index()))
+            }
+            Node::Station(_) => 0,
+        }
+    }
+
+    /// Packets in the access point's queues for the air, over all stations.
+    pub fn queued_at_access_point(&self) -> usize {
+        either!(&self.air, medium => medium.queued_at_access_point())
+    }
+
+    /// Packets in the access point's queue for the wire, as of the last event.
+    pub fn queued_for_server(&self) -> usize {
+        let base = self.base();
+        base.wired_up.queued(base.clock)
+    }
+
+    /// Packets that are somewhere between their sender and [`Medium::poll_delivery`]: in a queue,
+    /// on the air, in a reorder buffer, or on the wire.
+    pub fn packets_inside(&self) -> usize {
+        either!(&self.air, medium => medium.packets()) + self.base().packets()
+    }
+
+    /// From now on [`Medium::poll_departure`] gives the packets that leave this station's queue, as a
+    /// driver informs its host of transmitted frames.
+    pub fn watch_departures(&mut self, station: StationId) {
+        self.base_mut().departures.watch(station);
+    }
+
+    /// The next packet that has left the queue of a watched station, in order, when its last byte is
+    /// across: it left at the time of the [`Medium::handle_timeout`] that it is polled after.
+    pub fn poll_departure(&mut self) -> Option<Departure<P>> {
+        self.base_mut().departures.poll()
+    }
+
+    /// Lets everything happen that is due at or before `now`, in order.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        either!(&mut self.air, medium => medium.handle_timeout(now));
+    }
+
     /// The next packet that has arrived, in the order of arrival.
     pub fn poll_delivery(&mut self) -> Option<Delivery<P>> {
-        self.deliveries.pop_front()
+        self.base_mut().deliveries.pop_front()
     }
 
     /// When something happens next, if nothing is enqueued before: also when a queue that was full
     /// has room again. It may lie in the past where [`Medium::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.next_event().map(|(at, _)| at)
+        either!(&self.air, medium => medium.next_event().map(|(at, _)| at))
     }
 
-    /// At the same instant the wire goes first, so that what arrives can still be sent.
-    fn next_event(&self) -> Option<(Instant, Event)> {
-        let air = match self.busy_until {
-            Some(end) => Some((end, Event::AirEnds)),
-            None => self.contention.next_access().map(|at| (at, Event::AirBegins)),
-        };
-        let room = self.wired_down.next_room().map(|at| (at, Event::RoomOnTheWire));
-        let down = self.wired_down.next_arrival().map(|at| (at, Event::FromServer));
-        let up = self.wired_up.next_arrival().map(|at| (at, Event::ToServer));
-        let mpdu = self.reception.map(|reception| (reception.at, Event::MpduEnds));
-        [room, down, up, mpdu, air].into_iter().flatten().min_by_key(|(at, _)| *at)
-    }
-
-    /// Packets that are somewhere between their sender and [`Medium::poll_delivery`]: in a queue,
-    /// on the air, held for their order, or on the wire.
-    pub fn packets_inside(&self) -> usize {
-        let up: usize = self.uplinks.iter().map(Frames::packets).sum();
-        let air = up + self.access_point.packets();
-        let hosts: usize = self.hosts.iter().flatten().map(|host| host.len()).sum();
-        air + hosts + self.wired_up.packets() + self.wired_down.packets()
-    }
-
-    /// What was counted until the last event.
+    /// What was counted until the last event. On a cellular link nobody contends, so there are no
+    /// accesses, attempts or failures; its airtime is that of both directions together, and is brought
+    /// up to date at each boundary of an interval.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.base().counters
     }
-}
 
-fn host_queue<T>(station: &StationConfig) -> Option<Box<HostQueue<T>>> {
-    match station.host_queue {
-        HostQueueKind::Fifo => None,
-        HostQueueKind::FqCodel => {
-            Some(Box::new(HostQueue::new(Room::of(station.radio.standard, station.queue))))
+    /// Changes a station's extra wired delay, each way, for the packets that leave from now on.
+    /// Those of one station and direction never overtake each other.
+    ///
+    /// # Errors
+    ///
+    /// There is no such station, or the delay is more than an hour.
+    pub fn set_wired_delay(
+        &mut self,
+        _now: Instant,
+        station: StationId,
+        delay: Duration,
+    ) -> Result<(), ConfigError> {
+        self.base_mut().set_wired_delay(station, delay)
+    }
+
+    /// Changes a station's PHY rate for the frames that start from now on, to it and from it.
+    ///
+    /// # Errors
+    ///
+    /// There is no such station or rate, or the link is cellular: there the cell has the rates.
+    pub fn set_rate(
+        &mut self,
+        _now: Instant,
+        station: StationId,
+        rate: Rate,
+    ) -> Result<(), ConfigError> {
+        self.wifi("rate")?.change(station, |config| config.radio.rate = rate)
+    }
+
+    /// Changes a station's share of damaged MPDUs, in parts per million, for the frames that end
+    /// from now on, to it and from it.
+    ///
+    /// # Errors
+    ///
+    /// There is no such station, the share is more than a million, or the link is cellular, where
+    /// nothing is lost on the air.
+    pub fn set_frame_error_rate(
+        &mut self,
+        _now: Instant,
+        station: StationId,
+        ppm: u32,
+    ) -> Result<(), ConfigError> {
+        self.wifi("frame_error_rate")?.change(station, |config| config.frame_error_ppm = ppm)
+    }
+
+    /// The BSS, for a setter of `what`, which a cellular link does not have.
+    fn wifi(&mut self, what: &'static str) -> Result<&mut Wifi<P>, ConfigError> {
+        match &mut self.air {
+            Air::Wifi(wifi) => Ok(wifi),
+            Air::Cellular(_) => Err(ConfigError::Cellular { what }),
         }
     }
-}
-
-/// How each contender contends, and whether by EDCA: the stations, and after them the access
-/// point.
-fn rules(config: &MediumConfig) -> Vec<(Rules, bool)> {
-    let stations = config.stations.iter();
-    let stations =
-        stations.map(|station| (station.radio.contention, station.radio.standard.is_qos()));
-    stations.chain([(config.bss.contention, config.bss.standard.is_qos())]).collect()
 }

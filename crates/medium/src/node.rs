@@ -45,7 +45,7 @@ impl Packet for Vec<u8> {
     }
 }
 
-/// A station by its position in [`MediumConfig::stations`](crate::MediumConfig::stations).
+/// A station by its position in [`WifiConfig::stations`](crate::WifiConfig::stations).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u32);
 

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{TO_SERVER, config, station, to_station};
-use wakeai_medium::{Destination, Kind, Medium, MediumConfig, Node, Packet, generator};
+use wakeai_medium::{Destination, Kind, Medium, Node, Packet, WifiConfig, generator};
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::Standard;
 
@@ -26,8 +26,8 @@ const DATA: Labelled = Labelled(Kind::Data, 1_500);
 const ACK: Labelled = Labelled(Kind::TransportAck, 52);
 
 /// Puts all of it in at once and runs to the end.
-fn run(config: &MediumConfig, packets: &[(Node, Destination, Labelled)]) -> Medium<Labelled> {
-    let mut medium = Medium::new(config, generator(1)).unwrap();
+fn run(config: &WifiConfig, packets: &[(Node, Destination, Labelled)]) -> Medium<Labelled> {
+    let mut medium = Medium::new(&config.clone().into(), generator(1)).unwrap();
     for (from, to, packet) in packets {
         medium.enqueue(Instant::ZERO, *from, *to, *packet).unwrap();
     }

@@ -7,7 +7,7 @@ mod common;
 use common::{Datagram, TO_SERVER, station, to_station};
 use proptest::prelude::*;
 use wakeai_medium::{
-    Cellular, CellularConfig, CellularStationConfig, ConfigError, Delivery, Destination, Node,
+    CellularConfig, CellularStationConfig, ConfigError, Delivery, Destination, Medium, Node,
     StationId,
 };
 use wakeai_units::{Duration, Instant, Rate};
@@ -26,8 +26,8 @@ fn config(stations: usize, scheduler: Scheduler) -> CellularConfig {
     }
 }
 
-fn cell(config: &CellularConfig) -> Cellular<Datagram> {
-    Cellular::new(config).unwrap()
+fn cell(config: &CellularConfig) -> Medium<Datagram> {
+    Medium::new(&config.clone().into(), wakeai_medium::generator(1)).unwrap()
 }
 
 fn full(id: u64) -> Datagram {
@@ -39,7 +39,7 @@ fn at_ms(milliseconds: u64) -> Instant {
 }
 
 /// Lets time pass until `end`, or until nothing more happens.
-fn run(cell: &mut Cellular<Datagram>, end: Instant) -> Vec<Delivery<Datagram>> {
+fn run(cell: &mut Medium<Datagram>, end: Instant) -> Vec<Delivery<Datagram>> {
     let mut arrived = Vec::new();
     while let Some(at) = cell.next_timeout().filter(|at| *at <= end) {
         cell.handle_timeout(at);
@@ -240,7 +240,9 @@ fn what_a_cell_does_not_have_is_refused_by_name() {
     assert_eq!(nobody, ConfigError::NoSuchStation { found: 1, stations: 1 });
     let mut silent = config(1, Scheduler::ProportionalFair);
     silent.cell.uplink = Rate::ZERO;
-    let refused = Cellular::<Datagram>::new(&silent).unwrap_err().to_string();
+    let refused = Medium::<Datagram>::new(&silent.into(), wakeai_medium::generator(1))
+        .unwrap_err()
+        .to_string();
     assert_eq!(refused, "uplink is 0; allowed: 1bit/s to 1000Gbit/s");
     assert!(cell.enqueue(Instant::ZERO, station(0), to_station(0), full(1)).is_err());
     assert!(cell.enqueue(Instant::ZERO, station(9), TO_SERVER, full(1)).is_err());

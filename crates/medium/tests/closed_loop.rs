@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, medium, station, to_station};
-use wakeai_medium::{MediumConfig, Node};
+use wakeai_medium::{Node, WifiConfig};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{Protection, Standard};
 
@@ -19,7 +19,7 @@ const WINDOW: u64 = 250;
 
 /// Goodput in Mbit/s of one connection that is always full: an acknowledgement for every second
 /// segment lets two more go.
-fn goodput(config: &MediumConfig, upload: bool) -> f64 {
+fn goodput(config: &WifiConfig, upload: bool) -> f64 {
     let mut medium = medium(config, 1);
     let (sender, receiver) =
         if upload { (station(0), Node::Server) } else { (Node::Server, station(0)) };
@@ -50,7 +50,7 @@ fn goodput(config: &MediumConfig, upload: bool) -> f64 {
     (received * MSS * 8) as f64 / 10e6
 }
 
-fn bss(standard: Standard, protection: Protection) -> MediumConfig {
+fn bss(standard: Standard, protection: Protection) -> WifiConfig {
     let mut config = config(standard, 1);
     config.wired.rate = Rate::from_mbps(1_000);
     config.wired.delay = Duration::from_millis(1);

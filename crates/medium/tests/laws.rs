@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use common::{Datagram, config, contend, medium, station};
 use proptest::prelude::*;
 use wakeai_medium::{
-    Counters, Delivery, Destination, HostQueueKind, Medium, MediumConfig, Node, StationId,
+    Counters, Delivery, Destination, HostQueueKind, Medium, Node, StationId, WifiConfig,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{Contention, Protection, QueueDiscipline, Standard};
@@ -64,7 +64,7 @@ prop_compose! {
         (eifs_after_collision, mixed) in any::<(bool, bool)>(),
         ampdu in 1_u64..70_000,
         host_queue in prop::sample::select(vec![HostQueueKind::Fifo, HostQueueKind::FqCodel]),
-    ) -> MediumConfig {
+    ) -> WifiConfig {
         let mut config = config(standard, STATIONS);
         (config.bss.protection, config.bss.queue, config.buffer) = (protection, queue, buffer);
         (config.bss.retry_limit, config.eifs_after_collision) = (retry_limit, eifs_after_collision);
@@ -78,7 +78,7 @@ prop_compose! {
         }
         if mixed && standard != Standard::G {
             // An old station with rules of its own in a newer BSS.
-            config.stations[0] = wakeai_medium::StationConfig::new(Standard::A, &config.bss);
+            config.stations[0] = wakeai_medium::WifiStationConfig::new(Standard::A, &config.bss);
         }
         config
     }
@@ -93,7 +93,7 @@ struct Outcome {
 
 /// Applies the operations, and then lets everything come to an end. With `late` the driver sleeps
 /// through every event and only comes back at the next operation.
-fn play(config: &MediumConfig, operations: &[Operation], seed: u64, late: bool) -> Outcome {
+fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) -> Outcome {
     let mut medium = medium(config, seed);
     let (mut now, mut next_id, mut arrived) = (Instant::ZERO, 0, Vec::new());
     for operation in operations {
@@ -228,14 +228,14 @@ fn another_seed_gives_another_run() {
     assert_ne!(times(1), times(2));
 }
 
-type Change = fn(&mut MediumConfig);
+type Change = fn(&mut WifiConfig);
 
 #[test]
 fn a_configuration_out_of_range_says_what_was_found_and_what_is_allowed() {
     let broken = |change: Change| {
         let mut config = config(Standard::N, 2);
         change(&mut config);
-        let made = Medium::<Datagram>::new(&config, wakeai_medium::generator(1));
+        let made = Medium::<Datagram>::new(&config.into(), wakeai_medium::generator(1));
         made.map(|_| ()).unwrap_err()
     };
     let cases: [(Change, &str); 9] = [

@@ -6,14 +6,14 @@
 mod common;
 
 use common::{config, contend, saturate_uplink};
-use wakeai_medium::{MediumConfig, StationConfig};
+use wakeai_medium::{WifiConfig, WifiStationConfig};
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{Contention, GuardInterval, Protection, Standard, Width};
 
 /// Mean backoff: 7.5 slots of 9 us, drawn from 0 to 15.
 const BACKOFF_US: f64 = 67.5;
 
-fn mbps(config: &MediumConfig) -> f64 {
+fn mbps(config: &WifiConfig) -> f64 {
     let (warmup, measured) = (Duration::from_millis(100), Duration::from_secs(20));
     saturate_uplink(config, 1_500, warmup, measured, 1).mbps(1_472)
 }
@@ -93,7 +93,7 @@ fn a_station_of_an_older_standard_keeps_to_its_own_aggregates() {
     let mut config = config(Standard::Ax, 1);
     config.bss.width = Width::Mhz40;
     config.bss.streams = 4;
-    config.stations[0] = StationConfig::new(Standard::N, &config.bss);
+    config.stations[0] = WifiStationConfig::new(Standard::N, &config.bss);
     config.stations[0].radio.rate = Rate::from_mbps(540);
     // An HT A-MPDU ends at 65535 bytes: 41 * 1544 + 1542 = 64846, 518790 bits at 2160 a symbol: 241.
     // The preamble has four training fields.
@@ -112,7 +112,7 @@ fn a_station_of_an_older_standard_keeps_to_its_own_aggregates() {
 #[test]
 fn a_station_of_an_older_standard_has_its_own_guard_interval() {
     let mut config = config(Standard::Ax, 1);
-    config.stations[0] = StationConfig::new(Standard::N, &config.bss);
+    config.stations[0] = WifiStationConfig::new(Standard::N, &config.bss);
     config.bss.guard_interval = GuardInterval::Ns800;
     let as_ever = mbps(&config);
     for guard in [GuardInterval::Ns1600, GuardInterval::Ns3200] {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
-use wakeai_medium::{HostQueueKind, Medium, MediumConfig, Node, StationId};
+use wakeai_medium::{HostQueueKind, Medium, Node, StationId, WifiConfig};
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{QueueDiscipline, Standard};
 
@@ -13,7 +13,7 @@ fn packet(id: u64) -> Datagram {
 
 /// Offers every station the same load from the server, more than the air carries, for 20 s, and
 /// gives the packets and the seconds of air that each got.
-fn saturate_downlink(config: &MediumConfig, every: Duration) -> (Vec<u64>, Vec<f64>) {
+fn saturate_downlink(config: &WifiConfig, every: Duration) -> (Vec<u64>, Vec<f64>) {
     let mut medium = medium(config, 1);
     let stations = config.stations.len();
     let (mut arrived, mut now, mut first) = (vec![0; stations], Instant::ZERO, 0);
@@ -39,7 +39,7 @@ fn saturate_downlink(config: &MediumConfig, every: Duration) -> (Vec<u64>, Vec<f
     (arrived, air)
 }
 
-fn slow_and_fast(queue: QueueDiscipline) -> MediumConfig {
+fn slow_and_fast(queue: QueueDiscipline) -> WifiConfig {
     let mut config = config(Standard::G, 3);
     config.bss.queue = queue;
     config.stations[0].radio.rate = Rate::from_mbps(6);
@@ -129,7 +129,7 @@ fn room_is_what_still_fits() {
 }
 
 /// One station of 802.11n whose host has FQ-CoDel.
-fn with_fq_codel() -> MediumConfig {
+fn with_fq_codel() -> WifiConfig {
     let mut config = config(Standard::N, 1);
     config.stations[0].host_queue = HostQueueKind::FqCodel;
     config.stations[0].queue = 8_192;
@@ -138,7 +138,7 @@ fn with_fq_codel() -> MediumConfig {
 
 #[test]
 fn a_sparse_flow_s_packet_is_in_the_host_s_next_aggregate() {
-    let place_of_the_sparse = |config: &MediumConfig| {
+    let place_of_the_sparse = |config: &WifiConfig| {
         let mut medium = medium(config, 1);
         let now = Instant::ZERO;
         for number in 0..300 {

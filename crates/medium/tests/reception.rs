@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
-use wakeai_medium::{MediumConfig, Node};
+use wakeai_medium::{Node, WifiConfig};
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::Standard;
 
@@ -13,7 +13,7 @@ const SENT: u64 = 6;
 
 /// When each of some packets of 1500 bytes that go in one aggregate arrives, downlink, in
 /// microseconds.
-fn arrivals(config: &MediumConfig) -> Vec<u64> {
+fn arrivals(config: &WifiConfig) -> Vec<u64> {
     let mut medium = medium(config, 1);
     for id in 0..SENT {
         let packet = Datagram { id, length: 1_500 };

@@ -1,6 +1,6 @@
-//! The network between the hosts, and the observer of what they send and receive.
+//! The medium between the hosts, and the observer of what they send and receive.
 
-use wakeai_medium::{Delivery, Destination, Network, Node};
+use wakeai_medium::{Delivery, Destination, Medium, Node};
 use wakeai_tcp::Segment;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{Place, Span};
@@ -54,10 +54,10 @@ impl Observer for () {
     fn on_received(&mut self, _: Duration, _: Node, _: Node, _: Seen<'_>) {}
 }
 
-/// The network and its observer.
+/// The medium and its observer.
 #[derive(Debug)]
 pub(crate) struct Carrier<O> {
-    pub(crate) network: Network<Packet>,
+    pub(crate) medium: Medium<Packet>,
     pub(crate) observer: O,
     pub(crate) span: Span,
 }
@@ -75,13 +75,13 @@ impl<O: Observer> Carrier<O> {
         if O::LOOKS {
             // A packet that finds the queue full is not sent, and so not observed.
             let seen = packet.clone();
-            let sent = self.network.enqueue(now, from, to, packet).is_ok();
+            let sent = self.medium.enqueue(now, from, to, packet).is_ok();
             if sent {
                 self.observer.on_sent(self.span.since(now), from, to, see(&seen, place));
             }
             return sent;
         }
-        self.network.enqueue(now, from, to, packet).is_ok()
+        self.medium.enqueue(now, from, to, packet).is_ok()
     }
 
     /// Shows the observer a packet that has arrived.

@@ -76,7 +76,7 @@ impl<O: Observer> Simulation<O> {
             },
         });
         let details = details.collect();
-        let counters = self.carrier.network.counters().clone();
+        let counters = self.carrier.medium.counters().clone();
         let (rtt, errors) = self.senders.meter.finish();
         let outcome = Outcome {
             stations: expanded.stations,

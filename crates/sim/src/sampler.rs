@@ -1,6 +1,6 @@
 //! Samples of queue lengths and airtime for the records.
 
-use wakeai_medium::{Airtime, Network, Node, StationId};
+use wakeai_medium::{Airtime, Medium, Node, StationId};
 use wakeai_scenario::records::{AirKind, AirOf, AirtimeRow, Queue, QueueRow};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{RunSink, Span};
@@ -41,29 +41,29 @@ impl Sampler {
     }
 
     /// Takes a sample.
-    pub(crate) fn sample(&mut self, now: Instant, network: &Network<Packet>) {
+    pub(crate) fn sample(&mut self, now: Instant, medium: &Medium<Packet>) {
         let at_ns = self.span.since(now).as_nanos();
-        self.sample_queues(at_ns, network);
+        self.sample_queues(at_ns, medium);
         self.steps += 1;
         if self.steps.is_multiple_of(AIR_STEPS) {
-            self.sample_air(at_ns, network);
+            self.sample_air(at_ns, medium);
         }
     }
 
     /// Takes the last sample of the airtime, of the rest of a second.
-    pub(crate) fn sample_end(&mut self, end: Instant, network: &Network<Packet>) {
-        self.sample_air(self.span.since(end).as_nanos(), network);
+    pub(crate) fn sample_end(&mut self, end: Instant, medium: &Medium<Packet>) {
+        self.sample_air(self.span.since(end).as_nanos(), medium);
     }
 
-    fn sample_queues(&mut self, at_ns: u64, network: &Network<Packet>) {
+    fn sample_queues(&mut self, at_ns: u64, medium: &Medium<Packet>) {
         let stations = self.up.len() as u32;
         let hosts = (0..stations).map(|station| {
-            (Queue::Station(station), network.queued(Node::Station(StationId(station))))
+            (Queue::Station(station), medium.queued(Node::Station(StationId(station))))
         });
         let rest = [
-            (Queue::AccessPoint, network.queued_at_access_point()),
-            (Queue::WiredUp, network.queued_for_server()),
-            (Queue::WiredDown, network.queued(Node::Server)),
+            (Queue::AccessPoint, medium.queued_at_access_point()),
+            (Queue::WiredUp, medium.queued_for_server()),
+            (Queue::WiredDown, medium.queued(Node::Server)),
         ];
         for ((queue, packets), before) in hosts.chain(rest).zip(&mut self.queues) {
             let packets = packets as u32;
@@ -74,8 +74,8 @@ impl Sampler {
         }
     }
 
-    fn sample_air(&mut self, at_ns: u64, network: &Network<Packet>) {
-        let counters = network.counters();
+    fn sample_air(&mut self, at_ns: u64, medium: &Medium<Packet>) {
+        let counters = medium.counters();
         let sink = &self.sink;
         let row = |of, before: &mut Airtime, now: &Airtime| {
             for (kind, air) in grown(before, now).into_iter().filter(|(_, air)| !air.is_zero()) {

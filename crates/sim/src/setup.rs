@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use wakeai_control::Controller;
-use wakeai_medium::{Network, Node, StationId};
+use wakeai_medium::{Medium, Node, StationId};
 use wakeai_scenario::{
     self as scenario, Expanded, Experiment, Flow, FlowKind, FlowKnobs, HostQueue,
     ResolvedCondition, StationGroup, TcpProfile,
@@ -16,7 +16,7 @@ use wakeai_world::agent::{AgentLaw, acquaintance, controller_config};
 use wakeai_world::flows::{Share, Writing, saturating_rate, sender_algorithm};
 use wakeai_world::{
     Changes, ReceiverMeter, RunError, RunSink, SenderMeter, Span, StationFacts, StationQueue,
-    generator, network_config,
+    generator, medium_config,
 };
 
 use crate::agent::Agent;
@@ -58,12 +58,12 @@ pub(crate) fn set_up<O: Observer>(
     let laws = AgentLaw::of_stations(job.condition);
     let agents = laws.iter().flatten().count();
     let span = Span::new(Instant::ZERO + acquaintance(agents), experiment);
-    let config = network_config(experiment, StationQueue::of);
-    let network = Network::new(&config, generator(job.seed))?;
+    let config = medium_config(experiment, StationQueue::of);
+    let medium = Medium::new(&config, generator(job.seed))?;
     let meter = SenderMeter::new(span, &expanded, job.sink.clone());
     let senders = Senders::new(span, meter, expanded.flows.len(), !job.progress.is_zero());
     let mut simulation = Simulation {
-        carrier: Carrier { network, observer, span },
+        carrier: Carrier { medium, observer, span },
         timers: Timers::default(),
         timer_owners: Vec::new(),
         flows: Vec::new(),
@@ -167,7 +167,7 @@ impl<O: Observer> Simulation<O> {
             host.reserving.flows = reserving(expanded, index);
             self.stations.push(host);
             if has_small_queue(&experiment.stations[expanded.stations[index].group]) {
-                self.carrier.network.watch_departures(StationId(index as u32));
+                self.carrier.medium.watch_departures(StationId(index as u32));
             }
         }
     }

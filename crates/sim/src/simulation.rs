@@ -83,7 +83,7 @@ impl<O: Observer> Simulation<O> {
     pub(crate) fn run(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
         let end = self.handle_events(reached)?;
         if let Some(sampler) = &mut self.sampler {
-            sampler.sample_end(end, &self.carrier.network);
+            sampler.sample_end(end, &self.carrier.medium);
         }
         Some(end)
     }
@@ -115,7 +115,7 @@ impl<O: Observer> Simulation<O> {
 
     fn next_event(&mut self) -> Option<(Instant, Next)> {
         let change = self.changes.next_timeout().map(|at| (at, Next::Change));
-        let medium = self.carrier.network.next_timeout().map(|at| (at, Next::Medium));
+        let medium = self.carrier.medium.next_timeout().map(|at| (at, Next::Medium));
         let timer = self.timers.next().map(|at| (at, Next::Timer));
         [change, medium, timer].into_iter().flatten().min()
     }
@@ -126,16 +126,16 @@ impl<O: Observer> Simulation<O> {
         if let (Some(agent), Change::Rate(rate)) = (agent, timed.change) {
             agent.set_link_rate(rate);
         }
-        let changed = timed.apply(&mut self.carrier.network, now);
+        let changed = timed.apply(&mut self.carrier.medium, now);
         changed.expect("the scenario's values were checked when it was read");
     }
 
     fn medium(&mut self, now: Instant) {
-        self.carrier.network.handle_timeout(now);
-        while let Some(delivery) = self.carrier.network.poll_delivery() {
+        self.carrier.medium.handle_timeout(now);
+        while let Some(delivery) = self.carrier.medium.poll_delivery() {
             self.deliver(now, &delivery);
         }
-        while let Some(departure) = self.carrier.network.poll_departure() {
+        while let Some(departure) = self.carrier.medium.poll_departure() {
             self.departed(now, &departure);
         }
     }
@@ -176,7 +176,7 @@ impl<O: Observer> Simulation<O> {
 
     fn wake_sampler(&mut self, now: Instant, timer: u32) {
         if let Some(sampler) = &mut self.sampler {
-            sampler.sample(now, &self.carrier.network);
+            sampler.sample(now, &self.carrier.medium);
             self.timers.set(timer, Some(now + QUEUE_STEP));
         }
     }

@@ -59,6 +59,15 @@ impl Context {
         self.with_seeds(job, self.seeds)
     }
 
+    /// The reports of `job` with each seed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::one`].
+    pub fn reports(&self, job: &Job) -> anyhow::Result<Vec<Run>> {
+        Ok(self.all(job)?.into_iter().map(|simulated| simulated.run).collect())
+    }
+
     /// The reports of `job` with seeds 1 to `seeds`, without what each station reaches alone: that
     /// takes as long as the runs themselves, and who calls this has no use for it.
     ///
@@ -99,16 +108,6 @@ impl Context {
             .into_iter()
             .map(|(run, counters, flows)| Simulated::new(run, counters, flows))
             .collect())
-    }
-
-    /// Writes a file beside the page.
-    ///
-    /// # Errors
-    ///
-    /// Where it cannot be written.
-    pub fn write_beside_page(&self, file: &str, content: &str) -> anyhow::Result<()> {
-        let path = self.root.join("docs/reference").join(file);
-        std::fs::write(&path, content).with_context(|| path.display().to_string())
     }
 }
 

@@ -11,14 +11,14 @@ use wakeai_units::Duration;
 use wakeai_world::{Asked, Outcome, RunError, Task, World, session};
 
 /// A run, what the medium counted, and what each flow did.
-pub type Detail = (Run, Counters, Vec<FlowDetail>);
+pub(crate) type Detail = (Run, Counters, Vec<FlowDetail>);
 
 /// Makes all runs that are asked for, `jobs` at once; `step` is the resolution of the flows' progress.
 ///
 /// # Errors
 ///
 /// Where a run fails.
-pub fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<Detail>, RunError> {
+pub(crate) fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<Detail>, RunError> {
     let world = Detailed { step, details: Mutex::default() };
     let report = session::report(jobs, &world, asked, None)?;
     let mut details = world.details.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -1,16 +1,16 @@
 //! What can be believed: the simulator beside ns-3, models, the papers' tables and the lab.
 //!
-//! [`page::write`] runs everything and writes `docs/reference/validation.md`; [`bench::run`] measures
-//! the speed beside ns-3's. Nothing here is needed to use Wakeai.
+//! [`sections::Results::run`] makes all runs and gives their figures, [`page::write`] writes
+//! `docs/reference/validation.md` from them; [`bench::run`] measures the speed beside ns-3's. Nothing
+//! here is needed to use Wakeai.
 
 pub mod bench;
 pub mod bianchi;
 pub mod context;
-pub mod detailed;
+mod detailed;
 pub mod job;
 pub mod lab;
 pub mod law;
-pub mod markdown;
 pub mod page;
 pub mod reference;
 pub mod sections;

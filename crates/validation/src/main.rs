@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use wakeai_validation::context::Context;
 use wakeai_validation::lab::{LabData, wakeai};
 use wakeai_validation::reference::Reference;
+use wakeai_validation::sections::{NAMES, Results, lab_files};
 use wakeai_validation::{bench, law, page};
 
 /// Runs of each condition in the lab.
@@ -38,8 +39,14 @@ enum Command {
         #[arg(long, value_enum, default_value = "auto")]
         lab: Lab,
         /// Only this section, to standard output
-        #[arg(long)]
+        #[arg(long, value_parser = NAMES)]
         only: Option<String>,
+        /// Keep the figures of the runs as JSON
+        #[arg(long)]
+        json: Option<PathBuf>,
+        /// Run nothing; write the page from the figures that --json has kept
+        #[arg(long, conflicts_with_all = ["seeds", "jobs", "lab", "only", "json"])]
+        from: Option<PathBuf>,
     },
     /// Run in the lab what the page wants of these scenarios, and keep it for `page --lab no`
     Lab {
@@ -89,17 +96,33 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let root = arguments.root;
     match arguments.command {
-        Command::Page { seeds, jobs, lab, only } => {
+        Command::Page { from: Some(file), .. } => {
+            let text = std::fs::read_to_string(&file);
+            let text = text.with_context(|| file.display().to_string())?;
+            let results =
+                serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+            page::write(&root, &results)
+        }
+        Command::Page { seeds, jobs, lab, only, json, from: None } => {
             let context = Context { root: root.clone(), seeds, jobs };
             let mut data = LabData::load(&root)?;
             if lab == Lab::Yes || (lab == Lab::Auto && root_user()? && only.is_none()) {
-                run_lab(&root, &mut data, &page::lab_files())?;
+                run_lab(&root, &mut data, &lab_files())?;
             }
             let reference = Reference::load(&root.join("validation/ns3/reference.json"))?;
-            page::write(&context, &reference, &data, only.as_deref())
+            let results = Results::run(&context, &reference, &data, only.as_deref())?;
+            if let Some(file) = json {
+                std::fs::write(&file, serde_json::to_string(&results)?)
+                    .with_context(|| file.display().to_string())?;
+            }
+            if only.is_none() {
+                return page::write(&root, &results);
+            }
+            let text = page::render(&results)?;
+            std::io::stdout().write_all(text.as_bytes()).context("standard output")
         }
         Command::Lab { files } => {
-            let mut wanted = page::lab_files();
+            let mut wanted = lab_files();
             let known = |file: &String| wanted.contains_key(file);
             let strange: Vec<&String> = files.iter().filter(|file| !known(file)).collect();
             ensure!(strange.is_empty(), "the page wants nothing from the lab of {strange:?}");

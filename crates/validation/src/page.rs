@@ -1,99 +1,155 @@
-//! The whole page.
+//! The page from the results: the templates have the words, the results the figures.
+//!
+//! minijinja, because its templates are plain text files with loops and filters as a writer of
+//! documents knows them from Jinja2, it reads what serde serialises, needs nothing but serde, and
+//! refuses a name that the results do not have.
 
-use std::collections::BTreeMap;
+use std::path::Path;
 
-use crate::context::Context;
-use crate::lab::LabData;
-use crate::markdown::Page;
-use crate::reference::Reference;
-use crate::sections::{av, cases, dense, kozu, lab, lte, saturation, single, split, unequal, wlan};
-use crate::verdict::{Verdict, summarise};
+use anyhow::Context as _;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
-/// Where it lies, from the project's root.
+use crate::sections::Results;
+use crate::statistics::{Interval, deviation, percent};
+use crate::svg::Picture;
+
+/// Where the page lies, from the project's root.
 pub const FILE: &str = "docs/reference/validation.md";
 
-/// What is wanted from the lab: files, each with its conditions; none are all of a file that names
-/// none.
-pub fn lab_files() -> BTreeMap<String, Vec<String>> {
-    let mut files = BTreeMap::<String, Vec<String>>::new();
-    let jobs = [lab::lab_jobs(), unequal::lab_jobs(), kozu::lab_jobs(), av::lab_jobs()];
-    for job in jobs.into_iter().flatten() {
-        files.entry(job.file).or_default().extend(job.condition);
-    }
-    files
+/// Columns of a line of prose.
+const COLUMNS: usize = 100;
+
+macro_rules! templates {
+    ($($name:literal),*) => {
+        /// The templates: names and texts.
+        pub const TEMPLATES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../templates/", $name)))),*];
+    };
 }
 
-/// Runs everything and writes the page; with `only`, that section to standard output.
+templates!(
+    "page.md",
+    "saturation.md",
+    "single.md",
+    "cases.md",
+    "dense.md",
+    "split.md",
+    "unequal.md",
+    "lte.md",
+    "kozu.md",
+    "wlan.md",
+    "av.md",
+    "lab.md"
+);
+
+/// Renders the page.
 ///
 /// # Errors
 ///
-/// Where a run fails or the page cannot be written.
-pub fn write(
-    context: &Context,
-    reference: &Reference,
-    lab: &LabData,
-    only: Option<&str>,
-) -> anyhow::Result<()> {
-    let mut body = Page::default();
-    let mut verdicts: Vec<Verdict> = Vec::new();
-    let wanted = |name: &str| only.is_none_or(|only| only == name);
-    if wanted("saturation") {
-        verdicts.extend(saturation::write(context, reference, &mut body)?);
+/// Where a template asks for what the results do not have.
+pub fn render(results: &Results) -> anyhow::Result<String> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.add_filter("fixed", fixed);
+    environment.add_filter("percent", percent);
+    environment
+        .add_filter("against", |found: f64, reference: f64| percent(deviation(found, reference)));
+    environment.add_filter("interval", interval);
+    environment.add_filter("held", |holds: bool| if holds { "yes" } else { "**no**" });
+    // They mark the figures that nobody measured here, see `tests/page.rs`.
+    environment.add_filter("setup", |text: String| text);
+    environment.add_filter("paper", |text: String| text);
+    for &(name, text) in TEMPLATES {
+        environment.add_template(name, text).with_context(|| name.to_owned())?;
     }
-    if wanted("single") {
-        verdicts.extend(single::write(context, reference, &mut body)?);
+    Ok(layout(&environment.get_template("page.md")?.render(Serde(results))?))
+}
+
+/// Writes the page and its pictures.
+///
+/// # Errors
+///
+/// Where it cannot be rendered or written.
+pub fn write(root: &Path, results: &Results) -> anyhow::Result<()> {
+    let path = root.join(FILE);
+    std::fs::write(&path, render(results)?).with_context(|| path.display().to_string())?;
+    for picture in results.pictures() {
+        let path = path.with_file_name(&picture.file);
+        std::fs::write(&path, Picture::render(picture))
+            .with_context(|| path.display().to_string())?;
     }
-    if wanted("cases") {
-        verdicts.extend(cases::write(context, reference, &mut body)?);
-    }
-    if wanted("dense") {
-        verdicts.extend(dense::write(context, &mut body)?);
-    }
-    if wanted("split") {
-        verdicts.extend(split::write(context, &mut body)?);
-    }
-    if wanted("unequal") {
-        verdicts.extend(unequal::write(context, lab, &mut body)?);
-    }
-    if wanted("lte") {
-        verdicts.extend(lte::write(context, &mut body)?);
-    }
-    if wanted("kozu") {
-        verdicts.extend(kozu::write(context, lab, &mut body)?);
-    }
-    if wanted("wlan") {
-        verdicts.extend(wlan::write(context, &mut body)?);
-    }
-    if wanted("av") {
-        verdicts.extend(av::write(context, lab, &mut body)?);
-    }
-    if wanted("lab") {
-        verdicts.extend(lab::write(context, lab, &mut body)?);
-    }
-    let mut page = Page::default();
-    head(&mut page, reference, &verdicts);
-    let text = format!("{}\n{}", page.finish(), body.finish());
-    if only.is_some() {
-        print_to_standard_output(&text);
-        return Ok(());
-    }
-    std::fs::write(context.root.join(FILE), text)?;
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "asked for by --only")]
-fn print_to_standard_output(text: &str) {
-    print!("{text}");
+/// A number with so many decimals; a dash where there is none.
+fn fixed(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
-fn head(page: &mut Page, reference: &Reference, verdicts: &[Verdict]) {
-    page.heading(1, "Validation");
-    page.paragraph(&format!(
-        "Written by `make validation` from runs; never by hand. ns-3 is {}, whose figures `make \
-         ns3-reference` made once and keeps in `validation/ns3/reference.json`, each row with its \
-         command. The lab's runs are in `validation/lab.json`.",
-        reference.ns3
-    ));
-    page.heading(2, "In short");
-    summarise(page, verdicts);
+fn interval(Serde(value): Serde<Interval>, decimals: usize) -> String {
+    format!("{} ± {}", fixed(Some(value.mean), decimals), fixed(value.half, decimals))
+}
+
+/// Puts one blank line between blocks, and wraps paragraphs and points.
+fn layout(text: &str) -> String {
+    let mut out = String::new();
+    for block in text.split("\n\n").map(|block| block.trim_matches('\n')) {
+        if block.trim().is_empty() {
+            continue;
+        }
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        if block.starts_with(['|', '#', '!']) || block.starts_with("```") {
+            out.push_str(block);
+            out.push('\n');
+        } else {
+            let mut points = block.split("\n- ");
+            let first = points.next().unwrap_or_default();
+            match first.strip_prefix("- ") {
+                Some(first) => wrap(first, "- ", &mut out),
+                None => wrap(first, "", &mut out),
+            }
+            points.for_each(|point| wrap(point, "- ", &mut out));
+        }
+    }
+    out
+}
+
+/// Adds `text` after `mark`, further lines indented as deep.
+fn wrap(text: &str, mark: &str, out: &mut String) {
+    let mut line = mark.to_owned();
+    for word in text.split_whitespace() {
+        if line.len() > mark.len() && line.chars().count() + 1 + word.chars().count() > COLUMNS {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line = " ".repeat(mark.len());
+        }
+        if !line.ends_with(' ') && !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    out.push_str(&line);
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_and_points_are_wrapped_and_tables_are_not() {
+        let (word, row) = ("word ".repeat(30), format!("| {} |", "cell ".repeat(40)));
+        let text = layout(&format!("# A\n\n\n{word}\n\n- {word}\n- {word}\n\n{row}\n|---|\n"));
+        let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > COLUMNS).collect();
+        assert_eq!(long, [row]);
+        assert_eq!(text.lines().filter(|line| line.starts_with("- word")).count(), 2);
+        assert_eq!(text.lines().filter(|line| line.starts_with("  word")).count(), 2);
+        assert!(text.starts_with("# A\n\nword word") && !text.contains("\n\n\n"));
+    }
 }

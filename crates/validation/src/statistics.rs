@@ -1,5 +1,7 @@
 //! Means, their 95 % intervals, and deviations.
 
+use serde::{Deserialize, Serialize};
+
 /// Two-sided 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom.
 const T_QUANTILES: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -8,18 +10,12 @@ const T_QUANTILES: [f64; 30] = [
 ];
 
 /// The mean of some runs and half the width of its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// The interval is `mean` plus and minus this; infinite for a single run.
-    pub half: f64,
-}
-
-impl std::fmt::Display for Interval {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:.2} ± {:.2}", self.mean, self.half)
-    }
+    /// The interval is `mean` plus and minus this; `None` for a single run.
+    pub half: Option<f64>,
 }
 
 impl Interval {
@@ -28,17 +24,17 @@ impl Interval {
         let mean = mean(values)?;
         let freedom = values.len() - 1;
         if freedom == 0 {
-            return Some(Self { mean, half: f64::INFINITY });
+            return Some(Self { mean, half: None });
         }
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let error = (squares / freedom as f64 / values.len() as f64).sqrt();
         let quantile = T_QUANTILES.get(freedom - 1).copied().unwrap_or(1.96);
-        Some(Self { mean, half: quantile * error })
+        Some(Self { mean, half: Some(quantile * error) })
     }
 
     /// Whether `value` lies in it.
     pub fn contains(&self, value: f64) -> bool {
-        (value - self.mean).abs() <= self.half
+        self.half.is_none_or(|half| (value - self.mean).abs() <= half)
     }
 }
 
@@ -57,6 +53,11 @@ pub fn deviation(found: f64, reference: f64) -> f64 {
     found / reference - 1.0
 }
 
+/// A share, such as a deviation, as signed percent.
+pub fn percent(share: f64) -> String {
+    format!("{:+.1} %", share * 100.0)
+}
+
 /// How many times the larger is the smaller; 1 where both are zero, infinite where one is.
 pub fn factor(a: f64, b: f64) -> f64 {
     let (small, large) = if a < b { (a, b) } else { (b, a) };
@@ -72,14 +73,19 @@ mod tests {
         let interval = Interval::of(&[28.0, 29.0, 30.0, 31.0, 32.0]).unwrap();
         assert!((interval.mean - 30.0).abs() < 1e-12);
         // s = 1.581, s / sqrt 5 = 0.707, t(4) = 2.776.
-        assert!((interval.half - 1.963).abs() < 0.001);
+        assert!((interval.half.unwrap() - 1.963).abs() < 0.001);
         assert!(interval.contains(31.9) && !interval.contains(32.0));
     }
 
     #[test]
     fn one_run_says_nothing_about_its_spread() {
-        assert_eq!(Interval::of(&[1.0]), Some(Interval { mean: 1.0, half: f64::INFINITY }));
+        assert_eq!(Interval::of(&[1.0]), Some(Interval { mean: 1.0, half: None }));
         assert_eq!(Interval::of(&[]), None);
+    }
+
+    #[test]
+    fn percents_are_signed() {
+        assert_eq!((percent(0.0312), percent(-0.2)), ("+3.1 %".to_owned(), "-20.0 %".to_owned()));
     }
 
     #[test]

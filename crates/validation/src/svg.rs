@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
+
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 60.0;
@@ -9,9 +11,11 @@ const RIGHT: f64 = 15.0;
 const TOP: f64 = 35.0;
 const BOTTOM: f64 = 45.0;
 
-/// A picture of lines over one axis of time.
-#[derive(Clone, Debug)]
-pub struct Plot {
+/// A picture of lines over one axis of time, beside the page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Picture {
+    /// The name of its file.
+    pub file: String,
     /// What it shows.
     pub title: String,
     /// The vertical axis, with its unit.
@@ -20,7 +24,7 @@ pub struct Plot {
     pub lines: Vec<Vec<(f64, f64)>>,
 }
 
-impl Plot {
+impl Picture {
     /// The picture. Axes begin at zero and end at a round number.
     pub fn render(&self) -> String {
         let all = || self.lines.iter().flatten();
@@ -111,7 +115,8 @@ mod tests {
     #[test]
     fn a_plot_has_a_line_for_each_line_and_stays_within_its_frame() {
         let line = vec![(0.0, 0.0), (7.0, 23.0)];
-        let plot = Plot {
+        let plot = Picture {
+            file: "a.svg".to_owned(),
             title: "a < b".to_owned(),
             vertical: "Mbit/s".to_owned(),
             lines: vec![line.clone(), line],

@@ -1,5 +1,7 @@
 //! What sized transfers of many stations gave, in either simulator, and how two are compared.
 
+use serde::{Deserialize, Serialize};
+
 use crate::statistics::{Interval, mean};
 
 /// One station's transfer.
@@ -78,7 +80,7 @@ impl Transfers {
 }
 
 /// The figures of one case over its seeds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Runs.
     pub runs: usize,

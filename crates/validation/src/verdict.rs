@@ -1,9 +1,11 @@
 //! What was promised, and whether it is held.
 
-use crate::markdown::{Page, Table, held};
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::percent;
 
 /// One promise and what was found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verdict {
     /// What is compared.
     pub what: String,
@@ -18,34 +20,25 @@ pub struct Verdict {
 impl Verdict {
     /// The worst of some deviations, each with its name, against a bound on the share; `None` where
     /// nothing was compared.
-    pub fn worst(what: &str, bound: f64, deviations: &[(String, f64)]) -> Option<Self> {
+    pub fn worst(
+        what: &str,
+        bound: f64,
+        deviations: impl Iterator<Item = (String, f64)>,
+    ) -> Option<Self> {
+        let deviations: Vec<(String, f64)> = deviations.collect();
         let (name, worst) = deviations.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
         let outside = deviations.iter().filter(|(_, share)| share.abs() > bound).count();
         Some(Self {
             what: what.to_owned(),
             bound: format!("within {:.0} %", bound * 100.0),
             found: format!(
-                "worst {:+.1} % ({name}); {outside} of {} outside",
-                worst * 100.0,
+                "worst {} ({name}); {outside} of {} outside",
+                percent(*worst),
                 deviations.len()
             ),
             holds: outside == 0,
         })
     }
-}
-
-/// All of them as a table.
-pub fn summarise(page: &mut Page, verdicts: &[Verdict]) {
-    let mut table = Table::new(&["what", "bound", "found", "held"]);
-    for verdict in verdicts {
-        table.row([
-            verdict.what.clone(),
-            verdict.bound.clone(),
-            verdict.found.clone(),
-            held(verdict.holds),
-        ]);
-    }
-    page.table(&table);
 }
 
 #[cfg(test)]
@@ -55,10 +48,10 @@ mod tests {
     #[test]
     fn the_worst_deviation_decides() {
         let all = [("a".to_owned(), 0.02), ("b".to_owned(), -0.07)];
-        assert!(Verdict::worst("x", 0.10, &all).unwrap().holds);
-        let verdict = Verdict::worst("x", 0.05, &all).unwrap();
+        assert!(Verdict::worst("x", 0.10, all.clone().into_iter()).unwrap().holds);
+        let verdict = Verdict::worst("x", 0.05, all.into_iter()).unwrap();
         assert_eq!(verdict.found, "worst -7.0 % (b); 1 of 2 outside");
         assert!(!verdict.holds);
-        assert!(Verdict::worst("x", 0.05, &[]).is_none());
+        assert!(Verdict::worst("x", 0.05, std::iter::empty()).is_none());
     }
 }

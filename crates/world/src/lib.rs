@@ -4,7 +4,7 @@
 //! it fails. [`session`] puts the runs of a command in order (solo runs, conditions, repeats) over anything
 //! that is a [`World`], and [`Recorder`] keeps their records.
 //!
-//! For one run, [`network_config`], [`Changes`] and [`generator`] give the network; [`agent`] says which
+//! For one run, [`medium_config`], [`Changes`] and [`generator`] give the medium; [`agent`] says which
 //! stations run an agent and what its configuration is; [`flows`] which connections carry a flow and when
 //! its application writes; [`reservations`] which rate is reserved for whom. [`ReceiverMeter`] and
 //! [`SenderMeter`] measure it.
@@ -13,8 +13,8 @@ pub mod agent;
 mod asked;
 pub mod flows;
 mod keys;
+mod medium;
 mod meters;
-mod network;
 mod recorder;
 pub mod reservations;
 pub mod session;
@@ -23,11 +23,11 @@ mod steps;
 pub use agent::StationFacts;
 pub use asked::{Asked, Options, Progress, RunError, Silent, chosen};
 pub use keys::keys_without_effect;
-pub use meters::{Place, ReceiverMeter, SenderMeter, Span};
-pub use network::{
+pub use medium::{
     Change, Changes, SERVER_ADDRESS, STATION_BROADCAST, StationQueue, TimedChange, generator,
-    network_config, station_address,
+    medium_config, station_address,
 };
+pub use meters::{Place, ReceiverMeter, SenderMeter, Span};
 pub use recorder::{Recorder, RunSink};
 pub use session::{Outcome, Task, World};
 

@@ -1,4 +1,4 @@
-//! The network on the wall clock: one thread between the hosts' TUN devices.
+//! The medium on the wall clock: one thread between the hosts' TUN devices.
 //!
 //! Order of calls: [`Driver::start`], [`Driver::schedule`] and [`Driver::measure`] as often as
 //! needed, [`Driver::stop`].
@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rand_pcg::Pcg64Mcg;
-use wakeai_medium::{Counters, Network, NetworkConfig, Node};
+use wakeai_medium::{Counters, Medium, MediumConfig, Node};
 use wakeai_scenario::Experiment;
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_units::{Duration, Instant};
@@ -30,7 +30,7 @@ use crate::host::Steering;
 use crate::host::tun::Tun;
 use crate::packet::Frame;
 
-/// A host's port of the network.
+/// A host's port of the medium.
 #[derive(Debug)]
 pub(crate) struct Port {
     /// The host's node.
@@ -86,22 +86,22 @@ impl Lateness {
 pub(crate) struct DriverReport {
     /// For each release during the run, the wall time less the virtual time.
     pub(crate) lateness: Lateness,
-    /// The network's counters.
+    /// The medium's counters.
     pub(crate) counters: Counters,
-    /// Packets that were lost outside of the network.
+    /// Packets that were lost outside of the medium.
     pub(crate) misrouted: Misrouted,
     /// What could not be set up (real-time scheduling), so that the lateness may be high.
     pub(crate) missing: Vec<String>,
 }
 
-/// Packets that never entered the network, or were not delivered.
+/// Packets that never entered the medium, or were not delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Misrouted {
     /// Packets that are too short, not IPv4, or have contradicting lengths.
     pub(crate) malformed: u64,
     /// Packets to an address that no host of the lab has.
     pub(crate) unroutable: u64,
-    /// Packets of stations that the network refused although it had room. (The drops of the wire are in
+    /// Packets of stations that the medium refused although it had room. (The drops of the wire are in
     /// [`DriverReport::counters`].)
     pub(crate) refused: u64,
     /// Packets that the receiving host refused.
@@ -122,14 +122,14 @@ impl fmt::Display for Misrouted {
 }
 
 pub(super) enum Command {
-    /// In the network's time.
+    /// In the medium's time.
     Schedule(Changes),
-    /// In the network's time.
+    /// In the medium's time.
     Measure(Option<Instant>),
     Stop,
 }
 
-/// A running network.
+/// A running medium.
 #[derive(Debug)]
 pub(crate) struct Driver {
     commands: Sender<Command>,
@@ -139,9 +139,9 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Starts the network between `ports`; packets to `broadcast` go to all stations.
+    /// Starts the medium between `ports`; packets to `broadcast` go to all stations.
     pub(crate) fn start(
-        config: NetworkConfig,
+        config: MediumConfig,
         rng: Pcg64Mcg,
         ports: Vec<Port>,
         broadcast: Ipv4Addr,
@@ -155,7 +155,7 @@ impl Driver {
         let (commands, inbox) = channel();
         tracing::debug!(stations = config.stations(), "the medium starts");
         // Built here for its errors, and again in the thread: packets cannot move between threads.
-        Network::<Frame>::new(&config, rng.clone()).map_err(RunError::from)?;
+        Medium::<Frame>::new(&config, rng.clone()).map_err(RunError::from)?;
         let epoch = clock::now();
         let setup = thread::Setup {
             config,
@@ -177,13 +177,13 @@ impl Driver {
 
     /// Schedules the changes of a run of `experiment` that begins at `origin`.
     pub(crate) fn schedule(&self, experiment: &Experiment, origin: Instant) {
-        self.send(Command::Schedule(Changes::new(experiment, self.in_network(origin))));
+        self.send(Command::Schedule(Changes::new(experiment, self.in_medium(origin))));
     }
 
     /// Records the lateness of releases from `from` on; `None`: no more. The time in which the testbed is built
     /// and removed does not count, because the machine is busy then.
     pub(crate) fn measure(&self, from: Option<Instant>) {
-        self.send(Command::Measure(from.map(|from| self.in_network(from))));
+        self.send(Command::Measure(from.map(|from| self.in_medium(from))));
     }
 
     /// Whether the thread still runs; it ends by itself only on an error.
@@ -191,7 +191,7 @@ impl Driver {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Ends the network and its TUN devices.
+    /// Ends the medium and its TUN devices.
     pub(crate) fn stop(mut self) -> Result<DriverReport, LabError> {
         self.send(Command::Stop);
         let thread = self.thread.take().expect("taken here and in drop only");
@@ -201,8 +201,8 @@ impl Driver {
         }
     }
 
-    /// The network's time at `at`, which counts from the driver's start.
-    fn in_network(&self, at: Instant) -> Instant {
+    /// The medium's time at `at`, which counts from the driver's start.
+    fn in_medium(&self, at: Instant) -> Instant {
         Instant::ZERO + at.saturating_since(self.epoch)
     }
 

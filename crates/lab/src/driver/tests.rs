@@ -9,7 +9,7 @@ use std::time;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_host::{Lease, Role};
-use wakeai_medium::{MediumConfig, NetworkConfig, StationId};
+use wakeai_medium::{MediumConfig, StationId, WifiConfig};
 use wakeai_scenario::Scenario;
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::Standard;
@@ -21,7 +21,7 @@ use crate::host::{Host, Steering};
 
 const PORT: u16 = 19_000;
 
-/// A network of stations and a server, taken down by [`Lab::end`].
+/// A medium of stations and a server, taken down by [`Lab::end`].
 struct Lab {
     lease: Lease,
     hosts: Vec<Host>,
@@ -43,7 +43,7 @@ impl Lab {
             ports.push(host.port(tun, None));
             hosts.push(host);
         }
-        let config = NetworkConfig::Wifi(MediumConfig::new(Standard::G, stations as usize));
+        let config = MediumConfig::Wifi(WifiConfig::new(Standard::G, stations as usize));
         let rng = Pcg64Mcg::seed_from_u64(1);
         let driver = Driver::start(config, rng, ports, STATION_BROADCAST, false, None).unwrap();
         driver.measure(Some(clock::now()));

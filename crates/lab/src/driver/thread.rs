@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 
 use nix::sys::eventfd::EventFd;
 use rand_pcg::Pcg64Mcg;
-use wakeai_medium::{Destination, Network, NetworkConfig, Node};
+use wakeai_medium::{Destination, Medium, MediumConfig, Node};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::Changes;
 
@@ -30,9 +30,9 @@ const BUSY_LIMIT: Duration = Duration::from_millis(100);
 const BUSY_PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
 
 pub(super) struct Setup {
-    pub(super) config: NetworkConfig,
+    pub(super) config: MediumConfig,
     pub(super) rng: Pcg64Mcg,
-    /// The network's time zero.
+    /// The medium's time zero.
     pub(super) epoch: Instant,
     pub(super) ports: Vec<Port>,
     pub(super) broadcast: Ipv4Addr,
@@ -59,14 +59,14 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
     missing.append(&mut looped.missing);
     Ok(DriverReport {
         lateness: looped.lateness,
-        counters: looped.network.counters().clone(),
+        counters: looped.medium.counters().clone(),
         misrouted: looped.misrouted,
         missing,
     })
 }
 
 struct Loop {
-    network: Network<Frame>,
+    medium: Medium<Frame>,
     ports: Vec<Port>,
     /// By port: whether packets may be left to read. Edge-triggered epoll reports new ones once.
     readable: Vec<bool>,
@@ -78,7 +78,7 @@ struct Loop {
     inbox: Receiver<Command>,
     changes: Changes,
     epoch: Instant,
-    /// Lateness is recorded from this time of the network on.
+    /// Lateness is recorded from this time of the medium on.
     measured_from: Option<Instant>,
     lateness: Lateness,
     misrouted: Misrouted,
@@ -91,14 +91,14 @@ impl Loop {
     fn new(setup: Setup) -> io::Result<Self> {
         let Setup { config, rng, epoch, ports, broadcast, bell, inbox, realtime: _, steering: _ } =
             setup;
-        let network = Network::new(&config, rng).map_err(io::Error::other)?;
+        let medium = Medium::new(&config, rng).map_err(io::Error::other)?;
         let poller = Poller::new()?;
         poller.add(bell.as_ref(), BELL)?;
         for (index, port) in ports.iter().enumerate() {
             poller.add(&port.tun, index as u64)?;
         }
         Ok(Self {
-            network,
+            medium,
             readable: vec![true; ports.len()],
             by_address: ports.iter().flat_map(Port::addresses).collect(),
             by_node: ports.iter().enumerate().map(|(i, port)| (port.node, i)).collect(),
@@ -123,7 +123,7 @@ impl Loop {
         while !self.take_commands() {
             let now = self.now();
             self.apply_changes(now);
-            self.network.handle_timeout(now);
+            self.medium.handle_timeout(now);
             self.release();
             self.read_hosts()?;
             self.release();
@@ -143,7 +143,7 @@ impl Loop {
         Ok(())
     }
 
-    /// The network's time: the wall clock since the driver's start.
+    /// The medium's time: the wall clock since the driver's start.
     fn now(&self) -> Instant {
         Instant::ZERO + clock::now().saturating_since(self.epoch)
     }
@@ -168,7 +168,7 @@ impl Loop {
         if unread {
             return Some(Duration::ZERO);
         }
-        let due = [self.changes.next_timeout(), self.network.next_timeout()]
+        let due = [self.changes.next_timeout(), self.medium.next_timeout()]
             .into_iter()
             .flatten()
             .min()?;
@@ -177,7 +177,7 @@ impl Loop {
 
     /// Hands every due packet to its host, and records the lateness.
     fn release(&mut self) {
-        while let Some(delivery) = self.network.poll_delivery() {
+        while let Some(delivery) = self.medium.poll_delivery() {
             if let Some(port) = self.by_node.get(&delivery.to).map(|index| &self.ports[*index])
                 && port.tun.write(delivery.packet.bytes()).is_err()
             {
@@ -189,7 +189,7 @@ impl Loop {
         }
     }
 
-    /// Reads packets from every host for which the network has room.
+    /// Reads packets from every host for which the medium has room.
     fn read_hosts(&mut self) -> io::Result<()> {
         for index in 0..self.ports.len() {
             if self.readable[index] {
@@ -200,13 +200,13 @@ impl Loop {
         Ok(())
     }
 
-    /// The number of packets that a host may send now. While a station's queue in the network is full, none are
+    /// The number of packets that a host may send now. While a station's queue in the medium is full, none are
     /// read, so that its host's own queue overflows. The server's host queue has no limit: packets that find the
     /// wire's queue full are dropped there.
     fn allowance(&self, node: Node) -> usize {
         match node {
             Node::Server => READ_BURST,
-            Node::Station(_) => self.network.room(node),
+            Node::Station(_) => self.medium.room(node),
         }
     }
 
@@ -236,7 +236,7 @@ impl Loop {
                 self.misrouted.malformed += 1; // longer than the device's MTU
                 continue;
             };
-            let refused = self.network.enqueue(self.now(), node, to, frame).is_err();
+            let refused = self.medium.enqueue(self.now(), node, to, frame).is_err();
             if refused && node != Node::Server {
                 self.misrouted.refused += 1;
             }
@@ -258,7 +258,7 @@ impl Loop {
 
     fn apply_changes(&mut self, now: Instant) {
         while let Some(change) = self.changes.poll(now) {
-            if let Err(error) = change.apply(&mut self.network, now) {
+            if let Err(error) = change.apply(&mut self.medium, now) {
                 self.missing.push(format!("an event had no effect: {error}"));
             }
         }

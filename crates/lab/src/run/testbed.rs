@@ -1,4 +1,4 @@
-//! The hosts of a run and the network between them.
+//! The hosts of a run and the medium between them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::Bench;
 use crate::driver::{Driver, DriverReport};
 use crate::error::LabError;
 use crate::host::Host;
-use crate::queues::{network_config, split_queue};
+use crate::queues::{medium_config, split_queue};
 use crate::traffic::FlowPlan;
 
 /// The most stations that one thread can serve in time.
@@ -28,7 +28,7 @@ pub(super) struct Testbed {
 }
 
 impl Testbed {
-    /// Makes the namespaces and devices, and starts the network.
+    /// Makes the namespaces and devices, and starts the medium.
     pub(super) fn build(
         bench: &Bench<'_>,
         experiment: &Experiment,
@@ -42,7 +42,7 @@ impl Testbed {
                 remedy: format!("the lab serves at most {MAX_STATIONS}"),
             }));
         }
-        let config = network_config(experiment);
+        let config = medium_config(experiment);
         let mut testbed = Self { driver: None, hosts: Vec::new(), behind: BTreeMap::new() };
         let mut ports = Vec::new();
         let (server, tun) = Host::server(bench.lease, bench.steering)?;
@@ -85,12 +85,12 @@ impl Testbed {
         self.behind.get(&host)
     }
 
-    /// The driver of the network.
+    /// The driver of the medium.
     pub(super) fn driver(&self) -> &Driver {
         self.driver.as_ref().expect("only `remove` takes it")
     }
 
-    /// Ends the network and removes the namespaces.
+    /// Ends the medium and removes the namespaces.
     pub(super) fn remove(mut self, lease: &Lease) -> Result<DriverReport, LabError> {
         let driver = self.driver.take().expect("only `remove` takes it");
         let overflowed = self.hosts[0].overflowed()?; // its device ends with the driver

@@ -9,346 +9,200 @@
 //! What it does not have: fading and rate adaptation, retransmissions of the air (HARQ), the delay
 //! from a request to its grant, several base stations, and sleeping stations.
 
-mod config;
 mod direction;
 mod turns;
 
-use std::collections::VecDeque;
-
 use wakeai_units::{Duration, Instant, Rate};
-use wakeai_wifi::Cell;
+use wakeai_wifi::{Cell, Wired};
 
-pub use config::{CellularConfig, CellularStationConfig};
 use direction::Direction;
 
-use crate::access::Contender;
-use crate::counters::{Airtime, ContenderCounters, Counters};
-use crate::departures::{Departure, Departures};
+use crate::base::{Base, Transit, WiredEvent};
 use crate::error::ConfigError;
-use crate::link::fits_a_frame;
-use crate::medium::Transit;
-use crate::node::{Delivery, Destination, Kind, Node, Packet, StationId};
-use crate::validate;
-use crate::wired::Wire;
+use crate::node::{Destination, Node, Packet, StationId};
+use crate::ranges;
 
-/// A cellular base station, its stations, and the wired leg to the server.
-///
-/// Order of calls and meaning of time as for [`Medium`](crate::Medium).
+/// A cellular base station, its stations, and the wire behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellularConfig {
+    /// Its rates, in bits of IP packets, and who is served next.
+    pub cell: Cell,
+    /// Packets that the base station keeps for each station.
+    pub buffer: usize,
+    /// Between the base station and the server.
+    pub wired: Wired,
+    /// The stations, in the order of their [`StationId`](crate::StationId).
+    pub stations: Vec<CellularStationConfig>,
+}
+
+/// One station on a cellular link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellularStationConfig {
+    /// Packets that its modem keeps for the air.
+    pub queue: usize,
+    /// Delay each way between this station's server and the wired leg, on top of the leg's own.
+    pub wired_delay: Duration,
+}
+
+/// Checks the ranges.
+fn validate(config: &CellularConfig) -> Result<(), ConfigError> {
+    granted_rate("uplink", config.cell.uplink)?;
+    granted_rate("downlink", config.cell.downlink)?;
+    ranges::packets("buffer", config.buffer)?;
+    ranges::wired(&config.wired)?;
+    ranges::stations(config.stations.len())?;
+    for station in &config.stations {
+        ranges::packets("queue", station.queue)?;
+        ranges::delay("wired_delay", station.wired_delay)?;
+    }
+    Ok(())
+}
+
+/// A rate that is granted in intervals.
+fn granted_rate(what: &'static str, rate: Rate) -> Result<(), ConfigError> {
+    let most = Rate::from_mbps(1_000_000).bits_per_second();
+    ranges::range(what, rate.bits_per_second(), 1, most, "1bit/s to 1000Gbit/s")
+}
+
+/// A base station, its stations, and the wired leg to the server: see [`crate::Medium`] for the order
+/// of calls.
 #[derive(Clone, Debug)]
-pub struct Cellular<P> {
+pub(crate) struct Cellular<P> {
+    pub(crate) base: Base<P>,
     uplink: Direction<Transit<P>>,
     downlink: Direction<Transit<P>>,
-    wired_up: Wire<Transit<P>>,
-    wired_down: Wire<Transit<P>>,
-    /// By station.
-    wired_delays: Vec<Duration>,
-    /// The last event.
-    clock: Instant,
-    deliveries: VecDeque<Delivery<P>>,
-    departures: Departures<P>,
-    counters: Counters,
 }
 
 /// What can happen next.
 #[derive(Clone, Copy)]
-enum Event {
-    RoomOnTheWire,
-    FromServer,
-    ToServer,
+pub(crate) enum Event {
+    Wired(WiredEvent),
+    /// A boundary between two intervals of the uplink.
     Uplink,
+    /// A boundary between two intervals of the downlink.
     Downlink,
 }
 
 impl<P: Packet> Cellular<P> {
-    /// An idle link at [`Instant::ZERO`].
-    ///
-    /// # Errors
-    ///
-    /// A value out of its range.
-    pub fn new(config: &CellularConfig) -> Result<Self, ConfigError> {
-        config::validate(config)?;
-        let CellularConfig { cell, buffer, wired, stations: configs } = config;
+    pub(crate) fn new(config: &CellularConfig) -> Result<Self, ConfigError> {
+        validate(config)?;
+        let CellularConfig { cell, buffer, wired, stations } = config;
         let Cell { uplink, downlink, scheduler } = *cell;
-        let stations = configs.len();
-        let queues = configs.iter().map(|station| station.queue).collect();
-        let buffers = vec![*buffer; stations];
+        let queues = stations.iter().map(|station| station.queue).collect();
+        let buffers = vec![*buffer; stations.len()];
+        let delays = stations.iter().map(|station| station.wired_delay).collect();
         Ok(Self {
+            base: Base::new(wired, delays),
             uplink: Direction::new(uplink, scheduler, queues),
             downlink: Direction::new(downlink, scheduler, buffers),
-            wired_up: Wire::new(wired, stations),
-            wired_down: Wire::new(wired, stations),
-            wired_delays: configs.iter().map(|station| station.wired_delay).collect(),
-            clock: Instant::ZERO,
-            deliveries: VecDeque::new(),
-            departures: Departures::new(stations),
-            counters: Counters {
-                stations: vec![ContenderCounters::default(); stations],
-                downlinks: vec![Airtime::default(); stations],
-                ..Counters::default()
-            },
         })
     }
 
-    /// Takes a packet from a node's host. A broadcast goes nowhere, and nobody learns of that.
-    ///
-    /// # Errors
-    ///
-    /// The packet itself: the sender's queue is full (counted as a queue drop), or nobody can
-    /// receive it (counted as refused).
-    pub fn enqueue(
-        &mut self,
-        now: Instant,
-        from: Node,
-        to: Destination,
-        packet: P,
-    ) -> Result<(), P> {
-        let now = now.max(self.clock);
-        match to {
-            Destination::Unicast(receiver)
-                if self.exists(from)
-                    && self.exists(receiver)
-                    && receiver != from
-                    && fits_a_frame(packet.len()) => {}
-            Destination::Broadcast if self.exists(from) => {
-                self.counters.unheard_broadcasts += 1;
-                return Ok(());
-            }
-            _ => {
-                self.counters.refused += 1;
-                return Err(packet);
-            }
-        }
-        let shape = (packet.len(), packet.kind());
-        let transit = Transit { packet, from, to };
-        let sent = match (from, to) {
-            (Node::Station(station), _) => self.send_up(now, station.index(), shape, transit),
-            (Node::Server, Destination::Unicast(Node::Station(station))) => {
-                let (flow, counters) = (station.index(), &mut self.counters.wired_down);
-                let extra = self.wired_delays[flow];
-                self.wired_down.send(now, flow, extra, shape.0, transit, counters)
-            }
-            (Node::Server, _) => unreachable!("the server neither broadcasts nor hears itself"),
-        };
-        sent.map_err(|transit| transit.packet)
-    }
-
-    fn exists(&self, node: Node) -> bool {
-        match node {
-            Node::Server => true,
-            Node::Station(id) => id.index() < self.wired_delays.len(),
-        }
-    }
-
-    fn send_up(
+    /// Takes a packet from the host of a station.
+    pub(crate) fn enqueue(
         &mut self,
         now: Instant,
         station: usize,
-        shape: (usize, Kind),
-        transit: Transit<P>,
-    ) -> Result<(), Transit<P>> {
-        let sent = self.uplink.push(now, station, shape, transit);
-        let counters = &mut self.counters.stations[station];
+        to: Destination,
+        packet: P,
+    ) -> Result<(), P> {
+        let shape = (packet.len(), packet.kind());
+        let from = Node::Station(StationId(station as u32));
+        let sent = self.uplink.push(now, station, shape, Transit { packet, from, to });
+        let counters = &mut self.base.counters.stations[station];
         counters.offered += 1;
         counters.queue_drops += u64::from(sent.is_err());
-        sent
+        sent.map_err(|transit| transit.packet)
     }
 
+    /// Puts a packet into the base station's queue for a station; a full queue drops it.
     fn send_down(&mut self, now: Instant, station: usize, transit: Transit<P>) {
         let shape = (transit.packet.len(), transit.packet.kind());
         let sent = self.downlink.push(now, station, shape, transit);
-        self.counters.access_point.offered += 1;
-        self.counters.access_point.queue_drops += u64::from(sent.is_err());
+        let counters = &mut self.base.counters.access_point;
+        counters.offered += 1;
+        counters.queue_drops += u64::from(sent.is_err());
     }
 
-    /// Packets that still fit into the queue that `from` sends through: a station's own, or for
-    /// the server the wired leg's, as of the last event.
-    pub fn room(&self, from: Node) -> usize {
-        match from {
-            Node::Server => self.wired_down.room(self.clock),
-            Node::Station(id) if self.exists(from) => self.uplink.room(id.index()),
-            Node::Station(_) => 0,
-        }
-    }
-
-    /// Lets everything happen that is due at or before `now`, in order.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
-            self.clock = at;
+            self.base.clock = at;
             match event {
-                Event::RoomOnTheWire => self.wired_down.depart(at),
-                Event::FromServer => self.arrive_from_server(at),
-                Event::ToServer => self.arrive_at_server(at),
-                Event::Uplink => self.turn_uplink(at),
-                Event::Downlink => self.turn_downlink(at),
+                Event::Wired(event) => {
+                    let arrived = self.base.handle(at, event);
+                    if let Some(transit) = arrived
+                        && let Destination::Unicast(Node::Station(station)) = transit.to
+                    {
+                        self.send_down(at, station.index(), transit);
+                    }
+                }
+                Event::Uplink => self.end_uplink_interval(at),
+                Event::Downlink => self.end_downlink_interval(at),
             }
         }
     }
 
-    /// The next packet that has arrived, in the order of arrival.
-    pub fn poll_delivery(&mut self) -> Option<Delivery<P>> {
-        self.deliveries.pop_front()
-    }
-
-    /// When something happens next, if nothing is enqueued before: also when a queue that was full
-    /// has room again. It may lie in the past where [`Cellular::handle_timeout`] is due.
-    pub fn next_timeout(&self) -> Option<Instant> {
-        self.next_event().map(|(at, _)| at)
-    }
-
-    /// At the same instant the wire goes first, so that what arrives can still be granted; then
-    /// the uplink, so that what goes from station to station can be, too.
-    fn next_event(&self) -> Option<(Instant, Event)> {
-        let room = self.wired_down.next_room().map(|at| (at, Event::RoomOnTheWire));
-        let down = self.wired_down.next_arrival().map(|at| (at, Event::FromServer));
-        let up = self.wired_up.next_arrival().map(|at| (at, Event::ToServer));
+    /// At the same instant the wire goes first, so that what arrives can still be granted; the uplink
+    /// goes before the downlink, so that what one station sends to another can be granted, too.
+    pub(crate) fn next_event(&self) -> Option<(Instant, Event)> {
+        let wired = self.base.next_event().map(|(at, event)| (at, Event::Wired(event)));
         let uplink = self.uplink.next_boundary().map(|at| (at, Event::Uplink));
         let downlink = self.downlink.next_boundary().map(|at| (at, Event::Downlink));
-        [room, down, up, uplink, downlink].into_iter().flatten().min_by_key(|(at, _)| *at)
-    }
-
-    fn arrive_from_server(&mut self, at: Instant) {
-        let Some(transit) = self.wired_down.arrive(&mut self.counters.wired_down) else { return };
-        if let Destination::Unicast(Node::Station(station)) = transit.to {
-            self.send_down(at, station.index(), transit);
-        }
-    }
-
-    fn arrive_at_server(&mut self, at: Instant) {
-        let Some(transit) = self.wired_up.arrive(&mut self.counters.wired_up) else { return };
-        let Transit { packet, from, .. } = transit;
-        self.deliveries.push_back(Delivery { at, to: Node::Server, from, packet });
+        [wired, uplink, downlink].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     /// An interval of the uplink ends, and the next begins.
-    fn turn_uplink(&mut self, at: Instant) {
+    fn end_uplink_interval(&mut self, at: Instant) {
         while let Some((station, transit)) = self.uplink.arrive() {
-            let counters = &mut self.counters.stations[station];
+            let counters = &mut self.base.counters.stations[station];
             counters.delivered += 1;
             counters.airtime = self.uplink.granted_to(station);
-            self.departures.of(Contender::Station(station))(&transit.packet);
+            self.base.departures.of(Some(station))(&transit.packet);
             if let Destination::Unicast(Node::Station(to)) = transit.to {
                 self.send_down(at, to.index(), transit);
-                continue;
+            } else {
+                self.base.send_to_server(at, station, transit.packet);
             }
-            let (length, extra) = (transit.packet.len(), self.wired_delays[station]);
-            let counters = &mut self.counters.wired_up;
-            // The packet that is given back is a drop, and counted there.
-            let _ = self.wired_up.send(at, station, extra, length, transit, counters);
         }
         self.uplink.grant(at);
         self.account(at);
     }
 
     /// An interval of the downlink ends, and the next begins.
-    fn turn_downlink(&mut self, at: Instant) {
+    fn end_downlink_interval(&mut self, at: Instant) {
         while let Some((station, transit)) = self.downlink.arrive() {
-            self.counters.access_point.delivered += 1;
-            self.counters.downlinks[station] = self.downlink.granted_to(station);
+            self.base.counters.access_point.delivered += 1;
+            self.base.counters.downlinks[station] = self.downlink.granted_to(station);
             let Transit { packet, from, .. } = transit;
-            let to = Node::Station(StationId(station as u32));
-            self.deliveries.push_back(Delivery { at, to, from, packet });
+            self.base.deliver(at, Node::Station(StationId(station as u32)), from, packet);
         }
         self.downlink.grant(at);
         self.account(at);
     }
 
-    /// The two directions add up: their used and their idle time is twice the time that has gone.
+    /// The two directions add up: their used and their idle time is twice the time that has passed.
     fn account(&mut self, at: Instant) {
         let (mut both, down) = (self.uplink.used(), self.downlink.used());
         both.add(&down);
-        let gone = at - Instant::ZERO;
-        both.idle = (gone + gone).saturating_sub(both.carried());
-        self.counters.access_point.airtime = down;
-        self.counters.airtime = both;
+        let passed = at - Instant::ZERO;
+        both.idle = (passed + passed).saturating_sub(both.carried());
+        self.base.counters.access_point.airtime = down;
+        self.base.counters.airtime = both;
     }
 
-    /// Packets that are somewhere between their sender and [`Cellular::poll_delivery`].
-    pub fn packets_inside(&self) -> usize {
-        let air = self.uplink.packets() + self.downlink.packets();
-        air + self.wired_up.packets() + self.wired_down.packets()
+    pub(crate) fn packets(&self) -> usize {
+        self.uplink.packets() + self.downlink.packets()
     }
 
-    /// Packets in the queue that `from` sends through: a station's own, or for the server the wired
-    /// leg's, as of the last event.
-    pub fn queued(&self, from: Node) -> usize {
-        match from {
-            Node::Server => self.wired_down.queued(self.clock),
-            Node::Station(id) if self.exists(from) => self.uplink.queued(id.index()),
-            Node::Station(_) => 0,
-        }
+    pub(crate) fn room(&self, station: usize) -> usize {
+        self.uplink.room(station)
     }
 
-    /// Packets in the base station's queues for the air, over all stations.
-    pub fn queued_at_access_point(&self) -> usize {
+    pub(crate) fn queued(&self, station: usize) -> usize {
+        self.uplink.queued(station)
+    }
+
+    pub(crate) fn queued_at_access_point(&self) -> usize {
         self.downlink.all_queued()
-    }
-
-    /// Packets in the base station's queue for the wire, as of the last event.
-    pub fn queued_for_server(&self) -> usize {
-        self.wired_up.queued(self.clock)
-    }
-
-    /// From now on [`Cellular::poll_departure`] tells when packets leave this station's queue.
-    pub fn watch_departures(&mut self, station: StationId) {
-        self.departures.watch(station);
-    }
-
-    /// The next packet that has left the queue of a watched station, when its last byte is across.
-    pub fn poll_departure(&mut self) -> Option<Departure<P>> {
-        self.departures.poll()
-    }
-
-    /// What was counted until the last event. Nothing contends, so there are no accesses, attempts
-    /// or failures; airtime is that of both directions together, in step at each boundary.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// Changes a station's extra wired delay, each way, for the packets that leave from now on.
-    /// Those of one station and direction never overtake each other.
-    ///
-    /// # Errors
-    ///
-    /// There is no such station, or the delay is more than an hour.
-    pub fn set_wired_delay(
-        &mut self,
-        _now: Instant,
-        station: StationId,
-        delay: Duration,
-    ) -> Result<(), ConfigError> {
-        let stations = self.wired_delays.len();
-        let place = self.wired_delays.get_mut(station.index());
-        let place = place.ok_or(ConfigError::NoSuchStation { found: station.0, stations })?;
-        validate::delay("wired_delay", delay)?;
-        *place = delay;
-        Ok(())
-    }
-
-    /// Refused: the cell has the rates.
-    ///
-    /// # Errors
-    ///
-    /// Always.
-    pub fn set_rate(
-        &mut self,
-        _now: Instant,
-        _station: StationId,
-        _rate: Rate,
-    ) -> Result<(), ConfigError> {
-        Err(ConfigError::Cellular { what: "rate" })
-    }
-
-    /// Refused: nothing is lost on the air.
-    ///
-    /// # Errors
-    ///
-    /// Always.
-    pub fn set_frame_error_rate(
-        &mut self,
-        _now: Instant,
-        _station: StationId,
-        _ppm: u32,
-    ) -> Result<(), ConfigError> {
-        Err(ConfigError::Cellular { what: "frame_error_rate" })
     }
 }

@@ -5,7 +5,7 @@
 #![allow(unreachable_pub, reason = "a module of test files, not a library")]
 
 use wakeai_medium::{
-    Delivery, Destination, Medium, MediumConfig, Node, Packet, StationId, generator,
+    Delivery, Destination, Medium, Node, Packet, StationId, WifiConfig, generator,
 };
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{Contention, Standard};
@@ -40,23 +40,23 @@ pub fn to_station(index: usize) -> Destination {
 }
 
 /// A BSS whose wire is never the bottleneck.
-pub fn config(standard: Standard, stations: usize) -> MediumConfig {
-    let mut config = MediumConfig::new(standard, stations);
+pub fn config(standard: Standard, stations: usize) -> WifiConfig {
+    let mut config = WifiConfig::new(standard, stations);
     config.wired.rate = Rate::from_mbps(100_000);
     config.wired.delay = Duration::ZERO;
     config
 }
 
 /// Lets the access point and all stations contend alike.
-pub fn contend(config: &mut MediumConfig, contention: Contention) {
+pub fn contend(config: &mut WifiConfig, contention: Contention) {
     config.bss.contention = contention;
     for station in &mut config.stations {
         station.radio.contention = contention;
     }
 }
 
-pub fn medium(config: &MediumConfig, seed: u64) -> Medium<Datagram> {
-    Medium::new(config, generator(seed)).unwrap()
+pub fn medium(config: &WifiConfig, seed: u64) -> Medium<Datagram> {
+    Medium::new(&config.clone().into(), generator(seed)).unwrap()
 }
 
 /// Lets time pass until `end`, or until nothing more happens, and hands over what arrives.
@@ -107,7 +107,7 @@ impl Saturation {
 /// Every station always has packets of `length` bytes for the server; measures for `measured`
 /// after `warmup`.
 pub fn saturate_uplink(
-    config: &MediumConfig,
+    config: &WifiConfig,
     length: usize,
     warmup: Duration,
     measured: Duration,

@@ -26,7 +26,7 @@ impl<O: Observer> Simulation<O> {
             (Source::Tcp(_), _) => self.write(now, flow),
             (Source::Udp(Datagrams { line: None, .. }), Node::Station(station)) => {
                 self.stations[station.index()].saturating.push_back(flow);
-                self.carrier.network.watch_departures(station);
+                self.carrier.medium.watch_departures(station);
                 self.saturate(now, station);
             }
             (Source::Udp(datagrams), from) => {
@@ -42,7 +42,7 @@ impl<O: Observer> Simulation<O> {
     /// Fills the queue of a station with datagrams of its flows without a rate, in turn.
     pub(super) fn saturate(&mut self, now: Instant, station: StationId) {
         let saturating = &mut self.stations[station.index()].saturating;
-        while self.carrier.network.room(Node::Station(station)) > 0 {
+        while self.carrier.medium.room(Node::Station(station)) > 0 {
             let Some(flow) = saturating.pop_front() else { return };
             let state = &mut self.flows[flow as usize];
             let Source::Udp(datagrams) = &mut state.source else { return };

@@ -1,17 +1,19 @@
 //! 10 to 40 stations on 802.11g (paper 003): tables 2 to 4, buffers, timeouts, figures 8 to 11.
 
+use serde::{Deserialize, Serialize};
+
+use super::Judged;
 use crate::context::{Context, Simulated};
 use crate::job::Job;
-use crate::markdown::{Page, Table, number, percent};
 use crate::statistics::deviation;
-use crate::svg::Plot;
+use crate::svg::Picture;
 use crate::transfers::{Summary, Transfers};
-use crate::verdict::Verdict;
 
 /// The paper's table 2: one station, down and up, Mbit/s.
-const ALONE_MBPS: [(&str, f64); 2] = [("down", 21.6), ("up", 20.7)];
+const ALONE_MBPS: [f64; 2] = [21.6, 20.7];
 
 /// A row of the paper's table 3 or 4, seconds.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Printed {
     stations: u32,
     least: f64,
@@ -40,62 +42,67 @@ const TABLE_4: [Printed; 4] = [
 
 const BUFFERS: [u32; 6] = [50, 100, 200, 300, 500, 1000];
 
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    choice: Vec<Choice>,
+    /// The row of `choice` that is closest to table 2.
+    closest: Choice,
+    choice_command: String,
+    down: Vec<Row>,
+    up: Vec<Row>,
+    commands: [String; 2],
+    buffers: Vec<Buffer>,
+    buffers_command: String,
+    pub(super) pictures: Vec<Picture>,
+}
+
+/// What one station reaches under a protection and a rate, and the paper's table 2, Mbit/s.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Choice {
+    protection: String,
+    rate: u32,
+    down: f64,
+    up: f64,
+    paper_down: f64,
+    paper_up: f64,
+}
+
+impl Choice {
+    fn find(context: &Context, protection: &str, rate: u32) -> anyhow::Result<Self> {
+        let mbps = |direction| -> anyhow::Result<f64> {
+            Ok(context.one(&alone(direction, protection, rate))?.run.total_goodput_mbps)
+        };
+        let [paper_down, paper_up] = ALONE_MBPS;
+        let (down, up) = (mbps("down")?, mbps("up")?);
+        Ok(Self { protection: protection.to_owned(), rate, down, up, paper_down, paper_up })
+    }
+
+    /// The sum of the deviations.
+    fn off(&self) -> f64 {
+        deviation(self.down, self.paper_down).abs() + deviation(self.up, self.paper_up).abs()
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    sim: Summary,
+    paper: Printed,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Buffer {
+    direction: String,
+    packets: u32,
+    sim: Summary,
+}
+
 fn job(direction: &str, stations: u32) -> Job {
     Job::new(&format!("scenarios/dense-{direction}load.toml"))
         .condition(&format!("stations-{stations}"))
 }
 
-/// Writes the section and its pictures.
-///
-/// # Errors
-///
-/// Where a run fails or a picture cannot be written.
-pub fn write(context: &Context, page: &mut Page) -> anyhow::Result<Vec<Verdict>> {
-    page.heading(2, "Dense terminals (003)");
-    choice(context, page)?;
-    against(context, page, "down", "Table 3: download", &TABLE_3)?;
-    against(context, page, "up", "Table 4: upload", &TABLE_4)?;
-    buffers(context, page)?;
-    deviations(page);
-    pictures(context, page)?;
-    Ok(Vec::new())
-}
-
-/// What one station reaches under each rate and protection, against table 2.
-fn choice(context: &Context, page: &mut Page) -> anyhow::Result<()> {
-    page.heading(3, "Table 2: one station");
-    page.paragraph(
-        "The paper names neither rate nor protection. Those of the scenarios are what comes closest \
-         to its table 2 (21.6 Mbit/s down, 20.7 up; 30 s): the row with the least sum of \
-         deviations. Nothing else is fitted.",
-    );
-    let mut table =
-        Table::new(&["protection", "rate", "down Mbit/s", "deviation", "up Mbit/s", "deviation"]);
-    let mut best = (f64::INFINITY, String::new());
-    for protection in ["none", "cts-to-self", "rts-cts"] {
-        for rate in ["36", "48", "54"] {
-            let mut cells = Vec::new();
-            let mut sum = 0.0;
-            for (direction, expected) in ALONE_MBPS {
-                let mbps = context.one(&alone(direction, protection, rate))?.run.total_goodput_mbps;
-                let off = deviation(mbps, expected);
-                sum += off.abs();
-                cells.extend([number(mbps, 2), percent(off)]);
-            }
-            if sum < best.0 {
-                best = (sum, format!("{protection} at {rate} Mbit/s"));
-            }
-            let [down, down_off, up, up_off] = cells.try_into().expect("two of each direction");
-            table.row([protection.to_owned(), rate.to_owned(), down, down_off, up, up_off]);
-        }
-    }
-    page.table(&table);
-    page.paragraph(&format!("Closest: {}.", best.1));
-    page.commands(&[alone("up", "cts-to-self", "54").command()]);
-    Ok(())
-}
-
-fn alone(direction: &str, protection: &str, rate: &str) -> Job {
+fn alone(direction: &str, protection: &str, rate: u32) -> Job {
     Job::new("validation/scenarios/ns3-single.toml")
         .condition(direction)
         .set("access_point.protection", protection)
@@ -105,53 +112,49 @@ fn alone(direction: &str, protection: &str, rate: &str) -> Job {
         .set("duration", "30s")
 }
 
-fn against(
-    context: &Context,
-    page: &mut Page,
-    direction: &str,
-    title: &str,
-    rows: &[Printed],
-) -> anyhow::Result<()> {
-    page.heading(3, title);
-    page.paragraph(
-        "Seconds: least, most and mean over the stations, each over the seeds; the paper's beside \
-         them, and its ideal n · 10 MB / table 2.",
-    );
-    let mut table = Table::new(&[
-        "stations",
-        "least",
-        "paper",
-        "most",
-        "paper",
-        "mean",
-        "paper",
-        "deviation",
-        "ideal",
-        "timeouts",
-        "stations with several",
-        "longest stall",
-    ]);
-    for row in rows {
-        let runs = context.all(&job(direction, row.stations))?;
-        let Some(found) = summary(&runs) else { continue };
-        table.row([
-            row.stations.to_string(),
-            number(found.first, 0),
-            number(row.least, 0),
-            number(found.last, 0),
-            number(row.most, 0),
-            number(found.mean.mean, 0),
-            number(row.mean, 0),
-            percent(deviation(found.mean.mean, row.mean)),
-            number(row.ideal, 0),
-            number(found.timeouts, 0),
-            number(found.repeated, 1),
-            number(found.longest_stall_s, 1),
-        ]);
+/// Makes the runs.
+///
+/// # Errors
+///
+/// Where a run fails.
+pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
+    let mut choice = Vec::new();
+    for protection in ["none", "cts-to-self", "rts-cts"] {
+        for rate in [36, 48, 54] {
+            choice.push(Choice::find(context, protection, rate)?);
+        }
     }
-    page.table(&table);
-    page.commands(&[job(direction, 40).command_of(context.seeds)]);
-    Ok(())
+    let closest = choice.iter().min_by(|a, b| a.off().total_cmp(&b.off()));
+    let closest = closest.expect("there are rates").clone();
+    let mut buffers = Vec::new();
+    for direction in ["down", "up"] {
+        for buffer in BUFFERS {
+            let runs = context.all(&job(direction, 40).set("access_point.buffer", buffer))?;
+            let direction = direction.to_owned();
+            buffers.extend(summary(&runs).map(|sim| Buffer { direction, packets: buffer, sim }));
+        }
+    }
+    let figures = Figures {
+        choice,
+        closest,
+        choice_command: alone("up", "cts-to-self", 54).command(),
+        down: against(context, "down", &TABLE_3)?,
+        up: against(context, "up", &TABLE_4)?,
+        commands: ["down", "up"].map(|direction| job(direction, 40).command_of(context.seeds)),
+        buffers,
+        buffers_command: job("up", 40).set("access_point.buffer", 50).command_of(context.seeds),
+        pictures: pictures(context)?,
+    };
+    Ok(Judged { verdicts: Vec::new(), figures })
+}
+
+fn against(context: &Context, direction: &str, rows: &[Printed]) -> anyhow::Result<Vec<Row>> {
+    let mut found = Vec::new();
+    for &paper in rows {
+        let runs = context.all(&job(direction, paper.stations))?;
+        found.extend(summary(&runs).map(|sim| Row { sim, paper }));
+    }
+    Ok(found)
 }
 
 /// Here what a SYN waits counts: it is part of what the paper measured.
@@ -164,92 +167,27 @@ fn summary(runs: &[Simulated]) -> Option<Summary> {
     Summary::of(&runs.iter().map(whole).collect::<Vec<Transfers>>())
 }
 
-fn buffers(context: &Context, page: &mut Page) -> anyhow::Result<()> {
-    page.heading(3, "What the buffer does");
-    page.paragraph(
-        "40 stations. 004 found about 300 packets in an access point of the time; the paper behind \
-         tables 3 and 4 does not say.",
-    );
-    let mut table = Table::new(&[
-        "direction",
-        "buffer",
-        "least",
-        "most",
-        "mean",
-        "timeouts",
-        "stations with several",
-        "longest stall",
-        "drops",
-    ]);
-    for direction in ["down", "up"] {
-        for buffer in BUFFERS {
-            let runs = context.all(&job(direction, 40).set("access_point.buffer", buffer))?;
-            let Some(found) = summary(&runs) else { continue };
-            table.row([
-                direction.to_owned(),
-                buffer.to_string(),
-                number(found.first, 0),
-                number(found.last, 0),
-                number(found.mean.mean, 0),
-                number(found.timeouts, 0),
-                number(found.repeated, 1),
-                number(found.longest_stall_s, 1),
-                number(found.drops, 0),
-            ]);
-        }
-    }
-    page.table(&table);
-    page.commands(&[job("up", 40).set("access_point.buffer", 50).command_of(context.seeds)]);
-    Ok(())
-}
-
 /// Figures 8 to 11: the goodput of each station over time, of one run.
-fn pictures(context: &Context, page: &mut Page) -> anyhow::Result<()> {
-    page.heading(3, "Figures 8 to 11: goodput over time, 40 stations, seed 1");
-    let down = context.one(&job("down", 40))?;
-    let up = context.one(&job("up", 40))?;
-    let order = |run: &Simulated| {
-        let mut order: Vec<usize> = (0..run.transfers.flows.len()).collect();
-        order.sort_by(|a, b| {
-            let completion = |i: &usize| run.transfers.flows[*i].completion_s;
-            completion(a).unwrap_or(f64::MAX).total_cmp(&completion(b).unwrap_or(f64::MAX))
-        });
-        order
-    };
-    let finishers = order(&up);
-    let (first, last) = (finishers[0], finishers[finishers.len() - 1]);
-    let all: Vec<usize> = (0..finishers.len()).collect();
+fn pictures(context: &Context) -> anyhow::Result<Vec<Picture>> {
+    let (down, up) = (context.one(&job("down", 40))?, context.one(&job("up", 40))?);
+    let completion = |flow: &usize| up.transfers.flows[*flow].completion_s.unwrap_or(f64::MAX);
+    let mut finishers: Vec<usize> = (0..up.transfers.flows.len()).collect();
+    finishers.sort_by(|a, b| completion(a).total_cmp(&completion(b)));
+    let (first, last) = (&finishers[..1], &finishers[finishers.len() - 1..]);
+    let mut all = finishers.clone();
+    all.sort_unstable();
     let pictures = [
-        ("dense-figure-8", "Figure 8: download, every station", &down, all.clone()),
-        ("dense-figure-9", "Figure 9: upload, every station", &up, all),
-        ("dense-figure-10", "Figure 10: upload, the first to finish", &up, vec![first]),
-        ("dense-figure-11", "Figure 11: upload, the last to finish", &up, vec![last]),
+        ("dense-figure-8", "Figure 8: download, every station", &down, &all[..]),
+        ("dense-figure-9", "Figure 9: upload, every station", &up, &all[..]),
+        ("dense-figure-10", "Figure 10: upload, the first to finish", &up, first),
+        ("dense-figure-11", "Figure 11: upload, the last to finish", &up, last),
     ];
-    for (name, title, run, which) in pictures {
-        let plot = Plot {
+    Ok(pictures
+        .map(|(name, title, run, flows)| Picture {
+            file: format!("{name}.svg"),
             title: title.to_owned(),
             vertical: "Mbit/s".to_owned(),
-            lines: which.iter().map(|flow| run.goodput_over_time(*flow)).collect(),
-        };
-        let file = format!("{name}.svg");
-        context.write_beside_page(&file, &plot.render())?;
-        page.picture(&file, title);
-    }
-    Ok(())
-}
-
-/// Why the upload is not the paper's.
-fn deviations(page: &mut Page) {
-    page.heading(3, "What deviates");
-    page.paragraph(
-        "The download agrees: shares are even, the mean lies a little above the ideal, timeouts grow \
-         with the number of stations. The upload has the paper's shape (fair with 10 stations, the \
-         wider the more there are, most stations with repeated timeouts, long stalls), but its first \
-         finishers are earlier, and with them the mean: a few connections with large windows live on \
-         cumulative ACKs while the access point drops most ACKs. ns-3 has the same: see 40 uploads \
-         above. What the paper does not tell and what acts on exactly this: the access point's \
-         buffer (the table above), the length of the stations' driver queues and the socket buffers \
-         that Linux 3.2 grew to, and rate adaptation, which takes collisions for a bad radio and \
-         lengthens everybody's turns; here the rate is constant. Nothing of that was tuned.",
-    );
+            lines: flows.iter().map(|flow| run.goodput_over_time(*flow)).collect(),
+        })
+        .into())
 }

@@ -1,11 +1,12 @@
 //! The same scenarios in the simulator and on the real TCP stack.
 
+use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
 
+use super::Judged;
 use crate::context::Context;
 use crate::job::Job;
 use crate::lab::LabData;
-use crate::markdown::{Page, Table, held, number, optional, percent};
 use crate::statistics::{deviation, mean_of};
 use crate::verdict::Verdict;
 
@@ -53,14 +54,43 @@ pub fn lab_jobs() -> Vec<Job> {
     scenarios.chain(algorithm_jobs(1)).chain(algorithm_jobs(3)).collect()
 }
 
-/// Goodput, Jain's index and median round-trip time over some runs.
-struct Figures {
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    rows: Vec<Row>,
+    commands: Vec<String>,
+    algorithms: Vec<Algorithm>,
+    algorithm_commands: [String; 2],
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    name: String,
+    sim: World,
+    lab: World,
+    holds: bool,
+}
+
+/// One algorithm of the kernel's, ours in the kernel, and ours in the simulator, Mbit/s.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Algorithm {
+    stations: u32,
+    theirs: f64,
+    ours: f64,
+    sim: f64,
+    /// How far the largest is above the least, as a share of it.
+    widest: f64,
+}
+
+/// Goodput in Mbit/s, Jain's index and median round-trip time in ms over some runs.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct World {
     goodput: f64,
     jain: f64,
     rtt: f64,
 }
 
-impl Figures {
+impl World {
     fn of(runs: &[Run]) -> Option<Self> {
         Some(Self {
             goodput: mean_of(runs, |run| Some(run.total_goodput_mbps))?,
@@ -70,112 +100,60 @@ impl Figures {
     }
 }
 
-/// Writes the section.
+/// Makes the simulator's runs.
 ///
 /// # Errors
 ///
 /// Where a run fails.
-pub fn write(context: &Context, lab: &LabData, page: &mut Page) -> anyhow::Result<Vec<Verdict>> {
-    page.heading(2, "The lab: the same on the real TCP stack");
-    page.paragraph(&format!(
-        "The simulator's mean over {} seeds beside the lab's mean over its runs ({}). Goodput in \
-         Mbit/s, the median round-trip time in ms. Only runs that kept the lab's bound on lateness \
-         are counted.",
-        context.seeds,
-        lab.describe()
-    ));
-    let mut table = Table::new(&[
-        "scenario",
-        "sim total",
-        "lab",
-        "deviation",
-        "sim Jain",
-        "lab",
-        "deviation",
-        "sim p50",
-        "lab",
-        "deviation",
-        "held",
-    ]);
-    let (mut goodputs, mut jains, mut rtts) = (Vec::new(), Vec::new(), Vec::new());
-    let mut commands = Vec::new();
+pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> {
+    let (mut rows, mut commands) = (Vec::new(), Vec::new());
     for (name, job) in compared() {
-        let sim = sim_figures(context, &job)?;
-        let Some((sim, lab)) = sim.zip(Figures::of(&lab.runs(&job))) else { continue };
-        let goodput = deviation(sim.goodput, lab.goodput);
-        let jain = deviation(sim.jain, lab.jain);
-        let rtt = deviation(sim.rtt, lab.rtt);
-        let holds =
-            goodput.abs() <= GOODPUT_BOUND && jain.abs() <= JAIN_BOUND && rtt.abs() <= RTT_BOUND;
-        table.row([
-            name.to_owned(),
-            number(sim.goodput, 2),
-            number(lab.goodput, 2),
-            percent(goodput),
-            number(sim.jain, 3),
-            number(lab.jain, 3),
-            percent(jain),
-            number(sim.rtt, 1),
-            number(lab.rtt, 1),
-            percent(rtt),
-            held(holds),
-        ]);
-        goodputs.push((name.to_owned(), goodput));
-        jains.push((name.to_owned(), jain));
-        rtts.push((name.to_owned(), rtt));
+        let sim = World::of(&context.reports(&job)?);
+        let both = sim.zip(World::of(&lab.runs(&job)));
+        let Some(row) = both.map(|(sim, lab)| Row::new(name, sim, lab)) else { continue };
+        rows.push(row);
         commands.push(job.command_in("lab"));
     }
-    page.table(&table);
-    page.commands(&commands);
-    let mut verdicts: Vec<Verdict> = [
-        Verdict::worst("sim against lab: total goodput", GOODPUT_BOUND, &goodputs),
-        Verdict::worst("sim against lab: Jain's index", JAIN_BOUND, &jains),
-        Verdict::worst("sim against lab: median RTT", RTT_BOUND, &rtts),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    verdicts.extend(algorithms(context, lab, page)?);
-    Ok(verdicts)
-}
-
-fn sim_figures(context: &Context, job: &Job) -> anyhow::Result<Option<Figures>> {
-    let runs: Vec<Run> = context.all(job)?.into_iter().map(|simulated| simulated.run).collect();
-    Ok(Figures::of(&runs))
-}
-
-/// The kernel's CUBIC, the kernel with ours, and the simulator's.
-fn algorithms(
-    context: &Context,
-    lab: &LabData,
-    page: &mut Page,
-) -> anyhow::Result<Option<Verdict>> {
-    page.heading(3, "One algorithm, three homes");
-    let mut table = Table::new(&[
-        "stations",
-        "kernel cubic",
-        "kernel wakeai_cubic",
-        "simulator",
-        "widest deviation",
-    ]);
-    let mut found = Vec::new();
+    let mut algorithms = Vec::new();
     for stations in [1, 3] {
-        let [theirs, ours] = algorithm_jobs(stations);
-        let goodput = |job: &Job| Figures::of(&lab.runs(job)).map(|figures| figures.goodput);
-        let sim = sim_figures(context, &ours)?.map(|figures| figures.goodput);
-        let all = [goodput(&theirs), goodput(&ours), sim];
-        let known: Vec<f64> = all.into_iter().flatten().collect();
-        if known.len() < all.len() {
-            continue;
-        }
-        let least = known.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = known.iter().copied().fold(0.0, f64::max);
-        let widest = deviation(most, least);
-        let [theirs, ours, sim] = all.map(|mbps| optional(mbps, 2));
-        table.row([stations.to_string(), theirs, ours, sim, percent(widest)]);
-        found.push((format!("{stations} stations"), widest));
+        algorithms.extend(Algorithm::find(context, lab, stations)?);
     }
-    page.table(&table);
-    page.commands(&[format!("wakeai lab {ALGORITHMS}"), format!("wakeai sim {ALGORITHMS}")]);
-    Ok(Verdict::worst("kernel cubic, kernel wakeai_cubic, simulator", ALGORITHM_BOUND, &found))
+    let worst = |what: &str, bound: f64, figure: fn(&World) -> f64| {
+        let off = |row: &Row| (row.name.clone(), deviation(figure(&row.sim), figure(&row.lab)));
+        Verdict::worst(what, bound, rows.iter().map(off))
+    };
+    let widest = algorithms.iter().map(|one| (format!("{} stations", one.stations), one.widest));
+    let verdicts = [
+        worst("sim against lab: total goodput", GOODPUT_BOUND, |world| world.goodput),
+        worst("sim against lab: Jain's index", JAIN_BOUND, |world| world.jain),
+        worst("sim against lab: median RTT", RTT_BOUND, |world| world.rtt),
+        Verdict::worst("kernel cubic, kernel wakeai_cubic, simulator", ALGORITHM_BOUND, widest),
+    ];
+    let verdicts = verdicts.into_iter().flatten().collect();
+    let algorithm_commands = ["lab", "sim"].map(|world| format!("wakeai {world} {ALGORITHMS}"));
+    let figures = Figures { rows, commands, algorithms, algorithm_commands };
+    Ok(Judged { verdicts, figures })
+}
+
+impl Row {
+    fn new(name: &str, sim: World, lab: World) -> Self {
+        let holds = deviation(sim.goodput, lab.goodput).abs() <= GOODPUT_BOUND
+            && deviation(sim.jain, lab.jain).abs() <= JAIN_BOUND
+            && deviation(sim.rtt, lab.rtt).abs() <= RTT_BOUND;
+        Self { name: name.to_owned(), sim, lab, holds }
+    }
+}
+
+impl Algorithm {
+    fn find(context: &Context, lab: &LabData, stations: u32) -> anyhow::Result<Option<Self>> {
+        let jobs = algorithm_jobs(stations);
+        let sim = World::of(&context.reports(&jobs[1])?);
+        let [theirs, ours] = jobs.map(|job| World::of(&lab.runs(&job)));
+        let Some(((theirs, ours), sim)) = theirs.zip(ours).zip(sim) else { return Ok(None) };
+        let all = [theirs.goodput, ours.goodput, sim.goodput];
+        let least = all.into_iter().fold(f64::INFINITY, f64::min);
+        let widest = deviation(all.into_iter().fold(0.0, f64::max), least);
+        let [theirs, ours, sim] = all;
+        Ok(Some(Self { stations, theirs, ours, sim, widest }))
+    }
 }

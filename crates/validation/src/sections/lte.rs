@@ -1,123 +1,101 @@
 //! A cellular link: agents without peers (paper 001, section 5).
 
+use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::{RttMillis, Run};
 
+use super::Judged;
 use crate::context::Context;
 use crate::job::Job;
-use crate::markdown::{Page, Table, number, percent};
-use crate::statistics::{deviation, mean_of};
+use crate::statistics::mean_of;
 use crate::verdict::Verdict;
 
 const CONDITIONS: [&str; 4] = ["default", "shimada-before", "shimada-after", "airtime"];
 
-/// The round-trip time of the wire: what grows is what is above it.
+/// The round-trip time of the wire: what is above it is queueing delay.
 const BASE_MS: f64 = 40.0;
 
-fn job(file: &str, condition: &str) -> Job {
-    Job::new(&format!("scenarios/{file}.toml")).condition(condition)
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    /// Of phones alone, and of phones beside PCs that have no agent.
+    alone: Vec<Row>,
+    phones: Vec<Row>,
+    pcs: Vec<Row>,
+    commands: [String; 2],
 }
 
-/// What some stations got under one condition.
-struct Found {
-    condition: &'static str,
+/// Some stations under one condition: goodput in Mbit/s, round-trip time in ms.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    condition: String,
     goodput: f64,
     p50: f64,
     p95: f64,
+    /// The queueing delay at the 95th percentile, as a share of `default`'s.
+    growth: f64,
 }
 
-impl Found {
-    /// Of the group, or of everybody where no group is named.
-    fn of(condition: &'static str, runs: &[Run], group: Option<&str>) -> Option<Self> {
-        let figures = |run: &Run| -> Option<(f64, RttMillis)> {
-            match group {
-                None => Some((run.total_goodput_mbps, run.rtt_ms)),
-                Some(name) => {
-                    let group = run.groups.iter().find(|group| group.group == name)?;
-                    Some((group.goodput_mbps, group.rtt_ms))
-                }
-            }
-        };
-        let all: Vec<(f64, RttMillis)> = runs.iter().filter_map(figures).collect();
-        Some(Self {
-            condition,
-            goodput: mean_of(&all, |found| Some(found.0))?,
-            p50: mean_of(&all, |found| found.1.p50)?,
-            p95: mean_of(&all, |found| found.1.p95)?,
-        })
-    }
-
-    /// How far the 95th percentile is above the wire, as a share of `default`'s.
-    fn growth(&self, default: &Self) -> f64 {
-        (self.p95 - BASE_MS) / (default.p95 - BASE_MS)
-    }
-}
-
-/// Writes the section.
+/// Makes the runs.
 ///
 /// # Errors
 ///
 /// Where a run fails.
-pub fn write(context: &Context, page: &mut Page) -> anyhow::Result<Vec<Verdict>> {
-    page.heading(2, "A cellular link (001, section 5)");
-    page.paragraph(
-        "Uploads over a cellular link of 50 Mbit/s; no broadcast, so agents know of no peers. Goodput \
-         in Mbit/s and round-trip time in ms, over the seeds; growth is what is above the wire's 40 \
-         ms. The paper shows that windows are held and the RTT falls; it has no throughput.",
-    );
-    page.heading(3, "Six phones with agents");
-    let alone = table(context, page, "lte", None)?;
-    page.heading(3, "Six phones with agents beside six PCs without: the phones");
-    table(context, page, "lte-mixed", Some("phone"))?;
-    page.heading(3, "The PCs");
-    table(context, page, "lte-mixed", Some("pc"))?;
-    let commands = ["lte", "lte-mixed"].map(|file| {
-        let job = Job::new(&format!("scenarios/{file}.toml"));
-        job.command_of(context.seeds)
+pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
+    let alone = rows(context, "lte", None)?;
+    let figures = Figures {
+        phones: rows(context, "lte-mixed", Some("phone"))?,
+        pcs: rows(context, "lte-mixed", Some("pc"))?,
+        commands: ["lte", "lte-mixed"].map(|file| {
+            let job = Job::new(&format!("scenarios/{file}.toml"));
+            job.command_of(context.seeds)
+        }),
+        alone,
+    };
+    let both = figures.alone.first().zip(figures.alone.last());
+    let verdict = both.map(|(default, airtime)| {
+        let kept = airtime.goodput / default.goodput;
+        Verdict {
+            what: "lte.toml: airtime without peers".to_owned(),
+            bound: "97 % of the goodput, less than half of the p95 growth".to_owned(),
+            found: format!(
+                "{:.1} % of the goodput, {:.3} of the growth",
+                kept * 100.0,
+                airtime.growth
+            ),
+            holds: kept >= 0.97 && airtime.growth < 0.5,
+        }
     });
-    page.commands(&commands);
-    Ok(alone
-        .first()
-        .zip(alone.last())
-        .map(|(default, airtime)| verdict(airtime, default))
-        .into_iter()
-        .collect())
+    Ok(Judged { verdicts: verdict.into_iter().collect(), figures })
 }
 
-fn table(
-    context: &Context,
-    page: &mut Page,
-    file: &str,
-    group: Option<&str>,
-) -> anyhow::Result<Vec<Found>> {
-    let mut table =
-        Table::new(&["condition", "goodput", "of default", "p50", "p95", "p95 growth, of default"]);
-    let mut all: Vec<Found> = Vec::new();
+/// The stations of the group, or all of them, under each condition.
+fn rows(context: &Context, file: &str, group: Option<&str>) -> anyhow::Result<Vec<Row>> {
+    let mut rows: Vec<Row> = Vec::new();
     for condition in CONDITIONS {
-        let runs = context.all(&job(file, condition))?;
-        let runs: Vec<Run> = runs.into_iter().map(|simulated| simulated.run).collect();
-        all.extend(Found::of(condition, &runs, group));
+        let job = Job::new(&format!("scenarios/{file}.toml")).condition(condition);
+        rows.extend(Row::of(condition, &context.reports(&job)?, group));
     }
-    for found in &all {
-        table.row([
-            found.condition.to_owned(),
-            number(found.goodput, 2),
-            percent(deviation(found.goodput, all[0].goodput)),
-            number(found.p50, 0),
-            number(found.p95, 0),
-            number(found.growth(&all[0]), 3),
-        ]);
+    let default = rows.first().map_or(f64::NAN, |default| default.p95 - BASE_MS);
+    for row in &mut rows {
+        row.growth = (row.p95 - BASE_MS) / default;
     }
-    page.table(&table);
-    Ok(all)
+    Ok(rows)
 }
 
-fn verdict(airtime: &Found, default: &Found) -> Verdict {
-    let kept = airtime.goodput / default.goodput;
-    let growth = airtime.growth(default);
-    Verdict {
-        what: "lte.toml: airtime without peers".to_owned(),
-        bound: "97 % of the goodput, less than half of the p95 growth".to_owned(),
-        found: format!("{:.1} % of the goodput, {growth:.3} of the growth", kept * 100.0),
-        holds: kept >= 0.97 && growth < 0.5,
+impl Row {
+    fn of(condition: &str, runs: &[Run], group: Option<&str>) -> Option<Self> {
+        let figures = |run: &Run| -> Option<(f64, RttMillis)> {
+            let Some(name) = group else { return Some((run.total_goodput_mbps, run.rtt_ms)) };
+            let group = run.groups.iter().find(|group| group.group == name)?;
+            Some((group.goodput_mbps, group.rtt_ms))
+        };
+        let all: Vec<(f64, RttMillis)> = runs.iter().filter_map(figures).collect();
+        Some(Self {
+            condition: condition.to_owned(),
+            goodput: mean_of(&all, |found| Some(found.0))?,
+            p50: mean_of(&all, |found| found.1.p50)?,
+            p95: mean_of(&all, |found| found.1.p95)?,
+            growth: 1.0,
+        })
     }
 }

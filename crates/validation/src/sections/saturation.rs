@@ -1,14 +1,38 @@
 //! A saturated uplink: the medium alone.
 
+use serde::{Deserialize, Serialize};
+
+use super::Judged;
 use crate::bianchi::{AfterCollision, saturated};
 use crate::context::Context;
 use crate::job::Job;
-use crate::markdown::{Page, Table, number, optional, percent};
-use crate::reference::{Reference, Row};
+use crate::reference::{Reference, Row as Ns3};
 use crate::statistics::deviation;
 use crate::verdict::Verdict;
 
 const BOUND: f64 = 0.05;
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    rows: Vec<Row>,
+    commands: [String; 2],
+}
+
+/// Payload in Mbit/s, and the share of attempts that nobody answered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    stations: u32,
+    rts: bool,
+    sim: f64,
+    ns3: Option<f64>,
+    /// Bianchi's model with DIFS, and with EIFS, after a collision.
+    difs: f64,
+    eifs: f64,
+    sim_p: f64,
+    ns3_p: Option<f64>,
+    model_p: f64,
+}
 
 /// The run that is set beside one of ns-3's.
 pub fn job(stations: u32, rts: bool) -> Job {
@@ -17,72 +41,44 @@ pub fn job(stations: u32, rts: bool) -> Job {
     if rts { job.set("access_point.protection", "rts-cts") } else { job }
 }
 
-/// Writes the section.
+/// Makes the runs.
 ///
 /// # Errors
 ///
 /// Where a run fails.
-pub fn write(
-    context: &Context,
-    reference: &Reference,
-    page: &mut Page,
-) -> anyhow::Result<Vec<Verdict>> {
-    page.heading(2, "A saturated uplink: Bianchi and ns-3");
-    page.paragraph(
-        "802.11g at 54 Mbit/s, UDP with 1500-byte packets, 20 s after 2 s (ns-3: 10 s after 2 s), \
-         payload. `p` is the share of attempts that nobody answered: of data frames, or of RTS \
-         where they are used. Bianchi's model with DIFS after a collision, as the medium has it: \
-         nobody can decode what collided; with EIFS it has less, see its column.",
-    );
-    let mut table = Table::new(&[
-        "stations",
-        "RTS/CTS",
-        "sim Mbit/s",
-        "ns-3",
-        "deviation",
-        "Bianchi (EIFS)",
-        "deviation",
-        "sim p",
-        "ns-3 p",
-        "Bianchi p",
-    ]);
-    let (mut from_ns3, mut from_model) = (Vec::new(), Vec::new());
-    for rts in [false, true] {
-        for row in reference.saturated(rts) {
-            let mbps = one(context, row, &mut table)?;
-            let name = format!("{} stations{}", row.stations, if rts { ", RTS/CTS" } else { "" });
-            if let Some(expected) = row.goodput_mbps {
-                from_ns3.push((name.clone(), deviation(mbps, expected)));
-            }
-            let model = saturated(row.stations, rts, AfterCollision::Difs).mbps;
-            from_model.push((name, deviation(mbps, model)));
-        }
-    }
-    page.table(&table);
-    page.commands(&[job(40, false).command(), job(40, true).command()]);
+pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Figures>> {
+    let both = reference.saturated(false).chain(reference.saturated(true));
+    let rows = both.map(|row| Row::find(context, row)).collect::<anyhow::Result<Vec<Row>>>()?;
+    let ns3 = rows.iter().filter_map(|row| Some((row.name(), deviation(row.sim, row.ns3?))));
+    let model = rows.iter().map(|row| (row.name(), deviation(row.sim, row.difs)));
     let verdicts = [
-        Verdict::worst("saturation, ns-3", BOUND, &from_ns3),
-        Verdict::worst("saturation, Bianchi's model", BOUND, &from_model),
+        Verdict::worst("saturation, ns-3", BOUND, ns3),
+        Verdict::worst("saturation, Bianchi's model", BOUND, model),
     ];
-    Ok(verdicts.into_iter().flatten().collect())
+    let commands = [job(40, false).command(), job(40, true).command()];
+    let verdicts = verdicts.into_iter().flatten().collect();
+    Ok(Judged { verdicts, figures: Figures { rows, commands } })
 }
 
-fn one(context: &Context, row: &Row, table: &mut Table) -> anyhow::Result<f64> {
-    let simulated = context.one(&job(row.stations, row.rts))?;
-    let mbps = simulated.run.total_goodput_mbps;
-    let difs = saturated(row.stations, row.rts, AfterCollision::Difs);
-    let eifs = saturated(row.stations, row.rts, AfterCollision::Eifs);
-    table.row([
-        row.stations.to_string(),
-        (if row.rts { "yes" } else { "no" }).to_owned(),
-        number(mbps, 2),
-        optional(row.goodput_mbps, 2),
-        row.goodput_mbps.map_or_else(String::new, |expected| percent(deviation(mbps, expected))),
-        format!("{:.2} ({:.2})", difs.mbps, eifs.mbps),
-        percent(deviation(mbps, difs.mbps)),
-        number(simulated.failed_share(row.rts), 3),
-        optional(row.failed_share(), 3),
-        number(difs.collision, 3),
-    ]);
-    Ok(mbps)
+impl Row {
+    fn find(context: &Context, row: &Ns3) -> anyhow::Result<Self> {
+        let Ns3 { stations, rts, .. } = *row;
+        let simulated = context.one(&job(stations, rts))?;
+        let difs = saturated(stations, rts, AfterCollision::Difs);
+        Ok(Self {
+            stations,
+            rts,
+            sim: simulated.run.total_goodput_mbps,
+            ns3: row.goodput_mbps,
+            difs: difs.mbps,
+            eifs: saturated(stations, rts, AfterCollision::Eifs).mbps,
+            sim_p: simulated.failed_share(rts),
+            ns3_p: row.failed_share(),
+            model_p: difs.collision,
+        })
+    }
+
+    fn name(&self) -> String {
+        format!("{} stations{}", self.stations, if self.rts { ", RTS/CTS" } else { "" })
+    }
 }

@@ -1,8 +1,10 @@
 //! One endless connection.
 
+use serde::{Deserialize, Serialize};
+
+use super::Judged;
 use crate::context::Context;
 use crate::job::Job;
-use crate::markdown::{Page, Table, percent};
 use crate::reference::Reference;
 use crate::statistics::{Interval, deviation};
 use crate::verdict::Verdict;
@@ -11,6 +13,22 @@ const BOUND: f64 = 0.05;
 
 /// Standard, and whether RTS/CTS goes ahead.
 pub const SETTINGS: [(&str, bool); 4] = [("g", false), ("g", true), ("n", false), ("ac", false)];
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    rows: Vec<Row>,
+    command: String,
+}
+
+/// Goodput in Mbit/s.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    name: String,
+    direction: String,
+    sim: Interval,
+    ns3: Interval,
+}
 
 /// The run that is set beside one of ns-3's.
 pub fn job(standard: &str, rts: bool, direction: &str) -> Job {
@@ -24,43 +42,27 @@ pub fn job(standard: &str, rts: bool, direction: &str) -> Job {
     }
 }
 
-/// Writes the section.
+/// Makes the runs.
 ///
 /// # Errors
 ///
 /// Where a run fails.
-pub fn write(
-    context: &Context,
-    reference: &Reference,
-    page: &mut Page,
-) -> anyhow::Result<Vec<Verdict>> {
-    page.heading(2, "One TCP connection: ns-3");
-    page.paragraph(
-        "One endless connection, 20 s after 2 s; means over the seeds with their 95 % interval. 802.11g at 54 Mbit/s; 802.11n MCS 7 at 20 MHz and \
-         802.11ac MCS 9 at 80 MHz, one stream, guard interval 800 ns, A-MPDU up to 65,535 bytes. With \
-         RTS/CTS every frame has one, TCP's acknowledgements too.",
-    );
-    let mut table = Table::new(&["standard", "direction", "sim Mbit/s", "ns-3", "deviation"]);
-    let mut found = Vec::new();
+pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Figures>> {
+    let mut rows = Vec::new();
     for (standard, rts) in SETTINGS {
         for direction in ["down", "up"] {
-            let theirs = Interval::of(&reference.single(standard, rts, direction));
+            let ns3 = Interval::of(&reference.single(standard, rts, direction));
             let runs = context.all(&job(standard, rts, direction))?;
-            let ours: Vec<f64> = runs.iter().map(|run| run.run.total_goodput_mbps).collect();
-            let Some((ours, theirs)) = Interval::of(&ours).zip(theirs) else { continue };
+            let sim: Vec<f64> = runs.iter().map(|run| run.run.total_goodput_mbps).collect();
+            let Some((sim, ns3)) = Interval::of(&sim).zip(ns3) else { continue };
             let name = format!("802.11{standard}{}", if rts { ", RTS/CTS" } else { "" });
-            let off = deviation(ours.mean, theirs.mean);
-            table.row([
-                name.clone(),
-                direction.to_owned(),
-                ours.to_string(),
-                theirs.to_string(),
-                percent(off),
-            ]);
-            found.push((format!("{name} {direction}"), off));
+            rows.push(Row { name, direction: direction.to_owned(), sim, ns3 });
         }
     }
-    page.table(&table);
-    page.commands(&[job("ac", false, "down").command_of(context.seeds)]);
-    Ok(Verdict::worst("one TCP connection, ns-3", BOUND, &found).into_iter().collect())
+    let found = rows.iter().map(|row| {
+        (format!("{} {}", row.name, row.direction), deviation(row.sim.mean, row.ns3.mean))
+    });
+    let verdict = Verdict::worst("one TCP connection, ns-3", BOUND, found);
+    let command = job("ac", false, "down").command_of(context.seeds);
+    Ok(Judged { verdicts: verdict.into_iter().collect(), figures: Figures { rows, command } })
 }

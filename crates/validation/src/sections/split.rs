@@ -1,96 +1,92 @@
 //! Uploads split over connections (paper 003, section 4).
 
+use serde::{Deserialize, Serialize};
+
+use super::Judged;
 use crate::context::Context;
 use crate::job::Job;
-use crate::markdown::{Page, Table, number};
-use crate::statistics::mean;
+use crate::statistics::{mean, mean_of};
 use crate::verdict::Verdict;
 
 const CONDITIONS: [&str; 6] =
     ["whole", "chunks-2", "chunks-10", "chunks-20", "chunks-40", "chunks-80"];
 
+/// The peak of the paper's figure 13, and what counts as near it, seconds.
+const PEAK_S: f64 = 160.0;
+const NEAR_S: f64 = 20.0;
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    rows: Vec<Row>,
+    command: String,
+}
+
+/// The completions of a run's stations, seconds: means over the runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    condition: String,
+    least: f64,
+    most: f64,
+    mean: f64,
+    range: f64,
+    deviation: f64,
+    /// Stations near the peak.
+    near: f64,
+}
+
 fn job(condition: &str) -> Job {
     Job::new("scenarios/split-upload.toml").condition(condition)
 }
 
-/// Writes the section.
+/// Makes the runs.
 ///
 /// # Errors
 ///
 /// Where a run fails.
-pub fn write(context: &Context, page: &mut Page) -> anyhow::Result<Vec<Verdict>> {
-    page.heading(2, "Split uploads (003, section 4)");
-    page.paragraph(
-        "40 stations send 10 MB each in so many pieces, each over a new connection. The paper's \
-         figures 12 and 13, which are pictures: the more pieces, the narrower the distribution, and \
-         its peak comes close to 160 s, the time of an even division (158 s).",
-    );
-    let mut table = Table::new(&[
-        "condition",
-        "least",
-        "most",
-        "mean",
-        "most - least",
-        "standard deviation",
-        "within 20 s of 160",
-    ]);
-    let mut spreads = Vec::new();
+pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
+    let mut rows = Vec::new();
     for condition in CONDITIONS {
-        let mut rows = Vec::new();
-        for run in context.all(&job(condition))? {
-            let mut all: Vec<f64> =
-                run.transfers.flows.iter().filter_map(|flow| flow.completion_s).collect();
+        let runs = context.all(&job(condition))?;
+        let completions = runs.iter().map(|run| {
+            let flows = run.transfers.flows.iter();
+            let mut all: Vec<f64> = flows.filter_map(|flow| flow.completion_s).collect();
             all.sort_by(f64::total_cmp);
-            rows.extend(Spread::of(&all));
-        }
-        let over = |figure: fn(&Spread) -> f64| {
-            mean(&rows.iter().map(figure).collect::<Vec<_>>()).unwrap_or(f64::NAN)
-        };
-        table.row([
-            condition.to_owned(),
-            number(over(|s| s.least), 0),
-            number(over(|s| s.most), 0),
-            number(over(|s| s.mean), 0),
-            number(over(|s| s.most - s.least), 0),
-            number(over(|s| s.deviation), 1),
-            number(over(|s| s.near as f64), 1),
-        ]);
-        spreads.push(over(|s| s.deviation));
+            all
+        });
+        rows.extend(Row::of(condition, &completions.collect::<Vec<_>>()));
     }
-    page.table(&table);
-    page.commands(&[job("chunks-80").command_of(context.seeds)]);
-    let narrower = spreads.last() < spreads.first();
-    Ok(vec![Verdict {
+    let verdict = rows.first().zip(rows.last()).map(|(whole, pieces)| Verdict {
         what: "split upload: pieces bring the stations together".to_owned(),
         bound: "standard deviation of the completions falls".to_owned(),
-        found: format!(
-            "{} s whole, {} s in 80 pieces",
-            number(spreads[0], 1),
-            number(spreads[spreads.len() - 1], 1)
-        ),
-        holds: narrower,
-    }])
+        found: format!("{:.1} s whole, {:.1} s in 80 pieces", whole.deviation, pieces.deviation),
+        holds: pieces.deviation < whole.deviation,
+    });
+    let command = job("chunks-80").command_of(context.seeds);
+    Ok(Judged { verdicts: verdict.into_iter().collect(), figures: Figures { rows, command } })
 }
 
-/// The completions of one run, seconds.
-struct Spread {
-    least: f64,
-    most: f64,
-    mean: f64,
-    deviation: f64,
-    near: usize,
-}
-
-impl Spread {
-    fn of(ascending: &[f64]) -> Option<Self> {
-        let mean = mean(ascending)?;
-        let squares: f64 = ascending.iter().map(|value| (value - mean).powi(2)).sum();
+impl Row {
+    /// `runs`: the completions of each, ascending.
+    fn of(condition: &str, runs: &[Vec<f64>]) -> Option<Self> {
+        let over = |figure: &dyn Fn(&[f64]) -> Option<f64>| mean_of(runs, |run| figure(run));
+        let deviation = |run: &[f64]| {
+            let mean = mean(run)?;
+            let squares: f64 = run.iter().map(|value| (value - mean).powi(2)).sum();
+            Some((squares / run.len() as f64).sqrt())
+        };
+        let near = |run: &[f64]| {
+            let near = run.iter().filter(|value| (**value - PEAK_S).abs() <= NEAR_S);
+            (!run.is_empty()).then(|| near.count() as f64)
+        };
         Some(Self {
-            least: *ascending.first()?,
-            most: *ascending.last()?,
-            mean,
-            deviation: (squares / ascending.len() as f64).sqrt(),
-            near: ascending.iter().filter(|value| (**value - 160.0).abs() <= 20.0).count(),
+            condition: condition.to_owned(),
+            least: over(&|run| run.first().copied())?,
+            most: over(&|run| run.last().copied())?,
+            mean: over(&mean)?,
+            range: over(&|run| Some(run.last()? - run.first()?))?,
+            deviation: over(&deviation)?,
+            near: over(&near)?,
         })
     }
 }

@@ -1,10 +1,11 @@
 //! Several TCP-AV senders whose targets are more than the path carries.
 
+use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
 
 use crate::context::Context;
 use crate::job::Job;
-use crate::markdown::{Page, Table, number, optional};
+use crate::sections::Judged;
 use crate::statistics::mean_of;
 use crate::verdict::Verdict;
 
@@ -20,68 +21,61 @@ const CONDITIONS: [(&str, &str); 6] = [
 /// The least index of five with equal targets.
 const FAIR: f64 = 0.95;
 
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Figures {
+    rows: Vec<Row>,
+    command: String,
+}
+
+/// Means over the runs of a condition, Mbit/s.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    words: String,
+    each: [Option<f64>; 5],
+    total: Option<f64>,
+    jain: Option<f64>,
+    /// Of the first two, and of the last three.
+    groups: [Option<f64>; 2],
+    /// Segments sent again, as a share of those that arrived.
+    retransmitted: Option<f64>,
+}
+
 fn job(condition: &str) -> Job {
     Job::new("scenarios/av-many.toml").condition(condition)
 }
 
-pub(super) fn write(context: &Context, page: &mut Page) -> anyhow::Result<Vec<Verdict>> {
-    page.heading(3, "Five whose targets are more than there is");
-    page.paragraph(
-        "Five stations upload, 802.11n: through a FIFO of 20 Mbit/s with targets of 8 each, or 8 and \
-         16; in the air, which carries some 47, with targets of 18, or 18 and 36. Means over the \
-         seeds.",
-    );
-    let mut table = Table::new(&[
-        "",
-        "Mbit/s of each",
-        "total",
-        "Jain",
-        "Jain of the first two",
-        "of the last three",
-        "retransmitted",
-    ]);
-    let mut equal = Vec::new();
+pub(super) fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
+    let mut rows = Vec::new();
     for (condition, words) in CONDITIONS {
-        let runs = context.runs(&job(condition), context.seeds)?;
-        let each: Vec<String> = (0..5)
-            .map(|flow| optional(mean_of(&runs, |run| Some(run.flows.get(flow)?.goodput_mbps)), 1))
-            .collect();
-        let group = |index: usize| optional(mean_of(&runs, |run| run.groups.get(index)?.jain), 3);
-        let jain = mean_of(&runs, |run| run.jain);
-        if condition.ends_with("-equal") {
-            equal.extend(jain);
-        }
-        table.row([
-            words.to_owned(),
-            each.join(", "),
-            optional(mean_of(&runs, |run| Some(run.total_goodput_mbps)), 2),
-            optional(jain, 3),
-            group(0),
-            group(1),
-            optional(mean_of(&runs, |run| Some(retransmitted(run))), 4),
-        ]);
+        rows.push(Row::of(words, &context.runs(&job(condition), context.seeds)?));
     }
-    page.table(&table);
-    page.paragraph(
-        "A timeout, or a round in which one segment of 32 was lost, takes a quarter off a sender's \
-         target, and it comes back at the same pace for all, so that in one queue they meet at the \
-         same share of their targets. In the air DCF has the last word: who always has something to \
-         send gets its turns and no more, whatever its target. Reno beside them is left less in the \
-         FIFO, and its turns in the air.",
-    );
-    page.commands(&[job("wire-unequal").command_of(context.seeds)]);
-    let least = equal.into_iter().fold(f64::INFINITY, f64::min);
-    Ok(vec![Verdict {
+    let equal = rows.iter().filter(|row| row.words.ends_with("equal targets"));
+    let least = equal.filter_map(|row| row.jain).fold(f64::INFINITY, f64::min);
+    let verdict = Verdict {
         what: "TCP-AV: five with equal targets, together more than the path carries".to_owned(),
         bound: format!("Jain's index {FAIR} or more"),
-        found: format!("least {}", number(least, 3)),
+        found: format!("least {least:.3}"),
         holds: least >= FAIR,
-    }])
+    };
+    let command = job("wire-unequal").command_of(context.seeds);
+    Ok(Judged { verdicts: vec![verdict], figures: Figures { rows, command } })
 }
 
-/// Segments sent again, as a share of those that arrived.
-fn retransmitted(run: &Run) -> f64 {
-    let again: u64 = run.flows.iter().map(|flow| flow.retransmits).sum();
-    let bytes: u64 = run.flows.iter().map(|flow| flow.bytes).sum();
-    again as f64 / (bytes as f64 / 1448.0)
+impl Row {
+    fn of(words: &str, runs: &[Run]) -> Self {
+        Self {
+            words: words.to_owned(),
+            each: [0, 1, 2, 3, 4]
+                .map(|flow| mean_of(runs, |run| Some(run.flows.get(flow)?.goodput_mbps))),
+            total: mean_of(runs, |run| Some(run.total_goodput_mbps)),
+            jain: mean_of(runs, |run| run.jain),
+            groups: [0, 1].map(|group| mean_of(runs, |run| run.groups.get(group)?.jain)),
+            retransmitted: mean_of(runs, |run| {
+                let again: u64 = run.flows.iter().map(|flow| flow.retransmits).sum();
+                let bytes: u64 = run.flows.iter().map(|flow| flow.bytes).sum();
+                Some(again as f64 / (bytes as f64 / 1448.0))
+            }),
+        }
+    }
 }

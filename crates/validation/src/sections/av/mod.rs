@@ -5,30 +5,45 @@ mod many;
 mod reserved;
 mod target;
 
+use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
 
+use super::Judged;
 use crate::context::Context;
-use crate::job::Job;
 use crate::lab::LabData;
-use crate::markdown::Page;
-use crate::verdict::Verdict;
 
-/// Every run that the section wants from the lab.
-pub fn lab_jobs() -> Vec<Job> {
-    reserved::lab_jobs()
+pub use reserved::lab_jobs;
+
+/// The equivalent bandwidth (EB): what one station reaches alone, Mbit/s, as the scenarios have it.
+const ALONE_MBPS: f64 = 24.16;
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    /// What one station reaches alone, Mbit/s.
+    alone: f64,
+    target: target::Figures,
+    reserved: reserved::Figures,
+    many: many::Figures,
 }
 
-/// Writes the section.
+/// Makes the runs.
 ///
 /// # Errors
 ///
 /// Where a run fails.
-pub fn write(context: &Context, lab: &LabData, page: &mut Page) -> anyhow::Result<Vec<Verdict>> {
-    page.heading(2, "TCP-AV (004, section 4)");
-    let mut verdicts = target::write(context, page)?;
-    verdicts.extend(reserved::write(context, lab, page)?);
-    verdicts.extend(many::write(context, page)?);
-    Ok(verdicts)
+pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> {
+    let target = target::run(context)?;
+    let reserved = reserved::run(context, lab)?;
+    let many = many::run(context)?;
+    let verdicts = [target.verdicts, reserved.verdicts, many.verdicts].concat();
+    let figures = Figures {
+        alone: ALONE_MBPS,
+        target: target.figures,
+        reserved: reserved.figures,
+        many: many.figures,
+    };
+    Ok(Judged { verdicts, figures })
 }
 
 /// Mbit/s of each flow but the first, which has the target.

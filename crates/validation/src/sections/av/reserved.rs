@@ -1,14 +1,14 @@
 //! Targets beyond the fair share, with a reservation: figure 17 as the agents change it.
 
+use serde::{Deserialize, Serialize};
 use wakeai_scenario::figures::jain;
 use wakeai_scenario::result::Run;
 
 use super::others;
-use super::target::ALONE_MBPS;
 use crate::context::Context;
 use crate::job::Job;
 use crate::lab::LabData;
-use crate::markdown::{Page, Table, number};
+use crate::sections::Judged;
 use crate::statistics::mean_of;
 use crate::verdict::Verdict;
 
@@ -30,8 +30,17 @@ const AVR: f64 = 0.95;
 const JAIN: f64 = 0.95;
 const TOTAL: f64 = 0.95;
 
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Figures {
+    sim: Vec<Row>,
+    command: String,
+    lab: Vec<Row>,
+    lab_command: String,
+}
+
 /// The runs of one condition: means.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Found {
     avr: f64,
     others_jain: f64,
@@ -49,6 +58,7 @@ impl Found {
 }
 
 /// One target: without agents, with agents, with a reservation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Row {
     nrt: u32,
     plain: Found,
@@ -56,7 +66,8 @@ struct Row {
     reserved: Found,
 }
 
-pub(super) fn lab_jobs() -> Vec<Job> {
+/// What the section wants from the lab.
+pub fn lab_jobs() -> Vec<Job> {
     let of = |nrt| ["", "-agents", "-reserved"].map(|suffix| lab_job(nrt, suffix));
     LAB_TARGETS.into_iter().flat_map(of).collect()
 }
@@ -73,39 +84,21 @@ fn seeds(context: &Context) -> u32 {
     context.seeds * MORE_SEEDS
 }
 
-pub(super) fn write(
-    context: &Context,
-    lab: &LabData,
-    page: &mut Page,
-) -> anyhow::Result<Vec<Verdict>> {
-    page.heading(3, "The same with a reservation");
-    let simulated = TARGETS.map(|nrt| simulated(context, nrt));
-    let simulated = simulated.into_iter().collect::<anyhow::Result<Vec<Row>>>()?;
-    page.paragraph(&format!(
-        "Five stations, one with a target and four with Reno; `airtime` where there are agents. The \
-         fair share of five is 20 % of the {ALONE_MBPS} Mbit/s of a station alone; at most 80 % of the \
-         air can be reserved.",
-    ));
-    page.table(&table(&simulated));
-    page.commands(&[job("reserved", 40).command_of(seeds(context))]);
-    page.paragraph(
-        "What the total loses is what `airtime` loses on 802.11g, with a reservation or without: \
-         without agents the access point's queue overflows with ACKs, the ACKs that are lost take no \
-         air, and segments use it. Where nobody's queue is full, each second segment's ACK crosses the \
-         air.",
-    );
-    let mut verdicts = verdicts("sim", &simulated);
+pub(super) fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> {
+    let sim = TARGETS.map(|nrt| simulated(context, nrt));
+    let sim = sim.into_iter().collect::<anyhow::Result<Vec<Row>>>()?;
     let measured: Vec<Row> = LAB_TARGETS.into_iter().filter_map(|nrt| measured(lab, nrt)).collect();
+    let mut judged = verdicts("sim", &sim);
     if !measured.is_empty() {
-        page.paragraph(
-            "In the lab: the sender behind the station is left as it is, and `wakeai proxy` carries its \
-             data over the air.",
-        );
-        page.table(&table(&measured));
-        page.commands(&[lab_job(40, "-reserved").command_in("lab")]);
-        verdicts.extend(self::verdicts("lab", &measured));
+        judged.extend(verdicts("lab", &measured));
     }
-    Ok(verdicts)
+    let figures = Figures {
+        sim,
+        command: job("reserved", 40).command_of(seeds(context)),
+        lab: measured,
+        lab_command: lab_job(40, "-reserved").command_in("lab"),
+    };
+    Ok(Judged { verdicts: judged, figures })
 }
 
 fn simulated(context: &Context, nrt: u32) -> anyhow::Result<Row> {
@@ -124,41 +117,13 @@ fn measured(lab: &LabData, nrt: u32) -> Option<Row> {
     Some(Row { nrt, plain: of("")?, agents: of("-agents")?, reserved: of("-reserved")? })
 }
 
-fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "NRT",
-        "AVR without agents",
-        "with agents",
-        "with a reservation",
-        "the others' Jain then",
-        "total without agents",
-        "with agents",
-        "with a reservation",
-        "of that without agents",
-    ]);
-    for Row { nrt, plain, agents, reserved } in rows {
-        table.row([
-            format!("{nrt} %"),
-            number(plain.avr, 2),
-            number(agents.avr, 2),
-            number(reserved.avr, 2),
-            number(reserved.others_jain, 3),
-            number(plain.total, 2),
-            number(agents.total, 2),
-            number(reserved.total, 2),
-            format!("{:.1} %", 100.0 * reserved.total / plain.total),
-        ]);
-    }
-    table
-}
-
 fn verdicts(world: &str, rows: &[Row]) -> Vec<Verdict> {
     let promised = || rows.iter().filter(|row| PROMISED.contains(&row.nrt));
     let least = |figure: &dyn Fn(&Row) -> f64| promised().map(figure).fold(f64::INFINITY, f64::min);
     let verdict = |what: &str, bound: f64, found: f64| Verdict {
         what: format!("reservations up to twice the fair share, {world}: {what}"),
         bound: format!("{bound} or more"),
-        found: number(found, 3),
+        found: format!("{found:.3}"),
         holds: found >= bound,
     };
     vec![

@@ -1,19 +1,19 @@
 //! RTT-fair CUBIC (paper 002): figures 3 to 11.
 
-mod alone;
 mod competing;
 mod compound;
-mod curve;
-mod moving;
 
+use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
 
-use crate::context::Context;
+use super::Judged;
+use crate::context::{Context, Simulated};
 use crate::job::Job;
 use crate::lab::LabData;
-use crate::markdown::Page;
 use crate::statistics::mean_of;
-use crate::verdict::Verdict;
+use crate::svg::Picture;
+
+pub use competing::lab_jobs;
 
 /// Round-trip times of the paper, ms.
 const RTTS: [u32; 4] = [128, 256, 512, 1024];
@@ -21,45 +21,161 @@ const RTTS: [u32; 4] = [128, 256, 512, 1024];
 const BOTTLENECKS: [(&str, &str); 2] = [("wire", "FIFO"), ("air", "air")];
 /// The conditions' word, and the algorithm.
 const ALGORITHMS: [(&str, &str); 2] = [("standard", "CUBIC"), ("fair", "`wakeai_rtt`")];
+/// The buffers of today, and those of then: the profile of TCP, and in words.
+const BUFFERS: [(&str, &str); 2] = [("linux", "64 MB"), ("classic", "4 MB")];
+/// How the delays change in mid-run: the conditions' last part, and in words.
+const MOVES: [(&str, &str); 3] = [
+    ("grows", "128; 128 to 1024 ms"),
+    ("shrinks", "128; 1024 to 128 ms"),
+    ("swap", "128 to 1024; 1024 to 128 ms"),
+];
+/// Figures 6 to 9, all at the FIFO: the algorithm's word, the flow, the paper's number, in words.
+const CURVES: [(&str, usize, u32, &str); 4] = [
+    ("standard", 0, 6, "CUBIC at 128 ms"),
+    ("standard", 1, 7, "CUBIC at 1024 ms"),
+    ("fair", 0, 8, "wakeai_rtt at 128 ms"),
+    ("fair", 1, 9, "wakeai_rtt at 1024 ms"),
+];
 
-fn job(file: &str, condition: &str) -> Job {
-    Job::new(&format!("scenarios/{file}.toml")).condition(condition)
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    alone: Vec<Alone>,
+    alone_command: String,
+    competing: Vec<competing::Row>,
+    competing_commands: [String; 2],
+    curves: Vec<Curve>,
+    pub(super) pictures: Vec<Picture>,
+    curve_command: String,
+    moving: Vec<Moving>,
+    moving_command: String,
+    compound: Vec<compound::Row>,
+    compound_commands: [String; 2],
 }
 
-/// Every run that the section wants from the lab.
-pub fn lab_jobs() -> Vec<Job> {
-    competing::lab_jobs()
+/// Figure 3: goodput of one phone at each RTT, Mbit/s.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Alone {
+    bottleneck: String,
+    algorithm: String,
+    buffers: String,
+    mbps: [Option<f64>; 4],
 }
 
-/// Writes the section.
-///
-/// # Errors
-///
-/// Where a run fails.
-pub fn write(context: &Context, lab: &LabData, page: &mut Page) -> anyhow::Result<Vec<Verdict>> {
-    page.heading(2, "RTT-fair CUBIC (002)");
-    page.paragraph(
-        "Uploads over 802.11n; the bottleneck is a FIFO of 20 Mbit/s and 200 packets behind the \
-         access point, where both connections share a queue, or the air, where each station has a \
-         queue of its own and DCF shares the turns out. The paper's figures are pictures, and it \
-         does not say where its bottleneck was; from its set-up, a wireless LAN and an emulator that \
-         adds delay, it was the air. Means over the seeds.",
-    );
-    alone::write(context, page)?;
-    let mut verdicts = competing::write(context, lab, page)?;
-    curve::write(context, page)?;
-    moving::write(context, page)?;
-    verdicts.extend(compound::write(context, page)?);
-    Ok(verdicts)
+/// Figures 6 to 9: K over time, the mean in seconds at 128 and at 1024 ms.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Curve {
+    bottleneck: String,
+    algorithm: String,
+    near: Option<f64>,
+    far: Option<f64>,
+}
+
+/// Figure 10: the delay changes in mid-run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Moving {
+    bottleneck: String,
+    rtts: String,
+    standard: Pair,
+    fair: Pair,
 }
 
 /// What two flows got, Mbit/s, over some runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Pair {
     first: f64,
     second: f64,
     total: f64,
     jain: f64,
+}
+
+fn job(file: &str, condition: &str) -> Job {
+    Job::new(&format!("scenarios/{file}.toml")).condition(condition)
+}
+
+/// Makes the runs.
+///
+/// # Errors
+///
+/// Where a run fails.
+pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> {
+    let (mut alone, mut curves, mut moving) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut pictures, mut competing, mut compound) = (Vec::new(), Vec::new(), Vec::new());
+    for (prefix, bottleneck) in BOTTLENECKS {
+        let bottleneck = bottleneck.to_owned();
+        for (word, algorithm) in ALGORITHMS {
+            let algorithm = algorithm.to_owned();
+            for (tcp, buffers) in BUFFERS {
+                let (bottleneck, algorithm) = (bottleneck.clone(), algorithm.clone());
+                let mbps = phone_alone(context, prefix, word, tcp)?;
+                alone.push(Alone { bottleneck, algorithm, buffers: buffers.to_owned(), mbps });
+            }
+            competing.push(competing::Row::find(context, lab, prefix, word)?);
+            let run = context.one(&job("kozu-competing", &format!("{prefix}-{word}-1024")))?;
+            let [near, far] = [0, 1].map(|flow| mean_k(&run, flow));
+            curves.push(Curve { bottleneck: bottleneck.clone(), algorithm, near, far });
+            if prefix == "wire" {
+                pictures.extend(curves_of(word, &run));
+            }
+        }
+        for (name, rtts) in MOVES {
+            let [standard, fair] = ALGORITHMS.map(|(word, _)| {
+                Pair::simulated(context, &job("kozu-moving", &format!("{prefix}-{word}-{name}")))
+            });
+            let (bottleneck, rtts) = (bottleneck.clone(), rtts.to_owned());
+            moving.push(Moving { bottleneck, rtts, standard: standard?, fair: fair? });
+        }
+        compound.extend(compound::rows(context, prefix, &bottleneck)?);
+    }
+    let mut verdicts = competing::verdicts(&competing);
+    verdicts.extend(compound::verdicts(&compound));
+    let small = job("kozu-single", "air-standard-1024").set("stations.phone.tcp", "classic");
+    let figures = Figures {
+        alone,
+        alone_command: small.command_of(context.seeds),
+        competing,
+        competing_commands: competing::commands(context.seeds),
+        curves,
+        pictures,
+        curve_command: format!("{} --out DIR", job("kozu-competing", "wire-fair-1024").command()),
+        moving,
+        moving_command: job("kozu-moving", "wire-fair-grows").command_of(context.seeds),
+        compound,
+        compound_commands: compound::commands(context.seeds),
+    };
+    Ok(Judged { verdicts, figures })
+}
+
+fn phone_alone(
+    context: &Context,
+    prefix: &str,
+    word: &str,
+    tcp: &str,
+) -> anyhow::Result<[Option<f64>; 4]> {
+    let mut mbps = [None; 4];
+    for (mbps, rtt) in mbps.iter_mut().zip(RTTS) {
+        let job = job("kozu-single", &format!("{prefix}-{word}-{rtt}"));
+        let runs = context.runs(&job.set("stations.phone.tcp", tcp), context.seeds)?;
+        *mbps = mean_of(&runs, |run| Some(run.total_goodput_mbps));
+    }
+    Ok(mbps)
+}
+
+fn curves_of(word: &str, run: &Simulated) -> impl Iterator<Item = Picture> {
+    CURVES.into_iter().filter(move |one| one.0 == word).map(|(_, flow, figure, says)| Picture {
+        file: format!("kozu-figure-{figure}.svg"),
+        title: format!("Figure {figure}: K of {says}"),
+        vertical: "K, seconds".to_owned(),
+        lines: vec![run.k_over_time(flow)],
+    })
+}
+
+/// The mean over the time in which it is known, seconds.
+fn mean_k(run: &Simulated, flow: usize) -> Option<f64> {
+    let points = run.k_over_time(flow);
+    let area: f64 = points.windows(2).map(|two| two[0].1 * (two[1].0 - two[0].0)).sum();
+    let span = points.last()?.0 - points.first()?.0;
+    (span > 0.0).then(|| area / span)
 }
 
 impl Pair {

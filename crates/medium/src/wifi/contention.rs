@@ -19,8 +19,8 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::Contention as Rules;
 
-use crate::backoff::{Backoff, Phase};
-use crate::wheel::Wheel;
+use super::backoff::{Backoff, Phase};
+use super::wheel::Wheel;
 
 /// Slots by which a contender can begin later than its class, at most (EIFS, ACK timeout).
 const MOST_LATE: u64 = 64;

@@ -5,12 +5,12 @@
 
 use wakeai_units::Instant;
 
-use crate::access::{Attempt, Path};
-use crate::frames::{DELIMITER, Frames};
-use crate::medium::Medium;
+use super::Wifi;
+use super::access::{Attempt, Path};
+use super::frames::{DELIMITER, Frames};
+use super::outcome::{is_damaged, queue_mut};
+use super::phy::PhyRate;
 use crate::node::{Node, Packet, StationId};
-use crate::outcome::{is_damaged, queue_mut};
-use crate::phy::PhyRate;
 
 /// An aggregate that is on the air alone. Its last MPDU arrives when it ends, and is not looked at
 /// here.
@@ -45,7 +45,7 @@ impl Reception {
     }
 }
 
-impl<P: Packet> Medium<P> {
+impl<P: Packet> Wifi<P> {
     /// A frame begins that does not collide.
     pub(crate) fn begin_reception(&mut self, attempt: Attempt) {
         let Attempt { path, psdu, .. } = attempt;
@@ -87,11 +87,11 @@ impl<P: Packet> Medium<P> {
             let (packet, from, to) = (frame.packet.clone(), frame.from, frame.to);
             match path {
                 Path::Down(_) => {
-                    self.counters.access_point.delivered += 1;
-                    self.deliver(at, Node::Station(StationId(station as u32)), from, packet);
+                    self.base.counters.access_point.delivered += 1;
+                    self.base.deliver(at, Node::Station(StationId(station as u32)), from, packet);
                 }
                 Path::Up(_) => {
-                    self.counters.stations[station].delivered += 1;
+                    self.base.counters.stations[station].delivered += 1;
                     self.forward(at, station, to, packet);
                 }
             }

@@ -2,9 +2,9 @@
 
 use wakeai_units::{Duration, Instant};
 
-use crate::frames::{Framing, Limits, Psdu};
-use crate::link::Link;
-use crate::medium::Medium;
+use super::Wifi;
+use super::frames::{Framing, Limits, Psdu};
+use super::link::Link;
 use crate::node::{Node, Packet, StationId};
 
 /// A broadcast is one MPDU without QoS field.
@@ -24,6 +24,14 @@ impl Contender {
         match self {
             Self::Station(station) => station,
             Self::AccessPoint => stations,
+        }
+    }
+
+    /// The station's index, if it is one.
+    pub(crate) fn station(self) -> Option<usize> {
+        match self {
+            Self::Station(station) => Some(station),
+            Self::AccessPoint => None,
         }
     }
 }
@@ -106,12 +114,12 @@ impl Turn {
     }
 }
 
-impl<P: Packet> Medium<P> {
+impl<P: Packet> Wifi<P> {
     /// Starts the transmissions of all contenders whose backoff counter has reached zero.
     pub(crate) fn begin_access(&mut self, at: Instant) {
         self.contention.begin(&mut self.senders, &mut self.rng);
-        self.counters.airtime.idle += at - self.quiet_since;
-        self.counters.accesses += self.senders.len() as u64;
+        self.base.counters.airtime.idle += at - self.quiet_since;
+        self.base.counters.accesses += self.senders.len() as u64;
         for place in 0..self.senders.len() {
             let index = self.senders[place] as usize;
             let is_station = index < self.links.len();
@@ -149,12 +157,12 @@ impl<P: Packet> Medium<P> {
     fn take_from_host(&mut self, station: usize, turn: Turn) {
         let Some(host) = &mut self.hosts[station] else { return };
         let (link, frames) = (&self.links[station], &mut self.uplinks[station]);
-        let counters = &mut self.counters.stations[station];
-        let mut gone = self.departures.of(Contender::Station(station));
+        let counters = &mut self.base.counters.stations[station];
+        let mut gone = self.base.departures.of(Some(station));
         let from = Node::Station(StationId(station as u32));
         let room = if turn.first { link.lead } else { Duration::ZERO };
         frames.fill(&turn.limits(link, room), || {
-            let next = host.pop(self.clock, |(packet, ..)| {
+            let next = host.pop(self.base.clock, |(packet, ..)| {
                 counters.queue_drops += 1;
                 gone(&packet);
             });

@@ -3,11 +3,10 @@
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, LEGACY_RATES, LONGEST_PPDU, Mode, Protection, Standard, StationRadio};
 
-use crate::MAX_PACKET;
-use crate::config::{MediumConfig, StationConfig};
+use super::config::{WifiConfig, WifiStationConfig};
+use super::frames::{Framing, Limits};
+use super::phy::PhyRate;
 use crate::error::ConfigError;
-use crate::frames::{Framing, Limits};
-use crate::phy::PhyRate;
 
 /// Lengths of control frames in bytes (802.11-2020 9.3.1.2 to 9.3.1.4).
 const RTS: u32 = 20;
@@ -37,12 +36,12 @@ pub(crate) struct Link {
     pub(crate) frame_error_ppm: u32,
     /// Packets that the station keeps.
     pub(crate) queue: usize,
-    pub(crate) wired_delay: Duration,
 }
 
 impl Link {
-    pub(crate) fn new(station: &StationConfig, bss: &Bss) -> Result<Self, ConfigError> {
-        let StationConfig { radio, queue, host_queue: _, frame_error_ppm, wired_delay } = *station;
+    pub(crate) fn new(station: &WifiStationConfig, bss: &Bss) -> Result<Self, ConfigError> {
+        let WifiStationConfig { radio, queue, host_queue: _, frame_error_ppm, wired_delay: _ } =
+            *station;
         let StationRadio { standard, rate: data_rate, contention: _ } = radio;
         let mode = bss.mode(standard, data_rate).ok_or_else(|| ConfigError::Rate {
             what: "rate",
@@ -81,7 +80,6 @@ impl Link {
             block_ack: control.duration(if subframes > 64 { BLOCK_ACK_256 } else { BLOCK_ACK_64 }),
             frame_error_ppm,
             queue,
-            wired_delay,
         })
     }
 
@@ -130,7 +128,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn new(config: &MediumConfig) -> Result<Self, ConfigError> {
+    pub(crate) fn new(config: &WifiConfig) -> Result<Self, ConfigError> {
         let Bss { standard, basic_rate, retry_limit, .. } = config.bss;
         let (sifs, slot) = (standard.sifs(), standard.slot());
         let lowest = legacy("rate", standard, LEGACY_RATES[0])?;
@@ -145,9 +143,4 @@ impl Common {
             retry_limit,
         })
     }
-}
-
-/// Whether a packet of `length` bytes fits into a frame.
-pub(crate) const fn fits_a_frame(length: usize) -> bool {
-    length <= MAX_PACKET
 }

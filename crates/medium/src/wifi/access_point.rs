@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use wakeai_units::Duration;
 use wakeai_wifi::QueueDiscipline;
 
-use crate::access::Receiver;
-use crate::frames::{Frames, Shape};
+use super::access::Receiver;
+use super::frames::{Frames, Shape};
 use crate::node::{Destination, Node};
 
 /// Airtime that one visit of the round robin grants: about one full frame at 54 Mbit/s. Longer

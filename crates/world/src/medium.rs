@@ -1,4 +1,4 @@
-//! From the scenario to the network: its configuration, its addresses, and what changes during a run.
+//! From the scenario to the medium: its configuration, its addresses, and what changes during a run.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -6,10 +6,10 @@ use std::net::Ipv4Addr;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_medium::{
-    CellularConfig, CellularStationConfig, ConfigError, HostQueueKind, MediumConfig, Network,
-    NetworkConfig, Packet, StationConfig, StationId,
+    CellularConfig, CellularStationConfig, ConfigError, HostQueueKind, Medium, MediumConfig,
+    Packet, StationId, WifiConfig, WifiStationConfig,
 };
-use wakeai_scenario::{AccessPoint, Experiment, HostQueue, Medium, StationGroup};
+use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{Bss, Cell};
 
@@ -58,14 +58,16 @@ impl StationQueue {
     }
 }
 
-/// The configuration of the network of `experiment`, in which each station of a group has `queue(group)`.
-pub fn network_config(
+/// The configuration of the medium of `experiment`, in which each station of a group has `queue(group)`.
+pub fn medium_config(
     experiment: &Experiment,
     queue: impl Fn(&StationGroup) -> StationQueue,
-) -> NetworkConfig {
+) -> MediumConfig {
     match experiment.access_point.medium {
-        Medium::Wifi(bss) => NetworkConfig::Wifi(wifi(experiment, bss, queue)),
-        Medium::Cellular(cell) => NetworkConfig::Cellular(cellular(experiment, cell, queue)),
+        wakeai_scenario::Medium::Wifi(bss) => MediumConfig::Wifi(wifi(experiment, bss, queue)),
+        wakeai_scenario::Medium::Cellular(cell) => {
+            MediumConfig::Cellular(cellular(experiment, cell, queue))
+        }
     }
 }
 
@@ -93,7 +95,7 @@ fn wifi(
     experiment: &Experiment,
     bss: Bss,
     queue: impl Fn(&StationGroup) -> StationQueue,
-) -> MediumConfig {
+) -> WifiConfig {
     let AccessPoint { buffer, medium: _ } = experiment.access_point;
     let stations = experiment.stations.iter().filter_map(|group| {
         let StationQueue { packets, kind } = queue(group);
@@ -113,10 +115,10 @@ fn wifi(
         } = *group;
         let (queue, host_queue) = (packets as usize, kind);
         let radio = radio?;
-        let station = StationConfig { radio, queue, host_queue, frame_error_ppm, wired_delay };
+        let station = WifiStationConfig { radio, queue, host_queue, frame_error_ppm, wired_delay };
         Some(std::iter::repeat_n(station, count as usize))
     });
-    MediumConfig {
+    WifiConfig {
         bss,
         buffer: buffer as usize,
         wired: experiment.wired,
@@ -126,7 +128,7 @@ fn wifi(
     }
 }
 
-/// A setting of a station that the network can change during a run.
+/// A setting of a station that the medium can change during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The delay each way between the access point and this station's server.
@@ -149,20 +151,16 @@ pub struct TimedChange {
 }
 
 impl TimedChange {
-    /// Makes the change in `network`.
+    /// Makes the change in `medium`.
     ///
     /// # Errors
     ///
-    /// The network refuses the new value.
-    pub fn apply<P: Packet>(
-        self,
-        network: &mut Network<P>,
-        now: Instant,
-    ) -> Result<(), ConfigError> {
+    /// The medium refuses the new value.
+    pub fn apply<P: Packet>(self, medium: &mut Medium<P>, now: Instant) -> Result<(), ConfigError> {
         match self.change {
-            Change::WiredDelay(delay) => network.set_wired_delay(now, self.station, delay),
-            Change::Rate(rate) => network.set_rate(now, self.station, rate),
-            Change::FrameErrorPpm(ppm) => network.set_frame_error_rate(now, self.station, ppm),
+            Change::WiredDelay(delay) => medium.set_wired_delay(now, self.station, delay),
+            Change::Rate(rate) => medium.set_rate(now, self.station, rate),
+            Change::FrameErrorPpm(ppm) => medium.set_frame_error_rate(now, self.station, ppm),
         }
     }
 }

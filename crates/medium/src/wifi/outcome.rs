@@ -3,15 +3,15 @@
 use rand_core::Rng;
 use wakeai_units::{Duration, Instant};
 
-use crate::access::{Attempt, Contender, Path, Receiver, Turn};
-use crate::access_point::AccessPoint;
-use crate::backoff::Backoff;
+use super::Wifi;
+use super::access::{Attempt, Contender, Path, Receiver, Turn};
+use super::access_point::AccessPoint;
+use super::backoff::Backoff;
+use super::frames::{Frames, Psdu};
 use crate::counters::{Airtime, BytesByKind, ContenderCounters};
-use crate::frames::{Frames, Psdu};
-use crate::medium::Medium;
 use crate::node::{Node, Packet, StationId};
 
-impl<P: Packet> Medium<P> {
+impl<P: Packet> Wifi<P> {
     /// The frames on the air end.
     pub(crate) fn end_access(&mut self, at: Instant) {
         self.busy_until = None;
@@ -34,7 +34,7 @@ impl<P: Packet> Medium<P> {
         let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
         let bytes = frames.bytes_by_kind(psdu);
         let arrived = || !is_damaged(ppm, rng);
-        let gone = self.departures.of(sender);
+        let gone = self.base.departures.of(sender.station());
         let settled = frames.settle(psdu, self.bss.retry_limit, arrived, gone);
         let answered = settled.acknowledged > 0;
         let counters = self.counters_of(sender);
@@ -65,7 +65,7 @@ impl<P: Packet> Medium<P> {
         if next < attempt.txop_end
             && let Some(next) = self.plan(attempt.path.sender(), turn)
         {
-            self.counters.airtime.idle += self.bss.sifs;
+            self.base.counters.airtime.idle += self.bss.sifs;
             self.busy_until = Some(next.end);
             self.on_air.push(next);
             self.begin_reception(next);
@@ -89,16 +89,16 @@ impl<P: Packet> Medium<P> {
                 if is_damaged(self.links[station].frame_error_ppm, &mut self.rng) {
                     self.damaged.push(station);
                 } else {
-                    self.deliver(at, to, from, packet.clone());
+                    self.base.deliver(at, to, from, packet.clone());
                 }
             }
         }
         let losses = self.damaged.len() as u64;
         let airtime = at - attempt.start;
-        let counters = &mut self.counters.access_point;
+        let counters = &mut self.base.counters.access_point;
         counters.broadcast_losses += losses;
         counters.airtime.broadcast += airtime;
-        self.counters.airtime.broadcast += airtime;
+        self.base.counters.airtime.broadcast += airtime;
         self.access_point.charge(Receiver::Everyone, airtime);
         self.backoff(attempt.path.sender()).succeeded();
         self.end_exchange(attempt, at);
@@ -125,13 +125,13 @@ impl<P: Packet> Medium<P> {
             }
             if let Path::Down(receiver) = attempt.path {
                 if let Receiver::Station(station) = receiver {
-                    self.counters.downlinks[station].collision += airtime;
+                    self.base.counters.downlinks[station].collision += airtime;
                 }
                 self.access_point.charge(receiver, airtime);
             }
         }
         if let Some(first) = self.on_air.first() {
-            self.counters.airtime.collision += at - first.start;
+            self.base.counters.airtime.collision += at - first.start;
         }
         let eifs = if self.bss.eifs_after_collision { self.bss.eifs_extra } else { Duration::ZERO };
         self.fall_idle(at, self.contention.slots_in(eifs));
@@ -153,7 +153,7 @@ impl<P: Packet> Medium<P> {
         let rts = !attempt.lead.is_zero() && self.links[station].rts.is_some();
         let lost = if rts { Psdu { span: 1, mpdus: 1, ..psdu } } else { psdu };
         let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
-        let gone = self.departures.of(sender);
+        let gone = self.base.departures.of(sender.station());
         let settled = frames.settle(lost, self.bss.retry_limit, || false, gone);
         let counters = self.counters_of(sender);
         if rts {
@@ -174,7 +174,7 @@ impl<P: Packet> Medium<P> {
     fn lose_broadcast(&mut self, attempt: Attempt) {
         let Some((_, from)) = self.take_broadcast(attempt) else { return };
         let receivers = self.links.len() - usize::from(from != Node::Server);
-        self.counters.access_point.broadcast_losses += receivers as u64;
+        self.base.counters.access_point.broadcast_losses += receivers as u64;
         self.backoff(attempt.path.sender()).succeeded();
     }
 
@@ -183,7 +183,7 @@ impl<P: Packet> Medium<P> {
         frames.settle(attempt.psdu, 1, || true, |_| ());
         let frame = frames.release()?;
         self.access_point.left(Receiver::Everyone, 1);
-        self.counters.access_point.broadcasts += 1;
+        self.base.counters.access_point.broadcasts += 1;
         Some((frame.packet, frame.from))
     }
 
@@ -208,10 +208,10 @@ impl<P: Packet> Medium<P> {
         let counters = self.counters_of(attempt.path.sender());
         counters.rts_attempts += rts;
         counters.airtime.add(&airtime);
-        self.counters.airtime.add(&airtime);
-        self.counters.airtime.idle += spaces;
+        self.base.counters.airtime.add(&airtime);
+        self.base.counters.airtime.idle += spaces;
         if let Path::Down(receiver) = attempt.path {
-            self.counters.downlinks[station].add(&airtime);
+            self.base.counters.downlinks[station].add(&airtime);
             self.access_point.charge(receiver, airtime.busy() + spaces);
         }
     }
@@ -223,7 +223,7 @@ impl<P: Packet> Medium<P> {
 
     fn rejoin(&mut self, sender: Contender, late: u64) {
         let has_frames = match sender {
-            Contender::Station(station) => self.queued_at_station(station) > 0,
+            Contender::Station(station) => self.queued(station) > 0,
             Contender::AccessPoint => self.access_point.waiting() > 0,
         };
         self.contention.finish(sender.index(self.links.len()), has_frames, late, &mut self.rng);
@@ -235,8 +235,8 @@ impl<P: Packet> Medium<P> {
 
     fn counters_of(&mut self, contender: Contender) -> &mut ContenderCounters {
         match contender {
-            Contender::Station(station) => &mut self.counters.stations[station],
-            Contender::AccessPoint => &mut self.counters.access_point,
+            Contender::Station(station) => &mut self.base.counters.stations[station],
+            Contender::AccessPoint => &mut self.base.counters.access_point,
         }
     }
 }

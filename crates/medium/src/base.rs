@@ -1,0 +1,218 @@
+//! What Wi-Fi and a cellular link have in common: everything but the air.
+
+use std::collections::VecDeque;
+
+use wakeai_units::{Duration, Instant};
+use wakeai_wifi::Wired;
+
+use crate::MAX_PACKET;
+use crate::counters::{Airtime, ContenderCounters, Counters};
+use crate::error::ConfigError;
+use crate::node::{Delivery, Destination, Node, Packet, StationId};
+use crate::ranges;
+use crate::wired::Wire;
+
+/// The wired leg to the server, the packets that have come out, and the counters.
+#[derive(Clone, Debug)]
+pub(crate) struct Base<P> {
+    pub(crate) wired_up: Wire<Transit<P>>,
+    pub(crate) wired_down: Wire<Transit<P>>,
+    /// Extra delay each way between the wired leg and each station's server.
+    wired_delays: Vec<Duration>,
+    /// Time of the last event.
+    pub(crate) clock: Instant,
+    pub(crate) deliveries: VecDeque<Delivery<P>>,
+    pub(crate) departures: Departures<P>,
+    pub(crate) counters: Counters,
+}
+
+/// A packet on the wire.
+#[derive(Clone, Debug)]
+pub(crate) struct Transit<P> {
+    pub(crate) packet: P,
+    pub(crate) from: Node,
+    pub(crate) to: Destination,
+}
+
+/// What can happen next on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WiredEvent {
+    /// The server's full queue has room again.
+    Room,
+    /// A packet of the server arrives at the access point.
+    FromServer,
+    /// A packet arrives at the server.
+    ToServer,
+}
+
+impl<P: Packet> Base<P> {
+    /// For stations with these extra delays.
+    pub(crate) fn new(wired: &Wired, wired_delays: Vec<Duration>) -> Self {
+        let stations = wired_delays.len();
+        Self {
+            wired_up: Wire::new(wired, stations),
+            // The last flow is that of the server's broadcasts.
+            wired_down: Wire::new(wired, stations + 1),
+            wired_delays,
+            clock: Instant::ZERO,
+            deliveries: VecDeque::new(),
+            departures: Departures::new(stations),
+            counters: Counters {
+                stations: vec![ContenderCounters::default(); stations],
+                downlinks: vec![Airtime::default(); stations],
+                ..Counters::default()
+            },
+        }
+    }
+
+    /// Whether there is such a node.
+    pub(crate) fn exists(&self, node: Node) -> bool {
+        match node {
+            Node::Server => true,
+            Node::Station(id) => id.index() < self.wired_delays.len(),
+        }
+    }
+
+    /// Gives a packet back that nobody can receive, and counts it as refused.
+    pub(crate) fn admit(&mut self, from: Node, to: Destination, packet: P) -> Result<P, P> {
+        let receivable = match to {
+            Destination::Unicast(node) => node != from && self.exists(node),
+            Destination::Broadcast => true,
+        };
+        if receivable && self.exists(from) && packet.len() <= MAX_PACKET {
+            return Ok(packet);
+        }
+        self.counters.refused += 1;
+        Err(packet)
+    }
+
+    /// Puts a packet of the server on the wire, or gives it back where the queue is full.
+    pub(crate) fn send_from_server(
+        &mut self,
+        now: Instant,
+        to: Destination,
+        packet: P,
+    ) -> Result<(), P> {
+        let flow = match to {
+            Destination::Unicast(Node::Station(id)) => id.index(),
+            Destination::Unicast(Node::Server) | Destination::Broadcast => self.wired_delays.len(),
+        };
+        let extra = self.wired_delays.get(flow).copied().unwrap_or_default();
+        let length = packet.len();
+        let transit = Transit { packet, from: Node::Server, to };
+        let counters = &mut self.counters.wired_down;
+        let sent = self.wired_down.send(now, flow, extra, length, transit, counters);
+        sent.map_err(|transit| transit.packet)
+    }
+
+    /// Puts a packet of a station on the wire to the server; a full queue drops it.
+    pub(crate) fn send_to_server(&mut self, at: Instant, station: usize, packet: P) {
+        let from = Node::Station(StationId(station as u32));
+        let to = Destination::Unicast(Node::Server);
+        let (length, extra) = (packet.len(), self.wired_delays[station]);
+        let counters = &mut self.counters.wired_up;
+        let transit = Transit { packet, from, to };
+        // The packet that is given back is a drop, and counted there.
+        let _ = self.wired_up.send(at, station, extra, length, transit, counters);
+    }
+
+    /// The next event of the wire and its time.
+    pub(crate) fn next_event(&self) -> Option<(Instant, WiredEvent)> {
+        let room = self.wired_down.next_room().map(|at| (at, WiredEvent::Room));
+        let down = self.wired_down.next_arrival().map(|at| (at, WiredEvent::FromServer));
+        let up = self.wired_up.next_arrival().map(|at| (at, WiredEvent::ToServer));
+        [room, down, up].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// Lets the event happen; returns the packet of the server that has arrived by it.
+    pub(crate) fn handle(&mut self, at: Instant, event: WiredEvent) -> Option<Transit<P>> {
+        match event {
+            WiredEvent::Room => self.wired_down.depart(at),
+            WiredEvent::FromServer => {
+                return self.wired_down.arrive(&mut self.counters.wired_down);
+            }
+            WiredEvent::ToServer => {
+                let transit = self.wired_up.arrive(&mut self.counters.wired_up)?;
+                self.deliver(at, Node::Server, transit.from, transit.packet);
+            }
+        }
+        None
+    }
+
+    /// Hands a packet over to the driver.
+    pub(crate) fn deliver(&mut self, at: Instant, to: Node, from: Node, packet: P) {
+        self.deliveries.push_back(Delivery { at, to, from, packet });
+    }
+
+    /// Packets on the wire and in its queues.
+    pub(crate) fn packets(&self) -> usize {
+        self.wired_up.packets() + self.wired_down.packets()
+    }
+
+    /// The error where there is no such station.
+    pub(crate) fn check_station(&self, station: StationId) -> Result<usize, ConfigError> {
+        let stations = self.wired_delays.len();
+        let exists = self.exists(Node::Station(station));
+        let no_such = ConfigError::NoSuchStation { found: station.0, stations };
+        exists.then_some(station.index()).ok_or(no_such)
+    }
+
+    /// See [`crate::Medium::set_wired_delay`].
+    pub(crate) fn set_wired_delay(
+        &mut self,
+        station: StationId,
+        delay: Duration,
+    ) -> Result<(), ConfigError> {
+        let place = self.check_station(station)?;
+        ranges::delay("wired_delay", delay)?;
+        self.wired_delays[place] = delay;
+        Ok(())
+    }
+}
+
+/// A packet that its station keeps no longer: it has arrived, was given up, or was dropped by a queue
+/// that had taken it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure<P> {
+    /// The station whose queue it has left.
+    pub station: StationId,
+    /// The packet.
+    pub packet: P,
+}
+
+/// Departures of the stations that are watched.
+#[derive(Clone, Debug)]
+pub(crate) struct Departures<P> {
+    watched: Vec<bool>,
+    seen: VecDeque<Departure<P>>,
+}
+
+impl<P: Packet> Departures<P> {
+    fn new(stations: usize) -> Self {
+        Self { watched: vec![false; stations], seen: VecDeque::new() }
+    }
+
+    /// From now on this station's departures are recorded.
+    pub(crate) fn watch(&mut self, station: StationId) {
+        if let Some(watched) = self.watched.get_mut(station.index()) {
+            *watched = true;
+        }
+    }
+
+    /// The oldest departure that was not polled yet.
+    pub(crate) fn poll(&mut self) -> Option<Departure<P>> {
+        self.seen.pop_front()
+    }
+
+    /// A function that records the packets it is given as departures of `station`, if that is
+    /// watched. `None` is the access point, which never is.
+    pub(crate) fn of(&mut self, station: Option<usize>) -> impl FnMut(&P) {
+        let watched = station.filter(|station| self.watched[*station]);
+        move |packet| {
+            if let Some(station) = watched {
+                let station = StationId(station as u32);
+                self.seen.push_back(Departure { station, packet: packet.clone() });
+            }
+        }
+    }
+}

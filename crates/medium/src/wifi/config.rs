@@ -1,0 +1,155 @@
+//! What a BSS is made from: plain data, with the defaults of each standard and their ranges.
+
+use std::fmt::Display;
+
+use wakeai_units::Duration;
+use wakeai_wifi::{Bss, Contention, Standard, StationRadio, Wired};
+
+use crate::error::ConfigError;
+use crate::ranges::{self, range};
+
+/// A BSS and the wire behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WifiConfig {
+    /// What the access point decides for the whole BSS.
+    pub bss: Bss,
+    /// Packets that the access point keeps for the air, over all stations together.
+    pub buffer: usize,
+    /// Between the access point and the server.
+    pub wired: Wired,
+    /// The stations, in the order of their [`StationId`](crate::StationId).
+    pub stations: Vec<WifiStationConfig>,
+    /// Whether bystanders wait EIFS after a collision as well. Without it nobody could decode the
+    /// preamble of any collided frame, so to them the medium was merely busy.
+    pub eifs_after_collision: bool,
+    /// Whether receivers hand up the packets of an aggregate all at its end, as those do whose
+    /// firmware reports whole PPDUs; otherwise each when its own MPDU has arrived.
+    pub hand_up_after_ppdu: bool,
+}
+
+impl WifiConfig {
+    /// `stations` equal stations on an access point of `standard`, all with their defaults.
+    pub fn new(standard: Standard, stations: usize) -> Self {
+        let bss = Bss::new(standard);
+        Self {
+            bss,
+            buffer: 300,
+            wired: Wired::default(),
+            stations: vec![WifiStationConfig::new(standard, &bss); stations],
+            eifs_after_collision: false,
+            hand_up_after_ppdu: false,
+        }
+    }
+}
+
+/// One station.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WifiStationConfig {
+    /// Its standard and rate, and how it contends.
+    pub radio: StationRadio,
+    /// Packets that the station keeps for the air.
+    pub queue: usize,
+    /// How those packets take turns.
+    pub host_queue: HostQueueKind,
+    /// Share of MPDUs, to the station and from it, that arrive damaged, in parts per million.
+    pub frame_error_ppm: u32,
+    /// Delay each way between this station's server and the wired leg, on top of the leg's own.
+    pub wired_delay: Duration,
+}
+
+impl WifiStationConfig {
+    /// The defaults of a station of `standard` in `bss`.
+    pub fn new(standard: Standard, bss: &Bss) -> Self {
+        Self {
+            radio: StationRadio::new(standard, bss),
+            queue: 1_000,
+            host_queue: HostQueueKind::Fifo,
+            frame_error_ppm: 0,
+            wired_delay: Duration::ZERO,
+        }
+    }
+}
+
+/// How the packets in a station take turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostQueueKind {
+    /// First in, first out; the newcomer is refused when it is full.
+    #[default]
+    Fifo,
+    /// FQ-CoDel (RFC 8290) by [`Packet::flow`](crate::Packet::flow) with the settings of mac80211: 20
+    /// and 100 ms. It refuses nothing: what is too much, or has waited for too long, it drops without a
+    /// word to the host, beyond the [`WifiStationConfig::queue`] packets and the 4 MiB (from ac on 16) of
+    /// memory of all flows together from the one that has most. Frames are taken from it when an
+    /// aggregate is built, and those that have to be retried are not in it any more.
+    FqCodel,
+}
+
+/// Everything but the rates, which are looked up where they are used.
+pub(super) fn validate(config: &WifiConfig) -> Result<(), ConfigError> {
+    ranges::packets("buffer", config.buffer)?;
+    bss(&config.bss)?;
+    ranges::wired(&config.wired)?;
+    ranges::stations(config.stations.len())?;
+    for (place, one) in config.stations.iter().enumerate() {
+        validate_station(place, one, &config.bss)?;
+    }
+    Ok(())
+}
+
+fn bss(bss: &Bss) -> Result<(), ConfigError> {
+    let standard = bss.standard;
+    let longest = Standard::Ax.longest_ampdu();
+    range("retry_limit", u64::from(bss.retry_limit), 1, 255, "1 to 255 attempts")?;
+    range("ampdu", bss.ampdu.get(), 1, longest.get(), "1 to 6500631 bytes")?;
+    range("ampdu_subframes", u64::from(bss.ampdu_subframes), 1, 256, "1 to 256")?;
+    contention(&bss.contention)?;
+    let most = standard.most_streams();
+    range("streams", u64::from(bss.streams), 1, u64::from(most), &format!("1 to {most}"))?;
+    one_of("width", &bss.width, standard.widths())?;
+    one_of("guard_interval", &bss.guard_interval, standard.guard_intervals())
+}
+
+fn one_of<T: Display + PartialEq>(
+    what: &'static str,
+    found: &T,
+    allowed: &[T],
+) -> Result<(), ConfigError> {
+    if allowed.contains(found) {
+        return Ok(());
+    }
+    let names: Vec<String> = allowed.iter().map(T::to_string).collect();
+    Err(ConfigError::Word { what, found: found.to_string(), allowed: names.join(", ") })
+}
+
+/// One station.
+pub(super) fn validate_station(
+    place: usize,
+    one: &WifiStationConfig,
+    bss: &Bss,
+) -> Result<(), ConfigError> {
+    let StationRadio { standard, rate: _, contention: rules } = &one.radio;
+    if !standard.can_join(bss.standard) {
+        let (found, access_point) = (*standard, bss.standard);
+        return Err(ConfigError::Standard { station: place, found, access_point });
+    }
+    ranges::packets("queue", one.queue)?;
+    let ppm = u64::from(one.frame_error_ppm);
+    range("frame_error_ppm", ppm, 0, 1_000_000, "0 to 1000000 parts per million")?;
+    ranges::delay("wired_delay", one.wired_delay)?;
+    contention(rules)
+}
+
+fn contention(rules: &Contention) -> Result<(), ConfigError> {
+    let Contention { aifsn, cw_min, cw_max, txop } = *rules;
+    range("aifsn", u64::from(aifsn), 1, u64::from(Contention::MOST_AIFSN), "1 to 15")?;
+    let largest = u64::from(Contention::LARGEST_WINDOW);
+    range("cw_max", u64::from(cw_max), 0, largest, "cw_min to 32767")?;
+    range("cw_min", u64::from(cw_min), 0, u64::from(cw_max), "0 to cw_max")?;
+    range(
+        "txop in us",
+        txop.as_micros(),
+        0,
+        65_535 * 32,
+        "0 to 2097120 us, the most that 16 bits of 32 us hold",
+    )
+}

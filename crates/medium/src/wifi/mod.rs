@@ -1,0 +1,205 @@
+//! An 802.11 BSS: stations that contend for the air with their access point.
+//!
+//! What it does not have: hidden stations and capture (everybody hears everybody alike), rate
+//! adaptation, power saving, beacons and management frames, errors in control frames, A-MSDU,
+//! fragments, transmission to several users at once.
+
+mod access;
+mod access_point;
+mod backoff;
+mod config;
+mod contention;
+mod frames;
+mod host_queue;
+mod link;
+mod outcome;
+mod phy;
+mod ports;
+mod reception;
+mod wheel;
+
+use rand_pcg::Pcg64Mcg;
+use wakeai_units::{Duration, Instant};
+use wakeai_wifi::{Bss, Contention as Rules};
+
+use access::Attempt;
+use access_point::AccessPoint;
+pub use config::{HostQueueKind, WifiConfig, WifiStationConfig};
+use contention::Contention;
+use frames::{Frames, Shape};
+use host_queue::{HostQueue, Room};
+use link::{Common, Link};
+use reception::Reception;
+
+use crate::base::{Base, WiredEvent};
+use crate::error::ConfigError;
+use crate::node::{Destination, Packet, StationId};
+
+/// One BSS and the wired leg to the server: see [`crate::Medium`] for the order of calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Wifi<P> {
+    pub(crate) base: Base<P>,
+    bss: Common,
+    /// By station.
+    links: Vec<Link>,
+    /// By station: the frames that it sends.
+    uplinks: Vec<Frames<P>>,
+    /// By station: the FQ-CoDel queue that its frames are taken from; `None` where the frames themselves
+    /// are the queue.
+    hosts: Vec<Option<Box<HostQueue<Hosted<P>>>>>,
+    access_point: AccessPoint<P>,
+    /// The stations, and after them the access point.
+    contention: Contention,
+    /// By contender: the limit of its TXOP.
+    txops: Vec<Duration>,
+    /// The transmissions on the air, until `busy_until`.
+    on_air: Vec<Attempt>,
+    busy_until: Option<Instant>,
+    /// The aggregate under way, if its MPDUs arrive one by one.
+    reception: Option<Reception>,
+    /// End of the last exchange.
+    quiet_since: Instant,
+    config: WifiConfig,
+    rng: Pcg64Mcg,
+    /// Kept for their memory: the contenders that begin an access, and the stations that missed a
+    /// broadcast.
+    senders: Vec<u32>,
+    damaged: Vec<usize>,
+}
+
+/// A packet in a host's queue, which becomes a frame.
+type Hosted<P> = (P, Destination, Shape);
+
+/// What can happen next.
+#[derive(Clone, Copy)]
+pub(crate) enum Event {
+    Wired(WiredEvent),
+    /// An MPDU of the aggregate on the air has arrived.
+    MpduEnds,
+    /// All frames on the air have ended.
+    AirEnds,
+    /// A backoff is over.
+    AirBegins,
+}
+
+impl<P: Packet> Wifi<P> {
+    pub(crate) fn new(config: &WifiConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
+        config::validate(config)?;
+        let bss = Common::new(config)?;
+        // All by name, so that no new setting is forgotten: those of a link are used in `Link::new`, those
+        // of the BSS in `Common::new`.
+        let WifiConfig {
+            bss:
+                Bss {
+                    queue,
+                    retry_limit,
+                    contention: _,
+                    standard: _,
+                    basic_rate: _,
+                    protection: _,
+                    rts_threshold: _,
+                    control_rate: _,
+                    width: _,
+                    streams: _,
+                    guard_interval: _,
+                    ampdu: _,
+                    ampdu_subframes: _,
+                },
+            buffer,
+            wired,
+            stations: configs,
+            eifs_after_collision: _,
+            hand_up_after_ppdu: _,
+        } = config;
+        let links: Result<Vec<Link>, _> =
+            configs.iter().map(|station| Link::new(station, &config.bss)).collect();
+        let links = links?;
+        let stations = links.len();
+        let rules = rules(config);
+        let delays = configs.iter().map(|station| station.wired_delay).collect();
+        Ok(Self {
+            base: Base::new(wired, delays),
+            uplinks: (0..stations).map(|_| Frames::new()).collect(),
+            hosts: configs.iter().map(host_queue).collect(),
+            access_point: AccessPoint::new(stations, *queue, *buffer),
+            contention: Contention::new(bss.sifs, bss.slot, *retry_limit, &rules),
+            txops: rules.iter().map(|(rules, _)| rules.txop).collect(),
+            on_air: Vec::with_capacity(stations + 1),
+            busy_until: None,
+            reception: None,
+            quiet_since: Instant::ZERO,
+            config: config.clone(),
+            rng,
+            senders: Vec::with_capacity(stations + 1),
+            damaged: Vec::with_capacity(stations),
+            bss,
+            links,
+        })
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
+            self.base.clock = at;
+            match event {
+                Event::Wired(event) => {
+                    if let Some(transit) = self.base.handle(at, event) {
+                        self.send_down(at, transit.from, transit.to, transit.packet);
+                    }
+                }
+                Event::MpduEnds => self.end_mpdu(at),
+                Event::AirEnds => self.end_access(at),
+                Event::AirBegins => self.begin_access(at),
+            }
+        }
+    }
+
+    /// At the same instant the wire goes first, so that what arrives can still be sent.
+    pub(crate) fn next_event(&self) -> Option<(Instant, Event)> {
+        let air = match self.busy_until {
+            Some(end) => Some((end, Event::AirEnds)),
+            None => self.contention.next_access().map(|at| (at, Event::AirBegins)),
+        };
+        let wired = self.base.next_event().map(|(at, event)| (at, Event::Wired(event)));
+        let mpdu = self.reception.map(|reception| (reception.at, Event::MpduEnds));
+        [wired, mpdu, air].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    pub(crate) fn packets(&self) -> usize {
+        let up: usize = self.uplinks.iter().map(Frames::packets).sum();
+        let hosts: usize = self.hosts.iter().flatten().map(|host| host.len()).sum();
+        up + self.access_point.packets() + hosts
+    }
+
+    /// Changes a station's configuration for the frames that start from now on.
+    pub(crate) fn change(
+        &mut self,
+        station: StationId,
+        change: impl FnOnce(&mut WifiStationConfig),
+    ) -> Result<(), ConfigError> {
+        let place = self.base.check_station(station)?;
+        let mut changed = self.config.stations[place].clone();
+        change(&mut changed);
+        config::validate_station(place, &changed, &self.config.bss)?;
+        self.links[place] = Link::new(&changed, &self.config.bss)?;
+        self.config.stations[place] = changed;
+        Ok(())
+    }
+}
+
+fn host_queue<T>(station: &WifiStationConfig) -> Option<Box<HostQueue<T>>> {
+    match station.host_queue {
+        HostQueueKind::Fifo => None,
+        HostQueueKind::FqCodel => {
+            Some(Box::new(HostQueue::new(Room::of(station.radio.standard, station.queue))))
+        }
+    }
+}
+
+/// How each contender contends, and whether by EDCA: the stations, and after them the access
+/// point.
+fn rules(config: &WifiConfig) -> Vec<(Rules, bool)> {
+    let stations = config.stations.iter();
+    let stations =
+        stations.map(|station| (station.radio.contention, station.radio.standard.is_qos()));
+    stations.chain([(config.bss.contention, config.bss.standard.is_qos())]).collect()
+}

@@ -1,0 +1,123 @@
+//! Where packets enter the BSS, and how they go on from one leg to the next.
+
+use wakeai_units::Instant;
+
+use super::Wifi;
+use super::access::{Attempt, Contender, Path, Receiver};
+use super::frames::{Frames, Shape};
+use crate::node::{Destination, Node, Packet, StationId};
+
+impl<P: Packet> Wifi<P> {
+    /// Takes a packet from the host of a station.
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Instant,
+        station: usize,
+        to: Destination,
+        packet: P,
+    ) -> Result<(), P> {
+        let (link, uplink) = (&self.links[station], &mut self.uplinks[station]);
+        let counters = &mut self.base.counters.stations[station];
+        counters.offered += 1;
+        let shape = Shape::of(link.standard.is_qos(), &packet);
+        if let Some(host) = &mut self.hosts[station] {
+            let mut gone = self.base.departures.of(Some(station));
+            let (flow, bytes) = (packet.flow(), packet.len() as u32);
+            host.push(now, flow, bytes, (packet, to, shape), |(packet, ..)| {
+                counters.queue_drops += 1;
+                gone(&packet);
+            });
+        } else if uplink.waiting() >= link.queue {
+            counters.queue_drops += 1;
+            return Err(packet);
+        } else {
+            uplink.push(packet, Node::Station(StationId(station as u32)), to, shape);
+        }
+        if !self.contention.is_active(station) {
+            self.contention.request(station, now, &mut self.rng);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn room(&self, station: usize) -> usize {
+        match &self.hosts[station] {
+            Some(host) => host.room(),
+            None => self.links[station].queue.saturating_sub(self.uplinks[station].waiting()),
+        }
+    }
+
+    pub(crate) fn queued(&self, station: usize) -> usize {
+        self.uplinks[station].waiting() + self.hosts[station].as_ref().map_or(0, |host| host.len())
+    }
+
+    pub(crate) fn queued_at_access_point(&self) -> usize {
+        self.access_point.waiting()
+    }
+
+    /// The access point puts a packet into its queue for a station, or for all.
+    pub(crate) fn send_down(&mut self, at: Instant, from: Node, to: Destination, packet: P) {
+        let me = Contender::AccessPoint.index(self.links.len());
+        let (receiver, qos) = match to {
+            Destination::Unicast(Node::Station(id)) => {
+                (Receiver::Station(id.index()), self.links[id.index()].standard.is_qos())
+            }
+            // The server never sends to itself.
+            Destination::Unicast(Node::Server) | Destination::Broadcast => {
+                (Receiver::Everyone, false)
+            }
+        };
+        let shape = Shape::of(qos, &packet);
+        let on_air = self.on_air.iter().find_map(|attempt| match attempt.path {
+            Path::Down(receiver) => Some((receiver, attempt.psdu.span)),
+            Path::Up(_) => None,
+        });
+        let kept = self.access_point.push(receiver, (packet, from, to, shape), on_air);
+        let counters = &mut self.base.counters.access_point;
+        counters.offered += 1;
+        counters.queue_drops += u64::from(!kept);
+        if !self.contention.is_active(me) {
+            self.contention.request(me, at, &mut self.rng);
+        }
+    }
+
+    /// After some of a queue's frames were settled, `gone` of them for good: hands on what is in
+    /// order now.
+    pub(crate) fn handed_on(&mut self, attempt: Attempt, gone: usize, at: Instant) {
+        match attempt.path {
+            Path::Down(receiver) => {
+                self.access_point.left(receiver, gone);
+                let Receiver::Station(station) = receiver else { return };
+                while let Some(frame) = self.access_point.frames_mut(receiver).release() {
+                    self.base.counters.access_point.delivered += 1;
+                    let to = Node::Station(StationId(station as u32));
+                    self.base.deliver(at, to, frame.from, frame.packet);
+                }
+            }
+            Path::Up(station) => {
+                while let Some(frame) = self.uplinks[station].release() {
+                    self.base.counters.stations[station].delivered += 1;
+                    self.forward(at, station, frame.to, frame.packet);
+                }
+            }
+        }
+    }
+
+    /// The access point forwards a frame that has come from a station.
+    pub(crate) fn forward(&mut self, at: Instant, station: usize, to: Destination, packet: P) {
+        let from = Node::Station(StationId(station as u32));
+        match to {
+            Destination::Unicast(Node::Server) => self.base.send_to_server(at, station, packet),
+            Destination::Unicast(Node::Station(_)) | Destination::Broadcast => {
+                self.send_down(at, from, to, packet);
+            }
+        }
+    }
+
+    /// The queue that an access takes its frames from.
+    pub(crate) fn queue(&self, path: Path) -> &Frames<P> {
+        match path {
+            Path::Up(station) => &self.uplinks[station],
+            Path::Down(receiver) => self.access_point.frames(receiver),
+        }
+    }
+}
