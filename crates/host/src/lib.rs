@@ -33,7 +33,9 @@ pub use change::{Change, KernelUndo, KernelUnload};
 pub use lease::{Lease, LeaseError, Role};
 pub use made::{FileId, MakeError, check_socket_path};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
-pub use privileges::{Capability, PrivilegeError, drop_privileges, require_privileges};
+pub use privileges::{
+    Capability, PrivilegeError, become_user, drop_privileges, require_privileges,
+};
 pub use process::ProcessId;
 pub use registry::Holder;
 pub use route::{Route, RouteError, RouteGuard, RouteKey};

@@ -36,7 +36,9 @@ pub(super) fn run(algorithm: &str, arguments: &UseArguments) -> Result<(), Failu
 
 fn no_lease(error: LeaseError) -> Failure {
     match error {
-        LeaseError::UseRuns { .. } | LeaseError::AgentRuns { .. } => Failure::usage(error),
+        LeaseError::UseRuns { .. } | LeaseError::AgentRuns { .. } | LeaseError::Held { .. } => {
+            Failure::usage(error)
+        }
         LeaseError::Io(ref io) => {
             Failure::missing_if(io.kind() == std::io::ErrorKind::PermissionDenied, error)
         }
