@@ -270,6 +270,13 @@ fn a_connection_in_which_nothing_moves_is_reset() {
 }
 
 #[test]
+fn nobody_is_connected_to_the_proxy_itself() {
+    let proxy = Proxy::start(config());
+    assert_eq!(proxy.ask(proxy.address).1, 2, "not allowed by the ruleset (RFC 1928 §6)");
+    assert_eq!(proxy.stop().accepted, 1);
+}
+
+#[test]
 fn over_the_limit_another_client_waits_and_the_same_is_closed() {
     let proxy = Proxy::start(Config { connections: 1, ..config() });
     let (first, server) = proxy.pair();
