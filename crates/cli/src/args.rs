@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use wakeai_proxy::{Network, TargetRate};
+use wakeai_proxy::{Interface, Network, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
 pub(crate) use use_algorithm::{UseArguments, Which};
@@ -286,16 +286,16 @@ pub(crate) struct MonitorArguments {
 ///
 /// Clients ask in SOCKS5 or HTTP CONNECT, both on the same port; or their connections are taken
 /// without being asked (--transparent), with their addresses kept. Only local networks may ask, and
-/// only for local networks, unless told otherwise. SIGUSR1 prints the counts, as does the end.
+/// only for private networks, without the options that say otherwise. SIGUSR1 prints the counts, as does the end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   wakeai proxy --algorithm wakeai_cubic                on 127.0.0.1:1080, for this machine
   wakeai proxy --listen 192.168.1.5:1080 --allow-to 0.0.0.0/0,::/0
                                                        for the local network, to the Internet
-  wakeai proxy --transparent forwarded --algorithm wakeai_cubic --allow-to 203.0.113.0/24
-                                                       whatever this machine forwards there
-  wakeai proxy --transparent forwarded --algorithm wakeai_av --rate 5Mbit/s
+  wakeai proxy --transparent forwarded --in-interface lan0 --allow-to 203.0.113.0/24
+                                                       whatever this machine forwards there from lan0
+  wakeai proxy --transparent forwarded --in-interface lan0 --algorithm wakeai_av --rate 5Mbit/s
                                                        each of them holds 5 Mbit/s
 
 docs/guides/proxy.md says how to set one up.")]
@@ -304,10 +304,18 @@ pub(crate) struct ProxyArguments {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Vec<SocketAddr>,
     /// Take connections without being asked: those that this machine forwards, or those that its
-    /// own programs open. Needs root and nft; ends with the proxy
+    /// own programs open. Needs root and nft; ends with the proxy. `forwarded` needs --in-interface, or
+    /// both --allow-from and --allow-to: what is taken does not pass the FORWARD chain of a firewall
     #[arg(long, value_name = "WHOSE", value_delimiter = ',')]
     pub(crate) transparent: Vec<TakenConnections>,
-    /// The congestion control of the leg over the air; the host's default unless told
+    /// Take forwarded connections that come in by this interface only; may be repeated
+    #[arg(long, value_name = "INTERFACE", value_delimiter = ',')]
+    pub(crate) in_interface: Vec<Interface>,
+    /// Serve as this user, with the capabilities that serving takes, once the ports are bound and the
+    /// rules made; needs root
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// The congestion control of the leg over the air; the host's default without this option
     #[arg(long, value_name = "NAME")]
     pub(crate) algorithm: Option<String>,
     /// What each connection aims at over the air, with TCP-AV as the algorithm. For the destinations
@@ -320,11 +328,13 @@ pub(crate) struct ProxyArguments {
     /// Networks that may ask [default: this machine, private and link-local networks]
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     pub(crate) allow_from: Vec<Network>,
-    /// Networks that may be asked for [default: private and link-local networks, and this machine
-    /// for itself]
+    /// Networks that may be asked for [default: private networks, and this machine for itself].
+    /// Loopback, link-local and multicast addresses and those of this machine are opened by no wider
+    /// network: list each by itself
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     pub(crate) allow_to: Vec<Network>,
-    /// Connections at a time; more wait
+    /// Connections at a time; more wait. A client may have three times as many as are free; explicit and
+    /// transparent clients have half each where there are both
     #[arg(long, value_name = "N", default_value_t = 8000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_connections: u32,
@@ -334,7 +344,8 @@ pub(crate) struct ProxyArguments {
     /// How long a client may take to ask, and a destination to answer
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) connect_timeout: Duration,
-    /// A connection in which nothing moves for so long is reset
+    /// A connection in which nothing moves for so long is reset; down to a sixtieth of it when few
+    /// connections are free
     #[arg(long, value_name = "TIME", default_value = "3600s")]
     pub(crate) idle_timeout: Duration,
     /// One JSON object per line: where it listens, and the counts

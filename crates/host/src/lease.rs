@@ -33,6 +33,14 @@ pub enum LeaseError {
         /// What it rules.
         what: String,
     },
+    /// Another process has made the same change.
+    #[error("{change} is made already, by the process with pid {pid}: stop it first")]
+    Held {
+        /// The other process.
+        pid: ProcessId,
+        /// What it has made.
+        change: Change,
+    },
     /// The lease file could not be read or written.
     #[error("cannot keep the record of changes in /run/wakeai/leases: {0}")]
     Io(#[from] io::Error),
@@ -84,6 +92,22 @@ impl Lease {
     /// Where the file cannot be written; then the change must not be made.
     pub fn record(&self, change: Change) -> Result<(), LeaseError> {
         self.edit(|changes| changes.push(change))
+    }
+
+    /// Writes down a change that only one process may make at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::Held`] where a live process holds the same, and as [`Self::record`]; then the
+    /// change must not be made, and will not be undone.
+    pub fn record_alone(&self, change: Change) -> Result<(), LeaseError> {
+        let mut editing = self.editing()?;
+        for other in editing.registry.holders()? {
+            if other.changes.contains(&change) && other.process.is_alive() {
+                return Err(LeaseError::Held { pid: other.process, change });
+            }
+        }
+        editing.write(|changes| changes.push(change))
     }
 
     /// Strikes out a change that was undone.

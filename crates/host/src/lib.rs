@@ -34,7 +34,8 @@ pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
 pub use netlink::{LinkSettings, Netlink};
 pub use privileges::{
-    Capability, PrivilegeError, drop_privileges, effective_privileges, require_privileges,
+    Capability, PrivilegeError, become_user, drop_privileges, effective_privileges,
+    require_privileges,
 };
 pub use process::ProcessId;
 pub use registry::{Holder, Role};

@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 
 use caps::{CapSet, CapsHashSet};
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 
 pub use caps::Capability;
 
@@ -101,4 +102,20 @@ pub fn drop_privileges(kept: &[Capability]) -> Result<(), PrivilegeError> {
         caps::set(None, set, &left).map_err(refused)?;
     }
     nix::sys::prctl::set_no_new_privs().map_err(refused)
+}
+
+/// Makes this process one of `uid` and `gid`, in no other group, for good; it keeps its capabilities, of
+/// which [`drop_privileges`] takes what it does not need. Called while there is one thread.
+///
+/// # Errors
+///
+/// Where the kernel refuses.
+pub fn become_user(uid: Uid, gid: Gid) -> Result<(), PrivilegeError> {
+    nix::sys::prctl::set_keepcaps(true).map_err(refused)?;
+    setgroups(&[]).map_err(refused)?;
+    setresgid(gid, gid, gid).map_err(refused)?;
+    setresuid(uid, uid, uid).map_err(refused)?;
+    // The change of the uid has cleared the effective set (capabilities(7)).
+    let permitted = caps::read(None, CapSet::Permitted).map_err(refused)?;
+    caps::set(None, CapSet::Effective, &permitted).map_err(refused)
 }

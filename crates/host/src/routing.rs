@@ -64,7 +64,7 @@ impl RoutingError {
 pub fn add_packet_rules(lease: &Lease, table: &str, rules: &str) -> Result<(), RoutingError> {
     let netns = current()?;
     let change = Change::PacketRules { netns, table: table.to_owned() };
-    lease.record(change.clone())?;
+    lease.record_alone(change.clone())?;
     let made = run("nft", &["-f", "-"], rules);
     if made.is_err() {
         lease.forget(&change)?;
@@ -77,11 +77,11 @@ pub fn add_packet_rules(lease: &Lease, table: &str, rules: &str) -> Result<(), R
 ///
 /// # Errors
 ///
-/// Where the lease cannot be written or `ip` refuses; then releasing the lease removes what was
-/// made.
+/// Where another process has made it ([`LeaseError::Held`]), the lease cannot be written or `ip` refuses;
+/// then releasing the lease removes what was made, and nothing of another process.
 pub fn add_local_route(lease: &Lease, mark: u32, table: u32) -> Result<(), RoutingError> {
     let netns = current()?;
-    lease.record(Change::LocalRoute { netns, mark, table })?;
+    lease.record_alone(Change::LocalRoute { netns, mark, table })?;
     let (mark, table) = (mark.to_string(), table.to_string());
     for family in families().filter(|family| *family == "-4" || has_ipv6()) {
         let route = [family, "route", "add", "local", "default", "dev", "lo", "table", &table];

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::daemons::{Daemon, Daemons, file_of};
 use crate::error::LabError;
-use crate::host::{Host, dying_with_us};
+use crate::host::{CABLE_INTERFACE, Host, dying_with_us};
 use crate::run::Bench;
 use crate::traffic::{FlowPlan, HOLDS_A_RATE};
 
@@ -49,7 +49,15 @@ pub(crate) fn start(
 
 /// What the proxy is asked to do: the connection attempts of a flow last as long as its run.
 fn arguments(command: &mut Command, plan: &FlowPlan) {
-    command.args(["proxy", "--json", "--transparent", "forwarded", "--connect-timeout", "3600s"]);
+    command.args([
+        "proxy",
+        "--json",
+        "--transparent",
+        "forwarded",
+        "--in-interface",
+        CABLE_INTERFACE,
+    ]);
+    command.args(["--connect-timeout", "3600s"]);
     match plan.algorithm.as_deref() {
         // What TCP-AV is without a target, as where it is looked for what a station reaches alone; the
         // proxy takes it with one only.

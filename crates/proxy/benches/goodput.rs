@@ -101,6 +101,7 @@ impl Proxy {
         let config = Config {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
             transparent: Transparent::default(),
+            in_interfaces: Vec::new(),
             algorithm: None,
             rates: Vec::new(),
             leg: Leg::Destination,
@@ -110,6 +111,7 @@ impl Proxy {
             connect_timeout: "10s".parse().unwrap(),
             idle_timeout: "60s".parse().unwrap(),
             confined: false,
+            user: None,
         };
         let thread = std::thread::spawn(move || {
             near.enter().unwrap();

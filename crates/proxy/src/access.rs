@@ -43,15 +43,41 @@ impl Network {
         Self { address: IpAddr::V6(address), length }
     }
 
-    /// Private (RFC 1918, RFC 4193) and link-local networks (RFC 3927, RFC 4291).
-    pub const LOCAL: [Self; 6] = [
+    /// Private networks (RFC 1918, RFC 4193): the destinations that are allowed by default.
+    pub const PRIVATE: [Self; 4] = [
         Self::v4([10, 0, 0, 0], 8),
         Self::v4([172, 16, 0, 0], 12),
         Self::v4([192, 168, 0, 0], 16),
-        Self::v4([169, 254, 0, 0], 16),
         Self::v6(0xfc00, 7),
-        Self::v6(0xfe80, 10),
     ];
+
+    /// Link-local networks (RFC 3927, RFC 4291): with the private ones, the sources that are allowed by
+    /// default.
+    pub const LINK_LOCAL: [Self; 2] = [Self::v4([169, 254, 0, 0], 16), Self::v6(0xfe80, 10)];
+
+    /// Destinations that no wider network opens: "this network" and the unspecified address, loopback,
+    /// link-local addresses (the metadata of a cloud's machines, 169.254.169.254, among them),
+    /// multicast and the limited broadcast address (RFC 6890).
+    pub const SPECIAL: [Self; 9] = [
+        Self::v4([0, 0, 0, 0], 8),
+        Self::v4([127, 0, 0, 0], 8),
+        Self::LINK_LOCAL[0],
+        Self::v4([224, 0, 0, 0], 4),
+        Self::v4([255, 255, 255, 255], 32),
+        Self { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), length: 128 },
+        Self { address: IpAddr::V6(Ipv6Addr::LOCALHOST), length: 128 },
+        Self::LINK_LOCAL[1],
+        Self::v6(0xff00, 8),
+    ];
+
+    /// [`Self::SPECIAL`], and in IPv6 the networks of [`EMBEDDINGS`] that stand for one of them.
+    pub(crate) fn special(v4: bool) -> impl Iterator<Item = Self> {
+        let embedded = EMBEDDINGS.iter().flat_map(move |embedding| {
+            let of_v4 = Self::SPECIAL.iter().filter(move |special| special.is_v4() && !v4);
+            of_v4.filter_map(|special| embedding.network(*special))
+        });
+        Self::SPECIAL.into_iter().filter(move |special| special.is_v4() == v4).chain(embedded)
+    }
 
     /// Whether `address` lies inside. An IPv4 address in an IPv6 one counts as IPv4.
     pub fn contains(self, address: IpAddr) -> bool {
@@ -100,7 +126,8 @@ impl Network {
     /// [`NetworkError::OpenRelay`] where it takes in large parts of the Internet.
     pub fn as_source(self) -> Result<Self, NetworkError> {
         let shortest = if self.is_v4() { 8 } else { 16 };
-        let known = Self::LOCAL.iter().any(|local| local.includes(self));
+        let mut known = Self::PRIVATE.iter().chain(&Self::LINK_LOCAL);
+        let known = known.any(|local| local.includes(self));
         if known || self.length >= shortest { Ok(self) } else { Err(NetworkError::OpenRelay(self)) }
     }
 }
@@ -147,33 +174,112 @@ impl fmt::Display for Network {
     }
 }
 
+/// IPv6 addresses with an IPv4 address in them, which is where their packets end up.
+struct Embedding {
+    prefix: Ipv6Addr,
+    length: u8,
+    /// How many bits follow the IPv4 address.
+    after: u8,
+}
+
+const fn embedding(prefix: [u16; 6], length: u8, after: u8) -> Embedding {
+    let [a, b, c, d, e, f] = prefix;
+    Embedding { prefix: Ipv6Addr::new(a, b, c, d, e, f, 0, 0), length, after }
+}
+
+/// Beside the mapped form (`::ffff:0:0/96`), which is read as IPv4 everywhere.
+const EMBEDDINGS: [Embedding; 5] = [
+    embedding([0, 0, 0, 0, 0, 0], 96, 0), // IPv4-compatible: RFC 4291 section 2.5.5.1
+    embedding([0, 0, 0, 0, 0xffff, 0], 96, 0), // IPv4-translated: RFC 2765 section 2.1
+    embedding([0x64, 0xff9b, 0, 0, 0, 0], 96, 0), // NAT64: RFC 6052 section 2.1
+    embedding([0x64, 0xff9b, 1, 0, 0, 0], 48, 0), // NAT64 of a site: RFC 8215, with its /96
+    embedding([0x2002, 0, 0, 0, 0, 0], 16, 80), // 6to4: RFC 3056 section 2
+];
+
+impl Embedding {
+    fn inside(&self, address: Ipv6Addr) -> Option<Ipv4Addr> {
+        let prefix = Network { address: self.prefix.into(), length: self.length };
+        let inside = (address.to_bits() >> self.after) as u32;
+        prefix.contains(address.into()).then(|| Ipv4Addr::from_bits(inside))
+    }
+
+    /// The addresses that stand for one in an IPv4 network, where they are one network.
+    fn network(&self, network: Network) -> Option<Network> {
+        let IpAddr::V4(address) = network.address else { return None };
+        let bits = self.prefix.to_bits() | (u128::from(address.to_bits()) << self.after);
+        let length = self.length + network.length;
+        let is_one = self.length + self.after + 32 == 128;
+        is_one.then(|| Network { address: Ipv6Addr::from_bits(bits).into(), length })
+    }
+}
+
+/// The address, and the IPv4 addresses in it.
+fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
+    let address = address.to_canonical();
+    let embedded = EMBEDDINGS.iter().filter_map(move |embedding| match address {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => embedding.inside(address).map(IpAddr::V4),
+    });
+    std::iter::once(address).chain(embedded)
+}
+
 /// The two lists.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Sources that may ask; where empty, this machine itself and [`Network::LOCAL`].
+    /// Sources that may ask; where empty, this machine itself, [`Network::PRIVATE`] and
+    /// [`Network::LINK_LOCAL`].
     pub from: Vec<Network>,
-    /// Destinations; where empty, [`Network::LOCAL`], and this machine for itself.
+    /// Destinations; where empty, [`Network::PRIVATE`], and this machine for itself.
     pub to: Vec<Network>,
 }
 
 impl Access {
-    /// Whether a client at `source` may ask for anything.
-    pub fn allows_source(&self, source: IpAddr) -> bool {
-        if self.from.is_empty() {
-            return is_loopback(source) || within(&Network::LOCAL, source);
-        }
-        within(&self.from, source)
+    /// The networks that may ask, beside this machine.
+    pub(crate) fn sources(&self) -> Vec<Network> {
+        let default = || Network::PRIVATE.iter().chain(&Network::LINK_LOCAL).copied().collect();
+        if self.from.is_empty() { default() } else { self.from.clone() }
     }
 
-    /// Whether a client at `source` may go to `destination`. What listens on this machine's
-    /// loopback addresses trusts the machine, not the network: by default only it may go there.
-    pub fn allows(&self, source: IpAddr, destination: IpAddr) -> bool {
-        if self.to.is_empty() {
-            return within(&Network::LOCAL, destination)
-                || (is_loopback(destination) && is_loopback(source));
-        }
-        within(&self.to, destination)
+    /// The networks that may be asked for, but for special addresses in them.
+    pub(crate) fn destinations(&self) -> &[Network] {
+        if self.to.is_empty() { &Network::PRIVATE } else { &self.to }
     }
+
+    /// Whether a client at `source` may ask for anything.
+    pub fn allows_source(&self, source: IpAddr) -> bool {
+        (self.from.is_empty() && is_loopback(source)) || within(&self.sources(), source)
+    }
+
+    /// Whether a client at `source` may go to `destination`, where `is_own` says which addresses are
+    /// this machine's.
+    ///
+    /// What listens on this machine, or only for its link, trusts who is there: [`Network::SPECIAL`] and
+    /// the machine's own addresses are reached where they are listed by themselves, in whatever form of
+    /// IPv6 they come. By default this machine reaches itself.
+    pub fn allows(
+        &self,
+        source: IpAddr,
+        destination: IpAddr,
+        is_own: impl Fn(IpAddr) -> bool,
+    ) -> bool {
+        let destination = destination.to_canonical();
+        let is_own = |address| is_loopback(address) || is_own(address);
+        if self.to.is_empty() && is_own(destination) {
+            return is_own(source.to_canonical());
+        }
+        let itself =
+            |network: &Network| network.contains(destination) && is_listed_by_itself(*network);
+        let special = |form| within(&Network::SPECIAL, form) || is_own(form);
+        self.to.iter().any(itself)
+            || (within(self.destinations(), destination) && !forms(destination).any(special))
+    }
+}
+
+/// Whether the network is one address, or nothing but special ones.
+pub(crate) fn is_listed_by_itself(network: Network) -> bool {
+    let longest = if network.is_v4() { 32 } else { 128 };
+    network.length == longest
+        || Network::special(network.is_v4()).any(|special| special.includes(network))
 }
 
 fn within(networks: &[Network], address: IpAddr) -> bool {
@@ -192,41 +298,84 @@ mod tests {
         text.parse().unwrap()
     }
 
+    const OWN: [&str; 2] = ["10.0.0.5", "2001:db8::5"];
+
+    fn allows(to: &[&str], source: &str, destination: &str) -> bool {
+        let to = to.iter().map(|text| text.parse().unwrap()).collect();
+        let access = Access { to, ..Access::default() };
+        let own = OWN.map(ip);
+        access.allows(ip(source), ip(destination), |address| own.contains(&address))
+    }
+
     #[test]
-    fn only_local_networks_may_come_and_be_gone_to_unless_told() {
+    fn only_local_networks_may_come_and_private_ones_be_gone_to_unless_told() {
         let access = Access::default();
         for local in ["127.0.0.1", "::1", "10.1.2.3", "172.31.0.1", "192.168.9.9", "169.254.1.1"] {
             assert!(access.allows_source(ip(local)), "{local}");
         }
         for local in ["fd12::1", "fe80::1", "::ffff:192.168.0.1"] {
             assert!(access.allows_source(ip(local)), "{local}");
-            assert!(access.allows(ip("10.0.0.1"), ip(local)), "{local}");
+        }
+        for private in ["fd12::1", "10.1.2.3", "172.31.0.1", "::ffff:192.168.0.1"] {
+            assert!(allows(&[], "10.0.0.1", private), "{private}");
+        }
+        for other in ["169.254.1.1", "fe80::1", "64:ff9b::a00:5", "2002:a9fe:a9fe::", "224.0.0.1"] {
+            assert!(!allows(&[], "10.0.0.1", other), "{other}");
         }
         for public in ["8.8.8.8", "172.32.0.1", "2001:db8::1", "::ffff:8.8.8.8", "0.0.0.0", "::"] {
             assert!(!access.allows_source(ip(public)), "{public}");
-            assert!(!access.allows(ip("10.0.0.1"), ip(public)), "{public}");
+            assert!(!allows(&[], "10.0.0.1", public), "{public}");
         }
     }
 
     #[test]
-    fn by_default_only_this_machine_reaches_its_loopback() {
-        let access = Access::default();
-        for loopback in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
-            assert!(access.allows(ip("127.0.0.1"), ip(loopback)));
-            assert!(!access.allows(ip("192.168.1.2"), ip(loopback)), "{loopback}");
+    fn by_default_only_this_machine_reaches_itself() {
+        for own in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", OWN[0], OWN[1]] {
+            assert!(allows(&[], "127.0.0.1", own), "{own}");
+            assert!(allows(&[], OWN[0], own), "{own}");
+            assert!(!allows(&[], "192.168.1.2", own), "{own}");
         }
     }
 
     #[test]
     fn a_list_replaces_the_default() {
-        let to = vec!["192.0.2.0/24".parse().unwrap()];
-        let access = Access { to, ..Access::default() };
-        assert!(access.allows(ip("10.0.0.1"), ip("192.0.2.77")));
-        assert!(!access.allows(ip("10.0.0.1"), ip("10.0.0.2")));
-        let everywhere = vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()];
-        let access = Access { to: everywhere, ..Access::default() };
-        assert!(access.allows(ip("10.0.0.1"), ip("8.8.8.8")));
-        assert!(access.allows(ip("10.0.0.1"), ip("2001:db8::1")));
+        assert!(allows(&["192.0.2.0/24"], "10.0.0.1", "192.0.2.77"));
+        assert!(!allows(&["192.0.2.0/24"], "10.0.0.1", "10.0.0.2"));
+        for everywhere in ["8.8.8.8", "2001:db8::1", "64:ff9b::808:808", "2002:808:808::1"] {
+            assert!(allows(&["0.0.0.0/0", "::/0"], "10.0.0.1", everywhere), "{everywhere}");
+        }
+    }
+
+    #[test]
+    fn special_and_own_addresses_are_reached_where_they_are_listed_by_themselves() {
+        let all = ["0.0.0.0/0", "::/0"];
+        for (address, listed) in [
+            ("0.0.0.0", "0.0.0.0/8"),
+            ("127.0.0.1", "127.0.0.0/8"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("::ffff:127.0.0.1", "127.0.0.1"),
+            ("169.254.169.254", "169.254.0.0/16"),
+            ("239.1.1.1", "239.0.0.0/8"),
+            ("255.255.255.255", "255.255.255.255"),
+            ("10.0.0.5", "10.0.0.5"),
+            ("2001:db8::5", "2001:db8::5"),
+            ("::1", "::1"),
+            ("::", "::"),
+            ("fe80::1", "fe80::/64"),
+            ("ff02::1", "ff00::/8"),
+            ("::127.0.0.1", "::127.0.0.0/104"),
+            ("::ffff:0:127.0.0.1", "::ffff:0:127.0.0.1"),
+            ("64:ff9b::7f00:1", "64:ff9b::7f00:0/104"),
+            ("64:ff9b::a9fe:a9fe", "64:ff9b::a9fe:a9fe"),
+            ("64:ff9b::a00:5", "64:ff9b::a00:5"),
+            ("64:ff9b:1::7f00:1", "64:ff9b:1::7f00:1"),
+            ("2002:7f00:1::", "2002:7f00:1::/48"),
+            ("2002:a00:5:1::7", "2002:a00:5:1::7"),
+        ] {
+            assert!(!allows(&all, "127.0.0.1", address), "{address}");
+            assert!(!allows(&["8000::/1", "::/1", "0.0.0.0/1"], "10.0.0.1", address), "{address}");
+            assert!(allows(&[all[0], listed, all[1]], "10.0.0.1", address), "{address}");
+        }
     }
 
     #[test]

@@ -60,6 +60,11 @@ counters! {
     most_active,
     /// Closed without an answer: the source is not allowed.
     denied_sources,
+    /// Closed without an answer: the client holds its share of the connections.
+    over_share,
+    /// Times that no connection could be accepted for want of file descriptors or memory. Clients wait
+    /// meanwhile.
+    accept_failures,
     /// Refused: the destination is not allowed.
     denied_destinations,
     /// Refused: no proxy request, or one that is not served.
@@ -76,6 +81,8 @@ counters! {
     reset,
     /// Of these: nothing moved for the idle timeout.
     idle,
+    /// Of these: one end did not answer any more.
+    dead,
     /// Bytes from clients to destinations.
     bytes_up,
     /// Bytes from destinations to clients.

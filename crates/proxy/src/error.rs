@@ -65,6 +65,29 @@ pub enum ProxyError {
         /// The other process.
         pid: i32,
     },
+    /// Everything that is forwarded would be taken.
+    #[error(
+        "forwarded connections do not pass the FORWARD chain once the proxy takes them, so say which it \
+         may take: --in-interface INTERFACE, or both --allow-from and --allow-to"
+    )]
+    ForwardedFromAnywhere,
+    /// Interfaces, and nothing that comes in by one is taken.
+    #[error(
+        "--in-interface is for the connections of --transparent forwarded: add that, or leave it out"
+    )]
+    NothingForwarded,
+    /// No user of this name.
+    #[error("there is no user named {name:?}: name one of this machine's, such as --user nobody")]
+    NoUser {
+        /// What was asked for.
+        name: String,
+    },
+    /// Only root can become another user.
+    #[error("to serve as another user takes root: run as root, or leave --user out")]
+    UserNeedsRoot,
+    /// The serving process has ended by itself.
+    #[error("the process that serves has ended by itself; its log says why")]
+    Ended,
     /// The rules could not be made.
     #[error(transparent)]
     Routing(#[from] RoutingError),
@@ -98,6 +121,7 @@ impl ProxyError {
             Self::NoAlgorithm { .. }
             | Self::AlgorithmNotAllowed { .. }
             | Self::RateNotAllowed
+            | Self::UserNeedsRoot
             | Self::NotPrivileged => true,
             Self::Routing(error) => error.is_missing(),
             Self::Kernel(error) => error.is_missing(),
@@ -108,6 +132,10 @@ impl ProxyError {
             }
             Self::HoldsNoRate { .. }
             | Self::NeedsRate
+            | Self::ForwardedFromAnywhere
+            | Self::NothingForwarded
+            | Self::NoUser { .. }
+            | Self::Ended
             | Self::Runs { .. }
             | Self::Lease(_)
             | Self::Privilege(_) => false,
@@ -116,6 +144,13 @@ impl ProxyError {
 
     /// Whether what was asked makes no sense: the command exits with 2 then.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::HoldsNoRate { .. } | Self::NeedsRate)
+        matches!(
+            self,
+            Self::HoldsNoRate { .. }
+                | Self::NeedsRate
+                | Self::ForwardedFromAnywhere
+                | Self::NothingForwarded
+                | Self::NoUser { .. }
+        )
     }
 }

@@ -2,13 +2,18 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::sync::oneshot;
+use tokio::task::spawn_local;
 
 use crate::negotiation::Outcome;
 use crate::shared::Shared;
+use crate::shares::Client;
+use crate::slot::Slot;
 use crate::target::{Host, Target};
 use crate::transparent::OWN_MARK;
 
@@ -27,15 +32,16 @@ pub(crate) enum Source {
 ///
 /// What the client is to be told.
 pub(crate) async fn connect(
-    shared: &Shared,
+    slot: &Rc<Slot>,
     client: SocketAddr,
     target: &Target,
     source: Source,
 ) -> Result<TcpStream, Outcome> {
+    let shared = &slot.shared;
     let attempt = tokio::time::timeout(shared.connect_timeout, async {
         let mut outcome = Outcome::NoSuchName;
-        for address in addresses(target).await? {
-            if !shared.config.access.allows(client.ip(), address.ip()) {
+        for address in addresses(slot, client, target).await? {
+            if !shared.allows(client.ip(), address) {
                 outcome = Outcome::Denied;
                 continue;
             }
@@ -63,7 +69,11 @@ pub(crate) async fn connect(
 
 /// What the name stands for: every one of these is checked, so that no name leads around the
 /// access lists.
-async fn addresses(target: &Target) -> Result<Vec<SocketAddr>, Outcome> {
+async fn addresses(
+    slot: &Rc<Slot>,
+    client: SocketAddr,
+    target: &Target,
+) -> Result<Vec<SocketAddr>, Outcome> {
     match &target.host {
         Host::Address(address) => Ok(vec![(address.to_canonical(), target.port).into()]),
         // RFC 6761 section 6.3: no name server is asked, whatever /etc/hosts holds.
@@ -71,15 +81,27 @@ async fn addresses(target: &Target) -> Result<Vec<SocketAddr>, Outcome> {
             let both: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
             Ok(both.map(|address| (address, target.port).into()).to_vec())
         }
-        Host::Name(name) => match lookup_host((name.as_str(), target.port)).await {
-            Ok(found) => {
-                Ok(found.map(|found| (found.ip().to_canonical(), found.port()).into()).collect())
-            }
-            Err(error) => {
-                tracing::debug!(name, %error, "not found");
-                Err(Outcome::NoSuchName)
-            }
-        },
+        Host::Name(name) => {
+            let share = slot.shared.lookups.take(Client::at(client.ip())).await;
+            let (tell, told) = oneshot::channel();
+            let (name, port, slot) = (name.clone(), target.port, Rc::clone(slot));
+            // A lookup cannot be called off, so it goes on where the client does not wait. The slot is
+            // held until then: a client that leaves and comes again has not more lookups than slots.
+            spawn_local(async move {
+                let found = match lookup_host((name.as_str(), port)).await {
+                    Ok(found) => Ok(found
+                        .map(|found| (found.ip().to_canonical(), found.port()).into())
+                        .collect()),
+                    Err(error) => {
+                        tracing::debug!(name, %error, "not found");
+                        Err(Outcome::NoSuchName)
+                    }
+                };
+                drop((share, slot));
+                let _ = tell.send(found); // the client may be gone
+            });
+            told.await.unwrap_or(Err(Outcome::Failed))
+        }
     }
 }
 

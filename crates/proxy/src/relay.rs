@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{SpliceFFlags, splice};
 use nix::sys::socket::{MsgFlags, recv, send};
-use socket2::SockRef;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use crate::counters::Count;
 use crate::pipes::{Loan, PIPE_BYTES};
 use crate::shared::Shared;
+use crate::shares::SHORTEST;
+use crate::slot::Slot;
 
 /// After so many chunks another connection has its turn.
 const CHUNKS_PER_TURN: usize = 16;
@@ -28,6 +30,8 @@ pub(crate) enum End {
     Reset,
     /// Nothing moved for the idle timeout.
     Idle,
+    /// One side did not answer any more.
+    Dead,
 }
 
 /// Relays until the end, and then leaves both connections to be dropped: closed where they are
@@ -37,11 +41,15 @@ pub(crate) enum End {
 /// of one is a reset of the other at once, whatever is still under way, as between the two ends
 /// themselves.
 pub(crate) async fn relay(
-    shared: &Shared,
+    slot: &Slot,
     client: &TcpStream,
     destination: &TcpStream,
     early: Vec<u8>,
 ) -> End {
+    let shared = &*slot.shared;
+    for leg in [client, destination] {
+        probe(leg, shared.idle_timeout);
+    }
     let moved = Cell::new(Instant::now());
     let counters = &shared.counters;
     let up = async {
@@ -54,12 +62,12 @@ pub(crate) async fn relay(
             Ok(_) => End::Finished,
             Err(error) => {
                 tracing::debug!(%error, "a connection failed");
-                End::Reset
+                ended_by(Some(error))
             }
         },
-        () = failed(client) => End::Reset,
-        () = failed(destination) => End::Reset,
-        () = idle(&moved, shared.idle_timeout) => End::Idle,
+        () = failed(client) => ended_by(client.take_error().unwrap_or_default()),
+        () = failed(destination) => ended_by(destination.take_error().unwrap_or_default()),
+        () = idle(&moved, slot) => End::Idle,
     };
     if end != End::Finished {
         reset(client);
@@ -84,9 +92,36 @@ pub(crate) async fn failed(stream: &TcpStream) {
     }
 }
 
-async fn idle(moved: &Cell<Instant>, limit: Duration) {
-    while let Some(rest) = limit.checked_sub(moved.get().elapsed()) {
-        tokio::time::sleep(rest.max(Duration::from_millis(1))).await;
+/// What the error says of the other end (RFC 9293 section 3.10.8, RFC 1122 section 4.2.3.5).
+fn ended_by(error: Option<io::Error>) -> End {
+    match error.map(|error| error.kind()) {
+        Some(
+            io::ErrorKind::TimedOut
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable,
+        ) => End::Dead,
+        _ => End::Reset,
+    }
+}
+
+/// Lets the kernel ask whether the other end of an idle connection is still there (RFC 9293 section
+/// 3.8.4): first after a twelfth of the idle timeout, then four times, each after a tenth of that.
+fn probe(stream: &TcpStream, idle_timeout: Duration) {
+    // tcp(7): in whole seconds, and no more of them than 15 bits hold.
+    let seconds = |time: Duration| time.clamp(Duration::from_secs(1), Duration::from_secs(32_767));
+    let first = seconds(idle_timeout / 12);
+    let probes = TcpKeepalive::new().with_time(first).with_interval(seconds(first / 10));
+    if let Err(error) = SockRef::from(stream).set_tcp_keepalive(&probes.with_retries(4)) {
+        tracing::debug!(%error, "no probes");
+    }
+}
+
+/// Ready when nothing has moved for as long as is allowed, which pressure makes shorter meanwhile.
+async fn idle(moved: &Cell<Instant>, slot: &Slot) {
+    let timeout = slot.shared.idle_timeout;
+    while let Some(rest) = slot.idle_limit().checked_sub(moved.get().elapsed()) {
+        let sleep = rest.min(timeout / SHORTEST).max(Duration::from_millis(1));
+        tokio::time::sleep(sleep).await;
     }
 }
 

@@ -3,33 +3,36 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use socket2::Socket;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, LocalSet, spawn_local};
-use wakeai_host::{Lease, Role, drop_privileges};
+use wakeai_host::{Lease, LeaseError, Role, RoutingError, drop_privileges};
 use wakeai_kernel::Control;
 
 use crate::algorithm;
 use crate::config::Config;
 use crate::counters::Report;
 use crate::error::ProxyError;
+use crate::forwarding;
 use crate::listen::listen;
-use crate::privileges;
+use crate::own::OwnAddresses;
+use crate::privileges::{self, Served};
 use crate::session::{Entry, serve};
-use crate::shared::Shared;
+use crate::shared::{LOOKUPS, Shared};
+use crate::shares::{Busy, Client, Shares};
+use crate::slot::Slot;
 use crate::transparent::{self, Taken};
 
-/// Threads that look names up; the rest is done by one.
-const RESOLVERS: usize = 4;
-/// File descriptors of the process itself.
-const OWN_FILES: u64 = 64;
-/// After a failure to accept that is not the client's, such as no memory.
+/// File descriptors of the process itself, and of name lookups.
+const OWN_FILES: u64 = 128;
+/// After a failure to accept for want of something, such as memory or file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// What a running proxy tells.
@@ -53,33 +56,100 @@ pub fn run(
     shutdown: impl Future<Output = ()>,
     mut tell: impl FnMut(Event),
 ) -> Result<(), ProxyError> {
+    check(&config)?;
+    let user = privileges::user(&config)?;
+    // Until handlers are in place, signals wait: each of them ends in everything being put back.
+    let signals = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1, Signal::SIGCHLD];
+    let mask = signals.into_iter().collect::<SigSet>().thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    let mask = mask.map_err(|errno| ProxyError::system("block signals")(errno.into()))?;
+    let mut lease = None;
+    let outcome = start(config, &mut lease).and_then(|started| {
+        let config = started.shared.config.clone();
+        match (user, &lease) {
+            (Some(user), Some(_)) => match privileges::serve_apart()? {
+                Served::Here(parent) => {
+                    let served = privileges::serve_as(user, &config)
+                        .and_then(|()| privileges::end_with(parent))
+                        .and_then(|()| serve_all(started, mask, shutdown, &mut tell));
+                    privileges::end_serving(served)
+                }
+                Served::By(child) => {
+                    drop(started);
+                    privileges::supervise(child, &config)
+                }
+            },
+            (user, _) => {
+                if let Some(user) = user {
+                    privileges::serve_as(user, &config)?;
+                } else if config.confined {
+                    drop_privileges(&privileges::kept(&config))?;
+                }
+                serve_all(started, mask, shutdown, &mut tell)
+            }
+        }
+    });
+    for (change, reason) in lease.into_iter().flat_map(|lease| lease.release(&unload)) {
+        tracing::warn!(%change, reason, "not put back; the next command does it");
+    }
+    let _ = mask.thread_set_mask();
+    outcome
+}
+
+/// What makes no sense is said before anything is changed.
+fn check(config: &Config) -> Result<(), ProxyError> {
+    let listed = !config.access.from.is_empty() && !config.access.to.is_empty();
+    match (config.transparent.forwarded, config.in_interfaces.is_empty()) {
+        (true, true) if !listed => Err(ProxyError::ForwardedFromAnywhere),
+        (false, false) => Err(ProxyError::NothingForwarded),
+        _ => Ok(()),
+    }
+}
+
+/// Serves until `shutdown` is ready; then every connection is closed.
+fn serve_all(
+    started: Started,
+    mask: SigSet,
+    shutdown: impl Future<Output = ()>,
+    tell: &mut impl FnMut(Event),
+) -> Result<(), ProxyError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
-        .max_blocking_threads(RESOLVERS)
+        .max_blocking_threads(LOOKUPS)
         .build()
         .map_err(ProxyError::system("start the event loop"))?;
-    let mut lease = None;
     let tasks = LocalSet::new();
     let outcome = tasks.block_on(&runtime, async {
-        let mut shutdown = std::pin::pin!(shutdown);
-        // Polled once before anything is changed, so that its signal handlers are in place.
-        let polled = std::future::poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx)));
-        if polled.await.is_ready() {
-            return Ok(());
-        }
         let mut asked =
             signal(SignalKind::user_defined1()).map_err(ProxyError::system("wait for SIGUSR1"))?;
-        let (shared, listeners) = start(config, &mut lease)?;
-        if shared.config.confined {
-            drop_privileges(&privileges::kept(&shared.config))?;
+        let mut shutdown = std::pin::pin!(shutdown);
+        // Polled once, so that its signal handlers are in place.
+        let polled = std::future::poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx)));
+        let is_over = polled.await.is_ready();
+        mask.thread_set_mask()
+            .map_err(|errno| ProxyError::system("take signals again")(errno.into()))?;
+        if is_over {
+            return Ok(());
         }
-        let explicit = listeners.iter().filter(|listener| listener.entry == Entry::Explicit);
-        tell(Event::Listening(explicit.map(|listener| listener.address).collect()));
-        let slots = Arc::new(Semaphore::new(shared.config.connections));
+        let Started { shared, listeners } = started;
+        tell(Event::Listening(shared.listening.clone()));
+        // Each kind has slots of its own, so that one cannot take those of the other.
+        let kinds = [Entry::Explicit, Entry::Transparent]
+            .map(|kind| listeners.iter().any(|listener| listener.entry == kind));
+        let total = shared.config.connections;
+        let each = if kinds == [true; 2] { total.div_ceil(2) } else { total };
+        let (explicit, transparent) = (Shares::new(each), Shares::new(each));
         let mut accepting = JoinSet::new();
         for listener in listeners {
-            accepting.spawn_local(accept(Rc::clone(&shared), listener, Arc::clone(&slots)));
+            let failed = ProxyError::system("listen");
+            let socket = TcpListener::from_std(listener.socket.into()).map_err(failed)?;
+            let slots = match listener.entry {
+                Entry::Explicit => explicit.clone(),
+                Entry::Transparent => transparent.clone(),
+            };
+            let Listener { address, entry, checked, .. } = listener;
+            let listener = Listener { socket, address, entry, checked };
+            accepting.spawn_local(accept(Rc::clone(&shared), listener, slots));
         }
         loop {
             tokio::select! {
@@ -93,9 +163,6 @@ pub fn run(
     // Connections first: they use what is put back.
     drop(tasks);
     runtime.shutdown_background();
-    for (change, reason) in lease.into_iter().flat_map(|lease| lease.release(&unload)) {
-        tracing::warn!(%change, reason, "not put back; the next command does it");
-    }
     outcome
 }
 
@@ -111,51 +178,76 @@ fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     }
 }
 
-struct Listener {
-    socket: TcpListener,
+struct Listener<S> {
+    socket: S,
     address: SocketAddr,
     entry: Entry,
     /// Whether the sources that are allowed matter: not for this machine's own connections.
     checked: bool,
 }
 
-fn start(
-    mut config: Config,
-    lease: &mut Option<Lease>,
-) -> Result<(Rc<Shared>, Vec<Listener>), ProxyError> {
+/// What is made with all privileges, and then served with few.
+struct Started {
+    shared: Rc<Shared>,
+    listeners: Vec<Listener<Socket>>,
+}
+
+fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, ProxyError> {
     config.connections = within_files(config.connections, &config);
     let targets = algorithm::prepare(&config, lease)?;
-    let shared = Rc::new(Shared::new(config, targets));
+    let own = OwnAddresses::open().map_err(ProxyError::system("ask for routes"))?;
+    let mut shared = Shared::new(config, targets, own);
     let config = &shared.config;
-    let mut listeners = Vec::new();
+    let (mut listeners, mut listening) = (Vec::new(), Vec::new());
     for &address in &config.listen {
         let failed = |source| ProxyError::Listen { address, source };
         let socket = listen(address, |_| Ok(())).map_err(failed)?;
-        listeners.push((socket, Entry::Explicit, true));
+        let address = socket.local_addr().map_err(failed)?;
+        let address = address.as_socket().expect("an address of IP was asked for");
+        listening.push(address);
+        listeners.push(Listener { socket, address, entry: Entry::Explicit, checked: true });
     }
     if config.transparent.is_any() {
         if !transparent::is_privileged() {
             return Err(ProxyError::NotPrivileged);
         }
+        if config.transparent.forwarded {
+            forwarding::warn_of_filters();
+        }
         let lease = match lease {
             Some(lease) => lease,
             None => lease.insert(Lease::take(Role::Command)?),
         };
-        for listener in transparent::take_hold(lease, config.transparent, &config.access)? {
-            let checked = listener.taken == Taken::Forwarded;
-            listeners.push((listener.socket, Entry::Transparent, checked));
+        let taken = transparent::take_hold(
+            lease,
+            config.transparent,
+            &config.in_interfaces,
+            &config.access,
+        );
+        for listener in taken.map_err(named)? {
+            let transparent::Listener { socket, address, taken } = listener;
+            let checked = taken == Taken::Forwarded;
+            listeners.push(Listener { socket, address, entry: Entry::Transparent, checked });
         }
     }
-    let opened = listeners.into_iter().map(|(socket, entry, checked)| {
+    for listener in &listeners {
         if let Some(name) = shared.client_algorithm() {
-            socket.set_tcp_congestion(name.as_bytes())?;
+            let set = listener.socket.set_tcp_congestion(name.as_bytes());
+            set.map_err(ProxyError::system("listen"))?;
         }
-        let socket = TcpListener::from_std(socket.into())?;
-        let address = socket.local_addr()?;
-        Ok(Listener { socket, address, entry, checked })
-    });
-    let opened = opened.collect::<Result<_, _>>().map_err(ProxyError::system("listen"))?;
-    Ok((Rc::clone(&shared), opened))
+    }
+    shared.listening = listening;
+    Ok(Started { shared: Rc::new(shared), listeners })
+}
+
+/// A second transparent proxy is refused in its own words.
+fn named(error: ProxyError) -> ProxyError {
+    match error {
+        ProxyError::Routing(RoutingError::Lease(LeaseError::Held { pid, .. })) => {
+            ProxyError::Runs { pid: pid.pid }
+        }
+        error => error,
+    }
 }
 
 /// Raises the limit of open files as far as it takes, and returns how many connections there can
@@ -181,57 +273,65 @@ fn within_files(connections: usize, config: &Config) -> usize {
     connections.min(usize::try_from(fit).unwrap_or(usize::MAX))
 }
 
-async fn accept(shared: Rc<Shared>, listener: Listener, slots: Arc<Semaphore>) {
+async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shares) {
+    let mut is_failing = false;
     loop {
         let (client, from) = match listener.socket.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "cannot accept");
+                if !is_want(&error) {
+                    continue; // the client's own failure: accept(2)
+                }
+                shared.counters.accept_failures.one();
+                if !is_failing {
+                    tracing::warn!(%error, "cannot accept: clients wait");
+                }
+                is_failing = true;
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             }
         };
+        is_failing = false;
         if !is_welcome(&shared, &listener, &client, from) {
             shared.counters.denied_sources.one();
             tracing::debug!(%from, "not allowed");
             continue;
         }
-        // While there is no slot, clients wait in the kernel's queue.
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        let shared = Rc::clone(&shared);
+        let share = loop {
+            match slots.try_take(Client::at(from.ip())) {
+                Ok(share) => break Some(share),
+                Err(Busy::OverShare) => break None,
+                // Meanwhile others wait in the kernel's queue.
+                Err(Busy::Full) => slots.given_back().await,
+            }
+        };
+        let Some(share) = share else {
+            shared.counters.over_share.one();
+            tracing::debug!(%from, "holds its share of the connections");
+            continue;
+        };
+        let slot = Rc::new(Slot::new(&shared, share));
         let entry = listener.entry;
-        spawn_local(async move {
-            let _present = Present::new(&shared);
-            serve(&shared, entry, client, from).await;
-            drop(slot);
-        });
+        spawn_local(async move { serve(&slot, entry, client, from).await });
     }
 }
 
-fn is_welcome(shared: &Shared, listener: &Listener, client: &TcpStream, from: SocketAddr) -> bool {
+/// Whether it is this machine that has too little of something. All else that accept(2) says is of one
+/// connection, and another client would be made to wait for it.
+fn is_want(error: &std::io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(errno, Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM))
+}
+
+fn is_welcome(
+    shared: &Shared,
+    listener: &Listener<TcpListener>,
+    client: &TcpStream,
+    from: SocketAddr,
+) -> bool {
     if listener.checked && !shared.config.access.allows_source(from.ip()) {
         return false;
     }
     // Who asks a transparent listener for itself came around the rules, and would go in circles.
     listener.entry == Entry::Explicit || client.local_addr().is_ok_and(|to| to != listener.address)
-}
-
-/// Counts a connection while it is there.
-struct Present<'a>(&'a Shared);
-
-impl<'a> Present<'a> {
-    fn new(shared: &'a Shared) -> Self {
-        let counters = &shared.counters;
-        counters.accepted.one();
-        counters.active.one();
-        let more = counters.active.get().saturating_sub(counters.most_active.get());
-        counters.most_active.add(more);
-        Self(shared)
-    }
-}
-
-impl Drop for Present<'_> {
-    fn drop(&mut self) {
-        self.0.counters.active.less_one();
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
+use std::rc::Rc;
 use std::time::Duration;
 
 use socket2::SockRef;
@@ -12,6 +13,7 @@ use crate::outgoing::{Source, connect};
 use crate::rates::aim;
 use crate::relay::{End, failed, relay, reset};
 use crate::shared::Shared;
+use crate::slot::Slot;
 use crate::target::{Host, Target};
 
 /// How long a client that was refused may take to go.
@@ -27,25 +29,27 @@ pub(crate) enum Entry {
 }
 
 /// Serves a client whose source is allowed.
-pub(crate) async fn serve(shared: &Shared, entry: Entry, client: TcpStream, from: SocketAddr) {
+pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from: SocketAddr) {
     // On the heap, and gone when relaying begins: thousands of idle connections keep only what
     // relaying needs.
-    let Some((destination, early)) = Box::pin(open(shared, entry, &client, from)).await else {
+    let Some((destination, early)) = Box::pin(open(slot, entry, &client, from)).await else {
         return;
     };
+    let shared = &slot.shared;
     let counters = &shared.counters;
     counters.connected.one();
     aim(shared, &client, &destination);
-    match relay(shared, &client, &destination, early).await {
+    match relay(slot, &client, &destination, early).await {
         End::Finished => counters.finished.one(),
         End::Reset => counters.reset.one(),
         End::Idle => counters.idle.one(),
+        End::Dead => counters.dead.one(),
     }
 }
 
 /// The connection to the destination, and what the client has sent for it already.
 async fn open(
-    shared: &Shared,
+    slot: &Rc<Slot>,
     entry: Entry,
     client: &TcpStream,
     from: SocketAddr,
@@ -55,20 +59,20 @@ async fn open(
         return None;
     }
     match entry {
-        Entry::Explicit => explicit(shared, client, from).await,
-        Entry::Transparent => transparent(shared, client, from).await,
+        Entry::Explicit => explicit(slot, client, from).await,
+        Entry::Transparent => transparent(slot, client, from).await,
     }
 }
 
 async fn transparent(
-    shared: &Shared,
+    slot: &Rc<Slot>,
     client: &TcpStream,
     from: SocketAddr,
 ) -> Option<(TcpStream, Vec<u8>)> {
     let to = client.local_addr().ok()?;
     let target = Target { host: Host::Address(to.ip()), port: to.port() };
     let connected = tokio::select! {
-        connected = connect(shared, from, &target, Source::Client(from)) => connected,
+        connected = connect(slot, from, &target, Source::Client(from)) => connected,
         () = failed(client) => return None,
     };
     match connected {
@@ -82,10 +86,11 @@ async fn transparent(
 }
 
 async fn explicit(
-    shared: &Shared,
+    slot: &Rc<Slot>,
     client: &TcpStream,
     from: SocketAddr,
 ) -> Option<(TcpStream, Vec<u8>)> {
+    let shared = &slot.shared;
     let mut negotiation = Negotiation::new();
     let asked = tokio::time::timeout(shared.connect_timeout, ask(shared, client, &mut negotiation));
     let target = match asked.await {
@@ -107,7 +112,7 @@ async fn explicit(
         }
     };
     let connected = tokio::select! {
-        connected = connect(shared, from, &target, Source::Proxy) => connected,
+        connected = connect(slot, from, &target, Source::Proxy) => connected,
         () = failed(client) => return None,
     };
     let outcome = match &connected {

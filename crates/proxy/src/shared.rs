@@ -1,14 +1,19 @@
 //! What all connections of a proxy share. One thread serves them all.
 
 use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use wakeai_kernel::Control;
 
 use crate::config::{Config, Leg};
 use crate::counters::Counters;
+use crate::own::OwnAddresses;
 use crate::pipes::Pipes;
+use crate::shares::Shares;
 
+/// Name lookups at a time, each with a thread of its own: the resolver of the C library blocks.
+pub(crate) const LOOKUPS: usize = 16;
 /// What is copied goes through this, a chunk at a time.
 const BUFFER_BYTES: usize = 1 << 16;
 
@@ -18,6 +23,10 @@ pub(crate) struct Shared {
     pub(crate) connect_timeout: Duration,
     pub(crate) idle_timeout: Duration,
     pub(crate) counters: Counters,
+    pub(crate) lookups: Shares,
+    own: OwnAddresses,
+    /// Where it listens for SOCKS5 and CONNECT.
+    pub(crate) listening: Vec<SocketAddr>,
     /// What sets target rates, where some are asked for.
     pub(crate) targets: Option<Control>,
     pub(crate) pipes: Pipes,
@@ -26,8 +35,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, targets: Option<Control>) -> Self {
+    pub(crate) fn new(config: Config, targets: Option<Control>, own: OwnAddresses) -> Self {
         Self {
+            lookups: Shares::new(LOOKUPS),
+            own,
+            listening: Vec::new(),
             connect_timeout: config.connect_timeout.into(),
             idle_timeout: config.idle_timeout.into(),
             counters: Counters::default(),
@@ -37,6 +49,19 @@ impl Shared {
             buffer: RefCell::new(vec![0; BUFFER_BYTES].into_boxed_slice()),
             config,
         }
+    }
+
+    /// Whether a client at `source` may go to `destination`. Nobody may go to the proxy itself: it would
+    /// go round in circles.
+    pub(crate) fn allows(&self, source: IpAddr, destination: SocketAddr) -> bool {
+        let is_own = |address| self.own.contain(address);
+        let to = destination.ip();
+        let is_proxy = self.listening.iter().any(|listening| {
+            let here = listening.ip();
+            listening.port() == destination.port()
+                && (here.to_canonical() == to || (here.is_unspecified() && is_own(to)))
+        });
+        !is_proxy && self.config.access.allows(source, to, is_own)
     }
 
     /// The congestion control of the connection to the destination.

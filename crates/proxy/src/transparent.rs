@@ -8,12 +8,13 @@
 //! programs on this machine open is sent round over `lo` first.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
-use wakeai_host::{Change, Lease, NetnsId, add_local_route, add_packet_rules, has_ipv6, holders};
+use wakeai_host::{Lease, add_local_route, add_packet_rules, has_ipv6};
 
-use crate::access::{Access, Network};
+use crate::access::{Access, Network, is_listed_by_itself};
 use crate::config::Transparent;
 use crate::error::ProxyError;
 use crate::listen::listen;
@@ -50,9 +51,9 @@ pub(crate) struct Listener {
 pub(crate) fn take_hold(
     lease: &Lease,
     transparent: Transparent,
+    in_interfaces: &[Interface],
     access: &Access,
 ) -> Result<Vec<Listener>, ProxyError> {
-    alone()?;
     let mut listeners = Vec::new();
     for (asked, taken) in [(transparent.forwarded, Taken::Forwarded), (transparent.own, Taken::Own)]
     {
@@ -63,9 +64,10 @@ pub(crate) fn take_hold(
             }
         }
     }
-    // The route first: without it the rules would lead packets astray.
+    // The route first: without it the rules would lead packets astray. It is this process's alone: a
+    // second proxy in this namespace is refused here, before it has changed anything.
     add_local_route(lease, ROUTE_MARK, ROUTE_TABLE)?;
-    add_packet_rules(lease, TABLE, &rules(access, &listeners))?;
+    add_packet_rules(lease, TABLE, &rules(access, in_interfaces, &listeners))?;
     Ok(listeners)
 }
 
@@ -74,20 +76,6 @@ pub(crate) fn is_privileged() -> bool {
     let tried = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
         .and_then(|socket| socket.set_ip_transparent_v4(true));
     !tried.is_err_and(|error| error.raw_os_error() == Some(Errno::EPERM as i32))
-}
-
-fn alone() -> Result<(), ProxyError> {
-    let here = NetnsId::current().map_err(ProxyError::system("read this network namespace"))?;
-    let live = holders().unwrap_or_default();
-    let taken = live.iter().find(|holder| {
-        holder.changes.iter().any(
-            |change| matches!(change, Change::LocalRoute { netns, mark, .. } if *netns == here && *mark == ROUTE_MARK),
-        )
-    });
-    match taken {
-        Some(holder) => Err(ProxyError::Runs { pid: holder.process.pid }),
-        None => Ok(()),
-    }
 }
 
 /// On a loopback address, so that nobody reaches it but through the rules.
@@ -107,32 +95,62 @@ fn open(address: IpAddr, taken: Taken) -> Result<Listener, ProxyError> {
     Ok(Listener { socket, address, taken })
 }
 
+/// The name of a network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface(String);
+
+/// A text that is no name of an interface.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("found {0:?}, expected the name of an interface, such as \"eth0\", for --in-interface")]
+pub struct InterfaceError(String);
+
+impl FromStr for Interface {
+    type Err = InterfaceError;
+
+    /// As the kernel has them (at most 15 bytes), without what would mean something else in a rule.
+    fn from_str(text: &str) -> Result<Self, InterfaceError> {
+        let sound = |byte: u8| byte.is_ascii_graphic() && !b"\"\\*/".contains(&byte);
+        let whole = (1..16).contains(&text.len()) && text.bytes().all(sound);
+        if whole { Ok(Self(text.to_owned())) } else { Err(InterfaceError(text.to_owned())) }
+    }
+}
+
 /// The script for nft(8). It fails as a whole where the table is there already.
-fn rules(access: &Access, listeners: &[Listener]) -> String {
-    let to = if access.to.is_empty() { &Network::LOCAL[..] } else { &access.to };
-    let from = if access.from.is_empty() { &Network::LOCAL[..] } else { &access.from };
+fn rules(access: &Access, in_interfaces: &[Interface], listeners: &[Listener]) -> String {
     let (mut sent_round, mut forwarded, mut output) = (Vec::new(), Vec::new(), Vec::new());
+    let names: Vec<_> = in_interfaces.iter().map(|Interface(name)| format!("\"{name}\"")).collect();
+    let comes_in = match &names[..] {
+        [] => String::new(),
+        names => format!("iifname {{ {} }} ", names.join(", ")),
+    };
     for listener in listeners {
         let v4 = listener.address.is_ipv4();
         let (family, nfproto) = if v4 { ("ip", "ipv4") } else { ("ip6", "ipv6") };
         let give = format!("tproxy {family} to {}", listener.address);
-        let from = matching(family, "saddr", from, v4);
-        match (listener.taken, matching(family, "daddr", to, v4), from) {
-            (Taken::Forwarded, Some(to), Some(from)) => forwarded.push(format!(
-                "meta nfproto {nfproto} {OPENS} {from} {to} {give} \
-                 meta mark set {ROUTE_MARK} accept"
-            )),
-            (Taken::Own, Some(to), _) => {
+        let to = destinations(family, access, v4);
+        match listener.taken {
+            Taken::Forwarded => {
+                let Some(from) = matching(family, "saddr", &access.sources(), v4) else { continue };
+                forwarded.extend(to.iter().map(|to| {
+                    format!(
+                        "{comes_in}meta nfproto {nfproto} {OPENS} {from} {to} {give} \
+                         meta mark set {ROUTE_MARK} accept"
+                    )
+                }));
+            }
+            Taken::Own if to.is_empty() => {}
+            Taken::Own => {
                 sent_round.push(format!(
                     "iifname \"lo\" meta mark {ROUTE_MARK} meta nfproto {nfproto} {OPENS} {give} \
                      accept"
                 ));
-                output.push(format!(
-                    "meta nfproto {nfproto} {OPENS} {to} \
-                     ct mark set {ROUTE_MARK} meta mark set {ROUTE_MARK}"
-                ));
+                output.extend(to.iter().map(|to| {
+                    format!(
+                        "meta nfproto {nfproto} {OPENS} {to} \
+                         ct mark set {ROUTE_MARK} meta mark set {ROUTE_MARK}"
+                    )
+                }));
             }
-            _ => {} // nothing of this family is allowed
         }
     }
     let mut prerouting = lines(&["type filter hook prerouting priority mangle", NOT_TCP]);
@@ -165,21 +183,41 @@ fn chain(name: &str, rules: &[String]) -> String {
     format!("chain {name} {{\n{}\n}}\n", rules.join("\n"))
 }
 
+/// What packets to an allowed destination match, one of these each. Those to special addresses that are
+/// not listed by themselves go their way as without a proxy ([`Access::allows`]).
+fn destinations(family: &str, access: &Access, v4: bool) -> Vec<String> {
+    let all = access.destinations().iter().copied();
+    let (named, others): (Vec<_>, Vec<_>) = all.partition(|network| is_listed_by_itself(*network));
+    let special = set(&widest(Network::special(v4), v4));
+    let others = matching(family, "daddr", &others, v4)
+        .map(|others| format!("{others} {family} daddr != {special}"));
+    matching(family, "daddr", &named, v4).into_iter().chain(others).collect()
+}
+
 /// What a packet of the family must match; `None` where no network is of the family.
 fn matching(family: &str, field: &str, networks: &[Network], v4: bool) -> Option<String> {
-    // nft takes no set with a network in it that lies within another.
+    let widest = widest(networks.iter().copied(), v4);
+    if widest.iter().any(|network| network.is_everything()) {
+        return Some(String::new());
+    }
+    (!widest.is_empty()).then(|| format!("{family} {field} {}", set(&widest)))
+}
+
+/// The networks of the family that lie in no other: nft takes no set with one that does.
+fn widest(networks: impl Iterator<Item = Network>, v4: bool) -> Vec<Network> {
     let mut widest: Vec<Network> = Vec::new();
-    for network in networks.iter().copied().filter(|network| network.is_v4() == v4) {
+    for network in networks.filter(|network| network.is_v4() == v4) {
         if !widest.iter().any(|other| other.includes(network)) {
             widest.retain(|other| !network.includes(*other));
             widest.push(network);
         }
     }
-    if widest.iter().any(|network| network.is_everything()) {
-        return Some(String::new());
-    }
-    let list: Vec<_> = widest.iter().map(ToString::to_string).collect();
-    (!list.is_empty()).then(|| format!("{family} {field} {{ {} }}", list.join(", ")))
+    widest
+}
+
+fn set(networks: &[Network]) -> String {
+    let list: Vec<_> = networks.iter().map(ToString::to_string).collect();
+    format!("{{ {} }}", list.join(", "))
 }
 
 #[cfg(test)]
@@ -198,5 +236,26 @@ mod tests {
         let everywhere = read(&["0.0.0.0/0", "10.0.0.0/8"]);
         assert_eq!(matching("ip", "daddr", &everywhere, true).unwrap(), "");
         assert_eq!(matching("ip6", "daddr", &everywhere, false), None);
+    }
+
+    #[test]
+    fn packets_to_special_addresses_are_left_alone_unless_they_are_listed() {
+        let to = ["0.0.0.0/0", "127.0.0.0/8"].map(|text| text.parse().unwrap()).to_vec();
+        let matches = destinations("ip", &Access { to, ..Access::default() }, true);
+        assert_eq!(matches[0], "ip daddr { 127.0.0.0/8 }");
+        assert!(matches[1].starts_with(" ip daddr != { 0.0.0.0/8, 127.0.0.0/8, 169.254.0.0/16,"));
+        let v6 = destinations("ip6", &Access::default(), false);
+        assert!(v6[0].starts_with("ip6 daddr { fc00::/7 } ip6 daddr != { "), "{v6:?}");
+        assert!(v6[0].contains("64:ff9b::7f00:0/104") && v6[0].contains("2002:a9fe::/32"));
+    }
+
+    #[test]
+    fn the_name_of_an_interface_ends_no_rule() {
+        for name in ["eth0", "wlan0.7", "br-lan", "a23456789012345"] {
+            assert!(name.parse::<Interface>().is_ok(), "{name}");
+        }
+        for name in ["", "eth 0", "eth0\" accept", "a\nb", "a/b", "eth*", "a234567890123456"] {
+            assert!(name.parse::<Interface>().is_err(), "{name}");
+        }
     }
 }

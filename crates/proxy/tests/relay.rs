@@ -270,10 +270,18 @@ fn a_connection_in_which_nothing_moves_is_reset() {
 }
 
 #[test]
-fn over_the_limit_connections_wait_for_a_place() {
+fn nobody_is_connected_to_the_proxy_itself() {
+    let proxy = Proxy::start(config());
+    assert_eq!(proxy.ask(proxy.address).1, 2, "not allowed by the ruleset (RFC 1928 §6)");
+    assert_eq!(proxy.stop().accepted, 1);
+}
+
+#[test]
+fn over_the_limit_another_client_waits_and_the_same_is_closed() {
     let proxy = Proxy::start(Config { connections: 1, ..config() });
     let (first, server) = proxy.pair();
-    let mut second = proxy.dial();
+    assert!(read_all(&proxy.dial()).is_empty(), "this client has its share");
+    let mut second = dial_from([127, 0, 0, 2], &proxy);
     second.write_all(b"\x05\x01\x00").unwrap();
     second.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     assert!(second.read(&mut [0; 2]).is_err(), "it waits");
@@ -282,7 +290,29 @@ fn over_the_limit_connections_wait_for_a_place() {
     let mut answer = [0; 2];
     second.read_exact(&mut answer).unwrap();
     assert_eq!(answer, [5, 0]);
-    assert_eq!(proxy.stop().most_active, 1);
+    let report = proxy.stop();
+    assert_eq!((report.most_active, report.over_share), (1, 1));
+}
+
+/// A connection of another client, which is this machine as well.
+fn dial_from(address: [u8; 4], proxy: &Proxy) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&std::net::SocketAddr::from((address, 0)).into()).unwrap();
+    socket.connect(&proxy.address.into()).unwrap();
+    socket.into()
+}
+
+#[test]
+fn under_pressure_a_client_with_many_idle_connections_loses_them_sooner() {
+    let idle_timeout = "600s".parse().unwrap();
+    let proxy = Proxy::start(Config { connections: 8, idle_timeout, ..config() });
+    let held: Vec<_> = (0..6).map(|_| proxy.pair()).collect();
+    for host in 2..4 {
+        // Others take what is left, until nothing is free: then ten seconds are enough.
+        std::mem::forget(dial_from([127, 0, 0, host], &proxy));
+    }
+    assert!(is_reset(&held[0].0), "it had ten minutes");
+    assert!(proxy.stop().idle >= 1);
 }
 
 #[test]

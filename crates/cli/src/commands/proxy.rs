@@ -51,6 +51,7 @@ fn config(arguments: &ProxyArguments) -> Result<Config, Failure> {
     Ok(Config {
         listen,
         transparent,
+        in_interfaces: arguments.in_interface.clone(),
         algorithm: arguments.algorithm.clone(),
         rates: arguments.rate.clone(),
         leg: match arguments.leg {
@@ -67,6 +68,7 @@ fn config(arguments: &ProxyArguments) -> Result<Config, Failure> {
         connect_timeout: arguments.connect_timeout,
         idle_timeout: arguments.idle_timeout,
         confined: true,
+        user: arguments.user.clone(),
     })
 }
 

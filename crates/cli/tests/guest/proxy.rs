@@ -48,8 +48,8 @@ pub(crate) fn carries_what_is_forwarded_and_what_asks() {
 
     let road = Road::new();
     let before = road.rules();
-    let arguments = ["--transparent", "forwarded", "--algorithm", "wakeai_av", "--rate=8Mbit/s"];
-    let proxy = road.proxy(&arguments);
+    let taken = ["--transparent", "forwarded", "--in-interface", "client"];
+    let proxy = road.proxy(&[&taken[..], &["--algorithm", "wakeai_av", "--rate=8Mbit/s"]].concat());
     assert_ne!(road.rules(), before);
     for to in SERVER {
         let to = SocketAddr::new(ip(to), 9000);

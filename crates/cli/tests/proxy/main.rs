@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
+mod attacks;
 mod road;
 #[path = "../support/mod.rs"]
 mod support;
@@ -105,7 +106,7 @@ fn forwarded_connections_keep_their_addresses_in_both_families() {
     line(&mut earlier);
 
     let before = road.rules();
-    let mut proxy = road.proxy(&["--transparent", "forwarded"]);
+    let mut proxy = road.proxy(&["--transparent", "forwarded", "--in-interface", "client"]);
     assert_ne!(road.rules(), before);
     let mut held = Vec::new();
     for (client, to) in CLIENT.into_iter().zip(SERVER) {
@@ -138,7 +139,8 @@ fn what_the_lists_leave_out_is_forwarded_untouched() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     serve(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
-    let allowed = ["--transparent", "forwarded", "--allow-to", "203.0.113.0/24,10.72.0.9"];
+    let allowed = ["--transparent", "forwarded", "--in-interface", "client"];
+    let allowed = [&allowed[..], &["--allow-to", "203.0.113.0/24,10.72.0.9"]].concat();
     let proxy = road.proxy(&allowed);
     for to in SERVER {
         let to = SocketAddr::new(ip(to), 9000);
@@ -197,7 +199,8 @@ fn each_connection_has_the_target_of_its_destination_until_it_has_closed() {
     let road = Road::new();
     serve(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
     let rates = "--rate=8Mbit/s,10.72.0.0/16=4Mbit/s";
-    let proxy = road.proxy(&["--transparent", "forwarded", "--algorithm", "wakeai_av", rates]);
+    let taken = ["--transparent", "forwarded", "--in-interface", "client"];
+    let proxy = road.proxy(&[&taken[..], &["--algorithm", "wakeai_av", rates]].concat());
     let open: Vec<_> = SERVER
         .into_iter()
         .map(|to| {
@@ -250,9 +253,10 @@ fn a_running_proxy_keeps_no_privilege_that_it_does_not_need() {
     let before = road.rules();
     keeps_only(Proxy::local(&[]).pid(), &[]);
     keeps_only(Proxy::local(&["--algorithm", "cubic"]).pid(), &[ADMIN]);
-    let both = ["--transparent", "forwarded,own", "--algorithm", "wakeai_cubic"];
+    let both =
+        ["--transparent", "forwarded,own", "--in-interface=client", "--algorithm", "wakeai_cubic"];
     for (arguments, kept) in [
-        (&both[..2], &[ADMIN, BIND_SERVICE] as &[u32]),
+        (&both[..3], &[ADMIN, BIND_SERVICE] as &[u32]),
         (&both[..], &[ADMIN, BIND_SERVICE, PERFMON, BPF]),
     ] {
         let proxy = road.proxy(arguments);
@@ -269,8 +273,8 @@ fn after_kill_9_any_command_removes_every_rule_and_route() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     let before = road.rules();
-    let arguments = ["--transparent", "forwarded,own", "--algorithm", "wakeai_cubic"];
-    road.proxy(&arguments).kill();
+    let arguments = ["--transparent", "forwarded,own", "--in-interface", "client"];
+    road.proxy(&[&arguments[..], &["--algorithm", "wakeai_cubic"]].concat()).kill();
     assert_ne!(road.rules(), before, "a killed proxy puts nothing back itself");
     let any = wakeai(&["completion", "bash"]);
     assert!(any.status.success());

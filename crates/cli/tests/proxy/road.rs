@@ -116,7 +116,7 @@ impl Proxy {
         Self::start(command.args(arguments))
     }
 
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         let mut proxy = Self { child, lines, addresses: Vec::new() };

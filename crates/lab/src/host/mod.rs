@@ -27,7 +27,7 @@ pub(crate) const STATION_INTERFACE: &str = "wlan0";
 /// The network interface of the server, and of a sender behind a station.
 const WIRED_INTERFACE: &str = "eth0";
 /// The station's end of the veth link to a sender behind it.
-const CABLE_INTERFACE: &str = "lan0";
+pub(crate) const CABLE_INTERFACE: &str = "lan0";
 /// The length of the longest IP packet of the emulated network.
 pub(crate) const MTU_BYTES: u32 = 1500;
 

@@ -18,6 +18,7 @@ pub(crate) fn config() -> Config {
     Config {
         listen: vec!["127.0.0.1:0".parse().unwrap()],
         transparent: Transparent::default(),
+        in_interfaces: Vec::new(),
         algorithm: None,
         rates: Vec::new(),
         leg: Leg::Destination,
@@ -27,6 +28,7 @@ pub(crate) fn config() -> Config {
         connect_timeout: "20s".parse().unwrap(),
         idle_timeout: "60s".parse().unwrap(),
         confined: false,
+        user: None,
     }
 }
 

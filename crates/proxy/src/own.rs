@@ -1,0 +1,98 @@
+//! Which addresses are this machine's own.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+};
+
+// <linux/netlink.h>, <linux/rtnetlink.h>
+const REQUEST: u16 = 1;
+const ERROR: u16 = 2;
+const NEW_ROUTE: u16 = 24;
+const GET_ROUTE: u16 = 26;
+const DESTINATION: u16 = 1;
+const LOCAL: u8 = 2;
+const BROADCAST: u8 = 3;
+const ANYCAST: u8 = 4;
+const HEADER_BYTES: usize = 16;
+const ROUTE_BYTES: usize = 12;
+/// Where the type of a route stands in a message (`rtm_type`).
+const TYPE_AT: usize = HEADER_BYTES + 7;
+
+/// Asks the kernel's routing tables what it would deliver to this machine itself. That covers more than
+/// the addresses of the interfaces: a whole network may be routed to the machine.
+#[derive(Debug)]
+pub(crate) struct OwnAddresses {
+    routes: OwnedFd,
+}
+
+impl OwnAddresses {
+    /// Of the calling thread's network namespace.
+    pub(crate) fn open() -> io::Result<Self> {
+        let routes = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::NetlinkRoute,
+        )?;
+        Ok(Self { routes })
+    }
+
+    /// Whether the address is this machine's. Where the kernel cannot be asked, it counts as one.
+    pub(crate) fn contain(&self, address: IpAddr) -> bool {
+        self.ask(address).unwrap_or_else(|error| {
+            tracing::warn!(%address, %error, "cannot look a route up: the address is refused");
+            true
+        })
+    }
+
+    fn ask(&self, address: IpAddr) -> io::Result<bool> {
+        let (family, bytes) = match address {
+            IpAddr::V4(address) => (nix::libc::AF_INET, address.octets().to_vec()),
+            IpAddr::V6(address) => (nix::libc::AF_INET6, address.octets().to_vec()),
+        };
+        let attribute = 4 + bytes.len();
+        let length = (HEADER_BYTES + ROUTE_BYTES + attribute) as u32;
+        let mut message = length.to_ne_bytes().to_vec();
+        message.extend(GET_ROUTE.to_ne_bytes());
+        message.extend(REQUEST.to_ne_bytes());
+        message.extend([0; 8]); // neither a sequence nor a port: one question at a time
+        message.extend([family as u8, 8 * bytes.len() as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        message.extend((attribute as u16).to_ne_bytes());
+        message.extend(DESTINATION.to_ne_bytes());
+        message.extend(bytes);
+        send(self.routes.as_raw_fd(), &message, MsgFlags::empty())?;
+        let mut answer = [0; 4096];
+        let length = recv(self.routes.as_raw_fd(), &mut answer, MsgFlags::empty())?;
+        let answer = &answer[..length];
+        let strange = || io::Error::new(io::ErrorKind::InvalidData, "an answer of another kind");
+        let kind = answer.get(4..6).ok_or_else(strange)?;
+        match u16::from_ne_bytes([kind[0], kind[1]]) {
+            NEW_ROUTE => {
+                let kind = answer.get(TYPE_AT).ok_or_else(strange)?;
+                Ok([LOCAL, BROADCAST, ANYCAST].contains(kind))
+            }
+            // No route, so not this machine.
+            ERROR => Ok(false),
+            _ => Err(strange()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_own_and_a_documentation_address_is_not() {
+        let own = OwnAddresses::open().unwrap();
+        assert!(own.contain("127.0.0.1".parse().unwrap()));
+        assert!(own.contain("127.200.0.1".parse().unwrap()));
+        assert!(!own.contain("192.0.2.1".parse().unwrap()));
+        assert!(!own.contain("2001:db8::1".parse().unwrap()));
+        assert!(own.contain("127.0.0.1".parse().unwrap()), "each answer is that of its question");
+    }
+}

@@ -1,0 +1,257 @@
+//! Slots and name lookups, shared among clients: a client may hold three times as many as are free.
+//!
+//! One client alone gets three quarters of all, the next three quarters of the rest, and so on; the last
+//! one that is free is for a client that holds none. A client that holds more than it may by now gets no
+//! more. This is a dynamic threshold (Choudhury and Hahne, "Dynamic queue length thresholds for
+//! shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998).
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+
+/// How many a client may hold for each that is free.
+const PER_FREE: usize = 3;
+/// From so few on that are free, one of this many, idle connections end sooner.
+const PRESSED: usize = 4;
+/// The most that an idle timeout is divided by.
+pub(crate) const SHORTEST: u32 = 60;
+
+/// One client: an IPv4 address, or an IPv6 network of 64 bits, all addresses of which a host may have
+/// (RFC 4291 section 2.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Client(IpAddr);
+
+impl Client {
+    pub(crate) fn at(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V6(address) => {
+                Self(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into())
+            }
+            v4 => Self(v4),
+        }
+    }
+}
+
+/// Why a client gets none now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// None is free.
+    Full,
+    /// This client holds as many as it may.
+    OverShare,
+}
+
+/// A number of things of one kind. Its clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Shares(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    total: usize,
+    state: RefCell<State>,
+    given_back: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    held: HashMap<Client, usize>,
+    /// First come, first served, among those who may have one.
+    waiting: VecDeque<(Client, oneshot::Sender<Share>)>,
+}
+
+/// One of them, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    of: Shares,
+    client: Client,
+}
+
+impl State {
+    fn held(&self, client: Client) -> usize {
+        self.held.get(&client).copied().unwrap_or(0)
+    }
+
+    fn check(&self, client: Client) -> Result<(), Busy> {
+        match (self.held(client), self.free) {
+            (0, 0) => Err(Busy::Full),
+            (0, _) => Ok(()),
+            // The last one that is free is for a client that has none.
+            (held, free) if held < PER_FREE * free.saturating_sub(1) => Ok(()),
+            _ => Err(Busy::OverShare),
+        }
+    }
+
+    fn take(&mut self, client: Client) {
+        self.free -= 1;
+        *self.held.entry(client).or_insert(0) += 1;
+    }
+}
+
+impl Shares {
+    pub(crate) fn new(total: usize) -> Self {
+        let state = State { free: total, held: HashMap::new(), waiting: VecDeque::new() };
+        Self(Rc::new(Inner { total, state: RefCell::new(state), given_back: Notify::new() }))
+    }
+
+    /// One for the client, if it may have one now.
+    pub(crate) fn try_take(&self, client: Client) -> Result<Share, Busy> {
+        let mut state = self.0.state.borrow_mut();
+        state.check(client)?;
+        state.take(client);
+        Ok(Share { of: self.clone(), client })
+    }
+
+    /// One for the client, as soon as it may have one.
+    pub(crate) async fn take(&self, client: Client) -> Share {
+        if let Ok(share) = self.try_take(client) {
+            return share;
+        }
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.0.state.borrow_mut();
+        state.waiting.retain(|(_, waiting)| !waiting.is_closed());
+        state.waiting.push_back((client, sender));
+        drop(state);
+        receiver.await.expect("kept until it was given one")
+    }
+
+    /// Ready when one was given back.
+    pub(crate) async fn given_back(&self) {
+        self.0.given_back.notified().await;
+    }
+
+    fn hand_on(&self) {
+        loop {
+            let mut state = self.0.state.borrow_mut();
+            state.waiting.retain(|(_, waiting)| !waiting.is_closed());
+            let next = state.waiting.iter().position(|(client, _)| state.check(*client).is_ok());
+            let Some((client, waiting)) = next.and_then(|at| state.waiting.remove(at)) else {
+                break;
+            };
+            state.take(client);
+            drop(state);
+            // Nobody left in between: there is one thread.
+            let _ = waiting.send(Share { of: self.clone(), client });
+        }
+        self.0.given_back.notify_waiters();
+    }
+}
+
+impl Share {
+    /// How long this client's connections may be idle now: `timeout`, and under pressure less, down to
+    /// a sixtieth, the fewer are free and the more the client holds.
+    pub(crate) fn idle_limit(&self, timeout: Duration) -> Duration {
+        let state = self.of.0.state.borrow();
+        let (total, free) = (self.of.0.total, PRESSED * state.free);
+        if free > total {
+            return timeout;
+        }
+        let part = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let divisor = part(state.held(self.client)).min(SHORTEST).saturating_mul(part(total));
+        let pressed = timeout.saturating_mul(part(free)) / divisor.max(1);
+        pressed.max(timeout / SHORTEST)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut state = self.of.0.state.borrow_mut();
+        state.free += 1;
+        if let Some(held) = state.held.get_mut(&self.client) {
+            *held -= 1;
+            if *held == 0 {
+                state.held.remove(&self.client);
+            }
+        }
+        drop(state);
+        self.of.hand_on();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn client(text: &str) -> Client {
+        Client::at(text.parse().unwrap())
+    }
+
+    /// All that the client gets.
+    fn all(shares: &Shares, of: &str) -> Vec<Share> {
+        std::iter::from_fn(|| shares.try_take(client(of)).ok()).collect()
+    }
+
+    #[test]
+    fn a_client_that_holds_all_it_may_leaves_some_to_others() {
+        for (total, clients) in [(2, 2), (3, 2), (8, 3), (100, 4), (8000, 7)] {
+            let shares = Shares::new(total);
+            let held: Vec<_> =
+                (1..=clients).map(|host| all(&shares, &format!("10.0.0.{host}"))).collect();
+            assert!(held.iter().all(|held| !held.is_empty()), "{total}");
+            assert!((total / 2..=1 + total * 3 / 4).contains(&held[0].len()), "{total}");
+            let busy = shares.try_take(client("10.0.0.1")).unwrap_err();
+            assert_eq!(busy, Busy::OverShare);
+        }
+    }
+
+    #[test]
+    fn one_alone_waits_where_there_is_only_one() {
+        let shares = Shares::new(1);
+        let only = shares.try_take(client("10.0.0.1")).unwrap();
+        assert_eq!(shares.try_take(client("10.0.0.2")).unwrap_err(), Busy::Full);
+        drop(only);
+        assert!(shares.try_take(client("10.0.0.2")).is_ok());
+    }
+
+    #[test]
+    fn a_client_is_an_ipv4_address_or_an_ipv6_network() {
+        assert_eq!(client("::ffff:10.0.0.1"), client("10.0.0.1"));
+        assert_ne!(client("10.0.0.2"), client("10.0.0.1"));
+        assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:1"));
+        assert_ne!(client("2001:db8:0:1::1"), client("2001:db8::1"));
+    }
+
+    #[test]
+    fn what_is_given_back_goes_to_the_first_that_may_have_it() {
+        let shares = Shares::new(4);
+        let mut greedy = all(&shares, "10.0.0.1");
+        let last = shares.try_take(client("10.0.0.2")).unwrap();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut over = pin!(shares.take(client("10.0.0.1")));
+        let mut next = pin!(shares.take(client("10.0.0.3")));
+        {
+            let mut gone = pin!(shares.take(client("10.0.0.4")));
+            assert!(gone.as_mut().poll(&mut cx).is_pending());
+        }
+        assert!(over.as_mut().poll(&mut cx).is_pending());
+        assert!(next.as_mut().poll(&mut cx).is_pending());
+        drop(last);
+        assert!(over.as_mut().poll(&mut cx).is_pending(), "it holds three of four");
+        let Poll::Ready(next) = next.as_mut().poll(&mut cx) else { panic!("it was its turn") };
+        drop(next);
+        greedy.pop();
+        greedy.pop();
+        assert!(over.as_mut().poll(&mut cx).is_ready());
+    }
+
+    #[test]
+    fn under_pressure_those_who_hold_many_may_idle_less() {
+        let hour = Duration::from_hours(1);
+        let shares = Shares::new(8000);
+        let quiet = shares.try_take(client("10.0.0.9")).unwrap();
+        assert_eq!(quiet.idle_limit(hour), hour);
+        let greedy = all(&shares, "10.0.0.1");
+        assert_eq!(greedy[0].idle_limit(hour), hour / SHORTEST);
+        assert!(quiet.idle_limit(hour) > hour * 9 / 10);
+        let _others: Vec<_> =
+            (1..=50).flat_map(|host| all(&shares, &format!("10.0.1.{host}"))).collect();
+        assert_eq!(quiet.idle_limit(hour), hour / SHORTEST, "none is free");
+    }
+}

@@ -1,0 +1,36 @@
+//! The place of one client's connection.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::shared::Shared;
+use crate::shares::Share;
+
+/// Held while the connection is there, and while a name that it asked for is looked up.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) shared: Rc<Shared>,
+    share: Share,
+}
+
+impl Slot {
+    pub(crate) fn new(shared: &Rc<Shared>, share: Share) -> Self {
+        let counters = &shared.counters;
+        counters.accepted.one();
+        counters.active.one();
+        let more = counters.active.get().saturating_sub(counters.most_active.get());
+        counters.most_active.add(more);
+        Self { shared: Rc::clone(shared), share }
+    }
+
+    /// How long the connection may be idle now.
+    pub(crate) fn idle_limit(&self) -> Duration {
+        self.share.idle_limit(self.shared.idle_timeout)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.shared.counters.active.less_one();
+    }
+}
