@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wakeai_api::{Body, Request, Standing, Status};
+use wakeai_api::{Body, Request, ReservationStatus, Status};
 use wakeai_units::Rate;
 
 use super::agents;
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &ReserveArguments) -> Result<(), Failure> {
     }
     let interface = &status.interface;
     match own {
-        Some(own) if is_refusal(own.standing) => Err(Failure::failed(anyhow::anyhow!(
+        Some(own) if is_refusal(own.status) => Err(Failure::failed(anyhow::anyhow!(
             "{interface}: {}; it stays asked for until `wakeai reserve none`",
             own.why
         ))),
@@ -88,6 +88,6 @@ fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, Failure> {
     }
 }
 
-fn is_refusal(standing: Standing) -> bool {
-    matches!(standing, Standing::Refused | Standing::Unmeasured)
+fn is_refusal(status: ReservationStatus) -> bool {
+    matches!(status, ReservationStatus::Refused | ReservationStatus::Unmeasured)
 }
