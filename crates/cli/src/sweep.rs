@@ -1,10 +1,10 @@
-//! Before every command: what a dead one left behind is removed.
+//! Before every command: the changes of processes that died are undone.
 
 use nix::unistd::geteuid;
 
 use crate::failure::note;
 
-/// Removes it and says what it was. Without root there is nothing that could be removed.
+/// Undoes the changes and reports them. Without root nothing can be undone.
 pub(crate) fn before_anything_else() {
     if !geteuid().is_root() {
         return;

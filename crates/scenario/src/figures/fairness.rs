@@ -19,7 +19,7 @@ pub fn jain(values: &[f64]) -> Option<f64> {
     Some(sum * sum / (values.len() as f64 * squares))
 }
 
-/// Jain's index over r = x / Max (000 §7.1, "improved"), with the square that the paper's printed
+/// Jain's index over r = x / Max (Matsuno et al., §7.1, "improved"), with the square that the paper's printed
 /// denominator lacks: as printed it equals [`mean_utilisation`]. `None` where a maximum is not
 /// above zero, the lists differ in length, or all of `goodputs` are zero.
 pub fn capacity_normalised(goodputs: &[f64], maxima: &[f64]) -> Option<f64> {
@@ -45,7 +45,8 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// NRT (004 §4.1): the target over the effective bandwidth, which is what one flow reaches alone.
+/// NRT, the normalised target rate (TCP-AV paper, §4.1): the target rate over the effective bandwidth,
+/// which is the goodput of one flow alone.
 /// `None` where the latter is zero.
 pub fn normalised_required_throughput(target: Rate, effective_bandwidth: Rate) -> Option<f64> {
     let bandwidth = effective_bandwidth.bits_per_second();
@@ -53,7 +54,7 @@ pub fn normalised_required_throughput(target: Rate, effective_bandwidth: Rate) -
 }
 
 /// The time that `stations` transfers of `size` each take where nothing is lost to contention
-/// (003 §3.2): n · size / effective bandwidth, rounded up. `None` where that is zero or the
+/// (Yamaguchi et al., §3.2): n · size / effective bandwidth, rounded up. `None` where that is zero or the
 /// product does not fit.
 pub fn ideal_transfer_time(
     stations: u32,
@@ -117,7 +118,7 @@ mod tests {
         ) {
             let (x, max): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let sum: f64 = x.iter().zip(&max).map(|(x, max)| x / max).sum();
-            let printed = sum * sum / (x.len() as f64 * sum); // 000 §7.1
+            let printed = sum * sum / (x.len() as f64 * sum); // Matsuno et al., §7.1
             let mean = mean_utilisation(&x, &max).unwrap();
             prop_assert!((printed - mean).abs() <= 1e-9 * mean);
         }

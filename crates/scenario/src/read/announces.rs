@@ -18,8 +18,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Announces {
     let announces = Announces {
         sending: fields.get("sending").and_then(|field| field.boolean()),
         rate: fields.get("rate").and_then(|field| field.rate(Rate::ZERO..=FASTEST)),
-        max_rate: fields.get("max_rate").and_then(|field| told(&field)),
-        link_rate: fields.get("link_rate").and_then(|field| told(&field)),
+        max_rate: fields.get("max_rate").and_then(|field| rate_or_unknown(&field)),
+        link_rate: fields.get("link_rate").and_then(|field| rate_or_unknown(&field)),
         min_rtt: fields.get("min_rtt").and_then(span),
         growth: fields.get("growth").and_then(span),
         reservation: fields.get("reservation").and_then(|field| field.parts_per_million()),
@@ -29,7 +29,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Announces {
 }
 
 /// A rate that an agent may also say to not know.
-fn told(field: &Field<'_>) -> Option<Told> {
+fn rate_or_unknown(field: &Field<'_>) -> Option<Told> {
     let text = field.text(ALLOWED_RATE)?;
     if text == "unknown" {
         return Some(Told::Unknown);

@@ -1,29 +1,29 @@
-//! What became of a flow's `reserve`.
+//! The outcome of a flow's `reserve`.
 
 use serde::{Deserialize, Serialize};
 
 use super::{rounded, rounded_or_null};
 
-/// What became of the rate that a flow asked to be left free.
+/// The outcome of a flow's request to leave a rate free.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowReservation {
-    /// `admitted` where it ever was; else what came last.
+    /// `admitted` if it ever was; else the last state.
     pub standing: ReservationStanding,
-    /// The part of the air that it takes, with all that its station reserves; null where unknown.
+    /// The share of airtime of all reservations of its station; null where unknown.
     #[serde(serialize_with = "rounded_or_null")]
     pub share: Option<f64>,
-    /// Where it was refused: what those before it had.
+    /// Where it was refused: the share of the earlier requests.
     #[serde(serialize_with = "rounded_or_null")]
     pub taken: Option<f64>,
     /// Where it was refused: the most that may be reserved in all.
     #[serde(serialize_with = "rounded_or_null")]
     pub limit: Option<f64>,
-    /// For how long the peers were to leave it free, seconds.
+    /// How long it was admitted, seconds.
     #[serde(serialize_with = "rounded")]
     pub admitted_s: f64,
 }
 
-/// What became of a reservation.
+/// The last state of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReservationStanding {
@@ -31,16 +31,16 @@ pub enum ReservationStanding {
     Admitted,
     /// It did not fit.
     Refused,
-    /// What its station reaches alone is not known.
+    /// The solo goodput of its station is not known.
     Unmeasured,
-    /// Nothing was sent.
+    /// Its station sent nothing.
     Waiting,
-    /// Nobody asked: its sender runs no agent in this condition.
+    /// Its sender runs no agent in this condition.
     NoAgent,
 }
 
 impl FlowReservation {
-    /// Of a flow that has not got it.
+    /// The outcome of a flow without an admitted reservation.
     pub fn without(standing: ReservationStanding) -> Self {
         Self { standing, share: None, taken: None, limit: None, admitted_s: 0.0 }
     }
