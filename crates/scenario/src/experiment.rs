@@ -255,11 +255,6 @@ impl Experiment {
         self.stations.iter().map(|group| group.count).sum()
     }
 
-    /// Whether every flow has a size, so that a run may end before [`Experiment::duration`].
-    pub fn all_flows_sized(&self) -> bool {
-        self.flows.iter().all(|flow| flow.size.is_some())
-    }
-
     /// The station's index in [`Expanded::stations`](crate::Expanded::stations) of a group's first
     /// member. Panics where there is no such group.
     pub fn first_of(&self, group: usize) -> usize {

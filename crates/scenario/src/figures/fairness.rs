@@ -1,6 +1,6 @@
 //! How evenly, and how well, the air was shared.
 
-use wakeai_units::{Bytes, Duration, Rate};
+use wakeai_units::Rate;
 
 /// Jain's index over `values`, (Σx)² / (n·Σx²): from 1/n (one has all) to 1 (all have the same).
 /// `None` where there are no values or all are zero. Values must be finite and not negative.
@@ -45,24 +45,12 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// NRT, the normalised target rate (TCP-AV paper, §4.1): the target rate over the effective bandwidth,
+/// NRT, the normalised required throughput (TCP-AV paper, §4.1): the target rate over the effective bandwidth,
 /// which is the goodput of one flow alone.
 /// `None` where the latter is zero.
 pub fn normalised_required_throughput(target: Rate, effective_bandwidth: Rate) -> Option<f64> {
     let bandwidth = effective_bandwidth.bits_per_second();
     (bandwidth > 0).then(|| target.bits_per_second() as f64 / bandwidth as f64)
-}
-
-/// The time that `stations` transfers of `size` each take where nothing is lost to contention
-/// (Yamaguchi et al., §3.2): n · size / effective bandwidth, rounded up. `None` where that is zero or the
-/// product does not fit.
-pub fn ideal_transfer_time(
-    stations: u32,
-    size: Bytes,
-    effective_bandwidth: Rate,
-) -> Option<Duration> {
-    let total = size.get().checked_mul(u64::from(stations))?;
-    effective_bandwidth.time_for(Bytes::new(total))
 }
 
 #[cfg(test)]
@@ -132,15 +120,10 @@ mod tests {
         assert_eq!(capacity_normalised(&[1.0, 2.0], &[1.0]), None);
         assert_eq!(mean_utilisation(&[], &[]), None);
         assert_eq!(normalised_required_throughput(Rate::from_mbps(1), Rate::ZERO), None);
-        assert_eq!(ideal_transfer_time(3, Bytes::new(1), Rate::ZERO), None);
-        assert_eq!(ideal_transfer_time(u32::MAX, Bytes::new(u64::MAX), Rate::from_mbps(1)), None);
     }
 
     #[test]
-    fn the_ideal_time_of_003_is_n_times_the_size_over_the_bandwidth() {
-        // Table 2 and 3: 10 MB each, 21.6 Mbit/s for one station, 40 stations.
-        let time = ideal_transfer_time(40, Bytes::new(10_000_000), "21.6Mbit/s".parse().unwrap());
-        assert_eq!(time.map(Duration::as_millis), Some(148_148));
+    fn the_required_throughput_is_relative_to_the_bandwidth() {
         let target = Rate::from_mbps(5);
         let nrt = normalised_required_throughput(target, Rate::from_mbps(20));
         assert_eq!(nrt, Some(0.25));

@@ -6,7 +6,6 @@ mod rtt;
 
 pub use avr::AvrMeter;
 pub use fairness::{
-    capacity_normalised, ideal_transfer_time, jain, mean, mean_utilisation,
-    normalised_required_throughput,
+    capacity_normalised, jain, mean, mean_utilisation, normalised_required_throughput,
 };
 pub use rtt::{RttHistogram, percentile};

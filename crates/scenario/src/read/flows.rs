@@ -63,7 +63,8 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
     let to = to.and_then(|field| {
         let to = endpoint(&field, names)?;
         if from.is_some_and(|from| same(from, to)) {
-            field.refuse_as("the sender itself among the receivers", "a receiver other than `from`");
+            field
+                .refuse_as("the sender itself among the receivers", "a receiver other than `from`");
             return None;
         }
         Some(to)

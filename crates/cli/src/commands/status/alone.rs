@@ -23,7 +23,7 @@ const REFUSED: [(&str, &str); 9] = [
 
 const TO_TRY: &str = "    \
 try: does an agent run on the other stations, with the same group key, `bssid` and presence.port?
-    does the access point isolate its clients? does a firewall drop UDP port PORT?
+    does the access point separate its clients (client isolation)? does a firewall drop UDP port PORT?
     does presence.broadcast = 255.255.255.255, or the last address of the network, work?
 ";
 
