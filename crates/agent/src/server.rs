@@ -1,7 +1,7 @@
-//! Answering, without ever holding the agent's loop up.
+//! The server of the local API, which never blocks the agent's event loop.
 //!
-//! The loop publishes what it knows after each tick; every client is served from that by a task of
-//! its own, with a limit on clients, on the length of a request and on the time of every step.
+//! The event loop publishes a report after each tick. A task per client answers from it. The number of
+//! clients, the length of a request and the time of every step are limited.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -20,14 +20,14 @@ use wakeai_units::Rate;
 use crate::access::Access;
 use crate::report::Report;
 
-/// What a client may take.
+/// The limits for clients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Clients at once.
     pub(crate) clients: usize,
     /// Bytes of a request, with its newline.
     pub(crate) request: u64,
-    /// Time for a request to come, or for its answer to be taken.
+    /// Time for a request to arrive, or for its answer to be read.
     pub(crate) patience: Duration,
 }
 
@@ -37,14 +37,14 @@ impl Default for Limits {
     }
 }
 
-/// How often a client was turned away.
+/// Counts of refused clients and requests.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    /// Neither root nor the agent's user nor of its group.
+    /// Clients that are neither root nor the agent's user nor in its group.
     pub(crate) strangers: Cell<u64>,
-    /// Asked for a change without the right to.
+    /// Requests for a change from clients without the right to it.
     pub(crate) forbidden: Cell<u64>,
-    /// Over the limit of clients.
+    /// Clients over the limit.
     pub(crate) crowded: Cell<u64>,
     /// Requests that were too long, not JSON, of another version or unknown.
     pub(crate) bad_requests: Cell<u64>,
@@ -56,7 +56,7 @@ fn count(counter: &Cell<u64>) {
     counter.set(counter.get().saturating_add(1));
 }
 
-/// The listening socket and all that its tasks share.
+/// The listening socket, and the state that its tasks share.
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: UnixListener,
@@ -68,8 +68,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens at `path`; the lease removes the socket. Any user may connect, so that a stranger is
-    /// told and counted; who may ask is decided by the peer's credentials.
+    /// Listens at `path`; the lease removes the socket. Any user may connect, so that a refusal can be
+    /// sent and counted; access is decided by the credentials of the peer.
     pub(crate) fn bind(
         lease: &Lease,
         path: &Path,
@@ -87,7 +87,7 @@ impl Server {
         Ok(Self { listener, group, limits, refusals, report, reserve })
     }
 
-    /// How often clients were turned away so far.
+    /// The counts so far.
     pub(crate) fn refusals(&self) -> Rc<Refusals> {
         Rc::clone(&self.refusals)
     }
@@ -200,14 +200,14 @@ impl Client {
             count(&self.refusals.forbidden);
             return Body::Error("only root and the agent's user may reserve".to_owned());
         };
-        let told = rate.map_or("none".to_owned(), |rate| rate.to_string());
-        tracing::info!(user, rate = told, "told what to reserve");
+        let text = rate.map_or("none".to_owned(), |rate| rate.to_string());
+        tracing::info!(user, rate = text, "reservation requested");
         let _ = self.reserve.send_replace(rate); // what was wanted before
         Body::Reserve(Reserve { rate_mbps: rate.map(Rate::as_mbps_f64) })
     }
 }
 
-/// Says why in one attempt, without waiting.
+/// Sends the reason in one attempt, without waiting.
 fn turn_away(stream: &UnixStream, reason: &str) {
     let _ = stream.try_write(&line(Body::Error(reason.to_owned())));
 }

@@ -11,6 +11,6 @@ mod messages;
 
 pub use client::{AskError, ask};
 pub use messages::{
-    Answer, Body, BoundsReport, Connection, Peer, Question, Request, Reservation, Reserve,
-    Standing, State, Status, Targets, VERSION, parse_reserve, part_of_one,
+    Answer, Body, BoundsReport, Connection, Peer, Question, Request, Reservation,
+    ReservationStatus, Reserve, State, Status, Targets, VERSION, parse_reserve, part_of_one,
 };

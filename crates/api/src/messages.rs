@@ -15,29 +15,29 @@ use crate::config::positive_rate;
 /// The version of requests and answers. Fields may be added under the same number.
 pub const VERSION: u32 = 1;
 
-/// What may be asked.
+/// A request to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// What the agent does and how its station fares.
+    /// The agent's state and its station's figures.
     Status,
-    /// The stations that it hears.
+    /// The stations that it receives presence messages from.
     Peers,
-    /// The bounds in force, and why.
+    /// The bounds in force and the reasons for them.
     Bounds,
-    /// What the law aims at.
+    /// The rates that the law aims at.
     Targets,
     /// Every counter.
     Metrics,
-    /// From the next tick on, ask the peers to leave this rate free; `None`: none any more. Only
-    /// root and the agent's own user may.
+    /// Ask the peers to leave this rate free from the next tick on; `None` ends the reservation. The
+    /// agent accepts it from root and from its own user only.
     Reserve(Option<Rate>),
 }
 
-/// What `rate` says where nothing is to be left free.
+/// The value of `rate` that ends a reservation.
 const NO_RATE: &str = "none";
 
 impl Request {
-    /// All of them, by name.
+    /// The names of all requests.
     pub const NAMES: [&'static str; 6] =
         ["status", "peers", "bounds", "targets", "metrics", "reserve"];
 
@@ -98,9 +98,9 @@ pub fn parse_reserve(text: &str) -> Result<Option<Rate>, String> {
 pub struct Question {
     /// [`VERSION`].
     pub version: u32,
-    /// What is asked.
+    /// The name of the request.
     pub request: String,
-    /// Of [`Request::Reserve`] alone.
+    /// The rate of [`Request::Reserve`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
 }
@@ -115,7 +115,7 @@ pub struct Answer {
     pub body: Body,
 }
 
-/// What an answer holds, under the name of what was asked.
+/// The content of an answer, under the name of its request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Body {
@@ -129,20 +129,20 @@ pub enum Body {
     Targets(Targets),
     /// To [`Request::Metrics`].
     Metrics(BTreeMap<String, u64>),
-    /// To [`Request::Reserve`]: it is taken over at the next tick.
+    /// To [`Request::Reserve`]: the agent applies it at the next tick.
     Reserve(Reserve),
-    /// The request was refused: what was found and what is allowed.
+    /// Why the request was refused: what was found and what is allowed.
     Error(String),
 }
 
-/// What is to be reserved from the next tick on.
+/// The reservation from the next tick on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reserve {
-    /// Null: nothing.
+    /// Null: none.
     pub rate_mbps: Option<f64>,
 }
 
-/// What the agent is doing.
+/// The agent's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -152,12 +152,12 @@ pub enum State {
     WaitingForAccessPoint,
     /// Connections cannot be read; no bound binds.
     Blind,
-    /// All is well.
+    /// It reads connections and writes bounds.
     Controlling,
 }
 
 impl State {
-    /// For people.
+    /// The state in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::WaitingForInterface => "waiting for the interface",
@@ -168,10 +168,10 @@ impl State {
     }
 }
 
-/// What the agent does and how its station fares.
+/// The agent's state and its station's figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// What it is doing.
+    /// The agent's state.
     pub state: State,
     /// Its process.
     pub pid: u32,
@@ -189,86 +189,87 @@ pub struct Status {
     pub bssid: Option<String>,
     /// PHY rate, where it is known.
     pub link_rate_mbps: Option<f64>,
-    /// Where presence messages go, while the interface is up.
+    /// The address and port that presence messages are sent to, while the interface is up.
     pub presence_to: Option<String>,
     /// The law in force.
     pub law: String,
-    /// What new connections of the namespace use.
+    /// The algorithm of new connections of the namespace.
     pub default_algorithm: Option<String>,
-    /// Stations that send now, this one included.
+    /// How many stations send now, this one included.
     pub senders: u32,
-    /// Stations heard.
+    /// How many stations it receives presence messages from.
     pub peers: usize,
-    /// What this station delivered over the last tick.
+    /// The rate that this station delivered over the last tick.
     pub delivery_rate_mbps: f64,
     /// Smoothed RTT over the sending connections.
     pub rtt_ms: Option<f64>,
     /// Its minimum.
     pub min_rtt_ms: Option<f64>,
-    /// Its growth over the minimum.
+    /// The queueing delay: the smoothed RTT minus its minimum.
     pub growth_ms: Option<f64>,
-    /// What it asks its peers to leave free; null where it asks for nothing.
+    /// The rate that it asks its peers to leave free; null where there is none.
     pub reservation: Option<Reservation>,
     /// The connections over the interface.
     pub connections: Vec<Connection>,
 }
 
-/// What became of a station's own reservation.
+/// A station's own reservation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// What it asks for.
+    /// The rate that it asks for.
     pub rate_mbps: f64,
     /// `waiting`, `admitted`, `refused` or `unmeasured`.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub status: ReservationStatus,
     /// Whether the peers leave it free.
     pub admitted: bool,
-    /// That, or why not, in words.
+    /// The status in words, with the reason.
     pub why: String,
-    /// The part of the air that it takes, where it is announced.
+    /// The share of airtime that it takes, where it is announced.
     pub share: Option<f64>,
-    /// Where it is refused: what those have that are admitted.
+    /// Where it is refused: the share of the admitted reservations.
     pub taken: Option<f64>,
     /// Where it is refused: the most that may be reserved in all.
     pub limit: Option<f64>,
-    /// The part of the air that the others have to leave just now.
+    /// The share of airtime that the other stations have to leave free now.
     pub claim: Option<f64>,
-    /// Whether less than the rate is delivered although there is data.
+    /// Whether the station has data and delivers less than the rate.
     pub short: bool,
 }
 
-/// How a reservation stands.
+/// The status of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
-    /// Nothing is sent, or the station has not listened long enough.
+pub enum ReservationStatus {
+    /// The station sends nothing, or it has not listened long enough.
     Waiting,
     /// The peers leave it free.
     Admitted,
-    /// It does not fit beside those that came first; it is admitted when there is room.
+    /// It does not fit beside the earlier ones; it is admitted when there is room.
     Refused,
-    /// No share of the air can be told.
+    /// Its share of airtime is not known.
     Unmeasured,
 }
 
 impl Reservation {
-    /// A reservation of `rate` that stands like this; what is announced of it is filled in by the agent.
-    pub fn new(rate: Rate, standing: wakeai_control::ReservationState) -> Self {
+    /// A reservation of `rate` in this state; the agent fills in what it announces.
+    pub fn new(rate: Rate, state: wakeai_control::ReservationState) -> Self {
         use wakeai_control::ReservationState as Own;
-        let (share, taken, limit) = match standing {
+        let (share, taken, limit) = match state {
             Own::Refused { share, taken, limit } => (Some(share), Some(taken), Some(limit)),
             Own::Admitted { share } => (Some(share), None, None),
             _ => (None, None, None),
         };
         Self {
             rate_mbps: rate.as_mbps_f64(),
-            standing: match standing {
-                Own::None | Own::Waiting => Standing::Waiting,
-                Own::Unmeasured => Standing::Unmeasured,
-                Own::Refused { .. } => Standing::Refused,
-                Own::Admitted { .. } => Standing::Admitted,
+            status: match state {
+                Own::None | Own::Waiting => ReservationStatus::Waiting,
+                Own::Unmeasured => ReservationStatus::Unmeasured,
+                Own::Refused { .. } => ReservationStatus::Refused,
+                Own::Admitted { .. } => ReservationStatus::Admitted,
             },
-            admitted: standing.is_admitted(),
-            why: standing.to_string(),
+            admitted: state.is_admitted(),
+            why: state.to_string(),
             share: share.map(part_of_one),
             taken: taken.map(part_of_one),
             limit: limit.map(part_of_one),
@@ -277,15 +278,15 @@ impl Reservation {
         }
     }
 
-    /// How it stands, as [`Reservation::new`] was told.
-    pub fn standing(&self) -> wakeai_control::ReservationState {
+    /// The state that [`Reservation::new`] was given.
+    pub fn state(&self) -> wakeai_control::ReservationState {
         use wakeai_control::ReservationState as Own;
         let (share, taken, limit) = (share(self.share), share(self.taken), share(self.limit));
-        match self.standing {
-            Standing::Waiting => Own::Waiting,
-            Standing::Unmeasured => Own::Unmeasured,
-            Standing::Admitted => Own::Admitted { share },
-            Standing::Refused => Own::Refused { share, taken, limit },
+        match self.status {
+            ReservationStatus::Waiting => Own::Waiting,
+            ReservationStatus::Unmeasured => Own::Unmeasured,
+            ReservationStatus::Admitted => Own::Admitted { share },
+            ReservationStatus::Refused => Own::Refused { share, taken, limit },
         }
     }
 }
@@ -317,67 +318,67 @@ pub struct Connection {
     pub rtt_ms: f64,
 }
 
-/// A station that is heard.
+/// A station that presence messages are received from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Peer {
     /// Its number, 16 hexadecimal digits.
     pub station: String,
     /// Whether it is sending.
     pub sending: bool,
-    /// What it delivers.
+    /// The rate that it delivers.
     pub delivery_rate_mbps: f64,
-    /// What it reaches alone, where it knows.
+    /// The goodput that it reaches alone, where it knows that.
     pub max_mbps: Option<f64>,
     /// Its minimum RTT, where it has one.
     pub min_rtt_ms: Option<f64>,
-    /// How far its RTT is above that.
+    /// Its queueing delay: the RTT minus the minimum.
     pub growth_ms: f64,
-    /// What it asks its peers to leave free.
+    /// The rate that it asks its peers to leave free.
     pub reserved_mbps: Option<f64>,
-    /// The part of the air that this takes.
+    /// The share of airtime that this takes.
     pub reserved_share: Option<f64>,
     /// Whether this station leaves it free.
     pub admitted: bool,
-    /// How often it announces itself.
+    /// The interval of its messages.
     pub interval_ms: f64,
-    /// How long ago it last did.
+    /// The time since its last message.
     pub age_ms: f64,
 }
 
-/// Bounds of the station as a whole, in segments; null binds nothing.
+/// The bounds of the station as a whole; null means no bound.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoundsReport {
-    /// Which law.
+    /// The law's name.
     pub law: String,
-    /// The windows together are not below this.
+    /// The sum of the congestion windows is not below this, in segments.
     pub floor: Option<u32>,
-    /// The windows together are not above this.
+    /// The sum of the congestion windows is not above this, in segments.
     pub ceiling: Option<u32>,
-    /// The data together leaves no faster than this.
+    /// All connections together send no faster than this.
     pub pacing_mbps: Option<f64>,
-    /// So many bytes may wait in the host's queue, where Linux would let less in.
+    /// The bytes that may wait in the host's queue where Linux would allow fewer.
     #[serde(default)]
     pub small_queue_bytes: Option<u64>,
-    /// Why, in words.
+    /// The law's reasons, in words.
     pub why: Vec<String>,
-    /// What happened before, the newest last.
+    /// Earlier events, the newest last.
     pub history: Vec<String>,
 }
 
-/// What the law aims at, from what the stations announce.
+/// The rates that the law aims at, from what the stations announce.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Targets {
-    /// Stations that share the air now, this one included.
+    /// How many stations send now, this one included.
     pub senders: u32,
-    /// What the air carries in total.
+    /// The aggregate goodput of all stations.
     pub total_mbps: f64,
-    /// What this station reaches alone, where it is known.
+    /// The goodput that this station reaches alone, where it is known.
     pub max_mbps: Option<f64>,
     /// This station's share of the air turned into a rate: `max_mbps` / `senders`.
     pub share_mbps: Option<f64>,
-    /// What it delivers.
+    /// The rate that it delivers.
     pub delivery_rate_mbps: f64,
-    /// Packets that the access point holds.
+    /// The access point's buffer, in packets.
     pub access_point_buffer: u32,
 }
 
@@ -403,13 +404,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_reads_back_as_it_stands() {
+    fn the_state_of_a_reservation_reads_back() {
         use wakeai_control::ReservationState as Own;
         let percent = Share::from_percent;
         let refused = Own::Refused { share: percent(120), taken: percent(40), limit: percent(80) };
         for own in [Own::Waiting, Own::Unmeasured, Own::Admitted { share: percent(40) }, refused] {
             let line = serde_json::to_string(&Reservation::new(Rate::from_mbps(5), own)).unwrap();
-            assert_eq!(serde_json::from_str::<Reservation>(&line).unwrap().standing(), own);
+            assert_eq!(serde_json::from_str::<Reservation>(&line).unwrap().state(), own);
         }
     }
 

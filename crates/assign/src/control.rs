@@ -194,7 +194,7 @@ fn end_one(holder: &Holder) -> Result<(), AssignError> {
     while process.is_alive() {
         if Instant::now() > give_up {
             return Err(AssignError::Unresponsive(format!(
-                "{process} was told to end and has not; `kill -9 {process}` and `wakeai sweep` do it"
+                "{process} has not ended after SIGTERM; use `kill -9 {process}` and `wakeai sweep`"
             )));
         }
         std::thread::sleep(Duration::from_millis(20));

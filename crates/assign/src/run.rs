@@ -13,7 +13,7 @@ use crate::{AssignError, AssignOptions, TARGETED, check_algorithm, check_rate, i
 
 const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 
-/// What the caller of [`run`] is told.
+/// A report of [`run`] to its caller.
 #[derive(Debug)]
 pub enum Event {
     /// The assignment is in force from now on.

@@ -138,7 +138,7 @@ impl Found {
         }
     }
 
-    /// Where the connections lead, such as `192.0.2.0/24:443` or `[2001:db8::/32]:443`.
+    /// The network and port of the connections, such as `192.0.2.0/24:443` or `[2001:db8::/32]:443`.
     pub(crate) fn destination_text(&self) -> Option<String> {
         let Destination { address, length, port } = self.destination?;
         Some(match port {

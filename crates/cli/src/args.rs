@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The arguments of all commands.
 
 mod use_algorithm;
 
@@ -21,11 +21,10 @@ Exit status:
   77  a privilege or a kernel feature is missing
   130 a run of sim or lab was interrupted by Ctrl-C; 143 by SIGTERM
 
-Before anything else, every command but sim that runs as root removes what a dead one left behind,
-and says so on standard error.";
+Every command that runs as root, except sim, first undoes the changes of wakeai processes that died, and
+reports that on standard error.";
 
-/// Devices that share one Wi-Fi access point share its air: fairly, at full speed, with short
-/// queues.
+/// Lets devices on one Wi-Fi access point share its airtime fairly, at full speed and with short queues
 #[derive(Debug, Parser)]
 #[command(name = "wakeai", version, after_help = EXIT_STATUS, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -45,11 +44,11 @@ pub(crate) enum Command {
     Use(UseArguments),
     Doctor(DoctorArguments),
     Completion(CompletionArguments),
-    /// Remove what a dead command left behind, as every command does first, and nothing else
+    /// Undo the changes of wakeai processes that died, as every command does first
     Sweep,
 }
 
-/// What both worlds are asked for.
+/// The arguments that `sim` and `lab` share.
 #[derive(Debug, Args)]
 pub(crate) struct ExperimentArguments {
     /// The experiment, as TOML
@@ -57,7 +56,7 @@ pub(crate) struct ExperimentArguments {
     /// The seed of the first repeat
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How often each condition is run
+    /// The number of runs of each condition
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
     /// Only these conditions, by name
@@ -74,73 +73,70 @@ pub(crate) struct ExperimentArguments {
     pub(crate) wide: bool,
 }
 
-/// Run an experiment in virtual time, hundreds of times faster than it would take
+/// Run an experiment in virtual time, hundreds of times faster than in real time
 ///
-/// The same file as the lab's, the same radio, agents and congestion control; TCP is simulated. A
-/// table on a terminal; with --json one object on standard output and nothing else. The same
-/// scenario and seed give the same result, whatever the machine. Needs no privileges and changes
-/// nothing on the host.
+/// It reads the same files as the lab and uses the same radio, agents and congestion control; TCP is
+/// simulated. It prints a table, or with --json one object and nothing else. The same scenario and seed
+/// give the same result on every machine. Needs no privileges and changes nothing on the host.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   wakeai sim scenarios/quickstart.toml
   wakeai sim scenarios/quickstart.toml --conditions default,airtime --repeat 10
   wakeai sim scenarios/quickstart.toml --set stations.tablet.count=40 --json
-  wakeai sim scenarios/quickstart.toml --out results/quickstart   records as Parquet too
-  wakeai sim scenarios/quickstart.toml --out results/quickstart --pcap   and for Wireshark")]
+  wakeai sim scenarios/quickstart.toml --out results/quickstart   also keep records as Parquet
+  wakeai sim scenarios/quickstart.toml --out results/quickstart --pcap   and captures for Wireshark")]
 pub(crate) struct SimArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// Keep the result and the records in this directory, where they replace nothing
+    /// Keep the result and the records in this directory; no file there is replaced
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Replace an earlier result in the directory of --out, and still nothing else
+    /// Let --out replace an earlier result, and no other file
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
-    /// Keep the packets of every host there, too, as pcapng, without payloads
+    /// With --out: also keep the packets of every host as pcapng, without payloads
     #[arg(long)]
     pub(crate) pcap: bool,
-    /// Runs at once; as many as there are processors unless told
+    /// The number of runs at a time [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) jobs: Option<u32>,
 }
 
 /// Run an experiment on the real Linux TCP stack over an emulated access point
 ///
-/// Every station is a network namespace with a TUN device; the radio between them is emulated on
-/// the wall clock. A table on a terminal; with --json one object on standard output and nothing
-/// else. Needs root and iperf3.
+/// Every station is a network namespace with a TUN device; the radio between them is emulated in real
+/// time. It prints a table, or with --json one object and nothing else. Needs root and iperf3.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   wakeai lab scenarios/quickstart.toml
   wakeai lab scenarios/quickstart.toml --conditions default,airtime --repeat 3
   wakeai lab scenarios/quickstart.toml --set stations.tablet.rate=39Mbit/s --json
-  wakeai lab scenarios/quickstart.toml --out results/quickstart   records as Parquet too
+  wakeai lab scenarios/quickstart.toml --out results/quickstart   also keep records as Parquet
 
-Runs come one after another: they share the machine's clock and cores, and two at once would make
-each other late. A run over its bounds of lateness and waits is not faithful and ends with exit status 1.")]
+The lab makes one run at a time: runs at the same time would delay each other's packets. A run that
+exceeds the bounds of lateness or of waits is not faithful, and the exit status is 1.")]
 pub(crate) struct LabArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// Keep the result, the records and the agents' logs in this directory, where they replace
-    /// nothing
+    /// Keep the result, the records and the agents' logs in this directory; no file there is replaced
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Replace an earlier result in the directory of --out, and still nothing else
+    /// Let --out replace an earlier result, and no other file
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
-    /// Runs at once: the lab allows 1 only
+    /// The number of runs at a time: the lab allows only 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = one_job)]
     pub(crate) jobs: u32,
-    /// The 99th percentile of lateness up to which a run is faithful
+    /// A run is faithful if the 99th percentile of lateness is at most this
     #[arg(long, value_name = "TIME", default_value = "1ms")]
     pub(crate) lateness_p99: Duration,
-    /// The largest lateness up to which a run is faithful
+    /// A run is faithful if no packet is released later than this
     #[arg(long, value_name = "TIME", default_value = "20ms")]
     pub(crate) lateness_max: Duration,
-    /// How long ordinary processes may wait for a processor, at the 99th percentile, up to which a run
-    /// with agents or proxies is faithful
+    /// A run with agents or proxies is faithful if ordinary processes waited at most this long for a
+    /// processor, at the 99th percentile
     #[arg(long, value_name = "TIME", default_value = "50ms")]
     pub(crate) waits_p99: Duration,
 }
@@ -156,76 +152,76 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
 fn one_job(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(1) => Ok(1),
-        _ => Err("the lab runs one at a time, since runs that share the machine make each other \
-                  late; allowed is 1"
+        _ => Err("the lab makes one run at a time, because runs on the same machine delay each \
+                  other; allowed is 1"
             .to_owned()),
     }
 }
 
 /// Run the agent of this network namespace
 ///
-/// It announces its station to the others on the same access point, watches how the RTT grows, and
-/// every 0.5 s bounds the congestion windows of the connections over its Wi-Fi interface. It needs
-/// root at the start, keeps three capabilities, and puts everything back on SIGTERM.
+/// It announces its station to the other stations on the access point, measures the queueing delay, and
+/// every 0.5 s sets bounds for the congestion windows of the connections over its Wi-Fi interface. It
+/// needs root to start, keeps three capabilities, and restores every setting on SIGTERM.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wakeai agent --generate-key /etc/wakeai/group.key   a key for the fleet, to be copied
-  wakeai agent --config station.toml --check          is this configuration good?
+  wakeai agent --generate-key /etc/wakeai/group.key   make a key for the fleet
+  wakeai agent --config station.toml --check          check the configuration
   wakeai agent --config station.toml                  run until SIGTERM or Ctrl-C
 
 docs/reference/agent.md lists every key of the configuration and the JSON API.")]
 pub(crate) struct AgentArguments {
-    /// The configuration
+    /// The configuration file
     #[arg(long, value_name = "FILE", default_value = wakeai_api::config::DEFAULT_PATH)]
     pub(crate) config: PathBuf,
-    /// Say all that a start here would refuse: in the configuration, in the key file and in this network
-    /// namespace. Starts nothing
+    /// List every problem that would prevent a start: in the configuration, in the key file and in this
+    /// network namespace. Starts nothing
     #[arg(long)]
     pub(crate) check: bool,
-    /// Write a new group key to FILE, which must not exist, and start nothing
+    /// Write a new group key to FILE, which must not exist. Starts nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "config"])]
     pub(crate) generate_key: Option<PathBuf>,
 }
 
-/// Ask the agents of this machine what they do, and why
+/// Show the state of this machine's agents: bounds, reasons, connections, peers
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wakeai status           every agent: its bounds, why, its connections and peers
-  wakeai status --watch   again each second
-  wakeai status --json    one JSON object per agent and line")]
+  wakeai status           show every agent
+  wakeai status --watch   show them again each second
+  wakeai status --json    print one JSON object per agent and line")]
 pub(crate) struct StatusArguments {
-    /// One JSON object per agent and line
+    /// Print one JSON object per agent and line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Again each second, until Ctrl-C
+    /// Repeat each second, until Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Ask only the agent that listens here
+    /// Ask only the agent with this socket
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
 }
 
-/// Ask this station's peers to leave a rate free, from now on
+/// Ask this station's peers to leave a rate free from now on
 ///
-/// What the agent's configuration says under `reserve` is replaced until the agent ends. The agents
-/// of the other stations leave the rate free while this one sends, up to a limit for all together.
-/// Another rate, a lower one too, is another request: what was admitted is given up, and the new one
-/// stands behind those that were asked for before. Only root and the agent's own user may.
+/// Replaces the key `reserve` of the agent's configuration until the agent ends. The agents of the other
+/// stations leave the rate free while this station sends, up to a limit for all reservations together. A
+/// change of the rate, also to a lower one, is a new request: the admitted reservation ends, and the new
+/// one is considered after all earlier requests. Only root and the agent's own user may reserve.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wakeai reserve 9.66Mbit/s   and say what became of it; exit status 1 where it is refused
-  wakeai reserve none         nothing any more")]
+  wakeai reserve 9.66Mbit/s   reserve, and report the result; exit status 1 if it is refused
+  wakeai reserve none         end the reservation")]
 pub(crate) struct ReserveArguments {
-    /// What is to be left free, such as 9.66Mbit/s; `none`: nothing
+    /// The rate to leave free, such as 9.66Mbit/s, or `none`
     #[arg(value_name = "RATE")]
     pub(crate) rate: Wanted,
-    /// What the agent says of it as one JSON object, or null
+    /// Print the reservation as the agent's API shows it: a JSON object, or null
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only needed where several agents run: the socket of the one that is meant
+    /// The socket of the agent; needed only if several agents run
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
 }
@@ -249,23 +245,24 @@ impl FromStr for Wanted {
     }
 }
 
-/// Watch what TCP does, per connection, in all network namespaces
+/// Watch the TCP connections of all network namespaces
 ///
-/// A line per sample (at most one per millisecond and connection, or one per ACK) and per event
-/// (state changes, retransmits, timeouts, error codes 1 to 4: never sampled away).
+/// Prints a line per sample and per event. Samples are limited to one per millisecond and connection
+/// unless --every-ack is given; events (state changes, retransmissions, timeouts, congestion events 1 to
+/// 4) are always printed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   wakeai monitor --port 443                    connections from or to port 443
   wakeai monitor --netns tablet1 --json        one namespace, one JSON object per line
-  wakeai monitor --every-ack --duration 10s    everything, for 10 seconds
+  wakeai monitor --every-ack --duration 10s    every sample, for 10 seconds
 
-docs/reference/cli.md lists the fields.")]
+docs/reference/cli.md explains the fields.")]
 pub(crate) struct MonitorArguments {
-    /// One JSON object per line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// A sample per ACK instead of at most one per millisecond and connection
+    /// Print a sample per ACK instead of at most one per millisecond and connection
     #[arg(long)]
     pub(crate) every_ack: bool,
     /// Only connections with this address at either end
@@ -284,9 +281,9 @@ pub(crate) struct MonitorArguments {
 
 /// Relay TCP connections, so that unchanged senders get another congestion control
 ///
-/// Clients ask in SOCKS5 or HTTP CONNECT, both on the same port; or their connections are taken
-/// without being asked (--transparent), with their addresses kept. Only local networks may ask, and
-/// only for private networks, without the options that say otherwise. SIGUSR1 prints the counts, as does the end.
+/// Clients use SOCKS5 or HTTP CONNECT, both on the same port. With --transparent the proxy intercepts
+/// connections and keeps their addresses. By default it serves clients and destinations in local networks
+/// only. It prints its counters on SIGUSR1 and at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -294,66 +291,66 @@ Examples:
   wakeai proxy --listen 192.168.1.5:1080 --allow-to 0.0.0.0/0,::/0
                                                        for the local network, to the Internet
   wakeai proxy --transparent forwarded --in-interface lan0 --allow-to 203.0.113.0/24
-                                                       whatever this machine forwards there from lan0
+                                                       all connections that this machine forwards there from lan0
   wakeai proxy --transparent forwarded --in-interface lan0 --algorithm wakeai_av --rate 5Mbit/s
                                                        each of them holds 5 Mbit/s
 
-docs/guides/proxy.md says how to set one up.")]
+docs/guides/proxy.md explains how to set one up.")]
 pub(crate) struct ProxyArguments {
     /// Where to listen; may be repeated [default: 127.0.0.1:1080, or nowhere with --transparent]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Vec<SocketAddr>,
-    /// Take connections without being asked: those that this machine forwards, or those that its
-    /// own programs open. Needs root and nft; ends with the proxy. `forwarded` needs --in-interface, or
-    /// both --allow-from and --allow-to: what is taken does not pass the FORWARD chain of a firewall
+    /// Intercept the connections that this machine forwards, or those that its own programs open. Needs
+    /// root and nft; ends with the proxy. `forwarded` needs --in-interface, or both --allow-from and
+    /// --allow-to: intercepted connections do not pass the FORWARD chain of a firewall
     #[arg(long, value_name = "WHOSE", value_delimiter = ',')]
     pub(crate) transparent: Vec<TakenConnections>,
-    /// Take forwarded connections that come in by this interface only; may be repeated
+    /// Intercept only forwarded connections that come in by this interface; may be repeated
     #[arg(long, value_name = "INTERFACE", value_delimiter = ',')]
     pub(crate) in_interface: Vec<Interface>,
     /// Serve as this user, with the capabilities that serving takes, once the ports are bound and the
     /// rules made; needs root
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
-    /// The congestion control of the leg over the air; the host's default without this option
+    /// The congestion control of the wireless hop [default: the host's default]
     #[arg(long, value_name = "NAME")]
     pub(crate) algorithm: Option<String>,
-    /// What each connection aims at over the air, with TCP-AV as the algorithm. For the destinations
-    /// in a network alone with NETWORK=RATE; may be repeated, the narrowest network decides
+    /// The target rate of each connection over the wireless hop, for the algorithm `wakeai_av`. With
+    /// NETWORK=RATE it applies to destinations in that network; may be repeated, the longest prefix applies
     #[arg(long, value_name = "[NETWORK=]RATE", value_delimiter = ',')]
     pub(crate) rate: Vec<TargetRate>,
-    /// Which leg goes over the air, seen from the proxy
+    /// Which connection of the proxy goes over the wireless hop
     #[arg(long, value_name = "WHICH", default_value = "destination")]
     pub(crate) leg: AirLeg,
-    /// Networks that may ask [default: this machine, private and link-local networks]
+    /// Networks whose clients are served [default: this machine, private and link-local networks]
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     pub(crate) allow_from: Vec<Network>,
-    /// Networks that may be asked for [default: private networks, and this machine for itself].
-    /// Loopback, link-local and multicast addresses and those of this machine are opened by no wider
-    /// network: list each by itself
+    /// Networks that clients may connect to [default: private networks, and this machine for its own
+    /// clients]. A wider network does not include loopback, unspecified, link-local and multicast addresses
+    /// or those of this machine: list each by itself
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     pub(crate) allow_to: Vec<Network>,
-    /// Connections at a time; more wait. A client may have three times as many as are free; explicit and
-    /// transparent clients have half each where there are both
+    /// The most connections at a time; further ones wait in the kernel's queue. One client may have three
+    /// times as many as are free; explicit and transparent clients have half each where there are both
     #[arg(long, value_name = "N", default_value_t = 8000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_connections: u32,
-    /// What may be under way in pipes; beyond it bytes are copied, and none are held
+    /// The most bytes in all pipes; beyond it the proxy copies bytes and buffers none
     #[arg(long, value_name = "SIZE", default_value = "64MB")]
     pub(crate) memory: Bytes,
-    /// How long a client may take to ask, and a destination to answer
+    /// The time for a client to send its request, and for a destination to accept
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) connect_timeout: Duration,
-    /// A connection in which nothing moves for so long is reset; down to a sixtieth of it when few
+    /// A connection that carries no data for this long is reset; down to a sixtieth of it when few
     /// connections are free
     #[arg(long, value_name = "TIME", default_value = "3600s")]
     pub(crate) idle_timeout: Duration,
-    /// One JSON object per line: where it listens, and the counts
+    /// Print JSON objects, one per line: the addresses it listens on, and the counters
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Whose connections a transparent proxy takes.
+/// The connections that a transparent proxy intercepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TakenConnections {
     /// Those that this machine forwards.
@@ -362,7 +359,7 @@ pub(crate) enum TakenConnections {
     Own,
 }
 
-/// The leg that goes over the air.
+/// The connection that goes over the wireless hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AirLeg {
     /// From the proxy to the destination: uploads.
@@ -373,13 +370,13 @@ pub(crate) enum AirLeg {
     Both,
 }
 
-/// Say what this kernel offers, what is missing, and what to do about it
+/// Report what this kernel offers, what it lacks, and what to do about that
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each line begins with ok, with note (only the lab, or a part of a command, does not work without it), or
-with MISSING (the monitor or the bounds do not work). Exit status 77 where something is MISSING.")]
+Each line begins with ok, with note (the lab or a part of a command does not work) or with MISSING (the
+monitor or the bounds do not work). The exit status is 77 if something is MISSING.")]
 pub(crate) struct DoctorArguments {
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

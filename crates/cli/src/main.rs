@@ -6,14 +6,14 @@ mod failure;
 mod interrupt;
 mod logging;
 mod output;
-mod sweep;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use nix::unistd::geteuid;
 
 use crate::args::{Arguments, Command};
-use crate::failure::Failure;
+use crate::failure::{Failure, note};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse(); // ends the process with 2 on bad usage
@@ -32,7 +32,7 @@ fn run(command: Command) -> Result<(), Failure> {
         _ => logging::for_commands(),
     }
     if !matches!(command, Command::Sim(_)) {
-        sweep::before_anything_else(); // a simulation does not touch the host
+        sweep(); // a simulation does not touch the host
     }
     match command {
         Command::Sim(arguments) => commands::sim::run(&arguments),
@@ -46,5 +46,19 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completion(arguments) => commands::completion::run(&arguments),
         Command::Sweep => Ok(()), // done already
+    }
+}
+
+/// Undoes the changes of wakeai processes that died, and reports them. Without root nothing can be undone.
+fn sweep() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let (removed, errors) = wakeai_host::sweep(&wakeai_kernel::Undo);
+    for removed in removed {
+        note(format_args!("removed {removed}"));
+    }
+    for error in errors {
+        note(format_args!("warning: left over from a dead process: {error}"));
     }
 }

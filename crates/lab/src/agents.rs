@@ -202,7 +202,7 @@ fn write_key(path: &Path) -> io::Result<()> {
 fn standing(socket: &Path) -> Result<ReservationState, AskError> {
     match wakeai_api::ask(socket, Request::Status, ANSWER_TIMEOUT)? {
         Body::Status(status) => {
-            Ok(status.reservation.as_ref().map_or(ReservationState::None, Reservation::standing))
+            Ok(status.reservation.as_ref().map_or(ReservationState::None, Reservation::state))
         }
         _ => Err(AskError::other_answer(socket)),
     }

@@ -10,9 +10,9 @@ use crate::experiment::Selector;
 pub enum Law {
     /// Bounds by hand.
     Fixed,
-    /// 001 table 1, left column.
+    /// Shimada et al., table 1, left column.
     ShimadaBefore,
-    /// 001 table 1, right column.
+    /// Shimada et al., table 1, right column.
     ShimadaAfter,
     /// A share of the air and a short queue.
     Airtime,

@@ -24,7 +24,7 @@ pub struct Problem {
     pub place: Place,
     /// The key, in the form that `--set` takes; empty for a syntax error.
     pub key: String,
-    /// The condition whose `set` brought it about.
+    /// The condition whose `set` caused it.
     pub condition: Option<String>,
     /// What was found.
     pub found: String,

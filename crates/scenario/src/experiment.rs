@@ -48,11 +48,11 @@ pub struct StationGroup {
     pub frame_error_ppm: u32,
     /// Delay each way on top of [`Wired::delay`], to this station's server.
     pub wired_delay: Duration,
-    /// What one of them reaches alone, where the file says so.
+    /// The goodput that one of them reaches alone, where the file states it.
     pub max: Option<Rate>,
     /// The TCP at both ends of its flows.
     pub tcp: TcpProfile,
-    /// Whether its senders stand behind a proxy on it (004 figure 16), which carries their flows over
+    /// Whether its senders are behind a proxy on it (the TCP-AV paper, figure 16), which carries their flows over
     /// the air.
     pub proxy: bool,
     /// What its agent says of itself instead of the truth.
@@ -67,7 +67,7 @@ pub struct Announces {
     pub sending: Option<bool>,
     /// What it delivers now.
     pub rate: Option<Rate>,
-    /// What it reaches alone.
+    /// The goodput that it reaches alone.
     pub max_rate: Option<Told>,
     /// Its PHY rate.
     pub link_rate: Option<Told>,
@@ -76,7 +76,7 @@ pub struct Announces {
     /// How far its RTT is above that.
     pub growth: Option<Duration>,
     /// The part of the air, in millionths, that it asks to be left free and claims in full, before
-    /// everybody else.
+    /// all other requests.
     pub reservation: Option<u32>,
 }
 
@@ -124,7 +124,7 @@ pub enum HostQueue {
     Fifo,
     /// A FIFO with TCP small queues: the sender is held back.
     Tsq,
-    /// What mac80211 has: TCP small queues, and FQ-CoDel (RFC 8290), whose drops are silent.
+    /// The queue of mac80211: TCP small queues, and FQ-CoDel (RFC 8290), whose drops TCP is not told of.
     Mac80211,
 }
 

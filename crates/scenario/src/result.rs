@@ -3,8 +3,6 @@
 //! A world fills a [`Measured`] per run; [`Run::new`] turns it into figures, so that both worlds
 //! mean the same by them.
 
-mod reservation;
-
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -15,8 +13,6 @@ use crate::expand::{Direction, Station};
 use crate::experiment::{Experiment, FlowKind};
 use crate::figures::{self, RttHistogram};
 use crate::solo::StationDirection;
-
-pub use reservation::{FlowReservation, ReservationStanding};
 
 /// All runs of one scenario in one world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,10 +36,10 @@ pub struct Run {
     pub condition: String,
     /// Which repeat, from 0.
     pub repeat: u32,
-    /// How long the run was by its own clock, seconds.
+    /// The length of the run by its own clock, seconds.
     #[serde(serialize_with = "rounded")]
     pub simulated_s: f64,
-    /// How long it took, seconds.
+    /// The real time that it took, seconds.
     #[serde(serialize_with = "rounded")]
     pub wall_s: f64,
     /// What applications received between warmup and end, over that time, Mbit/s.
@@ -52,15 +48,16 @@ pub struct Run {
     /// Jain's index over the stations' goodputs; null where nothing was received.
     #[serde(serialize_with = "rounded_or_null")]
     pub jain: Option<f64>,
-    /// Jain's index over goodput / max; null where a max is unknown or nothing was received.
+    /// Jain's index over the shares goodput / max of solo goodput; null where a max is unknown or
+    /// nothing was received.
     #[serde(serialize_with = "rounded_or_null")]
     pub capacity_normalised: Option<f64>,
-    /// The mean of goodput / max; null where a max is unknown.
+    /// The mean share of solo goodput, goodput / max; null where a max is unknown.
     #[serde(serialize_with = "rounded_or_null")]
     pub mean_utilisation: Option<f64>,
     /// Round-trip times under load, pooled over senders.
     pub rtt_ms: RttMillis,
-    /// Error events between warmup and end, by code.
+    /// Congestion events between warmup and end, by code.
     pub errors: ErrorCounts,
     /// Per station and direction.
     pub stations: Vec<StationResult>,
@@ -69,7 +66,7 @@ pub struct Run {
     pub groups: Vec<GroupResult>,
     /// Per flow, in the order of [`Expanded::flows`](crate::Expanded::flows).
     pub flows: Vec<FlowResult>,
-    /// How late the lab released packets; the simulator is never late.
+    /// The lateness of the lab's packet releases; the simulator has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Lateness>,
     /// Where packets were dropped; simulator only.
@@ -106,14 +103,14 @@ pub struct RttMillis {
     pub p99: Option<f64>,
 }
 
-/// Error events by the codes of 000 table 2.
+/// Congestion events, by the codes of Matsuno et al., table 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCounts {
     /// Code 1: entered Disorder.
     pub reordering: u64,
-    /// Code 2: entered CWR without ECN.
+    /// Code 2, a drop in the host's queue: entered CWR without ECN.
     pub local_overflow: u64,
-    /// Code 3: entered Recovery.
+    /// Code 3, fast recovery: entered Recovery.
     pub duplicate_ack: u64,
     /// Code 4: entered Loss.
     pub timeout: u64,
@@ -131,17 +128,17 @@ impl ErrorCounts {
     }
 }
 
-/// What one station reached one way.
+/// The goodput of one station in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StationResult {
     /// Its name.
     pub station: String,
     /// `up`, `down` or `peer`.
     pub direction: String,
-    /// The sum of its flows' goodputs that way, Mbit/s.
+    /// The sum of its flows' goodputs in that direction, Mbit/s.
     #[serde(serialize_with = "rounded")]
     pub goodput_mbps: f64,
-    /// What it reaches alone that way, Mbit/s; null where unknown.
+    /// The goodput that it reaches alone in that direction, Mbit/s; null where unknown.
     #[serde(serialize_with = "rounded_or_null")]
     pub max_mbps: Option<f64>,
     /// Where `max_mbps` is from; null where it is.
@@ -173,10 +170,10 @@ pub enum MaxFrom {
     Given,
 }
 
-/// What one flow reached.
+/// The figures of one flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
-    /// The station that it counts for.
+    /// The station that it belongs to.
     pub station: String,
     /// `up`, `down` or `peer`.
     pub direction: String,
@@ -189,8 +186,8 @@ pub struct FlowResult {
     /// What it got between warmup (or its start) and its end, over that time, Mbit/s.
     #[serde(serialize_with = "rounded")]
     pub goodput_mbps: f64,
-    /// From its own start to the last byte in the receiving application's hands, seconds; null
-    /// where it did not finish.
+    /// From its own start until the receiving application had the last byte, seconds; null where it
+    /// did not finish.
     #[serde(serialize_with = "rounded_or_null")]
     pub completion_s: Option<f64>,
     /// Segments sent again.
@@ -200,15 +197,15 @@ pub struct FlowResult {
     /// Share of 5 s windows at or above its target; null without a target.
     #[serde(serialize_with = "rounded_or_null")]
     pub avr: Option<f64>,
-    /// What only the simulator tells; TCP only.
+    /// Figures that only the simulator has; TCP only.
     #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<SimulatedFlow>,
-    /// What became of its `reserve`; left out where it has none.
+    /// The outcome of its `reserve`; left out where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<FlowReservation>,
 }
 
-/// What only the simulator tells of a TCP flow.
+/// Figures of a TCP flow that only the simulator has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SimulatedFlow {
     /// SYNs that went unanswered for too long; they are not among the timeouts.
@@ -221,7 +218,70 @@ pub struct SimulatedFlow {
     pub longest_stall_s: f64,
 }
 
-/// How late packets were released.
+/// The outcome of a flow's request to leave a rate free.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowReservation {
+    /// `admitted` if it ever was; else the last state.
+    pub standing: ReservationStanding,
+    /// The share of airtime of all reservations of its station; null where unknown.
+    #[serde(serialize_with = "rounded_or_null")]
+    pub share: Option<f64>,
+    /// Where it was refused: the share of the earlier requests.
+    #[serde(serialize_with = "rounded_or_null")]
+    pub taken: Option<f64>,
+    /// Where it was refused: the most that may be reserved in all.
+    #[serde(serialize_with = "rounded_or_null")]
+    pub limit: Option<f64>,
+    /// How long it was admitted, seconds.
+    #[serde(serialize_with = "rounded")]
+    pub admitted_s: f64,
+}
+
+/// The last state of a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReservationStanding {
+    /// The peers left it free.
+    Admitted,
+    /// It did not fit.
+    Refused,
+    /// The solo goodput of its station is not known.
+    Unmeasured,
+    /// Its station sent nothing.
+    Waiting,
+    /// Its sender runs no agent in this condition.
+    NoAgent,
+}
+
+impl FlowReservation {
+    /// The outcome of a flow without an admitted reservation.
+    pub fn without(standing: ReservationStanding) -> Self {
+        Self { standing, share: None, taken: None, limit: None, admitted_s: 0.0 }
+    }
+
+    /// In words.
+    pub fn words(&self) -> String {
+        let percent = |share: Option<f64>| {
+            share.map_or("an unknown part".to_owned(), |share| format!("{:.1} %", share * 100.0))
+        };
+        match self.standing {
+            ReservationStanding::Admitted => {
+                format!("{} of the air for {:.0} s", percent(self.share), self.admitted_s)
+            }
+            ReservationStanding::Refused => format!(
+                "refused: {} asked, {} taken, {} in all",
+                percent(self.share),
+                percent(self.taken),
+                percent(self.limit)
+            ),
+            ReservationStanding::Unmeasured => "refused: neither max nor PHY rate known".to_owned(),
+            ReservationStanding::Waiting => "nothing was sent".to_owned(),
+            ReservationStanding::NoAgent => "not asked for: no agent".to_owned(),
+        }
+    }
+}
+
+/// The lateness of the lab's packet releases.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Releases counted.
@@ -243,7 +303,7 @@ pub struct Lateness {
     pub waits_p99_ms: f64,
 }
 
-/// What a station reaches alone.
+/// The goodput that a station reaches alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Max {
     /// Mbit/s.
@@ -252,20 +312,20 @@ pub struct Max {
     pub from: MaxFrom,
 }
 
-/// What a world measured of one flow.
+/// The measurements of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredFlow {
     /// Index of the station that it counts for.
     pub station: usize,
     /// Which way it went.
     pub direction: Direction,
-    /// What it was made of.
+    /// TCP or UDP.
     pub kind: FlowKind,
     /// The congestion control that it ran.
     pub algorithm: Option<String>,
-    /// What the receiving application got in all.
+    /// Bytes that the receiving application got in all.
     pub bytes: Bytes,
-    /// What of that it got between warmup and the run's end.
+    /// Bytes that it got between warmup and the run's end.
     pub bytes_after_warmup: Bytes,
     /// When it started, from the start of the run.
     pub start: Duration,
@@ -277,13 +337,13 @@ pub struct MeasuredFlow {
     pub timeouts: u64,
     /// [`figures::AvrMeter::finish`], where it had a target.
     pub avr: Option<f64>,
-    /// What only the simulator knows.
+    /// Figures that only the simulator has.
     pub simulated: Option<SimulatedFlow>,
-    /// What became of its `reserve`, where it has one.
+    /// The outcome of its `reserve`, where it has one.
     pub reservation: Option<FlowReservation>,
 }
 
-/// What a world measured of one run.
+/// The measurements of one run.
 #[derive(Clone, Debug)]
 pub struct Measured<'a> {
     /// The condition's name.
@@ -295,7 +355,7 @@ pub struct Measured<'a> {
     /// The end of the run: the scenario's duration, or the last completion if all flows are
     /// sized and done.
     pub end: Duration,
-    /// How long it took, seconds.
+    /// The real time that it took, seconds.
     pub wall_s: f64,
     /// The stations of the run.
     pub stations: &'a [Station],
@@ -305,7 +365,7 @@ pub struct Measured<'a> {
     pub rtt: &'a RttHistogram,
     /// Error events after warmup.
     pub errors: ErrorCounts,
-    /// What each station reaches alone, each way.
+    /// The solo goodput of each station, in each direction.
     pub maxima: &'a BTreeMap<StationDirection, Max>,
     /// The lab's lateness.
     pub lateness: Option<Lateness>,

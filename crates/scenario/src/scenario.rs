@@ -65,7 +65,7 @@ impl Scenario {
         let unreadable = |source| ScenarioError::Unreadable { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let mut text = String::new();
-        // One byte more than allowed, so that a larger file is told from one that just fits.
+        // One byte more than allowed distinguishes a larger file from one of the allowed size.
         file.take(LARGEST_FILE as u64 + 1).read_to_string(&mut text).map_err(unreadable)?;
         Self::parse_as(&text, Some(path.to_owned()))
     }
@@ -90,7 +90,7 @@ impl Scenario {
     }
 
     /// The scenario with keys changed as `--set KEY=VALUE` asks, in order. The value is TOML
-    /// (`true`, `3`, `"10MB"`), or else a string as it stands (`10MB`).
+    /// (`true`, `3`, `"10MB"`), or else a string (`10MB`).
     ///
     /// # Errors
     ///

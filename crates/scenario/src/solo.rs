@@ -1,4 +1,4 @@
-//! What one station reaches alone: which runs find it, and whom each speaks for.
+//! The solo goodput of stations: which runs measure it, and for which stations each run counts.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct StationDirection {
     pub direction: Direction,
 }
 
-/// A run of one endless flow of one station alone.
+/// A run with one endless flow of one station and nothing else.
 #[derive(Clone, Debug)]
 pub struct SoloRun {
     /// What to run: one condition without law, one endless flow (the only one), for the
@@ -37,7 +37,7 @@ pub struct SoloRun {
 /// What a flow is, as far as its station's maximum depends on it.
 type Class = (Node, Node, Option<std::sync::Arc<str>>, FlowKnobs);
 
-/// The runs that find what each station of a condition reaches alone, each way. None for a
+/// The runs that measure the solo goodput of each station of a condition, in each direction. None for a
 /// station whose `max` is given, see [`given_maxima`]. Where a station has several flows one way,
 /// the first tells kind and algorithm.
 pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
@@ -89,7 +89,7 @@ fn first_flows(scenario: &Scenario) -> BTreeMap<StationDirection, Flow> {
     first
 }
 
-/// The scenario of one flow alone: `from` and `to` are groups, of which one member each stays.
+/// The scenario with one flow only: of the groups `from` and `to` one member each remains.
 fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
     let text = |text: String| Written::string(scenario.origin(), text);
     let list = |tables: Vec<Table>| {

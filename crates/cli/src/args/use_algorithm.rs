@@ -1,4 +1,4 @@
-//! What can be typed behind `wakeai use`.
+//! The arguments of `wakeai use`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,11 +9,12 @@ use wakeai_kernel::Destination;
 use wakeai_proxy::Network;
 use wakeai_units::{Duration, Rate};
 
-/// Put a congestion control to work for what you name, until Ctrl-C
+/// Assign a congestion control algorithm to connections, until Ctrl-C
 ///
-/// Without a route, a cgroup, a unit or connections it rules what is opened in the network namespace
-/// from now on, unless a program asks for another algorithm. At the end everything is as before, and
-/// connections that are still there are back on what they had. Needs root.
+/// Without a route, a cgroup, a unit or connections it applies to all connections that are opened in
+/// the network namespace from now on, except where a program asks for another algorithm. At the end
+/// every setting is restored, and connections that still exist get their former algorithm back. Needs
+/// root.
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("what").args(["algorithm", "list", "undo", "set"]).required(true)),
@@ -26,18 +27,18 @@ Examples:
   wakeai use bbr --route 192.0.2.0/24 --for 10min   new connections over a route, ten minutes long
   wakeai use wakeai_rtt --unit backup.service       new connections of a service
   wakeai use wakeai_av --rate 5Mbit/s --connections --to 192.0.2.0/24:443
-                                                    those that exist, to there
+                                                    existing connections to this network
   wakeai use --list                                 what is in force on this machine
-  wakeai use --set 4711 --rate 8Mbit/s              another target for the one with ID 4711
-  wakeai use --undo all                             end all
+  wakeai use --set 4711 --rate 8Mbit/s              another target rate for the one with ID 4711
+  wakeai use --undo all                             end all of them
 
-docs/guides/algorithms.md says what to choose."
+docs/guides/algorithms.md explains which algorithm to choose."
 )]
 pub(crate) struct UseArguments {
-    /// One of the kernel's algorithms, or of ours: `wakeai_cubic`, `wakeai_reno`, `wakeai_rtt`,
+    /// An algorithm of the kernel or of Wakeai: `wakeai_cubic`, `wakeai_reno`, `wakeai_rtt`,
     /// `wakeai_av`, `wakeai_compound`
     pub(crate) algorithm: Option<String>,
-    /// In this network namespace: a name of `ip netns`, or an inode [default: the current one]
+    /// The network namespace: a name of `ip netns`, or an inode [default: the current one]
     #[arg(long, value_name = "NAME|INODE", requires = "algorithm",
           conflicts_with_all = ["cgroup", "unit"])]
     pub(crate) namespace: Option<String>,
@@ -45,7 +46,7 @@ pub(crate) struct UseArguments {
     /// that of IPv6
     #[arg(long, value_name = "NETWORK", requires = "algorithm", value_parser = route)]
     pub(crate) route: Option<Destination>,
-    /// The interface of the route, where there are several to the same network
+    /// The interface of the route, if several routes lead to the same network
     #[arg(long, value_name = "INTERFACE", requires = "route")]
     pub(crate) dev: Option<String>,
     /// New connections of the processes in this cgroup v2 and in those below it
@@ -54,38 +55,38 @@ pub(crate) struct UseArguments {
     /// New connections of this systemd unit
     #[arg(long, value_name = "NAME", requires = "algorithm")]
     pub(crate) unit: Option<String>,
-    /// The connections that exist
+    /// All existing connections
     #[arg(long, requires = "algorithm")]
     pub(crate) connections: bool,
-    /// The connection with this cookie, in decimal as `wakeai monitor --json` shows it (`ss -e` has it in
-    /// hexadecimal); may be repeated
+    /// The existing connection with this cookie, in decimal as `wakeai monitor --json` shows it (`ss -e`
+    /// shows it in hexadecimal); may be repeated
     #[arg(long, value_name = "COOKIE", requires = "algorithm")]
     pub(crate) connection: Vec<u64>,
-    /// Of a cgroup's or the existing connections only those to there; around an IPv6 network with a
-    /// port go brackets
+    /// Of the connections of a cgroup, or of the existing ones, only those to this network; an IPv6
+    /// network with a port is written in brackets
     #[arg(long, value_name = "NETWORK[:PORT]", requires = "movable", value_parser = destination)]
     pub(crate) to: Option<Destination>,
-    /// The rate that each connection aims at; for `wakeai_av`, which needs one
+    /// The target rate of each connection; `wakeai_av` needs one, other algorithms take none
     #[arg(long, value_name = "RATE", value_parser = some_rate)]
     pub(crate) rate: Option<Rate>,
     /// End after this time, such as 10min
     #[arg(long = "for", value_name = "TIME", requires = "algorithm")]
     pub(crate) duration: Option<Duration>,
-    /// Show what is in force on this machine
+    /// List what is in force on this machine
     #[arg(long)]
     pub(crate) list: bool,
-    /// End the one with this ID, or all, and wait until everything is as before
+    /// End the one with this ID, or all, and wait until every setting is restored
     #[arg(long, value_name = "ID|all")]
     pub(crate) undo: Option<Which>,
-    /// Change the rate of the one with this ID
+    /// Change the target rate of the one with this ID
     #[arg(long, value_name = "ID", requires = "rate")]
     pub(crate) set: Option<u32>,
-    /// One JSON object for each that is in force
+    /// Print one JSON object for each one in force
     #[arg(long, conflicts_with_all = ["undo", "set"])]
     pub(crate) json: bool,
 }
 
-/// Which of those that are in force.
+/// Which assignments to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     /// All.

@@ -9,15 +9,15 @@ use crate::args::DoctorArguments;
 use crate::failure::Failure;
 use crate::output;
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
-    /// It is there.
+    /// Present.
     Ok,
-    /// It is not there, and the monitor and the bounds work without it.
+    /// Absent; the monitor and the bounds work without it.
     Note,
-    /// It is not there, and the monitor or the bounds need it.
+    /// Absent, and the monitor or the bounds need it.
     Missing,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
     if lacks.is_empty() {
         return Ok(());
     }
-    let problem = anyhow::anyhow!("something is missing that is needed: {}", lacks.join(", "));
+    let problem = anyhow::anyhow!("required features are missing: {}", lacks.join(", "));
     Err(Failure::missing_if(true, problem))
 }
 
@@ -97,7 +97,7 @@ fn of_kernel(features: &Features) -> Vec<Finding> {
     features.features.iter().map(finding).collect()
 }
 
-/// Something outside the BPF parts: the lab, or an agent that is told nothing, would use it.
+/// Something outside the BPF parts, which the lab or an agent with default settings would use.
 fn other(name: &str, found: Option<String>, consequence: &str, remedy: &str) -> Finding {
     let ok = found.is_some();
     Finding {

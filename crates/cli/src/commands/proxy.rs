@@ -7,7 +7,7 @@ use crate::args::{AirLeg, ProxyArguments, TakenConnections};
 use crate::failure::{Failure, note};
 use crate::output;
 
-/// Where a proxy listens that is told nothing.
+/// The address on which a proxy listens by default.
 const DEFAULT_LISTEN: &str = "127.0.0.1:1080";
 
 /// The lines of `--json`.
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &ProxyArguments) -> Result<(), Failure> {
     };
     let tell = |event| {
         if let Err(failure) = tell(event, json, transparent) {
-            failure.say(); // a proxy goes on when nobody reads its counts
+            failure.say(); // the proxy continues when its counters are not read
         }
     };
     wakeai_proxy::run(config, shutdown, tell).map_err(|error| match error {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wakeai_api::{Body, Request, Standing, Status};
+use wakeai_api::{Body, Request, ReservationStatus, Status};
 use wakeai_units::Rate;
 
 use super::agents;
@@ -11,7 +11,7 @@ use crate::args::{ReserveArguments, Wanted};
 use crate::failure::Failure;
 use crate::output;
 
-/// An agent takes a wish over at its next tick, half a second away at most.
+/// An agent applies a request at its next tick, after half a second at most.
 const PATIENCE: Duration = Duration::from_secs(3);
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &ReserveArguments) -> Result<(), Failure> {
     }
     let interface = &status.interface;
     match own {
-        Some(own) if is_refusal(own.standing) => Err(Failure::failed(anyhow::anyhow!(
+        Some(own) if is_refusal(own.status) => Err(Failure::failed(anyhow::anyhow!(
             "{interface}: {}; it stays asked for until `wakeai reserve none`",
             own.why
         ))),
@@ -58,7 +58,7 @@ fn socket(arguments: &ReserveArguments) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Says what is wanted, and waits until the agent has taken it over.
+/// Sends the request, and waits until the agent has applied it.
 fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, Failure> {
     let ask = |request| wakeai_api::ask(socket, request, agents::PATIENCE);
     let strange = || anyhow::anyhow!("the agent at {} answered another question", socket.display());
@@ -66,7 +66,9 @@ fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, Failure> {
         return Err(Failure::failed(strange()));
     };
     let unknown = |error: anyhow::Error| {
-        Failure::failed(error.context("the agent was told, and does not say what became of it"))
+        Failure::failed(
+            error.context("the agent accepted the request and does not report the result"),
+        )
     };
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -79,7 +81,7 @@ fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, Failure> {
         }
         if Instant::now() >= deadline {
             return Err(unknown(anyhow::anyhow!(
-                "{}: it has not come to it within {} s, or was told something else since",
+                "{}: the agent has not applied it within {} s, or received another request since",
                 status.interface,
                 PATIENCE.as_secs()
             )));
@@ -88,6 +90,6 @@ fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, Failure> {
     }
 }
 
-fn is_refusal(standing: Standing) -> bool {
-    matches!(standing, Standing::Refused | Standing::Unmeasured)
+fn is_refusal(status: ReservationStatus) -> bool {
+    matches!(status, ReservationStatus::Refused | ReservationStatus::Unmeasured)
 }

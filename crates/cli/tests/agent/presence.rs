@@ -64,9 +64,12 @@ fn status_says_where_presence_goes_and_what_to_try_where_nobody_is_heard() {
     });
     let socket = agent.socket.display().to_string();
     let said = stdout(&wakeai(&["status", "--socket", &socket]));
-    let line = said.lines().find(|line| line.contains("none but my own heard"));
+    let line = said.lines().find(|line| line.contains("none received except this station's own"));
     let line = line.unwrap_or_else(|| panic!("{said}"));
-    assert!(line.contains(" sent to 255.255.255.255:19719, none but my own heard"), "{line}");
+    assert!(
+        line.contains(" sent to 255.255.255.255:19719, none received except this station's own"),
+        "{line}"
+    );
     for tip in ["the same group key", "client isolation", "UDP port 19719", "presence.broadcast"] {
         assert!(said.contains(tip), "{tip} is not in {said}");
     }

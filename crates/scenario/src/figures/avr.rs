@@ -1,4 +1,4 @@
-//! AVR, the share of time that a flow reached its target (004 §4.1).
+//! AVR, the share of time windows in which a flow reached its target rate (TCP-AV paper, §4.1).
 
 use wakeai_units::{Bytes, Duration, Rate};
 

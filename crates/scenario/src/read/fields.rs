@@ -77,7 +77,7 @@ impl<'a> Field<'a> {
         self.problems.add(self.node.origin, &self.path, self.node.found(), allowed);
     }
 
-    /// As [`Field::refuse`], with words of one's own for what was found.
+    /// As [`Field::refuse`], with a description of what was found.
     pub(crate) fn refuse_as(&self, found: impl Into<String>, allowed: impl Into<String>) {
         self.problems.add(self.node.origin, &self.path, found, allowed);
     }

@@ -18,7 +18,7 @@ const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
 /// Connections that one transfer is split over.
 const MOST_CHUNKS: u32 = 100_000;
 
-/// What `wakeai_rtt` may be told to be as fast as CUBIC at.
+/// The allowed RTTs at which `wakeai_rtt` is as fast as CUBIC.
 const RTT_REF: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(60);
 
@@ -63,7 +63,8 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
     let to = to.and_then(|field| {
         let to = endpoint(&field, names)?;
         if from.is_some_and(|from| same(from, to)) {
-            field.refuse_as("the sender itself among the receivers", "somebody else than `from`");
+            field
+                .refuse_as("the sender itself among the receivers", "a receiver other than `from`");
             return None;
         }
         Some(to)

@@ -1,7 +1,6 @@
 //! From the tree to the typed experiment.
 
 mod access_point;
-mod announces;
 mod conditions;
 pub(crate) mod fields;
 mod flows;

@@ -14,7 +14,7 @@ pub(crate) struct Finding {
     pub(crate) key: String,
     pub(crate) found: String,
     pub(crate) allowed: String,
-    /// The condition whose `set` brought it about.
+    /// The condition whose `set` caused it.
     pub(crate) condition: Option<String>,
 }
 

@@ -174,7 +174,7 @@ fn guard_interval(field: &Field<'_>, standard: Standard) -> Option<GuardInterval
     })
 }
 
-/// One of the values that `standard` has; `is_meant` says whether a text stands for one of them.
+/// One of the values that `standard` has; `is_meant` says whether a text means one of them.
 fn one_of<T: Copy + Display>(
     field: &Field<'_>,
     standard: Standard,

@@ -1,15 +1,14 @@
 //! `[[stations]]`.
 
-use wakeai_units::Duration;
+use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, Standard, StationRadio};
 
 use super::access_point::Read;
-use super::announces;
-use super::fields::Fields;
+use super::fields::{Field, Fields};
 use super::names::{self, Names};
 use super::radio::{self, ContentionKeys, phy_rate};
 use super::{FASTEST, SLOWEST, delay, queue};
-use crate::experiment::{HostQueue, StationGroup, TcpProfile};
+use crate::experiment::{Announces, HostQueue, StationGroup, TcpProfile, Told};
 use crate::radio::Medium;
 
 /// Stations in a group and in all groups together.
@@ -96,7 +95,7 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         }
         Some(proxy)
     });
-    let announces = announces::read(&mut fields);
+    let announces = announces(&mut fields);
     fields.finish();
     Some(StationGroup {
         name: name?,
@@ -146,4 +145,40 @@ fn refuse_radio_keys(fields: &mut Fields<'_>) {
             field.refuse("nothing on a cellular link: its rates are the access point's");
         }
     }
+}
+
+/// The presence format holds a span of up to 71 minutes.
+const MAX_SPAN: Duration = Duration::from_secs(3_600);
+const ALLOWED_RATE: &str = "a rate from 0bit/s to 1000Gbit/s, or \"unknown\"";
+
+/// `announces`: the values that a station's agent announces instead of the true ones.
+fn announces(fields: &mut Fields<'_>) -> Announces {
+    let Some(mut fields) = fields.get("announces").and_then(|field| field.table()) else {
+        return Announces::default();
+    };
+    let span = |field: Field<'_>| field.duration(Duration::ZERO..=MAX_SPAN);
+    let announces = Announces {
+        sending: fields.get("sending").and_then(|field| field.boolean()),
+        rate: fields.get("rate").and_then(|field| field.rate(Rate::ZERO..=FASTEST)),
+        max_rate: fields.get("max_rate").and_then(|field| rate_or_unknown(&field)),
+        link_rate: fields.get("link_rate").and_then(|field| rate_or_unknown(&field)),
+        min_rtt: fields.get("min_rtt").and_then(span),
+        growth: fields.get("growth").and_then(span),
+        reservation: fields.get("reservation").and_then(|field| field.parts_per_million()),
+    };
+    fields.finish();
+    announces
+}
+
+/// A rate that an agent may also say to not know.
+fn rate_or_unknown(field: &Field<'_>) -> Option<Told> {
+    let text = field.text(ALLOWED_RATE)?;
+    if text == "unknown" {
+        return Some(Told::Unknown);
+    }
+    let rate = text.parse().ok().filter(|rate| *rate <= FASTEST);
+    if rate.is_none() {
+        field.refuse(ALLOWED_RATE);
+    }
+    rate.map(Told::Rate)
 }

@@ -70,7 +70,7 @@ pub enum Host {
 pub struct RunCaptures {
     server: HostFile,
     stations: Vec<HostFile>,
-    /// The first failure to write: told at the end of the run.
+    /// The first failure to write, which is reported at the end of the run.
     failed: Option<RecordsError>,
 }
 
@@ -97,7 +97,7 @@ impl RunCaptures {
         }
     }
 
-    /// Writes what is left.
+    /// Writes the remaining packets.
     ///
     /// # Errors
     ///

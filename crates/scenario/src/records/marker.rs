@@ -1,4 +1,4 @@
-//! How a result is told from files of the user: a list of what was written, with what was in it.
+//! The list of the files of a result with their digests, which distinguishes them from the user's files.
 //!
 //! A file is ours while its length and its digest are those that the list has. One that was edited
 //! since is the user's, and so is all that the list does not name. The list ends with a digest of

@@ -67,7 +67,7 @@ impl<R, W: Write + Send> TableWriter<R, W> {
         Ok(())
     }
 
-    /// Writes what is left and the footer; gives back the file and how many rows it has.
+    /// Writes the remaining rows and the footer; returns the file and its number of rows.
     pub(crate) fn finish(mut self) -> Result<(W, u64), ParquetError> {
         self.flush()?;
         Ok((self.file.into_inner()?, self.written))

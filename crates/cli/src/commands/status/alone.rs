@@ -1,49 +1,53 @@
-//! What to say to a station that hears no other.
+//! What to try for an agent that finds no peers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use wakeai_api::Status;
 
-/// Fewer messages than this say nothing yet.
+/// With fewer messages sent, missing answers mean nothing yet.
 const SENT: u64 = 3;
 
-/// What was heard instead of peers, and what it may mean.
+/// The counters of rejected messages, and what each may mean.
 const REFUSED: [(&str, &str); 9] = [
     ("forged", "of another group key"),
     ("wrong_bssid", "of another access point, or with another `bssid` stated"),
     ("wrong_version", "of another version of Wakeai"),
     ("duplicate_id", "with this station's own number: `station` is configured twice"),
-    ("stale", "with another time: the clocks differ by more than presence.clock_tolerance"),
-    ("replayed", "old ones again"),
-    ("malformed", "no presence messages"),
+    ("stale", "sent at another time: the clocks differ by more than presence.clock_tolerance"),
+    ("replayed", "that were replayed"),
+    ("malformed", "that are no presence messages"),
     ("invalid", "with a field out of range"),
-    ("table_full", "more stations than there is room for"),
+    ("table_full", "of more stations than the table has room for"),
 ];
 
 const TO_TRY: &str = "    \
 try: does an agent run on the other stations, with the same group key, `bssid` and presence.port?
-    does the access point keep its clients apart (client isolation)? does a firewall drop UDP port PORT?
-    does another presence.broadcast get through, 255.255.255.255 or the last address of the network?
+    does the access point separate its clients (client isolation)? does a firewall drop UDP port PORT?
+    does presence.broadcast = 255.255.255.255, or the last address of the network, work?
 ";
 
-/// Nothing while there are peers, or it is too early to tell.
+/// Empty while there are peers, or while it is too early to judge.
 pub(super) fn words(status: &Status, metrics: &BTreeMap<String, u64>) -> String {
     let count = |name: &str| metrics.get(&format!("presence_{name}")).copied().unwrap_or(0);
     let sent = count("sent");
     if status.peers > 0 || sent < SENT || count("accepted") + count("unproven") > 0 {
         return String::new();
     }
-    let to = status.presence_to.as_deref().unwrap_or("nobody, as the interface is down");
+    let to = status.presence_to.as_deref().unwrap_or("no address, as the interface is down");
     let mut text = format!("  {sent} sent to {to}, ");
     let refused: Vec<_> = REFUSED.iter().filter(|(name, _)| count(name) > 0).collect();
     if refused.is_empty() {
-        let heard = if count("own") > 0 { "none but my own heard" } else { "none heard" };
+        let heard = if count("own") > 0 {
+            "none received except this station's own"
+        } else {
+            "none received"
+        };
         let port = to.rsplit_once(':').map_or("of presence", |(_, port)| port);
         let _ = write!(text, "{heard}\n{}", TO_TRY.replace("PORT", port));
         return text;
     }
-    text.push_str("no peer heard:\n");
+    text.push_str("all received were rejected:\n");
     for (name, meaning) in refused {
         let _ = writeln!(text, "    {} {meaning}", count(name));
     }
@@ -69,14 +73,20 @@ mod tests {
         assert_eq!(said(0, &[("sent", 2), ("own", 2)]), "");
         assert_eq!(said(1, &[("sent", 9), ("accepted", 4)]), "");
         let text = said(0, &[("sent", 3), ("own", 3)]);
-        assert!(text.starts_with("  3 sent to 10.1.0.255:5, none but my own heard\n"), "{text}");
+        assert!(
+            text.starts_with("  3 sent to 10.1.0.255:5, none received except this station's own\n"),
+            "{text}"
+        );
         assert!(text.contains("drop UDP port 5?"), "{text}");
-        assert!(said(0, &[("sent", 3)]).contains("none heard\n"));
+        assert!(said(0, &[("sent", 3)]).contains("none received\n"));
     }
 
     #[test]
     fn what_was_heard_and_refused_is_said_instead() {
         let text = said(0, &[("sent", 3), ("own", 3), ("forged", 7)]);
-        assert_eq!(text, "  3 sent to 10.1.0.255:5, no peer heard:\n    7 of another group key\n");
+        assert_eq!(
+            text,
+            "  3 sent to 10.1.0.255:5, all received were rejected:\n    7 of another group key\n"
+        );
     }
 }

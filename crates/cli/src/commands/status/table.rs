@@ -1,4 +1,4 @@
-//! What an agent says, for people.
+//! The state of an agent as text.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ pub(super) fn render(said: &Answers) -> String {
     );
     let _ = writeln!(
         text,
-        "  {} sending, {} heard; delivers {}, RTT {} (minimum {}, growth {})",
+        "  {} sending, {} peers; delivers {}, RTT {} (minimum {}, queueing delay {})",
         status.senders,
         status.peers,
         rate(Some(status.delivery_rate_mbps)),
@@ -105,7 +105,7 @@ fn peers(said: &Answers) -> String {
             format!("{:.1}", peer.age_ms / 1000.0),
         ]
     });
-    let head = ["peer", "sending", "Mbit/s", "alone", "growth ms", "reserved", "age s"];
+    let head = ["peer", "sending", "Mbit/s", "alone", "queueing ms", "reserved", "age s"];
     table(head, rows.collect())
 }
 
@@ -121,7 +121,7 @@ fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
     table.lines().fold(String::new(), |text, line| text + "  " + line.trim_end() + "\n")
 }
 
-/// What a peer asks for; in parentheses where it is not left free.
+/// The rate that a peer asks for, in parentheses if it is not admitted.
 fn reserved(mbps: Option<f64>, admitted: bool) -> String {
     match mbps {
         None => "-".to_owned(),
