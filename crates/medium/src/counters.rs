@@ -1,4 +1,4 @@
-//! What the medium counts.
+//! The medium's counters.
 
 use wakeai_units::Duration;
 
@@ -14,11 +14,11 @@ pub struct Counters {
     pub stations: Vec<ContenderCounters>,
     /// The access point's sending (downlink and broadcasts).
     pub access_point: ContenderCounters,
-    /// Per station, the air of what the access point sent to it alone, answers included.
+    /// Per station, the airtime of what the access point sent to it alone, ACKs and CTS included.
     pub downlinks: Vec<Airtime>,
     /// The air as a whole. Its parts add up to the time until the end of the last exchange.
     pub airtime: Airtime,
-    /// Accesses won by any contender, collided or not: the work that contention has done.
+    /// Transmissions that contenders began, collided or not, without the further ones of a TXOP.
     pub accesses: u64,
     /// From the access point to the server.
     pub wired_up: WireCounters,
@@ -27,18 +27,17 @@ pub struct Counters {
     /// Packets that were refused because nobody can receive them: from a node to itself, to or
     /// from a station that does not exist, or longer than [`MAX_PACKET`](crate::MAX_PACKET).
     pub refused: u64,
-    /// Broadcasts that went nowhere, because a cellular link has none.
+    /// Broadcasts that reached nobody, because a cellular link has none.
     pub unheard_broadcasts: u64,
 }
 
-/// What one contender (a station's queue, or the access point's) has done.
+/// Counters of one contender: a station, or the access point.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContenderCounters {
     /// Packets offered to the queue: those that were dropped there, given up, delivered or
     /// broadcast, and those that are still inside.
     pub offered: u64,
-    /// Packets that found the queue full, or lost their place in it (fq, and FQ-CoDel for whatever
-    /// reason).
+    /// Packets that were dropped at a full queue, or dropped from the queue later (by fq and FQ-CoDel).
     pub queue_drops: u64,
     /// Unicast data frames (an A-MPDU is one) put on the air.
     pub attempts: u64,
@@ -60,9 +59,9 @@ pub struct ContenderCounters {
     pub delivered: u64,
     /// Broadcasts sent; only the access point sends any without an ACK.
     pub broadcasts: u64,
-    /// Receptions of a broadcast that a collision or an error spoiled, one per station.
+    /// Receptions of a broadcast that failed by a collision or an error, one per station.
     pub broadcast_losses: u64,
-    /// The air that this contender's exchanges took, answers included.
+    /// Airtime of this contender's exchanges, ACKs and CTS included.
     pub airtime: Airtime,
 }
 
@@ -82,9 +81,9 @@ pub struct Airtime {
     pub protection: Duration,
     /// Broadcast frames that did not collide.
     pub broadcast: Duration,
-    /// Whatever collided. Frames that overlap count once for the air, and each for its sender.
+    /// Collided frames. Frames that overlap count once for the air, and each for its sender.
     pub collision: Duration,
-    /// Nothing: interframe spaces, backoff slots and an idle BSS. Zero for a contender.
+    /// Idle time: interframe spaces, backoff slots and an idle BSS. Zero for a contender.
     pub idle: Duration,
 }
 
@@ -129,12 +128,12 @@ impl Airtime {
     }
 }
 
-/// What one direction of the wired leg has done.
+/// Counters of one direction of the wired leg.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounters {
     /// Packets offered to the wire's queue.
     pub offered: u64,
-    /// Packets that found the queue full.
+    /// Packets that were dropped because the queue was full.
     pub queue_drops: u64,
     /// Packets that arrived at the other end.
     pub delivered: u64,

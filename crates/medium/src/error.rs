@@ -1,4 +1,4 @@
-//! What is wrong with a configuration.
+//! Errors of a configuration.
 
 use wakeai_units::Rate;
 use wakeai_wifi::Standard;
@@ -6,14 +6,14 @@ use wakeai_wifi::Standard;
 /// Why no medium can be made of a configuration, or a station not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A word that is not known.
+    /// A value that is not one of the allowed words.
     #[error("{what} is \"{found}\"; allowed: {allowed}")]
     Word {
         /// The key.
         what: &'static str,
-        /// What was found.
+        /// The value that was found.
         found: String,
-        /// What may stand there.
+        /// The allowed values.
         allowed: String,
     },
     /// A number that is out of range.
@@ -21,9 +21,9 @@ pub enum ConfigError {
     Range {
         /// The key.
         what: &'static str,
-        /// What was found.
+        /// The value that was found.
         found: u64,
-        /// What may stand there.
+        /// The allowed values.
         allowed: String,
     },
     /// A rate that the standard does not have at this width, streams and guard interval.
@@ -33,11 +33,11 @@ pub enum ConfigError {
     Rate {
         /// The key.
         what: &'static str,
-        /// Whose rates were searched.
+        /// The standard whose rates were searched.
         standard: Standard,
-        /// What was asked.
+        /// The rate that was asked for.
         found: Rate,
-        /// The rates that there are.
+        /// The rates that it has.
         allowed: String,
     },
     /// A station that cannot speak with the access point.
@@ -47,12 +47,12 @@ pub enum ConfigError {
     Standard {
         /// Position of the station.
         station: usize,
-        /// What it speaks.
+        /// The standard of the station.
         found: Standard,
-        /// What the access point speaks.
+        /// The standard of the access point.
         access_point: Standard,
     },
-    /// Something that a station has on Wi-Fi, and not on a cellular link.
+    /// A setting that a station has on Wi-Fi, and not on a cellular link.
     #[error("a station on a cellular link has no {what} of its own")]
     Cellular {
         /// The key.

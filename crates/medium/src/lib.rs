@@ -1,8 +1,8 @@
-//! One Wi-Fi BSS in virtual time: stations, their access point, the air that they share, and the
-//! wired leg to a server.
+//! The emulated medium in virtual time: stations, the air that they share, their access point and
+//! the wired leg to a server. It is a Wi-Fi BSS or a cellular link.
 //!
 //! Sans-IO: no clock, no socket, no global randomness, integers only. The simulator drives it as
-//! fast as it can, the lab on the wall clock; see [`Medium`] for the order of calls.
+//! fast as it can, the lab on the wall clock; [`Medium`] documents the order of calls.
 //!
 //! ```
 //! use wakeai_medium::{Destination, Medium, Node, StationId, WifiConfig, generator};
@@ -25,21 +25,23 @@
 //! # Ok::<(), wakeai_medium::ConfigError>(())
 //! ```
 //!
-//! # The model
+//! # The model of Wi-Fi
 //!
-//! Everybody hears everybody alike: no hidden stations, no capture. The slots of all contenders
-//! are one grid that begins where the medium falls idle; what starts at another time (EIFS, an ACK
-//! timeout, a packet that comes upon an idle medium) is rounded up to it, and two that start in
-//! the same slot collide. Nobody can decode a preamble among collided frames, so to bystanders the
-//! medium was merely busy and they wait DIFS or AIFS, while those who collided first wait for
-//! their ACK timeout. A frame that is damaged by errors is damaged for all: bystanders wait EIFS,
-//! unless a BlockAck follows. Answers have no errors of their own.
+//! All stations hear each other equally well: there are no hidden stations and no capture. The slots
+//! of all contenders form one grid that begins when the medium becomes idle. A transmission that would
+//! start at another time (after EIFS, after an ACK timeout, or because a packet arrives at an idle
+//! medium) is delayed to the next slot, and two that start in the same slot collide. Nobody can decode a
+//! preamble among collided frames, so the other stations see a busy medium and then wait DIFS or AIFS,
+//! while the senders of the collided frames first wait for their ACK timeout. A frame that is damaged
+//! by errors is damaged for all: the other stations wait EIFS, unless a `BlockAck` follows. ACK and
+//! `BlockAck` frames have no errors.
 //!
-//! A packet arrives when its MPDU ends, within an aggregate before the others; it is gone from its
-//! sender's queue when the data frame ends, and the ACK only takes its air. Packets of one sender to one receiver arrive in order: those behind a
-//! damaged subframe wait in the receiver's reorder buffer until it came or was given up. An access
-//! point with a FIFO serves the receiver of its oldest packet, and aggregates what else it keeps
-//! for that receiver, as queues by receiver address and traffic class do.
+//! A packet arrives when its MPDU ends, within an aggregate before the others. It leaves its sender's
+//! queue when the data frame ends; the ACK after it only takes airtime. Packets of one sender to one
+//! receiver arrive in order: those behind a damaged subframe wait in the receiver's reorder buffer
+//! until that subframe has arrived or was given up. An access point with a FIFO serves the receiver of
+//! its oldest packet, and aggregates other packets that it keeps for that receiver, as an access point
+//! with queues by receiver address and traffic class does.
 
 mod base;
 mod cellular;

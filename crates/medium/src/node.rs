@@ -1,16 +1,16 @@
-//! Who sends, who receives, and what is carried.
+//! The nodes of the network, and the packets that the medium carries.
 
 use std::fmt;
 
 use wakeai_units::Instant;
 
-/// What a packet is for. The medium treats all alike, and counts their airtime apart.
+/// The purpose of a packet. The medium treats all equally, and counts their airtime separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// What somebody wanted carried.
+    /// Data of an application.
     #[default]
     Data,
-    /// An acknowledgement of the transport without data of its own.
+    /// An acknowledgement of the transport protocol without data.
     TransportAck,
     /// A message of an agent.
     Presence,
@@ -23,12 +23,12 @@ pub trait Packet: Clone {
     /// Length of the IP packet in bytes, headers of IP included, link layer excluded.
     fn len(&self) -> usize;
 
-    /// What it is for.
+    /// Its purpose.
     fn kind(&self) -> Kind {
         Kind::Data
     }
 
-    /// Names the flow that it belongs to, among those of its sender, for queues that tell flows apart.
+    /// Identifies its flow among those of its sender, for queues that separate flows.
     fn flow(&self) -> u64 {
         0
     }
@@ -56,7 +56,7 @@ impl StationId {
     }
 }
 
-/// An end of the network: the access point forwards and is no end.
+/// An end of the network. The access point only forwards, so it is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     /// The server on the far side of the wired leg.

@@ -10,15 +10,15 @@ use crate::counters::WireCounters;
 
 /// One direction: a queue, a rate, a delay, and an extra delay for each flow.
 ///
-/// A flow is what belongs to one station (or to the broadcast address). Its packets never
-/// overtake each other, also where its extra delay shrinks while some are on their way: the
-/// later ones then arrive together with the last that was sent before.
+/// A flow is the traffic of one station (or of the broadcast address). Its packets never overtake each
+/// other: where its extra delay is lowered while some are on their way, the later ones arrive together
+/// with the last that was sent before.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire<T> {
     line: Serializer,
     delay: Duration,
     limit: usize,
-    /// When each packet that is still kept at the sending end leaves it.
+    /// The departure times of the packets that are still at the sending end.
     departures: VecDeque<Instant>,
     flows: Vec<Flow<T>>,
     /// The first packet of each flow that has any, by arrival and then by order of sending.
@@ -57,12 +57,12 @@ impl<T> Wire<T> {
         self.departures.len() - self.departures.partition_point(|departure| *departure <= now)
     }
 
-    /// When a full queue has room again: who was held back must wake up then.
+    /// When a full queue has room again, which is when a sender that was held back must try again.
     pub(crate) fn next_room(&self) -> Option<Instant> {
         if self.departures.len() < self.limit { None } else { self.departures.front().copied() }
     }
 
-    /// Lets go of what has left the sending end by `now`.
+    /// Removes the packets that have left the sending end by `now`.
     pub(crate) fn depart(&mut self, now: Instant) {
         while self.departures.front().is_some_and(|departure| *departure <= now) {
             self.departures.pop_front();

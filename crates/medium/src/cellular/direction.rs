@@ -17,23 +17,23 @@ const BYTE: u64 = 8_000_000_000;
 
 /// Packets of the stations in one direction.
 ///
-/// Time is cut into intervals from [`Instant::ZERO`] on. At each boundary, what the last interval
-/// carried arrives ([`Direction::arrive`]) and the next is granted ([`Direction::grant`]) to those
-/// who have something to send at that moment. A packet may be cut over several grants, and arrives
-/// when the interval of its last byte ends.
+/// Time is divided into intervals from [`Instant::ZERO`] on. At each boundary the packets of the last
+/// interval arrive ([`Direction::arrive`]), and the next interval is granted ([`Direction::grant`]) to
+/// stations that have something to send at that moment. A packet may be divided over several grants; it
+/// arrives when the interval of its last byte ends.
 #[derive(Clone, Debug)]
 pub(super) struct Direction<T> {
     rate: Rate,
     queues: Vec<VecDeque<Waiting<T>>>,
     limits: Vec<usize>,
     turns: Turns,
-    /// What the rate owes of a byte, in parts of [`BYTE`].
+    /// Part of a byte that earlier intervals could not carry, in parts of [`BYTE`].
     owed: u64,
     /// The next boundary at which something happens.
     boundary: Option<Instant>,
     /// The boundary of the last grant.
     last_grant: Instant,
-    /// What the interval under way carries to its end.
+    /// Packets that arrive when the current interval ends.
     on_air: VecDeque<(u32, T)>,
     /// By station: bytes granted.
     granted: Vec<BytesByKind>,
@@ -70,7 +70,7 @@ impl<T> Direction<T> {
         }
     }
 
-    /// Packets in the station's queue. One is in there until its last byte is granted.
+    /// Packets in the station's queue. A packet stays there until its last byte is granted.
     pub(super) fn queued(&self, station: usize) -> usize {
         self.queues[station].len()
     }
@@ -94,7 +94,7 @@ impl<T> Direction<T> {
         if self.queues[station].is_empty() {
             self.turns.join(station);
         }
-        // A packet without bytes takes a turn, too.
+        // A packet without bytes takes one, so that it is scheduled.
         let left = (length as u64).max(1);
         self.queues[station].push_back(Waiting { packet, kind, left });
         self.boundary.get_or_insert(boundary_at(now));
@@ -106,7 +106,7 @@ impl<T> Direction<T> {
         self.boundary
     }
 
-    /// The next packet, with its station, that the interval which ends now has carried.
+    /// The next packet, with its station, of the interval that ends now.
     pub(super) fn arrive(&mut self) -> Option<(usize, T)> {
         self.on_air.pop_front().map(|(station, packet)| (station as usize, packet))
     }
@@ -134,7 +134,7 @@ impl<T> Direction<T> {
         self.boundary = Some(now + INTERVAL);
     }
 
-    /// Puts up to `most` bytes of the station's queue on the air; says how many.
+    /// Puts up to `most` bytes of the station's queue on the air, and returns their number.
     fn carry(&mut self, station: usize, most: u64) -> u64 {
         let queue = &mut self.queues[station];
         let mut left = most;
@@ -162,12 +162,12 @@ impl<T> Direction<T> {
         self.queues.iter().map(VecDeque::len).sum()
     }
 
-    /// Air that the intervals before the last boundary have used.
+    /// Airtime that was used until the last boundary.
     pub(super) fn used(&self) -> Airtime {
         self.air_of(self.carried)
     }
 
-    /// Air that was granted to a station.
+    /// Airtime that was granted to a station.
     pub(super) fn granted_to(&self, station: usize) -> Airtime {
         self.air_of(self.granted[station])
     }

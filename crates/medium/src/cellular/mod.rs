@@ -1,13 +1,12 @@
 //! A cellular link: a base station that grants the air, and deep buffers.
 //!
-//! The stations share an uplink and a downlink that do not disturb each other. Nobody contends:
-//! the base station cuts each direction into transmission time intervals of 1 ms and grants them to
-//! those who have something to send, so nothing is ever lost on the air, a station alone has all of
-//! it, and what grows under load is the queue. There is no broadcast: a station hears the base
-//! station alone, and so an agent on it knows of no peers.
+//! The stations share an uplink and a downlink that do not disturb each other. They do not contend: the
+//! base station divides each direction into transmission time intervals of 1 ms and grants them to
+//! stations that have something to send. Nothing is lost on the air, and under load the queues grow.
+//! There is no broadcast, because a station hears the base station alone.
 //!
-//! What it does not have: fading and rate adaptation, retransmissions of the air (HARQ), the delay
-//! from a request to its grant, several base stations, and sleeping stations.
+//! The model has no fading, rate adaptation, retransmissions on the air (HARQ), delay from a request to
+//! its grant, second base station or sleeping stations.
 
 mod direction;
 mod turns;

@@ -1,21 +1,20 @@
-//! Whose turn it is.
+//! The scheduler: the order in which the stations are served.
 
 use std::collections::VecDeque;
 
 use wakeai_wifi::Scheduler;
 
-/// Intervals over which proportional fairness remembers: service of as long ago counts for 1/e.
-/// (The 1000 slots of 1.67 ms of the original are for fading channels; base stations of today
-/// have some 100 ms.)
+/// The time constant, in intervals, of the average that proportional fairness compares. (The original
+/// has 1000 slots of 1.67 ms, for fading channels; base stations of today have some 100 ms.)
 const MEMORY: u64 = 128;
 
-/// Averages are kept in bytes per interval times this.
+/// The averages are bytes per interval times this factor.
 const SCALE: u64 = 1 << 16;
 
-/// The stations that have something to send, and the order that they are served in.
+/// The stations that have something to send, in the order in which they are served.
 ///
 /// Order of calls: [`Turns::join`] when a station's queue is no longer empty; in each interval
-/// [`Turns::next`] and [`Turns::served`] until the interval is used up or nobody is left, then
+/// [`Turns::next`] and [`Turns::served`] until the interval is used up or no station is left, then
 /// [`Turns::intervals_over`].
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
@@ -29,13 +28,13 @@ enum Rule {
     RoundRobin {
         /// Bytes of one turn.
         quantum: u64,
-        /// What the first in the queue has of its turn.
+        /// Bytes that are left of the turn of the first in the queue.
         left: u64,
     },
     ProportionalFair {
-        /// By station: exponential average of what each interval served.
+        /// By station: exponential average of the bytes served per interval.
         averages: Vec<u64>,
-        /// By station: what this interval has served.
+        /// By station: bytes served in this interval.
         now: Vec<u64>,
     },
 }
@@ -53,17 +52,17 @@ impl Turns {
         Self { waiting: VecDeque::with_capacity(stations), rule }
     }
 
-    /// Whether anybody waits.
+    /// Whether no station waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// A station has something to send that had nothing.
+    /// Adds a station whose queue is no longer empty.
     pub(super) fn join(&mut self, station: usize) {
         self.waiting.push_back(station as u32);
     }
 
-    /// Who is served now, and the bytes that it may have at most.
+    /// The station that is served now, and the most bytes that it may get.
     pub(super) fn next(&mut self) -> Option<(usize, u64)> {
         match &self.rule {
             Rule::RoundRobin { left, .. } => Some((*self.waiting.front()? as usize, *left)),
@@ -79,7 +78,7 @@ impl Turns {
         }
     }
 
-    /// The station that [`Self::next`] gave got `bytes`; `is_done` if it wants no more.
+    /// Records that the station of [`Self::next`] got `bytes`; `is_done` if its queue is empty now.
     pub(super) fn served(&mut self, bytes: u64, is_done: bool) {
         let Some(station) = self.waiting.pop_front() else { return };
         match &mut self.rule {
@@ -98,13 +97,13 @@ impl Turns {
         }
     }
 
-    /// An interval has been given away, and `idle` further ones have passed without anybody.
+    /// Ends an interval, after which `idle` further ones have passed unused.
     pub(super) fn intervals_over(&mut self, idle: u64) {
         let Rule::ProportionalFair { averages, now } = &mut self.rule else { return };
         for (average, now) in averages.iter_mut().zip(now) {
             *average = *average - *average / MEMORY + *now * SCALE / MEMORY;
             *now = 0;
-            // Below MEMORY the average no longer moves, which is nothing: 1/512 of a byte.
+            // Below MEMORY, which is 1/512 of a byte, integer division no longer lowers the average.
             for _ in 0..idle.min(64 * MEMORY) {
                 if *average < MEMORY {
                     break;

@@ -1,4 +1,4 @@
-//! Accesses: who puts what on the air, and for how long.
+//! Accesses: the frames that a contender puts on the air when its backoff is over, and their times.
 
 use wakeai_units::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::node::{Node, Packet, StationId};
 /// A broadcast is one MPDU without QoS field.
 const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0 };
 
-/// Who contends for the air.
+/// A contender for the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contender {
     /// A station, by its index.
@@ -36,7 +36,7 @@ impl Contender {
     }
 }
 
-/// To whom the access point sends.
+/// A receiver of the access point's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Receiver {
     /// A station, by its index.
@@ -45,7 +45,7 @@ pub(crate) enum Receiver {
     Everyone,
 }
 
-/// From whom and to whom the frames of an access go.
+/// The sender and the receiver of the frames of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// From this station to the access point.
@@ -79,13 +79,13 @@ pub(crate) struct Attempt {
     pub(crate) start: Instant,
     /// RTS and CTS, with the SIFS that follow them.
     pub(crate) lead: Duration,
-    /// Of `lead`, what is on the air.
+    /// The part of `lead` in which a frame is on the air.
     pub(crate) lead_frames: Duration,
     /// End of the data frame, if nothing collides.
     pub(crate) end: Instant,
-    /// End of what the sender puts on the air before it notices a collision.
+    /// End of the frame that the sender has on the air when it notices a collision: the RTS, or all of it.
     pub(crate) end_if_collided: Instant,
-    /// When the TXOP is over; the start itself where one exchange is all that it holds.
+    /// When the TXOP is over; equal to `start` where it holds only one exchange.
     pub(crate) txop_end: Instant,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// What the data frame that starts after `lead` may hold.
+    /// The limits of the data frame that starts after `lead`.
     fn limits(&self, station: &Link, lead: Duration) -> Limits {
         if self.txop_end == self.start {
             station.limits
@@ -126,7 +126,8 @@ impl<P: Packet> Wifi<P> {
             let sender =
                 if is_station { Contender::Station(index) } else { Contender::AccessPoint };
             let turn = Turn { start: at, txop_end: at + self.txops[index], first: true };
-            let attempt = self.plan(sender, turn).expect("who counts down has a frame");
+            let attempt =
+                self.plan(sender, turn).expect("a contender that counts down has a frame");
             self.on_air.push(attempt);
         }
         self.senders.clear();
@@ -138,7 +139,7 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// What `sender` puts on the air in this turn; `None` where nothing waits, or nothing fits.
+    /// The frames that `sender` puts on the air in this turn; `None` where nothing waits, or nothing fits.
     pub(crate) fn plan(&mut self, sender: Contender, turn: Turn) -> Option<Attempt> {
         let path = match sender {
             Contender::AccessPoint => Path::Down(self.access_point.next_receiver()?),
@@ -153,7 +154,7 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// A station whose host keeps packets back fills the aggregate that it is about to send.
+    /// Takes packets from a station's FQ-CoDel queue into the aggregate that it is about to send.
     fn take_from_host(&mut self, station: usize, turn: Turn) {
         let Some(host) = &mut self.hosts[station] else { return };
         let (link, frames) = (&self.links[station], &mut self.uplinks[station]);

@@ -1,4 +1,4 @@
-//! What waits in the access point, and whose turn it is.
+//! The access point's queues for the air, and the order in which receivers are served.
 
 use std::collections::VecDeque;
 
@@ -10,21 +10,20 @@ use super::frames::{Frames, Shape};
 use crate::node::{Destination, Node};
 
 /// Airtime that one visit of the round robin grants: about one full frame at 54 Mbit/s. Longer
-/// exchanges are paid off in the visits that follow.
+/// exchanges are deducted from the visits that follow.
 const QUANTUM: Duration = Duration::from_micros(300);
 
 /// The access point's packets, by receiver.
 ///
-/// Frames of one receiver may be aggregated also where those of others lie between them: an
-/// access point keeps a queue for each receiver address and traffic class, in first-in first-out
-/// order by their oldest packet. A frame that failed is the oldest, so in a FIFO it is tried again
-/// before anything else goes, and everybody waits for it.
+/// Frames of one receiver may be aggregated although frames of others lie between them: an access point
+/// keeps a queue for each receiver address and traffic class, served first-in first-out by their oldest
+/// packet. A frame that failed is the oldest, so a FIFO retries it before it sends anything else.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPoint<P> {
     /// By receiver: the stations, and after them everyone.
     frames: Vec<Frames<P>>,
-    /// Frames that wait, by receiver: apart from the queues, since a full fair queue looks for
-    /// the longest of a thousand.
+    /// Frames that wait, by receiver. They are apart from the queues because a full fair queue searches for
+    /// the longest of up to a thousand.
     lengths: Vec<u32>,
     turns: Turns,
     limit: usize,
@@ -34,7 +33,7 @@ pub(crate) struct AccessPoint<P> {
 /// The order of service.
 #[derive(Clone, Debug)]
 enum Turns {
-    /// Receiver and number of each frame in the order of arrival; some are gone already.
+    /// Receiver and number of each frame in the order of arrival; some may have left already.
     Fifo(VecDeque<(u32, u64)>),
     /// Deficit round robin.
     Fair(RoundRobin),
@@ -73,7 +72,7 @@ impl<P> AccessPoint<P> {
         &mut self.frames[index]
     }
 
-    /// Packets in here, over all receivers: waiting, or in a receiver's reorder buffer.
+    /// Packets of all receivers that wait, or are in a receiver's reorder buffer.
     pub(crate) fn packets(&self) -> usize {
         self.frames.iter().map(Frames::packets).sum()
     }
@@ -83,9 +82,9 @@ impl<P> AccessPoint<P> {
         self.waiting
     }
 
-    /// Adds a frame. Where all is full, `false`: one frame was dropped, this one (FIFO, or fq if
-    /// its own queue is the longest) or the last of the longest queue. The first `on_air` frames
-    /// of a receiver are on the air and keep their place.
+    /// Adds a frame. Returns `false` where the limit was reached and a frame was dropped: this one (FIFO, or
+    /// fq if its own queue is the longest) or the last of the longest queue. The first `on_air` frames of a
+    /// receiver are on the air and are not dropped.
     pub(crate) fn push(
         &mut self,
         receiver: Receiver,
@@ -109,7 +108,7 @@ impl<P> AccessPoint<P> {
         fits
     }
 
-    /// Takes the last frame of the longest queue away, unless that is the newcomer's own.
+    /// Drops the last frame of the longest queue, unless that is the queue of the new frame.
     fn make_room(&mut self, newcomer: usize, on_air: Option<(usize, usize)>) -> bool {
         if matches!(self.turns, Turns::Fifo(_)) {
             return false;
@@ -144,14 +143,14 @@ impl<P> AccessPoint<P> {
         Some(self.receiver(next))
     }
 
-    /// `frames` frames of the receiver were acknowledged, sent without ACK, or given up.
+    /// Records that `frames` frames of the receiver were acknowledged, sent without ACK, or given up.
     pub(crate) fn left(&mut self, receiver: Receiver, frames: usize) {
         let receiver = self.index(receiver);
         self.waiting -= frames;
         self.lengths[receiver] -= frames as u32;
     }
 
-    /// The receiver has had so much air.
+    /// Deducts airtime from the receiver's deficit.
     pub(crate) fn charge(&mut self, receiver: Receiver, airtime: Duration) {
         let receiver = self.index(receiver);
         if let Turns::Fair(robin) = &mut self.turns {
@@ -160,12 +159,12 @@ impl<P> AccessPoint<P> {
     }
 }
 
-/// Deficit round robin (Shreedhar and Varghese, 1995) in nanoseconds of air instead of bytes.
+/// Deficit round robin (Shreedhar and Varghese, 1995) in nanoseconds of airtime instead of bytes.
 #[derive(Clone, Debug)]
 struct RoundRobin {
     active: VecDeque<u32>,
     is_active: Vec<bool>,
-    /// Air granted less air used, in nanoseconds.
+    /// Airtime granted less airtime used, in nanoseconds.
     deficit_ns: Vec<i64>,
 }
 
@@ -184,8 +183,8 @@ impl RoundRobin {
         }
     }
 
-    /// The first in the round that has frames and a positive deficit; who has none to send leaves
-    /// the round, who has used up its air goes to the end with a new quantum.
+    /// The first receiver of the round that has frames and a positive deficit. A receiver without frames leaves
+    /// the round; one that has used up its airtime goes to the end with a new quantum.
     fn next(&mut self, has_frames: impl Fn(usize) -> bool) -> Option<usize> {
         loop {
             let receiver = *self.active.front()? as usize;

@@ -1,10 +1,10 @@
-//! One contender's backoff: its window, its failures, and where its countdown stands.
+//! One contender's backoff: its window, its failures, and its countdown.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_wifi::Contention;
 
-/// What a contender is about.
+/// The state of a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// It has nothing to send. Its post-backoff may still be counting down.
@@ -30,7 +30,6 @@ pub(crate) struct Backoff {
     pub(crate) class: usize,
     /// The slot count of its class at which the backoff is over.
     pub(crate) ends_at: u64,
-    /// What it is about.
     pub(crate) phase: Phase,
 }
 
@@ -48,13 +47,13 @@ impl Backoff {
         (u64::from(rng.next_u32()) * (u64::from(self.cw) + 1)) >> 32
     }
 
-    /// The access was answered, or needed no answer.
+    /// Records an access that was answered, or needed no answer.
     pub(crate) fn succeeded(&mut self) {
         self.failures = 0;
         self.cw = self.cw_min;
     }
 
-    /// The access was not answered: the window doubles, and after the retry limit starts anew.
+    /// Records an access without an answer: the window doubles, and is reset after the retry limit.
     pub(crate) fn failed(&mut self) {
         self.failures += 1;
         if self.failures >= self.retry_limit {

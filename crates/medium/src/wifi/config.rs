@@ -19,11 +19,11 @@ pub struct WifiConfig {
     pub wired: Wired,
     /// The stations, in the order of their [`StationId`](crate::StationId).
     pub stations: Vec<WifiStationConfig>,
-    /// Whether bystanders wait EIFS after a collision as well. Without it nobody could decode the
-    /// preamble of any collided frame, so to them the medium was merely busy.
+    /// Whether the other stations wait EIFS after a collision, too. If not, nobody could decode the
+    /// preamble of any collided frame, so the other stations only saw a busy medium.
     pub eifs_after_collision: bool,
-    /// Whether receivers hand up the packets of an aggregate all at its end, as those do whose
-    /// firmware reports whole PPDUs; otherwise each when its own MPDU has arrived.
+    /// Whether receivers hand up the packets of an aggregate all at its end, as with firmware that reports
+    /// whole PPDUs; otherwise each packet when its own MPDU has arrived.
     pub hand_up_after_ppdu: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct WifiStationConfig {
     pub radio: StationRadio,
     /// Packets that the station keeps for the air.
     pub queue: usize,
-    /// How those packets take turns.
+    /// The queue discipline of those packets.
     pub host_queue: HostQueueKind,
     /// Share of MPDUs, to the station and from it, that arrive damaged, in parts per million.
     pub frame_error_ppm: u32,
@@ -70,17 +70,18 @@ impl WifiStationConfig {
     }
 }
 
-/// How the packets in a station take turns.
+/// The queue discipline of a station.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostQueueKind {
-    /// First in, first out; the newcomer is refused when it is full.
+    /// First in, first out. A full queue refuses the new packet.
     #[default]
     Fifo,
-    /// FQ-CoDel (RFC 8290) by [`Packet::flow`](crate::Packet::flow) with the settings of mac80211: 20
-    /// and 100 ms. It refuses nothing: what is too much, or has waited for too long, it drops without a
-    /// word to the host, beyond the [`WifiStationConfig::queue`] packets and the 4 MiB (from ac on 16) of
-    /// memory of all flows together from the one that has most. Frames are taken from it when an
-    /// aggregate is built, and those that have to be retried are not in it any more.
+    /// FQ-CoDel (RFC 8290) by [`Packet::flow`](crate::Packet::flow) with the settings of mac80211: a target
+    /// of 20 ms and an interval of 100 ms. It refuses nothing, and its drops are not reported to the host.
+    /// It drops packets that have waited too long, and where all flows together exceed
+    /// [`WifiStationConfig::queue`] packets or 4 MiB (from ac on 16 MiB) of memory, packets of the longest
+    /// flow. Frames are taken from it when an aggregate is built; frames that are retried are no longer in
+    /// it.
     FqCodel,
 }
 

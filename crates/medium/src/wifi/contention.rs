@@ -1,14 +1,14 @@
-//! Who sends next: interframe spaces, slots and backoffs of all contenders.
+//! Channel access (DCF and EDCA): interframe spaces, slots and backoffs of all contenders.
 //!
-//! The medium falls idle for all at once, so its slots are one grid: boundary `j` lies at SIFS
+//! The medium becomes idle for all at once, so its slots are one grid: boundary `j` lies at SIFS
 //! and `j` slots after the end of the busy medium (802.11-2020 10.3.7, 10.23.2.4). A contender
 //! whose backoff has `b` slots to go sends at boundary `AIFSN + b`, if nobody did before. All
 //! contenders with the same AIFSN count the same slots, so they share one counter, and a backoff
 //! is kept as the count at which it ends: a busy period moves the counter, not the contenders. The
 //! cost of an access does not depend on how many contenders wait.
 //!
-//! Whatever does not start at the end of the busy medium is rounded up to the grid: EIFS, the ACK
-//! timeout, a packet that comes upon an idle medium. Within one slot stations cannot hear each
+//! A countdown that begins at another time is rounded up to the grid: after EIFS, after the ACK timeout,
+//! or when a packet arrives at an idle medium. Within one slot stations cannot hear each
 //! other start (that is what a slot is, 10.3.7), so two of them in the same slot collide.
 //!
 //! Order of calls, from one access to the next: [`Contention::request`] whenever a contender gets
@@ -22,7 +22,7 @@ use wakeai_wifi::Contention as Rules;
 use super::backoff::{Backoff, Phase};
 use super::wheel::Wheel;
 
-/// Slots by which a contender can begin later than its class, at most (EIFS, ACK timeout).
+/// The most slots by which a contender can begin later than its class (EIFS, ACK timeout).
 const MOST_LATE: u64 = 64;
 
 /// Contenders that count the same slots.
@@ -51,7 +51,8 @@ struct Late {
     contender: u32,
     start: u64,
     remaining: u64,
-    /// It found the medium idle and its backoff over; if somebody is quicker, it has to draw one.
+    /// The medium was idle and its backoff over when its packet came. If another contender sends first, it
+    /// draws a backoff.
     immediate: bool,
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct Contention {
     late: Vec<Late>,
     /// End of the last busy period, perhaps still to come; `None` while the end is not known.
     idle_since: Option<Instant>,
-    /// Slots that everybody waits in addition (EIFS).
+    /// Slots that all wait in addition (EIFS).
     deferral: u64,
 }
 
@@ -107,12 +108,12 @@ impl Contention {
         self.contenders[contender].phase != Phase::Quiet
     }
 
-    /// The contender's backoff, to tell it how its access went.
+    /// The contender's backoff, to record the outcome of its access.
     pub(crate) fn backoff(&mut self, contender: usize) -> &mut Backoff {
         &mut self.contenders[contender]
     }
 
-    /// A quiet contender has got a frame at `now`.
+    /// Lets a quiet contender that got a frame at `now` contend.
     ///
     /// It goes on with a post-backoff that is not over. Otherwise it sends at the next boundary if
     /// the medium has been idle for its AIFS (10.3.4.2), and draws a backoff if not.
@@ -148,15 +149,15 @@ impl Contention {
         waiting.chain(late).min()
     }
 
-    /// When somebody starts to send, if nothing changes before; `None` while the medium is busy
-    /// or nobody wants it.
+    /// When the next transmission starts, if nothing changes before; `None` while the medium is busy
+    /// or no contender has frames.
     pub(crate) fn next_access(&self) -> Option<Instant> {
         let idle = self.idle_since?;
         Some(idle + self.sifs + self.slot * self.next_boundary()?)
     }
 
-    /// The next access begins: everybody whose boundary it is goes to the end of `senders`, and
-    /// the others stop to count.
+    /// Begins the next access: appends the contenders whose backoff ends at its boundary to `senders`, and
+    /// stops the countdown of the others.
     pub(crate) fn begin(&mut self, senders: &mut Vec<u32>, rng: &mut Pcg64Mcg) {
         let Some(access) = self.next_boundary() else { return };
         for class in &mut self.classes {
@@ -188,14 +189,14 @@ impl Contention {
         self.idle_since = None;
     }
 
-    /// The busy period ends at `end`, after which everybody but the senders waits `deferral` more
-    /// slots than usual (EIFS, 10.3.2.3.7).
+    /// Ends the busy period at `end`, after which all but the senders wait `deferral` more slots than usual
+    /// (EIFS, 10.3.2.3.7).
     pub(crate) fn idle_from(&mut self, end: Instant, deferral: u64) {
         self.idle_since = Some(end);
         self.deferral = deferral;
     }
 
-    /// A sender of the busy period that [`Self::idle_from`] ended draws its next backoff, which
+    /// Lets a sender of the busy period that [`Self::idle_from`] ended draw its next backoff, which
     /// begins `late` slots after the end of the busy medium and AIFS (its ACK timeout). Without
     /// frames it is a post-backoff.
     pub(crate) fn finish(
@@ -221,7 +222,7 @@ impl Contention {
         }
     }
 
-    /// One bystander waits `slots` more than usual after this busy period: it alone received its
+    /// Lets one contender wait `slots` more than usual after this busy period, because it alone received the
     /// frame with errors.
     pub(crate) fn defer_one(&mut self, contender: usize, slots: u64) {
         let backoff = &mut self.contenders[contender];

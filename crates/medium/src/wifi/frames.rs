@@ -1,4 +1,4 @@
-//! The frames that wait for one receiver, what of them goes into one PPDU, and what became of it.
+//! The frames that wait for one receiver, their aggregation into PPDUs, and their acknowledgement.
 
 use std::collections::VecDeque;
 
@@ -40,7 +40,7 @@ impl Framing {
     }
 }
 
-/// What the medium has to know of a frame.
+/// The properties of a frame that the medium needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Length of the MPDU.
@@ -57,7 +57,7 @@ impl Shape {
     }
 }
 
-/// What a PPDU may hold.
+/// The limits of a PPDU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) framing: Framing,
@@ -67,7 +67,7 @@ pub(crate) struct Limits {
     pub(crate) psdu: u32,
 }
 
-/// A PSDU made of waiting frames: all that are unresolved among the first `span`.
+/// A PSDU made of waiting frames: all that are not settled among the first `span`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Psdu {
     pub(crate) span: usize,
@@ -75,7 +75,7 @@ pub(crate) struct Psdu {
     pub(crate) bytes: u32,
 }
 
-/// What became of the frames of a PSDU.
+/// The numbers of acknowledged and failed frames of a PSDU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settled {
     pub(crate) acknowledged: usize,
@@ -87,11 +87,11 @@ pub(crate) struct Settled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Waiting,
-    /// In the aggregate under way, and decoded; the sender does not know yet.
+    /// In the aggregate on the air, and decoded; the sender has no BlockAck yet.
     Decoded,
-    /// In the aggregate under way, and damaged; the sender does not know yet.
+    /// In the aggregate on the air, and damaged; the sender has no BlockAck yet.
     Damaged,
-    /// Acknowledged, but one before it is not: the receiver's reorder buffer holds it (10.25.6).
+    /// Acknowledged while one before it is not: it is in the receiver's reorder buffer (10.25.6).
     Held,
     GivenUp,
 }
@@ -108,7 +108,7 @@ pub(crate) struct Frame<P> {
 }
 
 impl<P> Frame<P> {
-    /// Whether its sender has not yet heard what became of it.
+    /// Whether its sender still waits for its ACK or BlockAck.
     fn is_unsettled(&self) -> bool {
         matches!(self.state, State::Waiting | State::Decoded | State::Damaged)
     }
@@ -116,10 +116,10 @@ impl<P> Frame<P> {
 
 /// Frames of one sender to one receiver, in order.
 ///
-/// Order of calls: [`Frames::plan`] when a PPDU starts; where its MPDUs are told apart,
+/// Order of calls: [`Frames::plan`] when a PPDU starts; where its MPDUs arrive one by one,
 /// [`Frames::decode`] for each that has arrived, and after it [`Frames::hand_up`] until it gives
 /// `None`; [`Frames::settle`] when it ends, then [`Frames::release`] until it gives `None`. Pushes in
-/// between are at the end and do no harm.
+/// between are allowed: they append.
 ///
 /// The frame in front is always the oldest that is neither acknowledged nor given up, so the
 /// BlockAck window begins there and a frame's place in the queue is its place in the window.
@@ -143,8 +143,7 @@ impl<P> Frames<P> {
         self.waiting
     }
 
-    /// Packets in here: those that were not handed up, at the sender or in the receiver's reorder
-    /// buffer.
+    /// Packets that were not handed up, at the sender or in the receiver's reorder buffer.
     pub(crate) fn packets(&self) -> usize {
         let inside = self.queue.iter().skip(self.handed_up);
         inside.filter(|frame| frame.state != State::GivenUp).count()
@@ -181,7 +180,7 @@ impl<P> Frames<P> {
         }
     }
 
-    /// Takes back the last frame, unless it is among the first `keep` or was tried already.
+    /// Removes the last frame, unless it is among the first `keep` or was sent before.
     pub(crate) fn pop_untried(&mut self, keep: usize) -> Option<P> {
         let last = self.queue.back()?;
         if self.queue.len() <= keep || last.attempts > 0 || last.state != State::Waiting {
@@ -238,7 +237,7 @@ impl<P> Frames<P> {
         unsettled.next().map(|(place, frame)| (place, frame.shape.mpdu))
     }
 
-    /// The frame at `place` has arrived, in an aggregate that goes on.
+    /// Records that the frame at `place` has arrived while its aggregate goes on.
     pub(crate) fn decode(&mut self, place: usize, damaged: bool) {
         self.queue[place].state = if damaged { State::Damaged } else { State::Decoded };
     }
@@ -256,9 +255,9 @@ impl<P> Frames<P> {
         self.queue.get(self.handed_up - 1)
     }
 
-    /// Records what became of each frame of `psdu`: `arrived` is asked once for each that was not
-    /// decoded before, in order. A frame that has failed `retry_limit` times is given up. `gone` hears of every packet that
-    /// its sender keeps no longer.
+    /// Records the outcome of each frame of `psdu`: `arrived` is called once for each that was not decoded
+    /// before, in order. A frame that has failed `retry_limit` times is given up. `gone` is called for each packet
+    /// that its sender removes.
     pub(crate) fn settle(
         &mut self,
         psdu: Psdu,

@@ -1,4 +1,4 @@
-//! What a station and the access point have between them: rates, frames, answers.
+//! The link between a station and the access point: its rates, and the times of its control frames.
 
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, LEGACY_RATES, LONGEST_PPDU, Mode, Protection, Standard, StationRadio};
@@ -26,9 +26,9 @@ pub(crate) struct Link {
     pub(crate) protected_above: u32,
     /// Before a protected data frame, with the SIFS that follow it.
     pub(crate) lead: Duration,
-    /// Of `lead`, what is on the air.
+    /// The part of `lead` in which a frame is on the air.
     pub(crate) lead_frames: Duration,
-    /// An RTS, where there is one: all that is on the air of an access that collides.
+    /// The time of an RTS, where there is one: an access that collides has nothing else on the air.
     pub(crate) rts: Option<Duration>,
     ack: Duration,
     block_ack: Duration,
@@ -70,7 +70,7 @@ impl Link {
             },
             protected_above: match bss.protection {
                 Protection::RtsCts => u32::try_from(bss.rts_threshold.get()).unwrap_or(u32::MAX),
-                // For the sake of those who cannot decode OFDM, so whatever the length.
+                // For stations that cannot decode OFDM, so at any length.
                 Protection::None | Protection::CtsToSelf => 0,
             },
             lead,
@@ -112,7 +112,7 @@ fn names(rates: &[Rate]) -> String {
 /// aRxPHYStartDelay: preamble and SIGNAL of the non-HT frame that would be the answer (17.4.4).
 const RX_PHY_START_DELAY: Duration = Duration::from_micros(20);
 
-/// What the whole BSS has in common.
+/// The times and settings that all stations of the BSS share.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
     pub(crate) sifs: Duration,

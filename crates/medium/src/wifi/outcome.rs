@@ -1,4 +1,4 @@
-//! Outcomes: what follows when the frames on the air have ended.
+//! Outcomes: the end of the frames on the air, their ACKs, and the next backoff.
 
 use rand_core::Rng;
 use wakeai_units::{Duration, Instant};
@@ -50,7 +50,7 @@ impl<P: Packet> Wifi<P> {
             let end = at + self.bss.sifs + self.links[station].answer(psdu.mpdus);
             self.end_exchange(attempt, end);
         } else {
-            // Everybody but the sender has received a frame with errors, and waits EIFS.
+            // All but the sender have received a frame with errors, and wait EIFS.
             self.backoff(sender).failed();
             let timeout = self.contention.slots_in(self.bss.answer_timeout);
             self.fall_idle(at, self.contention.slots_in(self.bss.eifs_extra));
@@ -58,7 +58,7 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// An exchange has succeeded: the TXOP goes on with another, or is over.
+    /// Ends an exchange that succeeded: the TXOP goes on with another, or is over.
     fn end_exchange(&mut self, attempt: Attempt, end: Instant) {
         let next = end + self.bss.sifs;
         let turn = Turn { start: next, txop_end: attempt.txop_end, first: false };
@@ -111,7 +111,7 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// Several frames have ended that nobody could receive.
+    /// Ends several frames that nobody could receive.
     fn end_collision(&mut self, at: Instant) {
         for place in 0..self.on_air.len() {
             let attempt = self.on_air[place];
@@ -145,8 +145,8 @@ impl<P: Packet> Wifi<P> {
         self.on_air.clear();
     }
 
-    /// A collision has cost a data frame, or the RTS ahead of it. An RTS counts against the first
-    /// frame that it was for.
+    /// Records that a collision lost a data frame, or the RTS ahead of it. A lost RTS counts as a failure of
+    /// the first frame that it was for.
     fn lose_data(&mut self, attempt: Attempt, station: usize, at: Instant) {
         let Attempt { path, psdu, .. } = attempt;
         let sender = path.sender();
@@ -170,7 +170,7 @@ impl<P: Packet> Wifi<P> {
         self.backoff(sender).failed();
     }
 
-    /// A collision has cost a broadcast; its sender does not know.
+    /// Records that a collision lost a broadcast; its sender gets no notice of that.
     fn lose_broadcast(&mut self, attempt: Attempt) {
         let Some((_, from)) = self.take_broadcast(attempt) else { return };
         let receivers = self.links.len() - usize::from(from != Node::Server);
@@ -187,7 +187,7 @@ impl<P: Packet> Wifi<P> {
         Some((frame.packet, frame.from))
     }
 
-    /// The air of an exchange that did not collide.
+    /// Counts the airtime of an exchange that did not collide.
     fn account_data(
         &mut self,
         attempt: Attempt,

@@ -12,7 +12,7 @@ const LEGACY_SYMBOL: Duration = Duration::from_micros(4);
 /// L-STF 8 us, L-LTF 8 us, L-SIG 4 us: the start of every OFDM PPDU (17.3.2, 19.3.2, 21.3.2).
 const LEGACY_PREAMBLE: Duration = Duration::from_micros(20);
 
-/// One way to put a PSDU on the air, with everything that its duration depends on.
+/// A PHY rate with everything that the duration of a PPDU depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PhyRate {
     /// All fields before the data field.
@@ -74,7 +74,7 @@ impl PhyRate {
     }
 }
 
-/// Everything ahead of the data field: non-HT (17.3.2), HT mixed format (19.3.2), VHT (21.3.2) and HE SU
+/// The duration of the fields ahead of the data field: non-HT (17.3.2), HT mixed format (19.3.2), VHT (21.3.2) and HE SU
 /// (27.3.4) for as many training fields as there are streams.
 fn preamble(mode: &Mode) -> Duration {
     let training = u64::from(match mode.streams {

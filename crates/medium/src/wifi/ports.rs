@@ -80,8 +80,8 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// After some of a queue's frames were settled, `gone` of them for good: hands on what is in
-    /// order now.
+    /// Hands on the packets that are in order now, after some frames of a queue were settled and `gone` of
+    /// them left it.
     pub(crate) fn handed_on(&mut self, attempt: Attempt, gone: usize, at: Instant) {
         match attempt.path {
             Path::Down(receiver) => {

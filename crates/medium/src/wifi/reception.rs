@@ -12,8 +12,8 @@ use super::outcome::{is_damaged, queue_mut};
 use super::phy::PhyRate;
 use crate::node::{Node, Packet, StationId};
 
-/// An aggregate that is on the air alone. Its last MPDU arrives when it ends, and is not looked at
-/// here.
+/// An aggregate that is on the air without a collision. Its last MPDU arrives when the aggregate ends, and is
+/// not handled here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reception {
     path: Path,
@@ -46,7 +46,7 @@ impl Reception {
 }
 
 impl<P: Packet> Wifi<P> {
-    /// A frame begins that does not collide.
+    /// Begins the reception of a frame that does not collide.
     pub(crate) fn begin_reception(&mut self, attempt: Attempt) {
         let Attempt { path, psdu, .. } = attempt;
         self.reception = None;
@@ -79,7 +79,7 @@ impl<P: Packet> Wifi<P> {
         self.hand_up(path, station, at);
     }
 
-    /// Hands up what is in order before the sender knows of it.
+    /// Hands up the packets that are in order, before the sender has its BlockAck.
     fn hand_up(&mut self, path: Path, station: usize, at: Instant) {
         loop {
             let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);

@@ -5,9 +5,9 @@ const NONE: u32 = u32::MAX;
 
 /// Contenders keyed by the slot count at which their backoff ends.
 ///
-/// A ring of buckets, one for each slot that a backoff can still end in; a bucket is a list
-/// threaded through one array, so nothing is allocated after the start. Insertion is O(1); finding
-/// the next end skips empty buckets 64 at a time. Slots never cost anything by themselves.
+/// A ring of buckets, one for each slot in which a backoff can end. A bucket is a linked list within one
+/// array, so nothing is allocated after the start. Insertion is O(1); the search for the next end skips
+/// empty buckets 64 at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Wheel {
     heads: Vec<u32>,

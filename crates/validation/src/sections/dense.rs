@@ -1,4 +1,4 @@
-//! 10 to 40 stations on 802.11g (paper 003): tables 2 to 4, buffers, timeouts, figures 8 to 11.
+//! 10 to 40 stations on 802.11g (Yamaguchi et al.): tables 2 to 4, buffers, timeouts, figures 8 to 11.
 
 use serde::{Deserialize, Serialize};
 

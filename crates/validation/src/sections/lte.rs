@@ -1,4 +1,4 @@
-//! A cellular link: agents without peers (paper 001, section 5).
+//! A cellular link: agents without peers (Shimada et al., section 5).
 
 use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::{RttMillis, Run};
@@ -32,7 +32,7 @@ struct Row {
     p50: f64,
     p95: f64,
     /// The queueing delay at the 95th percentile, as a share of `default`'s.
-    growth: f64,
+    queueing_delay: f64,
 }
 
 /// Makes the runs.
@@ -56,13 +56,13 @@ pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
         let kept = airtime.goodput / default.goodput;
         Verdict {
             what: "lte.toml: airtime without peers".to_owned(),
-            bound: "97 % of the goodput, less than half of the p95 growth".to_owned(),
+            bound: "97 % of the goodput, less than half of the p95 queueing delay".to_owned(),
             found: format!(
-                "{:.1} % of the goodput, {:.3} of the growth",
+                "{:.1} % of the goodput, {:.3} of the queueing delay",
                 kept * 100.0,
-                airtime.growth
+                airtime.queueing_delay
             ),
-            holds: kept >= 0.97 && airtime.growth < 0.5,
+            holds: kept >= 0.97 && airtime.queueing_delay < 0.5,
         }
     });
     Ok(Judged { verdicts: verdict.into_iter().collect(), figures })
@@ -77,7 +77,7 @@ fn rows(context: &Context, file: &str, group: Option<&str>) -> anyhow::Result<Ve
     }
     let default = rows.first().map_or(f64::NAN, |default| default.p95 - BASE_MS);
     for row in &mut rows {
-        row.growth = (row.p95 - BASE_MS) / default;
+        row.queueing_delay = (row.p95 - BASE_MS) / default;
     }
     Ok(rows)
 }
@@ -95,7 +95,7 @@ impl Row {
             goodput: mean_of(&all, |found| Some(found.0))?,
             p50: mean_of(&all, |found| found.1.p50)?,
             p95: mean_of(&all, |found| found.1.p95)?,
-            growth: 1.0,
+            queueing_delay: 1.0,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Uploads split over connections (paper 003, section 4).
+//! Uploads split over connections (Yamaguchi et al., section 4).
 
 use serde::{Deserialize, Serialize};
 

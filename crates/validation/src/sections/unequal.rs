@@ -1,4 +1,4 @@
-//! Stations of unequal capability (paper 000, figures 4 to 7 and 18, section 7.2).
+//! Stations of unequal capability (Matsuno et al., figures 4 to 7 and 18, section 7.2).
 
 use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
@@ -97,13 +97,17 @@ fn verdicts(rows: &[Row], world: &str) -> Vec<Verdict> {
     };
     let slow = index("wire-100").zip(index("wire-100-shimada"));
     let slow = slow.map(|(plain, controlled)| Verdict {
-        what: format!("000, section 7.2, {world}: capacity-normalised index at 100 Mbit/s"),
+        what: format!(
+            "Matsuno et al., section 7.2, {world}: capacity-normalised index at 100 Mbit/s"
+        ),
         bound: "falls under the papers' control".to_owned(),
         found: format!("{plain:.3} without, {controlled:.3} with"),
         holds: controlled < plain,
     });
     let fast = index("wire-1000").map(|fast| Verdict {
-        what: format!("000, section 7.2, {world}: capacity-normalised index at 1 Gbit/s"),
+        what: format!(
+            "Matsuno et al., section 7.2, {world}: capacity-normalised index at 1 Gbit/s"
+        ),
         bound: "high without control (0.9 or more)".to_owned(),
         found: format!("{fast:.3}"),
         holds: fast >= 0.9,

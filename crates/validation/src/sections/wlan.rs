@@ -1,4 +1,4 @@
-//! The fairness of TCP over a wireless LAN (paper 004, section 3): 2 to 7 terminals, ten runs.
+//! The fairness of TCP over a wireless LAN (the TCP-AV study, section 3): 2 to 7 terminals, ten runs.
 
 use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
@@ -139,7 +139,7 @@ fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     let largest = |of: &[f64]| of.iter().copied().fold(0.0, f64::max);
     let (few, many) = (means("TCP up", 2, 4), means("TCP up", 5, 7));
     let mut verdicts = vec![Verdict {
-        what: "004, figures 8 to 13: 2 to 4 uploads are fair, 5 to 7 are not".to_owned(),
+        what: "TCP-AV study, figures 8 to 13: 2 to 4 uploads are fair, 5 to 7 are not".to_owned(),
         bound: format!("mean of Jain's index {FAIR} or more up to 4, less from 5 on"),
         found: format!("least {:.3}, then at the most {:.3}", least(&few), largest(&many)),
         holds: least(&few) >= FAIR && largest(&many) < FAIR,
@@ -147,7 +147,7 @@ fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     verdicts.extend([("UDP up", "UDP"), ("TCP down", "downloads")].map(|(traffic, words)| {
         let jain = least(&means(traffic, 2, 5));
         Verdict {
-            what: format!("004, section 3.3: {words} of 2 to 5 terminals are fair"),
+            what: format!("TCP-AV study, section 3.3: {words} of 2 to 5 terminals are fair"),
             bound: format!("mean of Jain's index {FAIR} or more"),
             found: format!("least {jain:.3}"),
             holds: jain >= FAIR,

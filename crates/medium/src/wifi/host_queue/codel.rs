@@ -1,15 +1,16 @@
-//! CoDel (RFC 8289): packets that have waited too long for too long are dropped where they are taken
-//! from, and more and more often until the wait is short again.
+//! CoDel (RFC 8289): while packets wait above the target for longer than an interval, packets are dropped
+//! at the head of the queue, at a rising rate until the wait is below the target again.
 
 use wakeai_units::{Duration, Instant};
 
-/// The wait that is tolerated for good (RFC 8289 section 4.3), as mac80211 has it for stations: four
-/// times the usual, since a station may have to wait for several others before its turn.
+/// The wait that is tolerated permanently (RFC 8289 section 4.3), as mac80211 has it for stations: four
+/// times the usual value, since a station may have to wait for several others before its turn.
 pub(super) const TARGET: Duration = Duration::from_millis(20);
-/// The time after which a wait counts as standing: a round trip (section 4.2).
+/// The time for which the wait must be above the target before packets are dropped: a round trip (section
+/// 4.2).
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Dropping goes on where it ended, if it has to begin again within so many intervals (section 5.3).
+/// If dropping begins again within so many intervals, it resumes at its former rate (section 5.3).
 const MEMORY_INTERVALS: u64 = 16;
 
 /// A packet in a queue.
@@ -24,21 +25,20 @@ pub(super) struct Waiting<T> {
 /// The state of one queue (RFC 8289 section 5.1). It outlives the queue's packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Codel {
-    /// When packets will have waited for longer than the target for an interval, if they do all
-    /// the time.
-    stands_at: Option<Instant>,
+    /// When the wait will have been above the target for an interval, if it stays above it.
+    drop_from: Option<Instant>,
     is_dropping: bool,
     drop_next: Instant,
-    /// Drops since dropping began, and as it was where it began last.
+    /// Drops since dropping began, and their number when it last began.
     count: u32,
     last_count: u32,
 }
 
 impl Codel {
-    /// The packet that goes next, of those that `take` gives with whether another one is behind it.
-    /// Those that are dropped ahead of it go to `drop`. `None` where `take` gives nothing at first:
-    /// the last packet is never dropped. (RFC 8289 lets the last full packet pass; mac80211 does not
-    /// tell CoDel how long that is.)
+    /// The packet that is sent next. `take` removes the head of the queue, and says whether another packet is
+    /// behind it; `drop` gets the packets that are dropped. `None` where `take` gives nothing at first: the
+    /// last packet is never dropped. (RFC 8289 spares the last packet of full length; mac80211 does not
+    /// give CoDel that length.)
     pub(super) fn dequeue<T>(
         &mut self,
         now: Instant,
@@ -46,23 +46,23 @@ impl Codel {
         mut drop: impl FnMut(Waiting<T>),
     ) -> Option<Waiting<T>> {
         let mut next = take();
-        let mut stands = self.stands(now, next.as_ref());
+        let mut above = self.is_above_target(now, next.as_ref());
         if self.is_dropping {
-            self.is_dropping = stands;
+            self.is_dropping = above;
             while self.is_dropping && now >= self.drop_next {
                 drop(next?.0);
                 self.count = self.count.saturating_add(1);
                 next = take();
-                stands = self.stands(now, next.as_ref());
-                self.is_dropping = stands;
-                if stands {
+                above = self.is_above_target(now, next.as_ref());
+                self.is_dropping = above;
+                if above {
                     self.drop_next = next_drop(self.drop_next, self.count);
                 }
             }
-        } else if stands {
+        } else if above {
             drop(next?.0);
             next = take();
-            self.stands(now, next.as_ref());
+            self.is_above_target(now, next.as_ref());
             self.is_dropping = true;
             let since_last = self.count.saturating_sub(self.last_count);
             let recent = now.saturating_since(self.drop_next) < INTERVAL * MEMORY_INTERVALS;
@@ -74,15 +74,15 @@ impl Codel {
     }
 
     /// Whether the wait has been above the target for an interval, `next` included.
-    fn stands<T>(&mut self, now: Instant, next: Option<&(Waiting<T>, bool)>) -> bool {
+    fn is_above_target<T>(&mut self, now: Instant, next: Option<&(Waiting<T>, bool)>) -> bool {
         let is_long = |(packet, more): &(Waiting<T>, bool)| {
             *more && now.saturating_since(packet.since) >= TARGET
         };
         if !next.is_some_and(is_long) {
-            self.stands_at = None;
+            self.drop_from = None;
             return false;
         }
-        now >= *self.stands_at.get_or_insert(now + INTERVAL)
+        now >= *self.drop_from.get_or_insert(now + INTERVAL)
     }
 }
 

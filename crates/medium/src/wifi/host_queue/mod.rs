@@ -1,10 +1,10 @@
 //! A station's own queue as mac80211 has it: FQ-CoDel (RFC 8290), from which a frame is taken when an
 //! aggregate is built.
 //!
-//! Packets are sorted into queues by their flow. Those that have just become busy are served first, so
-//! that a sparse flow does not wait behind a bulk one; the others take turns by bytes (deficit round
-//! robin). Each is kept short by CoDel of its own, and where all together hold too much, the one with
-//! the most bytes loses from its head. All drops are silent: whoever sent the packet hears nothing.
+//! Packets are sorted into queues by their flow. Queues that have just become busy are served first, so
+//! that a sparse flow does not wait behind a bulk one; the others are served by deficit round robin. CoDel
+//! keeps each queue short, and where all queues together exceed the limit, packets at the head of the one
+//! with the most bytes are dropped. The sender of a dropped packet is not notified.
 
 mod codel;
 
@@ -21,7 +21,7 @@ const QUANTUM: i64 = 300;
 /// The most that the longest queue loses at once (RFC 8290 section 4.1; mac80211's).
 const MOST_DROPPED: usize = 32;
 
-/// What the queue may hold.
+/// The limits of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) packets: usize,
@@ -41,8 +41,8 @@ impl Room {
     }
 }
 
-/// What a packet takes of a Linux host's memory: its buffer with head and tail room, whose size is a
-/// power of two, and the header that describes it.
+/// The memory that a packet takes on a Linux host: its buffer with head and tail room, whose size is a
+/// power of two, and the descriptor (`sk_buff`).
 const fn memory_of(bytes: u32) -> u64 {
     (bytes as u64 + 512).next_power_of_two() + 256
 }
@@ -53,9 +53,9 @@ const fn memory_of(bytes: u32) -> u64 {
 /// full, with `now` never going back.
 #[derive(Clone, Debug)]
 pub(crate) struct HostQueue<T> {
-    /// By hash. One that has run empty is kept, with what its CoDel remembers.
+    /// By hash. An empty queue is kept for the state of its CoDel.
     queues: BTreeMap<u16, Flow<T>>,
-    /// The hashes of those that have just become busy, and of the other busy ones.
+    /// The hashes of the queues that have just become busy, and of the other busy ones.
     new: VecDeque<u16>,
     old: VecDeque<u16>,
     packets: usize,
@@ -93,14 +93,14 @@ impl<T> HostQueue<T> {
         self.packets
     }
 
-    /// Packets of full length that still come in without another having to go.
+    /// Packets of full length that still fit without a drop.
     pub(crate) fn room(&self) -> usize {
         let memory = self.room.memory.saturating_sub(self.memory) / memory_of(1_500);
         self.room.packets.saturating_sub(self.packets).min(memory as usize)
     }
 
-    /// Adds a packet of the flow `flow`; `dropped` hears of those that have to go for it, which may be
-    /// the packet itself.
+    /// Adds a packet of the flow `flow`; `dropped` is called for the packets that are dropped for it, which
+    /// may include the packet itself.
     pub(crate) fn push(
         &mut self,
         now: Instant,
@@ -122,7 +122,7 @@ impl<T> HostQueue<T> {
         self.drop_excess(dropped);
     }
 
-    /// RFC 8290 section 4.1. The last packet of all is kept, whatever it takes.
+    /// RFC 8290 section 4.1. The last packet of all is kept, whatever its size.
     fn drop_excess(&mut self, mut dropped: impl FnMut(T)) {
         while (self.packets > self.room.packets || self.memory > self.room.memory)
             && self.packets > 1
@@ -138,8 +138,8 @@ impl<T> HostQueue<T> {
         }
     }
 
-    /// The packet that goes on the air next; `dropped` hears of those that CoDel drops ahead of it.
-    /// `None` where it is empty.
+    /// The packet that goes on the air next; `dropped` is called for those that CoDel drops ahead
+    /// of it. `None` where the queue is empty.
     pub(crate) fn pop(&mut self, now: Instant, mut dropped: impl FnMut(T)) -> Option<T> {
         loop {
             let is_new = !self.new.is_empty();
@@ -165,7 +165,7 @@ impl<T> HostQueue<T> {
                 queue.deficit -= i64::from(packet.bytes);
                 return Some(packet.item);
             }
-            // Through the other list once, so that it cannot be first again by coming and going.
+            // It passes through the other list once, so that a flow cannot be first again by pausing.
             list.pop_front();
             if is_new {
                 self.old.push_back(hash);
@@ -185,7 +185,7 @@ fn longest<T>(queues: &mut BTreeMap<u16, Flow<T>>) -> Option<&mut Flow<T>> {
 }
 
 /// The queue of a flow: the finalizer of Steele, Lea and Flood's SplitMix64. (Linux has a keyed hash,
-/// against who would choose flows that collide.)
+/// so that nobody can choose flows that collide.)
 fn hash(flow: u64) -> u16 {
     let mut word = flow;
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! TCP-AV (paper 004, section 4): figure 17, reservations, and several that want more
+//! TCP-AV (the TCP-AV study, section 4): figure 17, reservations, and several that want more
 //! than there is.
 
 mod many;

@@ -89,7 +89,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
     let (least_reached, most_reached) = reached
         .fold((f64::INFINITY, 0.0_f64), |(least, most), one| (least.min(one), most.max(one)));
     let verdict = Verdict {
-        what: "004, figure 17: AVR at 90 % of the fair share of five".to_owned(),
+        what: "TCP-AV study, figure 17: AVR at 90 % of the fair share of five".to_owned(),
         bound: format!("{AVR} or more"),
         found: format!("{at_90:.2}"),
         holds: at_90 >= AVR,

@@ -64,14 +64,14 @@ pub(super) fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     if let Some((standard, fair)) = at_1024("standard").zip(at_1024("fair")) {
         verdicts.push(Verdict {
-            what: "002, figures 4 and 5: FIFO, 128 against 1024 ms".to_owned(),
+            what: "Kozu et al., figures 4 and 5: FIFO, 128 against 1024 ms".to_owned(),
             bound: format!("Jain's index of `wakeai_rtt` {FAIR} or more, CUBIC's well below"),
             found: format!("{:.3}, CUBIC {:.3}", fair.jain, standard.jain),
             holds: fair.jain >= FAIR && standard.jain < FAIR - 0.1,
         });
         let change = deviation(fair.total, standard.total);
         verdicts.push(Verdict {
-            what: "002, figures 4 and 5: total goodput there".to_owned(),
+            what: "Kozu et al., figures 4 and 5: total goodput there".to_owned(),
             bound: format!("`wakeai_rtt` loses {:.0} % at the most", LOSS * 100.0),
             found: percent(change),
             holds: change >= -LOSS,
@@ -80,7 +80,7 @@ pub(super) fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     let off = rows.iter().filter_map(|row| Some((row, (row.lab?.jain - row.found[3].jain).abs())));
     let worst = off.max_by(|a, b| a.1.total_cmp(&b.1));
     verdicts.extend(worst.map(|(row, off)| Verdict {
-        what: "002, figures 4 and 5: the lab's index at 128 against 1024 ms".to_owned(),
+        what: "Kozu et al., figures 4 and 5: the lab's index at 128 against 1024 ms".to_owned(),
         bound: format!("within {LAB}"),
         found: format!("worst {off:.3} ({} {})", row.prefix, row.word),
         holds: off <= LAB,

@@ -79,7 +79,7 @@ fn verdict<'a>(what: &str, rows: impl Iterator<Item = &'a Row> + Clone) -> Optio
     let lost = rows.clone().min_by(|a, b| loss(a).total_cmp(&loss(b)))?;
     let moved = rows.max_by(|a, b| change(a).total_cmp(&change(b)))?;
     Some(Verdict {
-        what: format!("002, figure 11: Compound beside `wakeai_rtt`; {what}"),
+        what: format!("Kozu et al., figure 11: Compound beside `wakeai_rtt`; {what}"),
         bound: format!("loses {:.0} % at the most, index within {INDEX}", LOSS * 100.0),
         found: format!(
             "worst {} ({} ms), index {:.3} ({})",

@@ -1,4 +1,4 @@
-//! RTT-fair CUBIC (paper 002): figures 3 to 11.
+//! RTT-fair CUBIC (Kozu et al.): figures 3 to 11.
 
 mod competing;
 mod compound;
