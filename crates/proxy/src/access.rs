@@ -182,9 +182,9 @@ struct Embedding {
     after: u8,
 }
 
-const fn embedding(prefix: [u16; 6], length: u8, after: u8) -> Embedding {
-    let [a, b, c, d, e, f] = prefix;
-    Embedding { prefix: Ipv6Addr::new(a, b, c, d, e, f, 0, 0), length, after }
+const fn embedding(first: [u16; 6], length: u8, after: u8) -> Embedding {
+    let prefix = Ipv6Addr::new(first[0], first[1], first[2], first[3], first[4], first[5], 0, 0);
+    Embedding { prefix, length, after }
 }
 
 /// Beside the mapped form (`::ffff:0:0/96`), which is read as IPv4 everywhere.

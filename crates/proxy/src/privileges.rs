@@ -56,7 +56,7 @@ pub(crate) fn user(config: &Config) -> Result<Option<User>, ProxyError> {
 }
 
 /// Makes this process one of the user, with what serving takes.
-pub(crate) fn serve_as(user: User, config: &Config) -> Result<(), ProxyError> {
+pub(crate) fn serve_as(user: &User, config: &Config) -> Result<(), ProxyError> {
     become_user(user.uid, user.gid)?;
     Ok(drop_privileges(&to_serve(config))?)
 }
@@ -89,8 +89,8 @@ pub(crate) fn end_with(parent: Pid) -> Result<(), ProxyError> {
 }
 
 /// Ends the serving process: all that follows is its parent's.
-pub(crate) fn end_serving(served: Result<(), ProxyError>) -> ! {
-    if let Err(error) = &served {
+pub(crate) fn end_serving(served: &Result<(), ProxyError>) -> ! {
+    if let Err(error) = served {
         tracing::error!(%error, "the serving process ends");
     }
     std::process::exit(i32::from(served.is_err()))

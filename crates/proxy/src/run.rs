@@ -68,10 +68,10 @@ pub fn run(
         match (user, &lease) {
             (Some(user), Some(_)) => match privileges::serve_apart()? {
                 Served::Here(parent) => {
-                    let served = privileges::serve_as(user, &config)
+                    let served = privileges::serve_as(&user, &config)
                         .and_then(|()| privileges::end_with(parent))
                         .and_then(|()| serve_all(started, mask, shutdown, &mut tell));
-                    privileges::end_serving(served)
+                    privileges::end_serving(&served)
                 }
                 Served::By(child) => {
                     drop(started);
@@ -80,7 +80,7 @@ pub fn run(
             },
             (user, _) => {
                 if let Some(user) = user {
-                    privileges::serve_as(user, &config)?;
+                    privileges::serve_as(&user, &config)?;
                 } else if config.confined {
                     drop_privileges(&privileges::kept(&config))?;
                 }

@@ -31,7 +31,7 @@ impl Client {
             IpAddr::V6(address) => {
                 Self(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into())
             }
-            v4 => Self(v4),
+            v4 @ IpAddr::V4(_) => Self(v4),
         }
     }
 }
@@ -111,12 +111,15 @@ impl Shares {
         if let Ok(share) = self.try_take(client) {
             return share;
         }
+        self.wait(client).await.expect("kept until it was given one")
+    }
+
+    fn wait(&self, client: Client) -> oneshot::Receiver<Share> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.0.state.borrow_mut();
         state.waiting.retain(|(_, waiting)| !waiting.is_closed());
         state.waiting.push_back((client, sender));
-        drop(state);
-        receiver.await.expect("kept until it was given one")
+        receiver
     }
 
     /// Ready when one was given back.
