@@ -1,9 +1,8 @@
 //! The daemon of one station: it joins presence, laws and bounds on one Wi-Fi interface.
 //!
-//! [`config::Config::load`] (or [`config::Examined::load`] and [`check`], for all that is wrong at once),
-//! then [`run`] with a future that ends it. The agent has one thread:
-//! if its loop hangs, its heartbeat stops and its bounds expire by themselves. [`api`] is how
-//! others ask it what it does.
+//! Order of calls: [`config::Config::load`] (or [`config::Examined::load`] and [`check`], which find all
+//! problems at once), then [`run`] with a future that ends it. The agent has one thread: if its loop
+//! hangs, its heartbeat stops and its bounds expire. [`api`] is the local API that shows its state.
 
 mod actuator;
 pub mod api;

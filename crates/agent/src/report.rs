@@ -1,4 +1,4 @@
-//! What the local API answers from: one report per tick.
+//! The report of a tick, from which the local API answers.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use wakeai_units::{Bytes, Rate, Segments};
 
 use crate::api::{self, Body, BoundsReport, Connection, Peer, Reservation, State, Status, Targets};
 
-/// Everything that may be asked, as of the last tick.
+/// Everything that the API shows, as of the last tick.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) status: Option<Status>,
@@ -41,7 +41,7 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
     }
 }
 
-/// What became of the station's own reservation, where it asks for one.
+/// The station's own reservation, where it asks for one.
 pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
     let (rate, standing) = controller.reservation();
     let announced = controller.announced_reservation();
@@ -67,7 +67,7 @@ pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
     })
 }
 
-/// A reservation that there is no access point for.
+/// A reservation that waits for an access point.
 pub(crate) fn postponed(rate: Rate) -> Reservation {
     Reservation {
         rate_mbps: rate.as_mbps_f64(),
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_binds_nothing_is_null() {
+    fn an_absent_bound_is_null() {
         let none = bounds("airtime", Bounds::NONE, &[], &[]);
         assert_eq!((none.floor, none.ceiling, none.pacing_mbps), (None, None, None));
         let window = Bounds::window(Segments::new(10), Segments::new(50));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_is_the_own_maximum_over_the_senders() {
+    fn the_share_is_the_maximum_rate_over_the_senders() {
         let seen = Observation {
             senders: 4,
             max_rate: Some(Rate::from_mbps(20)),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_tick_a_status_is_refused_in_words() {
+    fn before_the_first_tick_a_status_is_refused() {
         assert!(Report::default().status().is_err());
     }
 }
