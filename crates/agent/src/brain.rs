@@ -1,4 +1,4 @@
-//! The controller of the present association, and what it narrated.
+//! The controller of the present association, and its latest events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -15,10 +15,11 @@ use crate::identity;
 use crate::key::GroupKey;
 use crate::metrics::add_presence;
 
-/// Events that the API shows.
+/// The number of latest events that the API shows.
 const HISTORY: usize = 32;
 
-/// A controller for each association in turn: another access point has other peers.
+/// Holds one controller at a time, a new one for each association: another access point has other
+/// peers.
 pub(crate) struct Brain {
     station: StationId,
     key: GroupKey,
@@ -59,8 +60,7 @@ impl Brain {
         self.current.as_ref().map(|(bssid, _)| *bssid)
     }
 
-    /// Tells which access point the station is associated with now. Says whether it is another
-    /// one than before.
+    /// Sets the access point that the station is associated with now. Gives whether it has changed.
     pub(crate) fn associate(&mut self, now: Instant, bssid: Option<Bssid>) -> io::Result<bool> {
         if bssid == self.bssid() {
             return Ok(false);
@@ -85,8 +85,7 @@ impl Brain {
         Ok(true)
     }
 
-    /// Asks the peers to leave this rate free from the next tick on, also those of the next access
-    /// point.
+    /// Asks the peers to leave this rate free, from the next tick on and also at later access points.
     pub(crate) fn reserve(&mut self, rate: Option<Rate>) {
         self.template.reserve = rate;
         if let Some((_, controller)) = &mut self.current {
@@ -94,7 +93,7 @@ impl Brain {
         }
     }
 
-    /// What the peers of an access point are to leave free.
+    /// The rate that the peers are asked to leave free.
     pub(crate) fn wanted(&self) -> Option<Rate> {
         self.template.reserve
     }
@@ -128,8 +127,8 @@ impl Brain {
         self.current.as_ref().map(|(_, controller)| controller)
     }
 
-    /// Logs what the controller narrated and keeps the newest for the API.
-    pub(crate) fn listen(&mut self) {
+    /// Logs the controller's events and keeps the latest for the API.
+    pub(crate) fn log_events(&mut self) {
         let Some((_, controller)) = &mut self.current else { return };
         while let Some(event) = controller.poll_event() {
             match &event {
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_reserved_holds_for_the_next_access_point_too() {
+    fn a_reservation_outlives_the_association() {
         let mut brain = brain();
         let now = Instant::from_nanos(1);
         brain.associate(now, Some(Bssid([2; 6]))).unwrap();
@@ -229,7 +228,7 @@ mod tests {
         let now = Instant::from_nanos(1);
         brain.associate(now, Some(Bssid([2; 6]))).unwrap();
         brain.tick(now, None, &[]);
-        brain.listen();
+        brain.log_events();
         assert!(!brain.why().is_empty());
         assert_eq!(brain.history().len(), 1);
     }

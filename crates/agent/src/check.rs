@@ -1,4 +1,4 @@
-//! What a start would refuse, found before: every item of a list is looked at, and nothing is changed.
+//! Finds everything because of which a start would fail, without changing anything.
 
 use std::io;
 
@@ -13,29 +13,29 @@ use crate::presence::Presence;
 use crate::run::{DEFAULT_ALGORITHM, ask_wifi, check_socket, derived_station, group_id};
 use crate::station::destination;
 
-/// What [`check`] found.
+/// The findings of [`check`].
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What a start would refuse.
+    /// Reasons for which a start would fail.
     pub problems: Vec<AgentError>,
-    /// What it would do that one might not expect.
+    /// Remarks on what a start would do.
     pub notes: Vec<String>,
 }
 
-/// What is looked at.
+/// What the checks work on.
 struct Subject<'a> {
     examined: &'a Examined,
     config: &'a Config,
-    /// `None` where it is not there, or what the configuration says of it is no name.
+    /// `None` where the interface does not exist or its name in the configuration is invalid.
     interface: Option<Interface>,
 }
 
-/// Gives what it finds wrong. One that depends on a key that is not good finds nothing.
+/// A check, which gives the problem that it finds. Where it depends on an invalid key it finds none.
 type Look = fn(&Subject<'_>) -> Result<(), AgentError>;
 
 const LOOKS: [Look; 8] = [key, interface, station, access_point, port, group, socket, kernel];
 
-/// Looks at this machine and the calling thread's network namespace as a start would.
+/// Checks this machine and the calling thread's network namespace as a start would.
 pub fn check(examined: &Examined) -> Findings {
     let Some(config) = &examined.config else { return Findings::default() };
     let found = examined.is_good("interface").then(|| Interface::find(&config.interface).ok());
@@ -68,16 +68,16 @@ fn station(subject: &Subject<'_>) -> Result<(), AgentError> {
 }
 
 fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
-    let is_told = subject.config.bssid != Automatic::Auto || !subject.examined.is_good("bssid");
+    let is_stated = subject.config.bssid != Automatic::Auto || !subject.examined.is_good("bssid");
     match subject.interface {
-        Some(interface) if !is_told => {
+        Some(interface) if !is_stated => {
             in_event_loop(async { ask_wifi(subject.config, interface).await.map(|_| ()) })
         }
         _ => Ok(()),
     }
 }
 
-/// That of the agent that runs here already is its own.
+/// Whether the port can be bound. The running agent of this configuration may hold it.
 fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     let is_known = subject.interface.is_some() && subject.examined.is_good("presence.port");
     if !is_known || running_agent().is_some() {
@@ -87,7 +87,7 @@ fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     let (to, _) = destination(config, subject.interface);
     in_event_loop(async {
         match Presence::open(&config.interface, to, config.presence.port) {
-            // Who may not bind it cannot tell; who starts the agent may.
+            // Without the privilege to bind it, nothing can be said.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             opened => opened.map(|_| ()).map_err(AgentError::system(format!(
                 "bind UDP port {} on {}",
@@ -139,7 +139,7 @@ fn notes(subject: &Subject<'_>) -> Vec<String> {
     notes
 }
 
-/// The agent of this network namespace.
+/// The running agent of this network namespace.
 fn running_agent() -> Option<(i32, String)> {
     let here = NetnsId::current().ok()?;
     let holders = wakeai_host::holders().unwrap_or_default();

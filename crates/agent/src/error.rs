@@ -7,14 +7,14 @@ use wakeai_host::{LeaseError, MakeError, PrivilegeError};
 use crate::interface::InterfaceError;
 use crate::key::KeyError;
 
-/// An agent could not start. While it runs, nothing that can pass is an error: it is logged,
-/// counted and tried again.
+/// An agent could not start. Failures while it runs are logged and counted, and the work is tried
+/// again.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The group key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The interface is not there.
+    /// The interface does not exist.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// A privilege is missing or could not be given up.
@@ -29,7 +29,7 @@ pub enum AgentError {
     /// The kernel lacks something or refused.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
-    /// The station's number can be derived from nothing.
+    /// There is nothing to derive the station's number from.
     #[error(
         "interface {interface} has no hardware address (or this machine no /etc/machine-id) to \
          derive this station's number from; state `station` in the configuration"
@@ -38,7 +38,7 @@ pub enum AgentError {
         /// The interface.
         interface: String,
     },
-    /// There is no access point to ask for.
+    /// The interface has no access point.
     #[error(
         "interface {interface} is not a Wi-Fi station ({reason}); state `bssid` in the \
          configuration, the same on all stations that share the access point"

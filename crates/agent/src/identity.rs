@@ -1,12 +1,11 @@
-//! Numbers that tell this station, and this start of it, from others.
+//! Numbers that identify this station and this start of it.
 
 use std::io;
 
-/// The context string separates this use of the machine id from every other (machine-id(5) asks
-/// that the id itself is never shown).
+/// Separates this use of the machine id from others; machine-id(5) asks not to show the id itself.
 const CONTEXT: &str = "wakeai 2026 station number from machine id and hardware address";
 
-/// A number for the station: the same at every start, another one on each interface and machine.
+/// The station's number: the same at every start, and different on each interface and machine.
 pub(crate) fn station_number(machine_id: &str, hardware: [u8; 6]) -> u64 {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     hasher.update(machine_id.trim().as_bytes());
@@ -21,7 +20,7 @@ pub(crate) fn machine_id() -> io::Result<String> {
     std::fs::read_to_string("/etc/machine-id")
 }
 
-/// Random, new at every start.
+/// A random id, new at every start.
 pub(crate) fn boot_id() -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(|error| io::Error::other(error.to_string()))?;

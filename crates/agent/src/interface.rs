@@ -1,4 +1,4 @@
-//! The one interface that the agent works on, as the kernel has it now.
+//! The state of the interface that the agent works on.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -7,30 +7,30 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nameindex, if_nametoindex};
 use nix::sys::socket::SockaddrStorage;
 
-/// What the kernel says about an interface at one moment.
+/// An interface at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interface {
-    /// Its index: another one means that it went and came back.
+    /// Its index; it changes when the interface is removed and comes back.
     pub(crate) index: u32,
     /// Up and running.
     pub(crate) up: bool,
     /// Its first IPv4 address.
     pub(crate) address: Option<Ipv4Addr>,
-    /// The broadcast address that comes with it.
+    /// The broadcast address of that address.
     pub(crate) broadcast: Option<Ipv4Addr>,
     /// Its hardware address; a TUN has none.
     pub(crate) hardware: Option<[u8; 6]>,
 }
 
-/// The interface is not there.
+/// The interface cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
-    /// No such name in this network namespace.
+    /// This network namespace has no interface of that name.
     #[error("this network namespace has no interface {name}; it has: {others}")]
     Missing {
-        /// What was asked.
+        /// The name.
         name: String,
-        /// What there is.
+        /// The existing interfaces.
         others: String,
     },
     /// The kernel refused to list its interfaces.
@@ -54,11 +54,11 @@ impl Interface {
             found.hardware = found.hardware.or(hardware.filter(|octets| *octets != [0; 6]));
             if found.address.is_none() {
                 found.address = ipv4(entry.address.as_ref());
-                let told = ipv4(entry.broadcast.as_ref());
-                let told = told.filter(|_| entry.flags.contains(InterfaceFlags::IFF_BROADCAST));
-                found.broadcast = told.filter(|told| {
+                let given = ipv4(entry.broadcast.as_ref());
+                let given = given.filter(|_| entry.flags.contains(InterfaceFlags::IFF_BROADCAST));
+                found.broadcast = given.filter(|given| {
                     let own = found.address.zip(ipv4(entry.netmask.as_ref()));
-                    own.is_some_and(|(own, mask)| is_broadcast(*told, own, mask))
+                    own.is_some_and(|(own, mask)| is_broadcast(*given, own, mask))
                 });
             }
         }
@@ -70,11 +70,11 @@ fn ipv4(address: Option<&SockaddrStorage>) -> Option<Ipv4Addr> {
     Some(address?.as_sockaddr_in()?.ip())
 }
 
-/// Whether this is a broadcast address of the network of `own`. Where an address has none, getifaddrs(3)
-/// tells the address itself in its place, or the peer's.
-fn is_broadcast(told: Ipv4Addr, own: Ipv4Addr, mask: Ipv4Addr) -> bool {
+/// Whether this is a broadcast address of the network of `own`. For an address without one,
+/// getifaddrs(3) gives the address itself instead, or the peer's.
+fn is_broadcast(given: Ipv4Addr, own: Ipv4Addr, mask: Ipv4Addr) -> bool {
     let last = Ipv4Addr::from_bits(own.to_bits() | !mask.to_bits());
-    told == last && told != own
+    given == last && given != own
 }
 
 fn others() -> String {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_place_of_a_broadcast_address_is_none() {
+    fn an_address_without_broadcast_address_has_none() {
         let [own, mask] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(255, 255, 255, 0)];
         assert!(is_broadcast(Ipv4Addr::new(10, 1, 0, 255), own, mask));
         assert!(!is_broadcast(own, own, mask), "plain `ip addr add 10.1.0.1/24`");

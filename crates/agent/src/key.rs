@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
 
-/// A key file holds 64 hexadecimal digits or 44 characters of base64; anything much longer is
-/// another file.
+/// The largest key file, bytes: 64 hexadecimal digits or 44 characters of base64, and comments.
 const LONGEST_FILE: u64 = 256;
 
 /// The key with which presence messages are authenticated. `Debug` does not show it.
@@ -30,10 +29,10 @@ pub enum KeyError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// There is a key, which is not replaced.
+    /// The file exists, and is not replaced.
     #[error(
         "key file {path} exists and is kept, since stations that have it do not hear those with \
          another; to make another, move it away first: mv {path} {path}.old"
@@ -49,7 +48,7 @@ pub enum KeyError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Others can read or change the key.
@@ -73,7 +72,7 @@ pub enum KeyError {
         path: PathBuf,
         /// Line, counted from 1.
         line: usize,
-        /// What is there, without showing it.
+        /// The problem, without the content.
         found: String,
     },
 }
@@ -89,8 +88,8 @@ fn advice(path: &Path, source: &io::Error) -> String {
 }
 
 impl GroupKey {
-    /// Reads `path`: one line of 64 hexadecimal digits or of base64; empty lines and lines that
-    /// begin with `#` are left out.
+    /// Reads `path`: one line of 64 hexadecimal digits or of base64. Empty lines and lines that begin
+    /// with `#` are ignored.
     ///
     /// # Errors
     /// [`KeyError`]; a message never shows what the file holds.
@@ -111,7 +110,7 @@ impl GroupKey {
         })
     }
 
-    /// Writes a fresh random key to `path`, readable by its owner alone. An existing file stays.
+    /// Writes a new random key to `path`, readable by its owner alone. An existing file is not replaced.
     ///
     /// # Errors
     /// [`KeyError::Exists`] and [`KeyError::Write`].
@@ -137,7 +136,7 @@ impl GroupKey {
     }
 }
 
-/// `Err`: the line, and what is wrong there in words.
+/// The key in the file's content; an error is the line and its problem.
 fn parse(bytes: &[u8]) -> Result<[u8; 32], (usize, String)> {
     if bytes.len() as u64 > LONGEST_FILE {
         return Err((1, format!("more than {LONGEST_FILE} bytes")));

@@ -1,8 +1,8 @@
 //! The daemon of one station: it joins presence, laws and bounds on one Wi-Fi interface.
 //!
-//! [`run`] takes a [`wakeai_api::config::Config`] and a future that ends it; [`check`] says beforehand all
-//! that a start would refuse. The agent has one thread: if its loop hangs, its heartbeat stops and its
-//! bounds expire by themselves. [`wakeai_api`] is how others ask it what it does.
+//! Order of calls: [`check`] finds all problems of a [`wakeai_api::config::Config`] at once, then [`run`] takes it with
+//! a future that ends it. The agent has one thread: if its loop hangs, its heartbeat stops and its
+//! bounds expire. [`wakeai_api`] is the local API that shows its state.
 
 mod access;
 mod actuator;

@@ -1,4 +1,4 @@
-//! The PHY rate of a station's data, out of what nl80211 says about its last frame.
+//! The PHY rate of a station's data, from what nl80211 reports about its last frame.
 
 use std::collections::VecDeque;
 
@@ -6,29 +6,29 @@ use wakeai_units::Rate;
 
 use crate::wifi::Association;
 
-/// Fewer packets between two polls are no data: presence, ARP, null frames, a keystroke.
+/// Fewer packets between two polls do not count as data: presence, ARP, null frames, a keystroke.
 const DATA_PACKETS: u32 = 50;
-/// Polls with data that the rate is the middle of …
+/// The rate is the median of this many polls with data.
 const KEPT: usize = 5;
-/// … and without so many it is not known: a single one may have caught a slow frame.
+/// With fewer polls the rate is unknown: a single one may have caught a slow frame.
 const ENOUGH: usize = 3;
-/// After so many polls in a row with more delivered than the PHY rate, that rate is no more believed. A
-/// rate that rises is followed sooner.
+/// After this many polls in a row with more delivered than the PHY rate, that rate is ignored. A rising
+/// rate is followed sooner.
 const DOUBTED_AFTER: u32 = 4;
-/// After so many in a row with less, it is again.
+/// After this many polls in a row with less delivered, the rate counts again.
 const BELIEVED_AFTER: u32 = 10;
 
-/// The PHY rate of data frames to one access point, as the laws are to see it.
+/// The PHY rate of data frames to one access point, for the laws.
 ///
-/// nl80211 tells the rate of the *last* frame, and on an idle link that is a management or a null
-/// frame at a low rate: taken as it comes it flips between 13 and 130 Mbit/s. So only a poll counts
-/// before which data was sent, and of the last five such polls the middle one: a single slow frame
-/// (retry, probe of the rate control) changes nothing, and what is told is a rate that exists, which a
-/// mean would not be. A lasting change is followed with the third poll.
+/// nl80211 reports the rate of the *last* frame. On an idle link that is a management or a null frame at
+/// a low rate, so the raw value flips between 13 and 130 Mbit/s. Therefore a poll counts only if data was
+/// sent since the one before, and the rate is the median of the last five such polls: a single slow frame
+/// (a retry, a probe of the rate control) changes nothing, and the result is a rate that exists, unlike a
+/// mean. A lasting change is followed with the third poll.
 ///
-/// The driver's expected throughput would need no smoothing, but only those have it whose rate control is
-/// mac80211's own, and it counts the overhead of a turn: beside the PHY rates of others it would be a
-/// weight of another kind.
+/// The driver's expected throughput would need no smoothing, but only drivers with mac80211's own rate
+/// control have it, and it includes the overhead of a transmission, so it does not compare with the PHY
+/// rates of other stations.
 ///
 /// Order of calls: [`LinkRate::on_poll`] once per answer of nl80211, then [`LinkRate::get`].
 #[derive(Clone, Debug, Default)]
@@ -36,22 +36,22 @@ pub(crate) struct LinkRate {
     access_point: [u8; 6],
     /// The driver's counter at the last poll.
     sent: Option<u32>,
-    /// Of the last polls with data, the newest last.
+    /// The rates of the last polls with data, the newest last.
     recent: VecDeque<Rate>,
     doubted: bool,
-    /// Polls with data in a row that say otherwise than `doubted`.
+    /// Consecutive polls with data that contradict `doubted`.
     otherwise: u32,
 }
 
 impl LinkRate {
-    /// Takes an answer of nl80211, and what this station's connections have delivered lately.
+    /// Takes an answer of nl80211, and the recent delivery rate of this station's connections.
     pub(crate) fn on_poll(&mut self, heard: &Association, delivered: Rate) {
         if heard.bssid != self.access_point {
             *self = Self { access_point: heard.bssid, ..Self::default() };
         }
         let before = std::mem::replace(&mut self.sent, heard.sent_packets);
         let had_data = match heard.sent_packets {
-            // A counter that went back is that of a new association.
+            // A counter that has fallen belongs to a new association.
             Some(sent) => before.and_then(|before| sent.checked_sub(before)) >= Some(DATA_PACKETS),
             None => delivered > Rate::ZERO,
         };
@@ -63,7 +63,7 @@ impl LinkRate {
         self.judge(delivered);
     }
 
-    /// No station delivers more than its PHY rate: a driver that says so does not know it.
+    /// No station delivers more than its PHY rate: where it seems so, the driver's rate is wrong.
     fn judge(&mut self, delivered: Rate) {
         let Some(claimed) = self.middle() else { return };
         if (delivered > claimed) == self.doubted {
@@ -84,8 +84,8 @@ impl LinkRate {
         sorted.get(sorted.len() / 2).copied().filter(|_| sorted.len() >= ENOUGH)
     }
 
-    /// The rate; `None` before enough data was sent, and where the driver's word is not believed. It
-    /// stays as it is while nothing is sent.
+    /// The rate; `None` before enough data was sent, and where the driver's rate is ignored. It stays
+    /// while nothing is sent.
     pub(crate) fn get(&self) -> Option<Rate> {
         self.middle().filter(|_| !self.doubted)
     }
@@ -95,7 +95,7 @@ impl LinkRate {
 mod tests {
     use super::*;
 
-    /// A link as nl80211 shows it, polled once a second.
+    /// A link that is polled once a second.
     #[derive(Default)]
     struct Link {
         rate: LinkRate,
@@ -112,10 +112,10 @@ mod tests {
                 sent_packets: Some(self.packets),
             };
             self.rate.on_poll(&heard, Rate::from_mbps(delivered));
-            self.told()
+            self.mbps()
         }
 
-        fn told(&self) -> Option<u64> {
+        fn mbps(&self) -> Option<u64> {
             self.rate.get().map(|rate| rate.bits_per_second() / 1_000_000)
         }
 
@@ -125,7 +125,7 @@ mod tests {
             for _ in 0..10 {
                 link.poll(130, 4_000, 50);
             }
-            assert_eq!(link.told(), Some(130));
+            assert_eq!(link.mbps(), Some(130));
             link
         }
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn flips_while_idle_change_nothing() {
+    fn rates_of_an_idle_link_change_nothing() {
         let mut link = Link::busy();
         for _ in 0..100 {
             assert_eq!(link.poll(13, 5, 0), Some(130));
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn a_station_that_delivers_more_than_its_rate_has_none() {
         let mut link = Link::default();
-        let told = [(); 8].map(|()| link.poll(54, 20_000, 400));
+        let rates = [(); 8].map(|()| link.poll(54, 20_000, 400));
         let believed = Some(54);
-        assert_eq!(told, [None, None, None, believed, believed, believed, None, None]);
+        assert_eq!(rates, [None, None, None, believed, believed, believed, None, None]);
         for _ in 0..100 {
             assert_eq!(link.poll(54, 3, 0), None, "idle, it proves nothing");
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn another_access_point_begins_anew_and_the_same_one_goes_on() {
+    fn another_access_point_starts_again_and_the_same_one_continues() {
         let mut link = Link::busy();
         link.packets = 0;
         assert_eq!(link.poll(6, 3, 0), Some(130), "associated anew");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_driver_counts_no_packets_what_was_delivered_tells_of_data() {
+    fn without_a_packet_counter_the_delivery_rate_shows_data() {
         let mut rate = LinkRate::default();
         let mut poll = |mbps, delivered| {
             let heard = Association { rate: Some(Rate::from_mbps(mbps)), ..Association::default() };

@@ -1,10 +1,10 @@
-//! Counters of everything that went wrong or was refused, by name.
+//! Counters of faults and of refused messages, by name.
 
 use std::collections::BTreeMap;
 
 use wakeai_control::PresenceCounters;
 
-/// Something that can fail while the agent runs, without ending it.
+/// A failure that does not end the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// The connections could not be read.
@@ -17,9 +17,9 @@ pub(crate) enum Fault {
     Send,
     /// The presence socket could not be read or opened.
     Receive,
-    /// The interface went or was down at a tick.
+    /// The interface was gone or down at a tick.
     Interface,
-    /// nl80211 did not tell the association.
+    /// nl80211 did not give the association.
     Wifi,
     /// A tick came more than half a tick late.
     Late,
@@ -51,8 +51,8 @@ impl Fault {
     }
 }
 
-/// Counts faults and logs each kind when it begins, when it changes its words, and when it ends:
-/// an interface that is down for an hour is two lines, not seven thousand.
+/// Counts faults. Each kind is logged when it begins, when its message changes, and when it ends, so an
+/// interface that is down for an hour makes two lines and not seven thousand.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     counts: BTreeMap<Fault, u64>,
@@ -76,7 +76,7 @@ impl Faults {
         }
     }
 
-    /// Counts `result` as what it is and gives its value on.
+    /// Counts an error, and gives the value of a success.
     pub(crate) fn check<T, E: std::fmt::Display>(
         &mut self,
         fault: Fault,
@@ -102,7 +102,7 @@ impl Faults {
     }
 }
 
-/// Adds the counters of one association to the sums over all.
+/// Adds the counters of one association to those of all.
 pub(crate) fn add_presence(counters: &PresenceCounters, metrics: &mut BTreeMap<String, u64>) {
     let named = [
         ("sent", counters.sent),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_standing_fault_counts_each_time() {
+    fn a_lasting_fault_counts_each_time() {
         let mut faults = Faults::default();
         for _ in 0..3 {
             assert_eq!(faults.check::<(), _>(Fault::Send, Err("network is down")), None);

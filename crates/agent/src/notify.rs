@@ -1,25 +1,25 @@
-//! What systemd is told (`sd_notify(3)`); without systemd it goes nowhere.
+//! Notifications to systemd (`sd_notify(3)`); without systemd they have no effect.
 
 use sd_notify::NotifyState;
 
-/// Whether systemd wants to hear that the loop turns, and how often at least.
+/// The watchdog interval, where systemd watches that the loop runs.
 pub(crate) fn watchdog() -> Option<std::time::Duration> {
     sd_notify::watchdog_enabled()
 }
 
-/// Sends the states, all at once. A failure is logged: the agent's work does not depend on it.
-pub(crate) fn tell(states: &[NotifyState<'_>]) {
+/// Sends the states in one message. A failure is only logged, since the agent does not depend on it.
+pub(crate) fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "systemd was not told");
+        tracing::debug!(%error, "systemd was not notified");
     }
 }
 
-/// The agent works.
+/// The agent is ready.
 pub(crate) fn ready(status: &str) {
-    tell(&[NotifyState::Ready, NotifyState::Status(status)]);
+    send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// The agent restores everything and ends.
+/// The agent undoes its changes and ends.
 pub(crate) fn stopping() {
-    tell(&[NotifyState::Stopping, NotifyState::Status("putting everything back")]);
+    send(&[NotifyState::Stopping, NotifyState::Status("putting everything back")]);
 }

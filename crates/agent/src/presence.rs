@@ -1,4 +1,4 @@
-//! The UDP socket of presence messages, tied to one interface.
+//! The UDP socket of presence messages, bound to one interface.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -8,33 +8,33 @@ use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
-/// A presence message is far shorter; what is longer is cut, and then refused for its length.
+/// Receive buffer, bytes. A presence message is far shorter; a longer datagram is cut and then refused for
+/// its length.
 const LONGEST_DATAGRAM: usize = 512;
 const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
-/// Datagrams taken in one go before the loop looks at its timers again.
+/// The most datagrams that are received before the loop looks at its timers again.
 const BATCH: usize = 64;
 
-/// Sends to and receives from one interface alone.
+/// Sends to and receives from one interface only.
 #[derive(Debug)]
 pub(crate) struct Presence {
     receiver: UdpSocket,
-    /// The same socket, outside the event loop: a message that is due is sent or is an error, and
-    /// does not wait for the loop to learn that there is room.
+    /// The same socket outside the event loop: sending does not wait for room, it fails instead.
     sender: std::net::UdpSocket,
     to: SocketAddrV4,
 }
 
 impl Presence {
-    /// Opens the socket. It belongs to the interface that has `interface` as its name now: after
-    /// the interface went and came back, another one is needed.
+    /// Opens the socket on the interface that has this name now. After the interface was removed and came
+    /// back, another socket is needed.
     pub(crate) fn open(interface: &str, to: Ipv4Addr, port: u16) -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
-        // Before `bind`, so that no datagram of another interface is ever in its queue.
+        // Before `bind`, so that its queue never holds a datagram of another interface.
         socket.bind_device(Some(interface.as_bytes()))?;
         socket.set_broadcast(true)?;
         socket.set_nonblocking(true)?;
-        // A flood that waits while the loop ticks must not push the peers' messages out. With
-        // CAP_NET_ADMIN the limit of `net.core.rmem_max` does not hold; without, the default does.
+        // A large queue, so that a flood during a tick does not displace the peers' messages. With
+        // CAP_NET_ADMIN it may exceed `net.core.rmem_max`; without, the default stays.
         let _ = setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER_BYTES);
         socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into())?;
         let sender = socket.try_clone()?.into();
@@ -42,17 +42,17 @@ impl Presence {
         Ok(Self { receiver, sender, to: SocketAddrV4::new(to, port) })
     }
 
-    /// Where messages go.
+    /// The destination of messages.
     pub(crate) fn to(&self) -> SocketAddrV4 {
         self.to
     }
 
-    /// Waits until there is something to receive.
+    /// Waits until a datagram can be received.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         self.receiver.readable().await
     }
 
-    /// Hands at most a batch of waiting datagrams to `take`.
+    /// Gives at most a batch of the waiting datagrams to `take`.
     pub(crate) fn receive(&self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let mut buffer = [0; LONGEST_DATAGRAM];
         for _ in 0..BATCH {
@@ -65,7 +65,7 @@ impl Presence {
         Ok(())
     }
 
-    /// Broadcasts `datagram`; what does not fit into the socket's queue now is an error.
+    /// Broadcasts `datagram`; a full socket queue is an error.
     pub(crate) fn send(&self, datagram: &[u8]) -> io::Result<()> {
         self.sender.send_to(datagram, self.to).map(|_| ())
     }

@@ -1,4 +1,4 @@
-//! What the local API answers from: one report per tick.
+//! The report of a tick, from which the local API answers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use wakeai_control::{Bounds, Controller, Observation, PeerView, ReservationState
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
 
-/// Everything that may be asked, as of the last tick.
+/// Everything that the API shows, as of the last tick.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) status: Option<Status>,
@@ -42,7 +42,7 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
     }
 }
 
-/// The state of the station's own reservation, where it asks for one.
+/// The station's own reservation, where it asks for one.
 pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
     let (rate, standing) = controller.reservation();
     let announced = controller.announced_reservation();
@@ -54,7 +54,7 @@ pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
     })
 }
 
-/// A reservation of a station without an access point.
+/// A reservation that waits for an access point.
 pub(crate) fn postponed(rate: Rate) -> Reservation {
     let why = State::WaitingForAccessPoint.words().to_owned();
     Reservation { why, ..Reservation::new(rate, ReservationState::Waiting) }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_binds_nothing_is_null() {
+    fn an_absent_bound_is_null() {
         let none = bounds("airtime", Bounds::NONE, &[], &[]);
         assert_eq!((none.floor, none.ceiling, none.pacing_mbps), (None, None, None));
         let window = Bounds::window(Segments::new(10), Segments::new(50));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_is_the_own_maximum_over_the_senders() {
+    fn the_share_is_the_maximum_rate_over_the_senders() {
         let seen = Observation {
             senders: 4,
             max_rate: Some(Rate::from_mbps(20)),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_tick_a_status_is_refused_in_words() {
+    fn before_the_first_tick_a_status_is_refused() {
         assert!(Report::default().status().is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! From start to the last thing put back.
+//! The life of an agent: start, event loop, and undoing all changes at the end.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -28,20 +28,20 @@ use crate::server::{Limits, Server};
 use crate::station::{Station, open_presence};
 use crate::wifi::{Association, Wifi, WifiError};
 
-/// What new connections of a namespace use.
+/// The sysctl that names the algorithm of a namespace's new connections.
 pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 /// What the agent keeps once it has started: loading and running its BPF programs, and its
 /// namespace's network settings. All else is given up, while there is one thread.
 const KEPT_CAPABILITIES: [Capability; 3] =
     [Capability::CAP_BPF, Capability::CAP_PERFMON, Capability::CAP_NET_ADMIN];
-/// nl80211 is asked this often.
+/// The time between two queries of nl80211.
 const WIFI_INTERVAL: Wait = Wait::from_secs(1);
 
-/// Runs the agent of the calling thread's network namespace until `shutdown` is ready, and puts
-/// everything back. The process must have one thread and is left with few privileges.
+/// Runs the agent of the calling thread's network namespace until `shutdown` is ready, and undoes its
+/// changes. The process must have one thread; it gives up most privileges for good.
 ///
 /// # Errors
-/// [`AgentError`] where the agent cannot start; then nothing is left changed.
+/// [`AgentError`] where the agent cannot start; then all changes are undone.
 pub fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -51,8 +51,7 @@ pub fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), Age
     tokio::task::LocalSet::new().block_on(&runtime, start(config, shutdown))
 }
 
-/// `SIGTERM` or `SIGINT`, whichever comes first. Call it inside the future that is handed to
-/// [`run`].
+/// Waits for `SIGTERM` or `SIGINT`. Call it inside the future that is given to [`run`].
 ///
 /// # Errors
 /// Where the kernel refuses a signal handler.
@@ -67,11 +66,11 @@ pub async fn terminated() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether the socket of the local API can be made where the configuration wants it. Where the agent
-/// of this configuration runs, it listens there, and that is good.
+/// Checks that the socket of the local API can be made at the configured path. A socket of the running
+/// agent of this configuration is no error.
 ///
 /// # Errors
-/// [`MakeError`], which says what is there.
+/// [`MakeError`], which says what is at that path.
 pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
     let Some(path) = &config.api.socket else { return Ok(()) };
     match check_socket_path(path) {
@@ -80,7 +79,7 @@ pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
     }
 }
 
-/// Whether a running agent listens there, or nobody can tell who does.
+/// Whether a running agent listens there, or it is unknown who does.
 fn is_an_agents(path: &Path) -> bool {
     let Ok(holders) = holders() else { return true };
     let agents = holders.iter().filter(|holder| matches!(holder.role, Role::Agent { .. }));
@@ -89,8 +88,8 @@ fn is_an_agents(path: &Path) -> bool {
 
 async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
     let mut shutdown = std::pin::pin!(shutdown);
-    // Polled once before anything is changed, so that its signal handlers are in place: from here
-    // on a signal ends the agent in good order.
+    // Polled once before anything is changed, so that its signal handlers are installed: from here on
+    // a signal ends the agent in order.
     let polled = std::future::poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx)));
     if polled.await.is_ready() {
         return Ok(());
@@ -106,7 +105,7 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
     let wifi = ask_wifi(&config, interface).await?;
     let netns = NetnsId::current().map_err(AgentError::system("read this network namespace"))?;
     let role = Role::Agent { netns, interface: config.interface.clone() };
-    check_socket(&config)?; // before anything is loaded for nothing
+    check_socket(&config)?; // before anything is loaded
     let lease = Lease::take(role)?;
 
     let brain = Brain::new(&config, station, key);
@@ -135,7 +134,7 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
     outcome
 }
 
-/// Everything that needs privileges: registration, pins, sockets, the sysctl.
+/// Does everything that needs privileges: registration, pins, sockets, the sysctl.
 fn take_hold(
     config: Config,
     brain: Brain,
@@ -176,7 +175,7 @@ fn take_hold(
         last_good: now,
         moved: 0,
         ticks: 0,
-        told: None,
+        notified: None,
         watchdog: notify::watchdog().is_some(),
         config,
     };
@@ -190,8 +189,7 @@ fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
     Ok(Actuator::new(control, cookie))
 }
 
-/// New connections of the namespace use a bounded algorithm, where they would use what it stands
-/// in for.
+/// Makes a bounded algorithm the default of the namespace, where the default is the plain one of it.
 fn set_default(lease: &Lease) -> Result<Option<SysctlGuard>, AgentError> {
     let found = read_sysctl(DEFAULT_ALGORITHM)
         .map_err(AgentError::system(format!("read {DEFAULT_ALGORITHM}")))?;
@@ -211,7 +209,7 @@ fn set_default(lease: &Lease) -> Result<Option<SysctlGuard>, AgentError> {
     })
 }
 
-/// Puts back what the running agent changed, with the privileges that it has kept.
+/// Undoes the changes of the running agent, with the privileges that it has kept.
 fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
     let Some(actuator) = &mut station.actuator else { return };
     if let Some(interface) = station.interface
@@ -219,7 +217,7 @@ fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
     {
         tracing::warn!(%error, "bounds not cleared; they expire by themselves");
     }
-    // The default first, so that nothing new joins what is moved away.
+    // The default first, so that no new connection uses the algorithm that the others leave.
     if let Some(Err(error)) = guard.map(|guard| guard.restore(lease)) {
         tracing::warn!(%error, "the default algorithm is not put back; the next command does it");
     }
@@ -234,11 +232,11 @@ fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
     }
 }
 
-/// Removes the shared parts, as the last that held them.
+/// Removes the shared parts, where no other agent or proxy holds them.
 fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     match Control::unload() {
         Err(error) if error.is_missing() => {
-            // To unmount a bpffs that nobody else uses takes more than the agent has kept.
+            // Unmounting an unused bpffs needs a privilege that the agent has given up.
             tracing::info!(%error, "left to the next command, or to `wakeai sweep`");
             Ok(true)
         }
@@ -267,7 +265,7 @@ fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
     config.api.socket.clone().unwrap_or_else(default)
 }
 
-/// Opens nl80211 where something is to be asked there, and makes sure that it knows the interface.
+/// Opens nl80211 where the configuration leaves something open, and checks that it knows the interface.
 pub(crate) async fn ask_wifi(
     config: &Config,
     interface: Interface,
@@ -285,7 +283,7 @@ pub(crate) async fn ask_wifi(
     };
     match asked.await {
         Ok(wifi) => Ok(Some(wifi)),
-        // With the access point stated, an unknown PHY rate is no reason to stop.
+        // Where the access point is stated, the PHY rate may be unknown.
         Err(reason) if stated => {
             tracing::info!(reason, "the link rate is unknown: not a Wi-Fi station");
             Ok(None)
@@ -294,21 +292,21 @@ pub(crate) async fn ask_wifi(
     }
 }
 
-/// Asks nl80211 again and again, beside the loop.
+/// Queries nl80211 periodically, in a task of its own.
 fn watch_wifi(
     wifi: Wifi,
     interface: String,
 ) -> watch::Receiver<Result<Option<Association>, String>> {
-    let (tell, told) = watch::channel(Ok(None));
+    let (sender, receiver) = watch::channel(Ok(None));
     tokio::task::spawn_local(async move {
-        while !tell.is_closed() {
+        while !sender.is_closed() {
             let answer = match Interface::find(&interface) {
                 Ok(found) => wifi.association(found.index).await.map_err(|error| error.to_string()),
-                Err(_) => Ok(None), // the loop counts that itself
+                Err(_) => Ok(None), // the loop counts this fault itself
             };
-            let _ = tell.send_replace(answer); // the answer before
+            let _ = sender.send_replace(answer); // returns the previous answer
             tokio::time::sleep(WIFI_INTERVAL).await;
         }
     });
-    told
+    receiver
 }

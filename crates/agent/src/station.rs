@@ -26,27 +26,28 @@ use crate::report::{self, Report};
 use crate::server::Refusals;
 use crate::wifi::Association;
 
-/// 001 §3.2: every 0.5 s.
+/// The time between ticks (Shimada et al., §3.2).
 const TICK: Duration = Duration::from_millis(500);
-/// A quarter of what the kernel allows is missed before bounds go stale.
+/// The time between heartbeats: bounds expire after six of these without one.
 const HEARTBEAT: Duration = Duration::from_millis(250);
-/// Without a good tick for this long the agent is blind, and its bounds must not bind on.
+/// After this long without a successful tick the agent is blind: it stops the heartbeat, so that its
+/// bounds expire.
 const BLIND_AFTER: Duration = Duration::from_secs(2);
 
-/// Everything the loop works with.
+/// The state of the loop.
 pub(crate) struct Station {
     pub(crate) config: Config,
     pub(crate) netns: u64,
     pub(crate) brain: Brain,
-    /// `None` where no law rules: then nothing is changed.
+    /// `None` with the law `none`: then nothing is changed in the kernel.
     pub(crate) actuator: Option<Actuator>,
     pub(crate) snapshotter: Snapshotter,
-    /// What nl80211 tells; `None` where the configuration states it all.
+    /// The answers of nl80211; `None` where the configuration states everything.
     pub(crate) wifi: Option<watch::Receiver<Result<Option<Association>, String>>>,
     pub(crate) link_rate: LinkRate,
     pub(crate) refusals: Rc<Refusals>,
     pub(crate) report: watch::Sender<Report>,
-    /// What the API wants reserved.
+    /// The rate that the API's users want reserved.
     pub(crate) reserve: watch::Receiver<Option<Rate>>,
     pub(crate) presence: Option<Presence>,
     pub(crate) interface: Option<Interface>,
@@ -56,12 +57,12 @@ pub(crate) struct Station {
     pub(crate) moved: u64,
     pub(crate) ticks: u64,
     pub(crate) watchdog: bool,
-    /// What systemd was told last.
-    pub(crate) told: Option<State>,
+    /// The state that systemd was notified of last.
+    pub(crate) notified: Option<State>,
 }
 
 impl Station {
-    /// The first tick and heartbeat: from here on new connections are bound, too.
+    /// Does the first tick and heartbeat; from here on new connections are bound, too.
     pub(crate) fn begin(&mut self) {
         let now = clock::now();
         self.tick(now);
@@ -86,9 +87,9 @@ impl Station {
                 next_tick = now + TICK;
             }
             self.transmit(clock::now());
-            self.brain.listen();
+            self.brain.log_events();
             let due = self.brain.next_timeout().map_or(next_tick, |timeout| timeout.min(next_tick));
-            // At least a millisecond: what is overdue for another reason must not spin.
+            // At least a millisecond, so that an overdue timeout does not make the loop spin.
             let wait = due.min(next_heartbeat).saturating_since(clock::now());
             let wait = Wait::from(wait).max(Wait::from_millis(1));
             tokio::select! {
@@ -100,14 +101,14 @@ impl Station {
         }
     }
 
-    /// The interface's index, while it is there and up.
+    /// The interface's index, while it exists and is up.
     fn index(&self) -> Option<u32> {
         self.interface.filter(|interface| interface.up).map(|interface| interface.index)
     }
 
     fn heartbeat(&mut self, now: Instant) {
         if self.watchdog {
-            notify::tell(&[sd_notify::NotifyState::Watchdog]);
+            notify::send(&[sd_notify::NotifyState::Watchdog]);
         }
         let fresh = now.saturating_since(self.last_good) < BLIND_AFTER;
         let index = self.index().filter(|_| fresh && self.brain.bssid().is_some());
@@ -137,11 +138,11 @@ impl Station {
                 self.last_good = now;
             }
         }
-        self.brain.listen();
+        self.brain.log_events();
         self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
     }
 
-    /// Notices an interface that went, came back under another index, or lost its address.
+    /// Finds the interface, which may be gone, have another index, or have lost its address.
     fn find_interface(&mut self) {
         let found = Interface::find(&self.config.interface);
         let is_down = found.as_ref().is_ok_and(|found| !found.up);
@@ -168,7 +169,7 @@ impl Station {
         }
     }
 
-    /// Takes over what nl80211 said last, or what the configuration states. Gives the link rate.
+    /// Takes over the last answer of nl80211, or what the configuration states. Gives the PHY rate.
     fn find_access_point(&mut self, now: Instant) -> Option<Rate> {
         let is_new = self.wifi.as_ref().is_some_and(|wifi| wifi.has_changed().unwrap_or(false));
         let heard = self.wifi.as_mut().map(|wifi| wifi.borrow_and_update().clone());
@@ -189,7 +190,7 @@ impl Station {
         self.config.link_rate.given().or_else(|| heard.and(self.link_rate.get()))
     }
 
-    /// The connections over the interface, after newcomers were put on the bounded algorithms.
+    /// Reads the connections over the interface, and moves new ones to the bounded algorithms.
     fn read_connections(&mut self) -> Option<Vec<TcpSnapshot>> {
         let index = self.index()?;
         let read = self.snapshotter.snapshot(Some(index));
@@ -229,7 +230,7 @@ impl Station {
             None => Ok(()),
         });
         if self.faults.check(Fault::Receive, result).is_none() {
-            // Opened anew at the next tick: an error that stays must not spin.
+            // Reopened at the next tick, so that a lasting error does not make the loop spin.
             self.presence = None;
         }
     }
@@ -246,19 +247,19 @@ impl Station {
         }
     }
 
-    /// Tells systemd and the log where the state has changed.
-    fn tell_state(&mut self, state: State) {
-        if self.told != Some(state) {
+    /// Notifies systemd and logs, where the state has changed.
+    fn notify_state(&mut self, state: State) {
+        if self.notified != Some(state) {
             tracing::info!(state = state.words(), "state");
             let status = format!("{}: {}", self.config.interface, state.words());
-            notify::tell(&[sd_notify::NotifyState::Status(&status)]);
-            self.told = Some(state);
+            notify::send(&[sd_notify::NotifyState::Status(&status)]);
+            self.notified = Some(state);
         }
     }
 
     fn publish(&mut self, now: Instant, link_rate: Option<Rate>, snapshots: &[TcpSnapshot]) {
         let state = self.state(now);
-        self.tell_state(state);
+        self.notify_state(state);
         let (seen, bounds) = self.brain.controller().map(wakeai_control::Controller::last).unzip();
         let nothing = wakeai_control::Observation::default();
         let seen = seen.unwrap_or(&nothing);
@@ -332,7 +333,7 @@ impl Station {
     }
 }
 
-/// A connection as `control` takes it. Those under our algorithms obey bounds.
+/// A connection as `control` takes it. Those with a `wakeai_` algorithm obey bounds.
 fn connection(snapshot: &TcpSnapshot) -> Connection {
     Connection {
         id: snapshot.socket.cookie,
@@ -351,8 +352,8 @@ pub(crate) fn open_presence(
     Ok(presence)
 }
 
-/// Where presence messages go, and why. What goes to 255.255.255.255 every station on the link takes,
-/// whatever its own addresses are (RFC 919, 7).
+/// The destination of presence messages, and why. Every station on the link accepts datagrams to
+/// 255.255.255.255, whatever its own addresses are (RFC 919, 7).
 pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv4Addr, String) {
     let name = &config.interface;
     let own = interface.and_then(|interface| interface.broadcast);

@@ -1,4 +1,4 @@
-//! What nl80211 knows about the association: the access point's address, the last PHY rate, packets sent.
+//! The association by nl80211: the access point's address, the last PHY rate, packets sent.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use wakeai_units::Rate;
 use wl_nl80211::{Nl80211Attr, Nl80211Message, Nl80211RateInfo, Nl80211StationInfo};
 
-/// An answer takes microseconds; a driver that hangs must not hold the tick back.
+/// The longest wait for an answer, which takes microseconds; a driver that hangs must not delay the tick.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The association of a station (802.11-2020, 11.3).
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub(crate) struct Association {
     /// The access point's address.
     pub(crate) bssid: [u8; 6],
-    /// The PHY rate of the last frame that was sent, whatever it was.
+    /// The PHY rate of the last frame that was sent, data or not.
     pub(crate) rate: Option<Rate>,
     /// Packets sent since the association began, where the driver counts them.
     pub(crate) sent_packets: Option<u32>,
@@ -23,7 +23,7 @@ pub(crate) struct Association {
 /// nl80211 could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WifiError {
-    /// The kernel has no nl80211, or the interface is none of its.
+    /// The kernel has no nl80211, or the interface is not a Wi-Fi one.
     #[error("{0}")]
     NotWifi(String),
     /// No answer in time.
@@ -31,7 +31,7 @@ pub(crate) enum WifiError {
     Slow,
 }
 
-/// A netlink connection that is kept for the agent's life.
+/// A netlink socket that stays open while the agent runs.
 pub(crate) struct Wifi {
     handle: wl_nl80211::Nl80211Handle,
     connection: tokio::task::JoinHandle<()>,
@@ -56,7 +56,7 @@ impl Wifi {
         Ok(Self { handle, connection: tokio::spawn(connection) })
     }
 
-    /// The association of an interface; `None` while there is none.
+    /// The association of an interface; `None` while it is not associated.
     pub(crate) async fn association(&self, index: u32) -> Result<Option<Association>, WifiError> {
         let dump = async {
             let mut handle = self.handle.clone().station();

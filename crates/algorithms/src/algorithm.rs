@@ -17,8 +17,8 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
-    /// Starts `wakeai_cubic` on a connection, or with [`Knobs::rtt_fair`] `wakeai_rtt`. Knobs out of range are taken to the nearest value
-    /// that is in it.
+    /// Starts `wakeai_cubic` on a connection, or with [`Knobs::rtt_fair`] `wakeai_rtt`. Knobs out of range
+    /// are set to the nearest valid value.
     pub fn cubic(sock: TcpSock, knobs: Knobs) -> Self {
         Self::start(&exported::wakeai_cubic, sock, knobs)
     }
@@ -43,13 +43,13 @@ impl Algorithm {
         Self::start(&exported::wakeai_ns3_cubic, sock, knobs)
     }
 
-    /// Puts a stand-in on a connection that writes down how it is called.
+    /// Starts a stand-in that records its calls.
     #[cfg(feature = "recorder")]
     pub fn recorder(sock: TcpSock) -> Self {
         Self::start(&exported::wakeai_recorder, sock, Knobs::default())
     }
 
-    /// How [`Self::recorder`] was called.
+    /// The calls of a [`Self::recorder`].
     #[cfg(feature = "recorder")]
     pub fn recorded(&self) -> Vec<crate::Call> {
         crate::recorder::recorded(&self.sock)
@@ -63,8 +63,8 @@ impl Algorithm {
         algorithm
     }
 
-    /// An ACK came: `acked` segments were delivered by it, selectively acknowledged ones included,
-    /// `lost` newly taken for lost; `rtt_us` is its RTT sample, if it gave one.
+    /// Handles an ACK, which delivered `acked` segments (selectively acknowledged ones included) and showed
+    /// `lost` new losses; `rtt_us` is its RTT sample, if it gave one.
     pub fn on_ack(&mut self, acked: u32, lost: u32, rtt_us: Option<u32>) {
         let rtt_us = rtt_us.map_or(-1, |rtt| i32::try_from(rtt).unwrap_or(i32::MAX));
         call!(self.on_ack(acked, lost, rtt_us));
@@ -86,14 +86,14 @@ impl Algorithm {
         self.sock.ca_state = next as u32;
     }
 
-    /// Something waits to leave, and [`TcpSock::snd_cwnd`] has not been looked at. Needed where
-    /// nothing is out; elsewhere it does nothing.
+    /// To be called when something waits to be sent, before [`TcpSock::snd_cwnd`] is read. It has an effect
+    /// only while nothing is out.
     pub fn before_sending(&mut self) {
         call!(self.before_sending());
     }
 
-    /// A segment leaves while nothing is in flight; [`TcpSock::last_sent_us`] is still that of the
-    /// segment before.
+    /// To be called when a segment is sent with nothing in flight, while [`TcpSock::last_sent_us`] is that of
+    /// the segment before.
     pub fn after_idle(&mut self) {
         call!(self.after_idle());
     }
@@ -112,7 +112,7 @@ impl Algorithm {
         (k != NO_K).then(|| (u64::from(k) * 15_625 / 16) as u32)
     }
 
-    /// The algorithm leaves the connection.
+    /// Takes the algorithm off the connection.
     pub fn release(mut self) -> TcpSock {
         call!(self.release());
         self.sock
@@ -155,7 +155,7 @@ type Window = unsafe extern "C" fn(sk: *mut TcpSock) -> u32;
 mod exported {
     use super::Hooks;
 
-    // SAFETY: each is what EXPORT_HOOKS makes, a constant.
+    // SAFETY: each is a constant that EXPORT_HOOKS defines.
     unsafe extern "C" {
         pub(super) safe static wakeai_cubic: Hooks;
         pub(super) safe static wakeai_reno: Hooks;

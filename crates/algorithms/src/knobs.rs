@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What can be turned on an algorithm.
+//! The parameters of CUBIC.
 
 /// `wakeai_rtt`'s `RTT_ref` (docs/decisions/004-rtt-ref.md).
 const RTT_REF_MS: u32 = 200;
 
-/// A tick of a kernel that has 250 a second, as those of most distributions and phones.
+/// The tick of a kernel with 250 Hz, as in most distributions and phones.
 const TICK_US: u32 = 4_000;
 
 /// CUBIC's knobs, fixed for the life of a connection.
@@ -25,7 +25,7 @@ pub struct Knobs {
 }
 
 impl Default for Knobs {
-    /// As in Linux.
+    /// The values of Linux.
     fn default() -> Self {
         Self {
             beta_per_1024: 717,
@@ -39,13 +39,12 @@ impl Default for Knobs {
 }
 
 impl Knobs {
-    /// As `wakeai_rtt` has them.
+    /// The values of `wakeai_rtt`.
     pub fn rtt_fair() -> Self {
         Self { rtt_ref_ms: RTT_REF_MS, ..Self::default() }
     }
 
-    /// `struct wakeai_knobs` of `c/state.h`, values out of range taken to the nearest that is in
-    /// it.
+    /// `struct wakeai_knobs` of `c/state.h`; values out of range are set to the nearest valid one.
     pub(crate) fn to_raw(self) -> [u32; 8] {
         [
             self.beta_per_1024.min(1023),
@@ -54,7 +53,7 @@ impl Knobs {
             u32::from(self.hystart),
             u32::from(self.tcp_friendliness),
             self.rtt_ref_ms,
-            0, // bounds of this world do not grow stale
+            0, // in user space bounds do not expire
             TICK_US,
         ]
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A stand-in for an algorithm that writes down how it is called (`c/native/recorder.c`).
+//! A stand-in for an algorithm that records its calls (`c/native/recorder.c`).
 
 use wakeai_connection::CongestionState;
 
 use crate::sock::TcpSock;
 
-/// A hook that was called, and what the sender had made of its state by then.
+/// A hook that was called, and a value of the sender's state at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// `on_ack` with so many segments delivered.

@@ -52,7 +52,7 @@ fn below_the_target_it_grows_as_in_slow_start() {
 }
 
 #[test]
-fn what_is_owed_makes_the_window_larger_than_the_target_alone_and_never_above_the_limit() {
+fn the_owed_data_enlarges_the_window_up_to_the_limit() {
     // Each window takes 2 s longer than its ACKs' samples say: that is never the target.
     let mut sender = sender(100, 100);
     for _ in 0..100 {

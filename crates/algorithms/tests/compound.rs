@@ -18,7 +18,7 @@ fn avoiding(window: u32) -> Sender {
 }
 
 #[test]
-fn without_a_queue_the_window_gains_an_eighth_of_its_three_quarter_power() {
+fn without_a_queue_the_gain_is_an_eighth_of_w_to_the_three_quarters() {
     // At 50 segments the gain is 2.35: what is less than a segment counts too.
     for start in [50, 1000] {
         let mut sender = avoiding(start);
@@ -50,7 +50,7 @@ fn queue(sender: &mut Sender) {
 }
 
 #[test]
-fn the_delay_window_gives_way_to_a_queue_and_the_loss_window_does_not() {
+fn a_queue_shrinks_the_delay_window_but_not_the_loss_window() {
     let mut sender = avoiding(1000);
     for _ in 0..50 {
         sender.round(RTT_US);
@@ -69,7 +69,7 @@ fn a_loss_leaves_half() {
 }
 
 #[test]
-fn what_the_delay_window_gives_up_after_a_loss_is_not_taken_back_by_slow_start() {
+fn slow_start_does_not_restore_what_the_delay_window_gave_up() {
     let mut sender = avoiding(1000);
     for _ in 0..50 {
         sender.round(RTT_US);

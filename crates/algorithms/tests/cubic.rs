@@ -122,7 +122,7 @@ fn a_train_of_acks_for_half_an_rtt_ends_slow_start() {
 }
 
 #[test]
-fn a_round_begins_with_a_flight_also_where_the_first_is_below_the_low_window() {
+fn a_round_begins_with_a_flight_even_below_the_low_window() {
     // A queue builds within each flight and is gone before the next: the RTT that a round starts
     // with is what counts, not that of its middle.
     let mut sender = Sender::new(10, Knobs::default());
@@ -185,7 +185,7 @@ fn bounds_hold_in_the_window_that_a_recovery_begins_with() {
 }
 
 #[test]
-fn a_reduction_that_is_taken_back_leaves_the_window_as_it_was() {
+fn an_undone_reduction_restores_the_window() {
     let mut sender = Sender::new(100, Knobs::default());
     sender.tcp.snd_ssthresh = 100;
     sender.enter(CongestionState::Recovery);
@@ -199,7 +199,7 @@ fn a_reduction_that_is_taken_back_leaves_the_window_as_it_was() {
 }
 
 #[test]
-fn idleness_halves_the_window_per_timeout_and_never_below_the_restart_window() {
+fn idleness_halves_the_window_down_to_the_restart_window() {
     let mut sender = Sender::new(80, Knobs::default());
     sender.tcp.snd_ssthresh = 80;
     sender.tcp.packets_out = 0;
@@ -248,7 +248,7 @@ fn a_pacing_bound_makes_the_sender_pace_and_goes_with_it() {
 }
 
 #[test]
-fn the_pacing_rate_is_twice_the_window_per_rtt_early_in_slow_start_and_a_fifth_more_later() {
+fn the_pacing_rate_is_two_windows_per_rtt_early_and_1_2_later() {
     let mut sender = Sender::new(10, Knobs::default());
     sender.round(RTT_US);
     let window_rate = |sender: &Sender| u64::from(sender.tcp.snd_cwnd) * 1448 * 10;

@@ -53,7 +53,7 @@ fn slow_start_goes_beyond_its_threshold() {
 }
 
 #[test]
-fn what_a_plateau_has_saved_is_spent_a_segment_an_ack_after_a_timeout() {
+fn a_plateau_s_savings_are_spent_a_segment_per_ack_after_a_timeout() {
     let rtt_us = 20_000;
     let [linux, ns3] = both(200).map(|mut sender| {
         sender.tcp.snd_ssthresh = 200;
@@ -72,7 +72,7 @@ fn what_a_plateau_has_saved_is_spent_a_segment_an_ack_after_a_timeout() {
 }
 
 #[test]
-fn in_loss_a_cumulative_ack_counts_for_what_was_selectively_acknowledged_before() {
+fn in_loss_a_cumulative_ack_counts_sacked_segments_again() {
     let [linux, ns3] = both(100).map(|mut sender| {
         sender.tcp.snd_ssthresh = 100;
         sender.enter(CongestionState::Loss);

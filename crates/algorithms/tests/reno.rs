@@ -33,7 +33,7 @@ fn slow_start_doubles_per_round_however_the_delay_grows() {
 }
 
 #[test]
-fn slow_start_ends_at_ssthresh_and_the_rest_of_the_ack_counts_as_avoidance() {
+fn slow_start_ends_at_ssthresh_within_an_ack() {
     let mut sender = sender(10);
     sender.tcp.snd_ssthresh = 12;
     sender.tcp.snd_una = 14 * 1448;
@@ -52,7 +52,7 @@ fn congestion_avoidance_gains_a_segment_per_window() {
 }
 
 #[test]
-fn what_arrived_counts_and_not_the_acks_that_said_so() {
+fn segments_count_and_not_acks() {
     let mut sender = avoiding(50);
     sender.tcp.snd_una = 50 * 1448;
     sender.tcp.on_ack(50, 0, None);
@@ -85,7 +85,7 @@ fn ssthresh_is_never_below_two() {
 }
 
 #[test]
-fn a_reduction_that_is_taken_back_leaves_the_window_as_it_was() {
+fn an_undone_reduction_restores_the_window() {
     let mut sender = avoiding(100);
     sender.enter(CongestionState::Recovery);
     for _ in 0..50 {
@@ -111,7 +111,7 @@ fn a_timeout_starts_slowly_again_up_to_half() {
 }
 
 #[test]
-fn growth_that_was_saved_up_does_not_jump_when_the_window_shrinks() {
+fn saved_growth_does_not_jump_when_the_window_shrinks() {
     let mut sender = avoiding(100);
     for _ in 0..99 {
         sender.ack(RTT_US);
@@ -124,7 +124,7 @@ fn growth_that_was_saved_up_does_not_jump_when_the_window_shrinks() {
 }
 
 #[test]
-fn nothing_is_saved_up_under_a_ceiling() {
+fn no_growth_is_saved_under_a_ceiling() {
     let mut sender = avoiding(20);
     sender.tcp.bound_ceiling = 20;
     for _ in 0..30 {

@@ -40,7 +40,7 @@ fn at_the_reference_it_is_cubic() {
 }
 
 #[test]
-fn the_way_back_takes_the_cube_root_of_the_rtts_ratio_less() {
+fn the_recovery_time_follows_the_cube_root_of_the_rtt_ratio() {
     // An eighth of the RTT_ref doubles K; a window of 100,000 keeps Reno's line far below.
     let at = |rtt_us| {
         recovery_time(100_000, rtt_us, knobs(800))

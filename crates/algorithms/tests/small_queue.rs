@@ -109,7 +109,7 @@ fn a_rate_that_already_allows_more_stays() {
 }
 
 #[test]
-fn what_was_raised_ends_with_its_bounds_before_anything_is_sent_and_without_an_ack() {
+fn the_raised_rate_ends_with_its_bounds_even_without_an_ack() {
     for mut sender in budgeted() {
         let raised = sender.tcp.sk_pacing_rate;
         sender.tcp.before_sending();
@@ -122,14 +122,14 @@ fn what_was_raised_ends_with_its_bounds_before_anything_is_sent_and_without_an_a
 }
 
 #[test]
-fn who_leaves_has_the_rate_of_the_window() {
+fn release_restores_the_rate_of_the_window() {
     for sender in budgeted() {
         assert!(sender.tcp.release().sk_pacing_rate <= 2 * ordinary());
     }
 }
 
 #[test]
-fn after_an_idle_time_the_burst_is_sized_by_the_rate_of_the_window() {
+fn after_idleness_the_burst_follows_the_rate_of_the_window() {
     for mut sender in budgeted() {
         let raised = sender.tcp.sk_pacing_rate;
         sender.tcp.packets_out = 0;
@@ -141,7 +141,7 @@ fn after_an_idle_time_the_burst_is_sized_by_the_rate_of_the_window() {
 }
 
 #[test]
-fn a_path_that_nobody_has_measured_gets_no_budget() {
+fn a_path_without_rtt_gets_no_budget() {
     let mut sock = TcpSock::new(1448, 10);
     sock.sk_pacing_rate = 1000;
     (sock.bound_ceiling, sock.bound_small_queue) = (CEILING, AGGREGATE);

@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_configured_rate_falls_with_the_link_from_one_that_carried_it() {
         let mut alone = Alone::new(Some(40));
-        assert_eq!(alone.run(9, &[0], 0), Some(40_000), "before any is told");
+        assert_eq!(alone.run(9, &[0], 0), Some(40_000), "before any is known");
         assert_eq!(alone.run(9, &[13], 0), Some(40_000), "the first is all that is known");
         assert_eq!(alone.run(9, &[130], 0), Some(40_000));
         assert_eq!(alone.run(4, &[13], 0), Some(40_000), "it may not last");

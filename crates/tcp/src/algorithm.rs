@@ -5,7 +5,7 @@ pub use wakeai_algorithms::{Algorithm, Knobs};
 
 use crate::config::TcpConfig;
 
-/// What [`by_name`] knows.
+/// The names of [`by_name`].
 pub const ALGORITHM_NAMES: &[&str] = &[
     "cubic",
     "reno",
@@ -17,7 +17,7 @@ pub const ALGORITHM_NAMES: &[&str] = &[
     "ns3_cubic",
 ];
 
-/// The knobs that an algorithm of this name has unless somebody turns them.
+/// The default knobs of the algorithm of this name.
 pub fn default_knobs(name: &str) -> Knobs {
     if name == "wakeai_rtt" { Knobs::rtt_fair() } else { Knobs::default() }
 }
@@ -28,8 +28,7 @@ pub fn by_name(name: &str, config: &TcpConfig) -> Option<Algorithm> {
 }
 
 /// The algorithm of that name for a new connection. `cubic` is `wakeai_cubic` and `reno` is
-/// `wakeai_reno`: what makes them plain is that nobody sets bounds on them. Only the CUBICs
-/// have knobs.
+/// `wakeai_reno`, only that no bounds are set on them. Only the CUBICs have knobs.
 pub fn by_name_with(name: &str, config: &TcpConfig, knobs: Knobs) -> Option<Algorithm> {
     let sock = TcpSock::new(config.mss, config.initial_window);
     match name {

@@ -1,15 +1,16 @@
-//! What an administrator would set by sysctl, and how old the stack is.
+//! The configuration of a connection: what an administrator would set by sysctl, and the generation of
+//! the stack.
 
 use wakeai_units::Duration;
 
-/// Which generation of TCP a connection's two ends are.
+/// The generation of TCP at both ends of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Linux 6: RACK-TLP, autotuned buffers, undo of spurious recoveries, local congestion.
     #[default]
     Linux,
-    /// As the papers had it and other simulators have: losses found by RFC 6675, fixed buffers, the
-    /// retransmission timeout of RFC 6298, an overflow of the host's queue that nobody notices.
+    /// The sender of the papers and of other simulators: loss detection by RFC 6675, fixed buffers, the
+    /// retransmission timeout of RFC 6298, and no reaction to an overflow of the host's queue.
     Classic,
 }
 
@@ -31,42 +32,41 @@ pub struct TcpConfig {
     pub autotuned_buffers: bool,
     /// First timeout of a SYN and of its answer (RFC 6298 section 2.1).
     pub initial_timeout: Duration,
-    /// The retransmission timeout is never shorter.
+    /// The shortest retransmission timeout.
     pub min_timeout: Duration,
-    /// Nor longer.
+    /// The longest retransmission timeout.
     pub max_timeout: Duration,
     /// How often a SYN is sent again, not counting [`Self::syn_linear_timeouts`].
     pub syn_retries: u32,
-    /// How often a SYN's timeout stays what it was before it begins to double.
+    /// How often a SYN's timeout stays the same before it begins to double.
     pub syn_linear_timeouts: u32,
-    /// How often a timeout may pass without an answer before the connection is given up.
+    /// The number of consecutive timeouts after which the connection is given up.
     pub retries: u32,
-    /// Whether reductions that turn out to have been needless are taken back (Eifel, D-SACK,
-    /// F-RTO).
+    /// Whether spurious reductions are undone (Eifel, D-SACK, F-RTO).
     pub undo_spurious: bool,
-    /// Whether in a recovery a retransmission of the head, and selective acknowledgements of what
-    /// left before it, begin the timeout anew, as in Linux. RFC 6298 lets it run on (section 5.1);
-    /// RFC 6675 allows both (section 6).
+    /// Whether in a recovery a retransmission of the head, and selective acknowledgements of segments
+    /// sent before it, restart the timeout, as in Linux. By RFC 6298 it keeps running (section 5.1); RFC
+    /// 6675 allows both (section 6).
     pub restart_on_retransmission: bool,
-    /// Whether in a recovery only the first partial acknowledgement begins the timeout anew, so
-    /// that a long one ends in slow start (RFC 6582 section 4, the impatient variant).
+    /// Whether in a recovery only the first partial acknowledgement restarts the timeout, so that a long
+    /// recovery ends in slow start (RFC 6582 section 4, the impatient variant).
     pub impatient: bool,
-    /// Whether echoed timestamps give the RTT (RFC 7323 section 4), as in Linux before 3.10, and not the
-    /// age of what is acknowledged: where acknowledgements are lost, that is longer.
+    /// Whether the RTT comes from echoed timestamps (RFC 7323 section 4), as in Linux before 3.10, and not
+    /// from the age of the acknowledged segment, which is longer where acknowledgements are lost.
     pub rtt_by_timestamps: bool,
-    /// Whether the acknowledgement of what was sent again gives no RTT, echoed timestamps or not, and
-    /// every one of new data ends the backoff, RTT or not: as in ns-3, and nowhere else. RFC 6298 takes what
-    /// timestamps tell (section 3) and keeps the backoff until there is an RTT.
+    /// Whether an acknowledgement of retransmitted data gives no RTT even with timestamps, and each one of
+    /// new data ends the backoff even without an RTT. Only ns-3 does so: RFC 6298 takes the RTT from
+    /// timestamps (section 3) and keeps the backoff until there is an RTT.
     pub forgets_backoff: bool,
-    /// Delayed acknowledgements leave after this time at the latest.
+    /// The longest delay of an acknowledgement.
     pub delayed_ack: Duration,
-    /// Whether the host's queue takes a few packets per connection only and tells the sender when
-    /// they leave (TCP small queues). The classic sender knows nothing of it.
+    /// Whether the host's queue admits only a few packets per connection, and the sender is called when
+    /// they leave (TCP small queues). The classic sender does not have it.
     pub small_queues: bool,
-    /// How much may wait in the host's queue then: what the pacing rate carries in a second,
-    /// shifted right by this. mac80211 sets 7 so that aggregates fill (Linux's default is 10).
+    /// With small queues, the host's queue admits the bytes that the pacing rate carries in a second, shifted
+    /// right by this. mac80211 sets 7 so that aggregates fill (Linux's default is 10).
     pub small_queue_shift: u32,
-    /// ... but not more than so many bytes (`tcp_limit_output_bytes`).
+    /// With small queues, the most bytes that the host's queue admits (`tcp_limit_output_bytes`).
     pub small_queue_limit: u64,
 }
 

@@ -1,11 +1,10 @@
 //! TCP as Linux speaks it, in virtual time: one [`Sender`] that opens a connection, sends a stream
 //! and closes, and one [`Receiver`] that takes it. The bytes themselves are not carried.
 //!
-//! Both are driven from outside and read no clock: segments and timeouts go in by `handle_*`, what
-//! happens next comes out of `poll_*`, and `next_timeout` says when to come back. Congestion
-//! control is [`Algorithm`]: the C source that the kernel runs too, its hooks called where the
-//! kernel calls them. [`Profile`] chooses between today's Linux and the sender that the papers and
-//! other simulators had.
+//! Neither reads a clock: segments and timeouts go in by `handle_*`, segments and events come out of
+//! `poll_*`, and `next_timeout` gives the time of the next call. Congestion control is [`Algorithm`]: the
+//! C source that the kernel runs, too, with its hooks called where the kernel calls them. [`Profile`]
+//! chooses between today's Linux and the sender of the papers and of other simulators.
 
 mod algorithm;
 mod config;

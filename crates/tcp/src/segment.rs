@@ -8,13 +8,13 @@ const TCP_HEADER: usize = 20;
 /// A TCP segment without its bytes.
 ///
 /// Sequence numbers are positions in the stream, counted from 0 for each direction: the SYN is
-/// position 0, data begins at 1, and the FIN stands after the last byte. They never wrap; who needs
-/// the 32 bits of the wire takes the low ones.
+/// position 0, data begins at 1, and the FIN comes after the last byte. They never wrap; on the wire
+/// are their low 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Position of the first byte, or of the SYN or FIN where there is no byte.
     pub seq: u64,
-    /// The next position that is expected from the other end; means nothing without `flags.ack`.
+    /// The next position that is expected from the other end; valid with `flags.ack` only.
     pub ack: u64,
     /// Bytes that may be sent from `ack` on, after the window scale has rounded them (RFC 7323
     /// section 2.3); a SYN's is not scaled.
@@ -25,7 +25,7 @@ pub struct Segment {
     pub len: u32,
     /// The timestamps option (RFC 7323 section 3).
     pub timestamp: Option<Timestamp>,
-    /// What a SYN negotiates; means nothing on other segments.
+    /// The options of a SYN; unused on other segments.
     pub options: SynOptions,
     /// SYN, ACK, FIN and RST.
     pub flags: Flags,
@@ -68,7 +68,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// None of them.
+    /// No control bit.
     pub const NONE: Self = Self { syn: false, ack: false, fin: false, rst: false };
     /// Of the segment that opens a connection.
     pub const SYN: Self = Self { syn: true, ..Self::NONE };
@@ -85,13 +85,13 @@ impl Flags {
 /// The timestamps option, in ticks of a millisecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Timestamp {
-    /// The clock of who sends the segment.
+    /// The clock of the end that sends the segment.
     pub value: u32,
     /// The other end's clock as it was on the segment that this one answers.
     pub echo: u32,
 }
 
-/// What a SYN offers or accepts.
+/// The options that a SYN offers or accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SynOptions {
     /// The largest payload without options that may be sent here (RFC 9293 section 3.7.1).
@@ -112,7 +112,7 @@ impl SynOptions {
     }
 }
 
-/// Most blocks that a header has room for beside timestamps (RFC 2018 section 3).
+/// The most blocks that a header has room for beside timestamps (RFC 2018 section 3).
 pub const MAX_SACK_BLOCKS: usize = 3;
 
 /// The blocks of a SACK option, each from its first position to the one after its last.
@@ -138,12 +138,12 @@ impl SackBlocks {
         true
     }
 
-    /// The blocks in their order.
+    /// The blocks, in order.
     pub fn as_slice(&self) -> &[(u64, u64)] {
         &self.blocks[..self.len()]
     }
 
-    /// The blocks in their order.
+    /// The blocks, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.as_slice().iter().copied()
     }

@@ -47,7 +47,7 @@ impl Receiver {
         timestamp.value.wrapping_sub(recent).cast_signed() < 0
     }
 
-    /// A probe of a closed window, a stray copy: the sender is told at once what is expected.
+    /// Answers a probe of a closed window or an old copy at once with the expected position.
     fn answer_unacceptable(&mut self, segment: &Segment) {
         self.counters.unacceptable += 1;
         if segment.end() > segment.seq && segment.seq < self.next && !segment.flags.syn {
@@ -111,7 +111,7 @@ impl Receiver {
         }
     }
 
-    /// Data came in order: what depends on its pace and its size.
+    /// Updates what depends on the pace and size of data that came in order.
     fn note_data(&mut self, now: Instant, len: u32) {
         if len == self.config.mss {
             self.window.note_full_segment();
@@ -130,8 +130,8 @@ impl Receiver {
         }
     }
 
-    /// What was held behind `end` is in order now; when the last gap is filled the sender should
-    /// know it at once (RFC 5681 section 4.2).
+    /// Takes the data that was held behind `end`. Where the last gap is filled, the ACK leaves at once (RFC
+    /// 5681 section 4.2).
     fn close_gap(&mut self, end: u64) {
         self.next = self.reassembly.advance(end);
         self.sacks.acknowledge(self.next);
@@ -144,7 +144,7 @@ impl Receiver {
         self.counters.out_of_order += 1;
         self.acks.schedule();
         if self.sacks.is_full() && self.acks.is_compressing() {
-            self.acks.force(); // before a block is forgotten that nobody was told of
+            self.acks.force(); // before an unreported block is dropped
         }
         self.grow_window((end - start) as u32);
         let insertion = self.reassembly.insert(start, end);
@@ -164,7 +164,7 @@ impl Receiver {
         self.acks.become_quick(self.window.offered());
     }
 
-    /// Lets the application read what it wants to read now (`tcp_cleanup_rbuf`).
+    /// Lets the application read (`tcp_cleanup_rbuf`).
     pub(super) fn read(&mut self, now: Instant) {
         self.reader.on_data(now, self.unread());
         let taken = self.reader.take(now, self.unread());
@@ -201,7 +201,7 @@ impl Receiver {
         available > 0 && available >= 2 * left
     }
 
-    /// Whether what came is acknowledged now or later (`__tcp_ack_snd_check`).
+    /// Decides whether the ACK leaves now or later (`__tcp_ack_snd_check`).
     fn decide(&mut self, now: Instant) {
         if self.acks.is_due() {
             return;

@@ -1,8 +1,8 @@
 //! How large the receive buffer should be: dynamic right-sizing, as Linux does it
 //! (`tcp_rcv_space_adjust`; Fisk and Feng, "Dynamic Right-Sizing in TCP").
 //!
-//! What the application took in one RTT is what the sender's window was; the buffer gets twice that,
-//! and more while it grows, so that it never holds the sender back.
+//! The sender's window is what the application took in one RTT. The buffer gets twice that, and more
+//! while it grows, so that it does not limit the sender.
 
 use wakeai_units::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) struct Autotune {
     since: (u64, Instant),
 }
 
-/// Where the stream stands.
+/// Positions in the stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     /// Positions that the application has taken.
@@ -52,8 +52,8 @@ impl Autotune {
         (self.rtt_us_times_8 > 0).then(|| Duration::from_micros(self.rtt_us_times_8 / 8))
     }
 
-    /// A full segment echoes the receiver's clock of `elapsed_ms` ago. Where the application lags
-    /// behind, only a smaller RTT is believed.
+    /// Takes the RTT of a full segment that echoes the receiver's clock of `elapsed_ms` ago. Where the
+    /// application lags behind, only a smaller RTT counts.
     pub(super) fn on_echo(&mut self, echo: u32, elapsed_ms: u32, full: bool, drained: bool) {
         if self.last_echo.replace(echo) == Some(echo) || !full {
             return;
@@ -65,8 +65,7 @@ impl Autotune {
         self.rtt_us_times_8 += sample_us - self.rtt_us_times_8 / 8;
     }
 
-    /// Data came: an RTT is not longer than a whole window takes, so without timestamps that is
-    /// the estimate.
+    /// Estimates the RTT without timestamps: it is at most the time in which a whole window arrives.
     pub(super) fn on_data(&mut self, now: Instant, next: u64, window: u64) {
         if let Some((end, began)) = self.round {
             if next < end {
@@ -86,8 +85,8 @@ impl Autotune {
         smaller
     }
 
-    /// The application has read. Once per RTT, where it took more than ever: the room that the
-    /// buffer should have.
+    /// Takes that the application has read. Gives the new size of the buffer, once per RTT where the
+    /// application took more than in any RTT before.
     pub(super) fn on_read(&mut self, now: Instant, progress: Progress) -> Option<u64> {
         let (position, began) = self.since;
         if now.saturating_since(began) < self.rtt()? {
@@ -106,8 +105,7 @@ impl Autotune {
         Some(window + 2 * growth + progress.ahead)
     }
 
-    /// Data is held behind a gap: the room that the buffer should have so that it fits in beside
-    /// what the application takes.
+    /// The new size of the buffer for data that is held behind a gap.
     pub(super) fn with_gap(&self, ahead: u64) -> u64 {
         2 * self.taken + ahead
     }

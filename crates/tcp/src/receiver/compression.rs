@@ -2,14 +2,14 @@
 
 use wakeai_units::{Duration, Instant};
 
-/// As many leave at once as make the sender retransmit.
+/// ACKs that leave at once: as many as make the sender retransmit.
 const UNCOMPRESSED: u8 = 3;
-/// Most that are held back before one leaves.
+/// The most ACKs that are held back before one leaves.
 const MAX_HELD: u32 = 44;
-/// One leaves after a twentieth of the RTT, and after this at the latest.
+/// The longest delay; it is shorter where a twentieth of the RTT is.
 const MAX_DELAY: Duration = Duration::from_millis(1);
 
-/// What is held back at one receiver.
+/// The ACKs that a receiver holds back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Compression {
     held: u32,
@@ -30,7 +30,7 @@ impl Compression {
         self.timer
     }
 
-    /// Data came while `next` is still missing. Says whether its ACK leaves now.
+    /// Decides whether the ACK of data that came while `next` is missing leaves now.
     pub(super) fn on_gap(&mut self, now: Instant, next: u64, rtt: Option<Duration>) -> bool {
         if self.next != next {
             self.next = next;
@@ -49,7 +49,7 @@ impl Compression {
         false
     }
 
-    /// An ACK has left. Gives how many it spared: it stands for one of those held back itself.
+    /// Notes that an ACK has left. Gives how many ACKs it replaced.
     pub(super) fn on_sent(&mut self) -> u32 {
         self.timer = None;
         std::mem::take(&mut self.held).saturating_sub(1)

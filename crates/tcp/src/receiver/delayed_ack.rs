@@ -2,31 +2,31 @@
 //!
 //! At first every segment is acknowledged, so that slow start is not slowed down: up to 16 times
 //! or for half the window, and for as long as the window opens. Then every second full segment is,
-//! or after 40 ms; and at once whatever tells the sender something: data out of order, a gap that
+//! or after 40 ms. An ACK with information for the sender leaves at once: data out of order, a gap that
 //! was filled, data that came twice. Of many ACKs for data out of order, all but the first three
-//! are held back for a moment (Linux since 4.18). The classic profile knows of neither the quick
-//! ACKs nor of the ones held back.
+//! are held back for a moment (Linux since 4.18). The classic profile has neither quick ACKs
+//! nor held-back ones.
 
 use wakeai_units::{Duration, Instant};
 
 use super::compression::Compression;
 use crate::config::{Profile, TcpConfig};
 
-/// Most quick ACKs in a row.
+/// The most quick ACKs in a row.
 const MAX_QUICK: u64 = 16;
-/// RFC 9293's default of what an unknown peer sends.
+/// RFC 9293's default of the segment size of an unknown peer.
 const DEFAULT_MSS: u64 = 536;
-/// A delayed ACK waits no longer (RFC 9293 says 500 ms).
+/// The longest wait of a delayed ACK (500 ms in RFC 9293).
 const MAX_DELAY: Duration = Duration::from_millis(200);
 
-/// What the decision depends on beside its own memory.
+/// The receiver's state on which the decision depends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Situation {
     /// The next position that is expected.
     pub(super) next: u64,
     /// Bytes in order that are not yet acknowledged.
     pub(super) unacknowledged: u64,
-    /// Whether the application has taken everything, or else the window can move on in full.
+    /// Whether the application has taken everything, or the window can advance in full.
     pub(super) window_moves: bool,
     /// Whether data is held behind a gap.
     pub(super) gap: bool,
@@ -36,16 +36,15 @@ pub(super) struct Situation {
     pub(super) data_rtt: Option<Duration>,
 }
 
-/// Whether something came that is not acknowledged yet.
+/// Whether an ACK is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     Nothing,
-    /// It did, and the ACK may wait.
+    /// An ACK is due and may wait.
     Later,
-    /// It may not.
+    /// An ACK is due at once.
     Now,
-    /// Nothing did, but the sender is to be told where things stand. Quick ACKs are not used up by
-    /// that.
+    /// An ACK is due at once although nothing new came. It does not use up a quick ACK.
     Answer,
 }
 
@@ -59,7 +58,7 @@ pub(super) struct DelayedAck {
     quick: u64,
     /// The other direction is alive, so an ACK can ride on it.
     pingpong: bool,
-    /// A segment came that was not full: perhaps the last one for now.
+    /// Whether a segment came that was not full, which may be the last one for now.
     pushed: bool,
     /// Linux's ato: how long an ACK waits; zero before the first data.
     delay: Duration,
@@ -98,7 +97,7 @@ impl DelayedAck {
         self.segment_size
     }
 
-    /// An ACK leaves as soon as it is asked for.
+    /// Asks for an ACK at once.
     pub(super) fn is_due(&self) -> bool {
         matches!(self.need, Need::Now | Need::Answer)
     }
@@ -140,7 +139,7 @@ impl DelayedAck {
         } else if between < self.delay {
             self.delay = (self.delay / 2 + between).min(timeout);
         } else if between > timeout {
-            // The sender begins anew after so long a time, and needs ACKs to grow.
+            // After such a pause the sender restarts with a small window and needs ACKs to grow.
             self.allow_quick(window);
         }
     }
@@ -152,19 +151,19 @@ impl DelayedAck {
         self.quick = self.quick.max(quick);
     }
 
-    /// The window opened: the sender should learn that soon.
+    /// Asks for quick ACKs because the window opened.
     pub(super) fn on_window_growth(&mut self) {
         if self.profile == Profile::Linux {
             self.quick |= 1;
         }
     }
 
-    /// The buffer is half full: haste is of no use.
+    /// Ends the quick ACKs because the buffer is half full.
     pub(super) fn on_crowded(&mut self) {
         self.quick = 0;
     }
 
-    /// Data came behind a gap, or a FIN: it is to be acknowledged.
+    /// Asks for an ACK of data behind a gap, or of a FIN.
     pub(super) fn schedule(&mut self) {
         self.need = match self.need {
             Need::Nothing | Need::Later => Need::Later,
@@ -173,12 +172,12 @@ impl DelayedAck {
         self.segments += 1;
     }
 
-    /// A gap was filled, or something came that has to be answered whatever it was.
+    /// Asks for an ACK at once: a gap was filled, or a segment came that always needs an answer.
     pub(super) fn force(&mut self) {
         self.need = Need::Now;
     }
 
-    /// The sender is to be told where things stand, though nothing came that is acknowledged.
+    /// Asks for an ACK at once although nothing new came.
     pub(super) fn answer(&mut self) {
         self.need = match self.need {
             Need::Nothing | Need::Answer => Need::Answer,
@@ -186,8 +185,7 @@ impl DelayedAck {
         };
     }
 
-    /// Something came that has come before, or does not fit: the sender may have lost ACKs, so it
-    /// gets more of them for a while.
+    /// Asks for quick ACKs: a duplicate or unacceptable segment came, so the sender may have lost ACKs.
     pub(super) fn become_quick(&mut self, window: u64) {
         if self.profile == Profile::Linux {
             self.allow_quick(window);
@@ -202,7 +200,7 @@ impl DelayedAck {
         self.pingpong = true;
     }
 
-    /// A segment is dealt with: does it get its ACK now, or later?
+    /// Decides, at the end of a segment, whether its ACK leaves now or later.
     pub(super) fn decide(&mut self, now: Instant, situation: Situation) {
         if self.need != Need::Later {
             return;
@@ -257,7 +255,7 @@ impl DelayedAck {
         }
     }
 
-    /// Time has passed. Says whether an ACK became due by it.
+    /// Applies the passing of time. Gives whether an ACK became due.
     pub(super) fn handle_timeout(&mut self, now: Instant, timeout: Duration) -> bool {
         let late = |timer: Option<Instant>| timer.is_some_and(|at| at <= now);
         if late(self.compression.next_timeout()) {
@@ -287,14 +285,13 @@ impl DelayedAck {
         }
     }
 
-    /// The connection is over.
+    /// Ends: no ACK leaves any more.
     pub(super) fn cancel(&mut self) {
         self.on_sent();
         self.quick = 0;
     }
 
-    /// A segment with an acknowledgement has left. Gives how many ACKs it stands for that were
-    /// held back.
+    /// Notes that a segment with an acknowledgement has left. Gives how many held-back ACKs it replaced.
     pub(super) fn on_sent(&mut self) -> u32 {
         if matches!(self.need, Need::Later | Need::Now) && self.quick > 0 {
             self.quick -= 1;

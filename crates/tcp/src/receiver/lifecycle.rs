@@ -12,7 +12,7 @@ pub(super) enum Phase {
     Listen,
     SynReceived,
     Established,
-    /// The sender has finished, the application has not taken everything yet.
+    /// The sender has finished; the application has not taken everything yet.
     CloseWait,
     LastAck,
     Closed,
@@ -97,14 +97,14 @@ impl Receiver {
         *self = Self { reader, counters: self.counters, ..fresh };
     }
 
-    /// Nobody is here who knows of this segment (RFC 9293 section 3.5.2).
+    /// Answers a segment without a connection with a reset (RFC 9293 section 3.5.2).
     fn refuse(&mut self, segment: &Segment) {
         if !segment.flags.rst {
             self.due = Due::Reset(if segment.flags.ack { segment.ack } else { 0 });
         }
     }
 
-    /// The application has taken everything before the FIN, and closes too.
+    /// Closes where the application has taken everything before the FIN.
     pub(super) fn close_if_read(&mut self, now: Instant) {
         if self.phase != P::CloseWait || self.unread() > 0 {
             return;
@@ -113,7 +113,7 @@ impl Receiver {
         let (first, longest) = (self.handshake.timeout, self.config.max_timeout);
         let timer = Retransmission::new(now, first, longest, FIN_RETRIES);
         // A tail loss probe would not leave before the timeout of a single segment, but then it is
-        // what leaves, and the timeout begins anew (RFC 8985 section 7.2).
+        // what leaves, and the timeout restarts (RFC 8985 section 7.2).
         let probes = self.config.has_rack();
         self.retransmission = Some(if probes { timer.with_probe() } else { timer });
         self.due = Due::Fin;
@@ -134,7 +134,7 @@ impl Receiver {
         self.acks.cancel();
     }
 
-    /// A SYN-ACK or FIN that nobody acknowledged in time is sent again, or given up.
+    /// Retransmits an unacknowledged SYN-ACK or FIN, or gives up.
     pub(super) fn expire(&mut self, now: Instant) {
         let expiry = self.retransmission.as_mut().and_then(|timer| timer.expire(now));
         match (expiry, self.phase) {

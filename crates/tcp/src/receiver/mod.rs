@@ -26,7 +26,7 @@ use window::Window;
 
 pub use reader::Reading;
 
-/// Everything that is counted, since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
     /// Segments that came with data.
@@ -37,13 +37,13 @@ pub struct ReceiverCounters {
     pub duplicates: u64,
     /// Segments that lay outside the window, or were older than their timestamps allow.
     pub unacceptable: u64,
-    /// Acknowledgements without anything else.
+    /// Segments that only acknowledge.
     pub acks: u64,
     /// Of these, those that left because the delay was over.
     pub delayed_acks: u64,
-    /// Acknowledgements of data out of order that were spared because a later one said the same.
+    /// Acknowledgements of data out of order that were replaced by a later one.
     pub compressed_acks: u64,
-    /// Acknowledgements that told of something that came twice (D-SACK).
+    /// Acknowledgements with a D-SACK.
     pub duplicate_sacks: u64,
     /// Acknowledgements that closed the window.
     pub zero_windows: u64,
@@ -67,7 +67,7 @@ pub struct Receiver {
     next: u64,
     /// Positions that the application has taken.
     read: u64,
-    /// Where the sender's FIN stands, once it has come.
+    /// The position of the sender's FIN, once it has come.
     fin: Option<u64>,
     reassembly: Reassembly,
     sacks: Sacks,
@@ -76,7 +76,7 @@ pub struct Receiver {
     autotune: Autotune,
     reader: Reader,
     handshake: HandshakeRtt,
-    /// When the SYN-ACK left first, if it left once only.
+    /// When the SYN-ACK was sent, if only once.
     syn_ack_sent: Option<Instant>,
     /// Of the SYN-ACK or the FIN, whichever is not acknowledged.
     retransmission: Option<Retransmission>,
@@ -87,7 +87,7 @@ pub struct Receiver {
     counters: ReceiverCounters,
 }
 
-/// What leaves at the next poll, beside an acknowledgement.
+/// What leaves at the next poll, besides an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Due {
     #[default]
@@ -127,7 +127,7 @@ impl Receiver {
         }
     }
 
-    /// Bytes in order in the application's hands.
+    /// Bytes that the application has read.
     pub fn bytes_read(&self) -> u64 {
         let fin_read = u64::from(self.fin.is_some_and(|fin| fin < self.read));
         self.read.saturating_sub(1 + fin_read)
@@ -138,12 +138,12 @@ impl Receiver {
         self.fin.is_some_and(|fin| fin < self.next)
     }
 
-    /// Whether a connection was there and is over, in whatever way.
+    /// Whether the connection existed and has ended.
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Closed
     }
 
-    /// What was counted until now.
+    /// The counters.
     pub fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
@@ -155,15 +155,15 @@ impl Receiver {
         self.read(now);
     }
 
-    /// When something happens next if no segment arrives: an acknowledgement is delayed no longer,
-    /// a SYN-ACK or FIN is sent again, or the application reads.
+    /// The time of the next timeout if no segment arrives: of a delayed acknowledgement, of a SYN-ACK or
+    /// FIN, or of the application's next read.
     pub fn next_timeout(&self) -> Option<Instant> {
         let own = self.retransmission.as_ref().map(Retransmission::at);
         let timers = [own, self.acks.next_timeout(), self.reader.next_timeout()];
         timers.into_iter().flatten().min()
     }
 
-    /// Lets happen what is due at `now`.
+    /// Handles what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.expire(now);
         if self.acks.handle_timeout(now, self.handshake.timeout) {

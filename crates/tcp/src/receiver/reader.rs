@@ -5,24 +5,24 @@ use wakeai_units::{Duration, Instant, Rate};
 /// How the application reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// Whatever has come, at once.
+    /// Everything at once.
     #[default]
     AtOnce,
-    /// Every 10 ms as much as this rate makes of the time.
+    /// Every 10 ms, at this rate.
     At(Rate),
     /// Not at all.
     Paused,
 }
 
-/// How often an application reads that does not read at once.
+/// The time between two reads of an application that reads at a rate.
 const PERIOD: Duration = Duration::from_millis(10);
 
 /// When the application reads, and how much.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reader {
     reading: Reading,
-    /// Since when it has had something to read, and what it has read since then: time in which
-    /// nothing was there is not made up for.
+    /// Since when it has had data to read, and the bytes that it has read since. It does not catch up for
+    /// time without data.
     busy: Option<Busy>,
 }
 

@@ -1,11 +1,11 @@
-//! Data that came before what precedes it.
+//! Data that came out of order.
 
 use std::collections::VecDeque;
 
 /// Disjoint intervals of stream positions, in order, none of which touch.
 ///
-/// What usually comes is at an end: new data behind the last interval, a retransmission before the
-/// first; both are O(1). Anything else is found by bisection and moves the shorter side. The number
+/// Data usually comes at an end: new data behind the last interval, or a retransmission before the first;
+/// both are O(1). Anything else is found by bisection and moves the shorter side. The number
 /// of intervals is bounded by the window, which the caller checks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
@@ -13,7 +13,7 @@ pub(super) struct Reassembly {
     bytes: u64,
 }
 
-/// What became of data that was inserted.
+/// The result of inserting data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Insertion {
     /// The interval that it belongs to now.
@@ -69,7 +69,7 @@ impl Reassembly {
         Insertion { merged, duplicate }
     }
 
-    /// Puts `merged` in the place of the intervals from `first` to before `after`.
+    /// Replaces the intervals from `first` to before `after` by `merged`.
     fn replace(&mut self, first: usize, after: usize, merged: (u64, u64)) {
         if first == after {
             self.held.insert(first, merged);
@@ -81,8 +81,8 @@ impl Reassembly {
         }
     }
 
-    /// Everything before `next` has come: lets go of what that reaches, and gives the position
-    /// that is missing then.
+    /// Removes what is in order once everything before `next` has come. Gives the position that is missing
+    /// then.
     pub(super) fn advance(&mut self, mut next: u64) -> u64 {
         while let Some((start, end)) = self.held.front().copied().filter(|held| held.0 <= next) {
             self.held.pop_front();

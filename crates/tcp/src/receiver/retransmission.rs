@@ -1,4 +1,4 @@
-//! What the receiver itself may have to send again: its SYN-ACK and its FIN (RFC 6298).
+//! Retransmission of the receiver's own segments: its SYN-ACK and its FIN (RFC 6298).
 
 use wakeai_units::{Duration, Instant};
 
@@ -13,19 +13,19 @@ pub(super) struct Retransmission {
     at: Instant,
     timeout: Duration,
     longest: Duration,
-    /// Times that the timer may run out without doubling.
+    /// Expiries left that do not double the timeout.
     linear: u32,
-    /// Times that it ran out and doubled.
+    /// Expiries that doubled the timeout.
     tries: u32,
     limit: u32,
 }
 
-/// What follows when the timer ran out.
+/// What follows the expiry of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expiry {
-    /// Send it again.
+    /// Retransmit the segment.
     Again,
-    /// Nobody is there.
+    /// Give up.
     GiveUp,
 }
 
@@ -35,22 +35,22 @@ impl Retransmission {
         Self { at: now + timeout, timeout, longest, linear: 0, tries: 0, limit }
     }
 
-    /// Lets the timer run out once before it doubles.
+    /// Allows one expiry without doubling.
     pub(super) fn with_probe(self) -> Self {
         Self { linear: 1, ..self }
     }
 
-    /// When the timer runs out.
+    /// When the timer expires.
     pub(super) fn at(&self) -> Instant {
         self.at
     }
 
-    /// The segment leaves once more because it was asked for: the timer begins anew.
+    /// Restarts the timer, because the segment was sent again on request.
     pub(super) fn restart(&mut self, now: Instant) {
         self.at = now + self.timeout;
     }
 
-    /// If the timer has run out: what to do. Each timeout is twice the one before.
+    /// What to do where the timer has expired. Each timeout is twice the one before.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Expiry> {
         if now < self.at {
             return None;
@@ -68,7 +68,7 @@ impl Retransmission {
     }
 }
 
-/// The receiver's own RTT estimate: the handshake is all that it ever times.
+/// The receiver's RTT estimate, from the handshake alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HandshakeRtt {
     /// The RTT, once it is known.
@@ -78,7 +78,7 @@ pub(super) struct HandshakeRtt {
 }
 
 impl HandshakeRtt {
-    /// Nothing is known yet.
+    /// No sample yet.
     pub(super) fn unknown(initial_timeout: Duration) -> Self {
         Self { rtt: None, timeout: initial_timeout }
     }

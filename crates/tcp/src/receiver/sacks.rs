@@ -1,8 +1,8 @@
-//! What is told to the sender beyond the acknowledgement number: SACK and D-SACK.
+//! SACK and D-SACK blocks for the sender.
 
 use crate::segment::SackBlocks;
 
-/// Blocks that are remembered, as in Linux: one more than fit, for when one of these goes.
+/// The number of blocks that are kept, as in Linux: one more than fit an ACK.
 const REMEMBERED: usize = 4;
 
 /// The intervals that changed last, and what came twice since the last ACK.
@@ -15,7 +15,7 @@ pub(super) struct Sacks {
 }
 
 impl Sacks {
-    /// Whether a further block would push one out.
+    /// Whether one more block would displace another.
     pub(super) fn is_full(&self) -> bool {
         self.len == REMEMBERED
     }
@@ -44,14 +44,14 @@ impl Sacks {
         self.len = kept;
     }
 
-    /// These positions came a second time. Several in one ACK are told as one block.
+    /// Notes positions that came a second time. Several in one ACK are reported as one block.
     pub(super) fn report_duplicate(&mut self, start: u64, end: u64) {
         let hull = self.duplicate.map_or((start, end), |old| (old.0.min(start), old.1.max(end)));
         self.duplicate = Some(hull);
     }
 
-    /// The option of an ACK: what came twice goes first, and only once (RFC 2883 section 4). Says too
-    /// whether anything came twice.
+    /// The option of an ACK, and whether it has a D-SACK, which comes first and is sent once (RFC 2883
+    /// section 4).
     pub(super) fn take(&mut self) -> (SackBlocks, bool) {
         let duplicate = self.duplicate.take();
         let recent = self.recent[..self.len].iter().copied();

@@ -1,7 +1,7 @@
 //! The window that is offered, and how it grows (`tcp_select_window` and `tcp_grow_window` of
 //! Linux).
 
-/// What the 16 bits of the header can say.
+/// The largest value of the header's 16 bits.
 const MAX_UNSCALED: u64 = 65_535;
 /// Linux's first buffer (`tcp_rmem`). It holds headers and bookkeeping too: half of it counts as
 /// payload before anything has come, and five eighths once full segments have (which is what
@@ -14,12 +14,12 @@ pub(super) struct Window {
     /// Payload that the buffer may hold now; it grows up to `limit`.
     space: u64,
     limit: u64,
-    /// What a full segment takes of the buffer is not known yet.
+    /// Whether the buffer's overhead of a full segment is still unknown.
     is_guess: bool,
     /// The window is not above this: it opens with what arrives, so that a sender that begins with
     /// small segments does not fill the memory with headers.
     threshold: u64,
-    /// What was offered last, and the acknowledgement number that it was offered with.
+    /// The last window, and the acknowledgement number with it.
     offered: u64,
     offered_at: u64,
     scale: u8,
@@ -58,7 +58,7 @@ impl Window {
         self.scale = 0;
     }
 
-    /// What was offered last.
+    /// The last window.
     pub(super) fn offered(&self) -> u64 {
         self.offered
     }
@@ -88,7 +88,7 @@ impl Window {
         self.free(held) < self.space / 2
     }
 
-    /// The buffer holds what it can hold at most now.
+    /// Sets the buffer to its present maximum.
     pub(super) fn space(&self) -> u64 {
         self.space
     }
@@ -106,16 +106,16 @@ impl Window {
         self.space = self.space.max(space.min(self.limit));
     }
 
-    /// A segment of `len` bytes came in order: the window may grow by two. Says whether it does,
-    /// in which case the sender should learn it soon.
+    /// Takes a segment of `len` bytes that came in order, upon which the window may grow by two. Gives whether
+    /// it does, so that an ACK should follow soon.
     pub(super) fn grow(&mut self, len: u64, held: u64) -> bool {
         let room = self.free(held).saturating_sub(self.threshold);
         self.threshold += room.min(2 * self.mss.max(len));
         room > 0
     }
 
-    /// What could be offered beside `held` bytes: nothing below a segment or a sixteenth of the
-    /// buffer, so that no sender is tempted into small segments (RFC 9293 section 3.8.6.2.2).
+    /// The window beside `held` bytes: zero below a segment or a sixteenth of the buffer, to avoid small
+    /// segments (silly window syndrome, RFC 9293 section 3.8.6.2.2).
     pub(super) fn available(&self, held: u64, segment_size: u64) -> u64 {
         let mut free = self.free(held);
         let unit = 1_u64 << self.scale;

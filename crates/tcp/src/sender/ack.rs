@@ -8,11 +8,11 @@ use super::stamp;
 use super::transmit::Retransmission;
 use crate::segment::Segment;
 
-/// What an acknowledgement turned out to say.
+/// The findings about an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Ack {
-    /// It moves `snd_una`.
+    /// It advances `snd_una`.
     pub(super) advanced: bool,
     /// It acknowledges whole segments.
     pub(super) acked: bool,
@@ -25,11 +25,11 @@ pub(super) struct Ack {
     pub(super) retransmission_acked: bool,
     pub(super) dsack: bool,
     pub(super) dsack_of_probe: bool,
-    /// A D-SACK tells that the reordering window was too narrow.
+    /// A D-SACK shows that the reordering window was too narrow.
     pub(super) too_narrow: bool,
     /// It shows that a retransmission was lost.
     pub(super) retransmission_lost: bool,
-    /// The timer starts anew.
+    /// It restarts the timer.
     pub(super) sets_timer: bool,
     /// The first segment that it shows to have been overtaken.
     pub(super) reordered: Option<u64>,
@@ -54,12 +54,12 @@ impl Ack {
         self.acked_sent = Some((oldest, newest.max(sent_at)));
     }
 
-    /// Neither moves anything nor tells anything but that something arrived.
+    /// Whether it acknowledges nothing new and changes no window: it only shows that a segment arrived.
     pub(super) fn is_duplicate(&self) -> bool {
         !(self.advanced || self.acked || self.window_changed || self.dsack)
     }
 
-    /// Whether it may say that something is wrong.
+    /// Whether it may show a loss or reordering.
     fn is_dubious(&self, state: CongestionState) -> bool {
         state != CongestionState::Open
             || self.sacked
@@ -117,7 +117,7 @@ impl Sender {
         }
     }
 
-    /// Whether this recovery has begun the timeout anew already and must not again.
+    /// Whether this recovery has restarted the timeout already and must not do so again.
     fn is_out_of_patience(&mut self) -> bool {
         self.config.impatient
             && self.state == CongestionState::Recovery
@@ -125,7 +125,7 @@ impl Sender {
             && std::mem::replace(&mut self.episode.restarted_timer, true)
     }
 
-    /// An acknowledgement that was overtaken by a later one: only its blocks are news.
+    /// Handles an acknowledgement that was overtaken by a later one: only its SACK blocks may be new.
     fn handle_old_ack(&mut self, now: Instant, segment: &Segment, ack: &mut Ack) {
         if !segment.sack.is_empty() {
             self.take_sacks(now, segment, ack);
@@ -190,8 +190,8 @@ impl Sender {
         if let Some((sent_at, _)) = ack.sacked_sent
             && self.board.out() > 0
         {
-            // Selective acknowledgements of what left before the oldest segment did keep the timer
-            // off; those of later ones must not, or a lost retransmission would never time out.
+            // Selective acknowledgements of segments sent before the oldest one restart the timer. Those of
+            // later segments must not, or a lost retransmission would never time out.
             ack.sets_timer |= self.config.restart_on_retransmission
                 && sent_at < self.board.record(self.board.first()).sent_at;
         }

@@ -1,4 +1,4 @@
-//! The congestion state machine: what follows from an acknowledgement that is not plain.
+//! The congestion state machine: the reaction to an acknowledgement that may show a loss or reordering.
 
 use wakeai_connection::CongestionState;
 use wakeai_units::Instant;
@@ -9,9 +9,9 @@ use super::transmit::Retransmission;
 use crate::segment::SackBlocks;
 
 impl Sender {
-    /// Moves between Open, Disorder, CWR, Recovery and Loss, and decides whether retransmissions
-    /// may leave upon this acknowledgement. (The kernel's order: an end of the episode first, then
-    /// what the state that is left makes of the acknowledgement.)
+    /// Moves between Open, Disorder, CWR, Recovery and Loss, and decides whether retransmissions may leave
+    /// upon this acknowledgement. As in the kernel the end of the episode comes first, and then the
+    /// reaction of the remaining state.
     pub(super) fn alert(&mut self, now: Instant, ack: &mut Ack) {
         self.output.retransmission = Retransmission::Nothing;
         if self.state == CongestionState::Open {
@@ -31,7 +31,7 @@ impl Sender {
         }
     }
 
-    /// Everything is acknowledged that was out when the window began to be reduced.
+    /// Ends the reduction: everything is acknowledged that was out when it began.
     fn end_reduction(&mut self) {
         match self.state {
             CongestionState::Cwr if self.una != self.episode.high => {
@@ -51,7 +51,7 @@ impl Sender {
         }
         self.find_losses(now, ack);
         if self.state != CongestionState::Recovery {
-            // Taken back, and yet something is lost: another recovery.
+            // It was undone, and yet something is lost: another recovery begins.
             if self.board.lost_out() == 0 {
                 return false;
             }
@@ -60,8 +60,8 @@ impl Sender {
         true
     }
 
-    /// Whether the losses are to be looked at as in any other state: the timeout was taken back, or
-    /// retransmissions were lost too.
+    /// Gives whether losses are handled as in other states: the timeout was undone, or retransmissions
+    /// were lost, too.
     fn go_on_in_loss(&mut self, now: Instant, ack: &mut Ack) -> bool {
         let retransmission = self.process_loss(ack);
         self.output.retransmission = retransmission;
@@ -100,7 +100,7 @@ impl Sender {
         }
     }
 
-    /// Back to Open, or to Disorder where something is still selectively acknowledged or sent again.
+    /// Goes back to Open, or to Disorder where selectively acknowledged or retransmitted segments are left.
     pub(super) fn try_to_open(&mut self) {
         if !self.any_retransmission_out() {
             self.episode.first_retransmission = None;
@@ -128,7 +128,7 @@ impl Sender {
             || self.board.out() > 0 && self.board.record(self.board.first()).marks.sent_again()
     }
 
-    /// The threshold that a reduction would be taken back to.
+    /// The threshold that undoing a reduction would restore.
     pub(super) fn current_ssthresh(&self) -> u32 {
         let sock = &*self.algorithm;
         if self.is_reducing() {
@@ -138,7 +138,7 @@ impl Sender {
         }
     }
 
-    /// The window is about to be reduced.
+    /// Begins a reduction of the window.
     pub(super) fn begin_reduction(&mut self) {
         self.publish();
         self.episode.high = self.nxt;
@@ -161,7 +161,7 @@ impl Sender {
         self.change_state(CongestionState::Recovery);
     }
 
-    /// Reduces the window for congestion that lost nothing on the way.
+    /// Reduces the window for congestion in the host's own queue.
     pub(super) fn enter_cwr(&mut self) {
         self.episode.prior_ssthresh = 0;
         if self.state < CongestionState::Cwr {
@@ -171,8 +171,8 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer expired: the network is taken for empty, but for what RACK says
-    /// was sent just now.
+    /// Handles the expiry of the retransmission timer: all segments are taken for lost except those that
+    /// RACK finds too recent.
     pub(super) fn enter_loss(&mut self, now: Instant) {
         let was_recovering = self.state >= CongestionState::Recovery;
         self.lose_all(now);
@@ -203,9 +203,9 @@ impl Sender {
     fn lose_all(&mut self, now: Instant) {
         let first = self.board.first();
         if self.board.out() > 0 && self.board.record(first).marks.sacked() {
-            // The receiver threw away what it had (RFC 2018 section 8).
+            // The receiver discarded what it had (RFC 2018 section 8).
             self.board.unsack_all();
-            self.told = SackBlocks::NONE;
+            self.last_sacks = SackBlocks::NONE;
             self.counting.reset();
         }
         let mut from = first;

@@ -1,4 +1,4 @@
-//! Losses found by counting: RFC 6675, for the classic sender.
+//! Loss detection by counting (RFC 6675), for the classic sender.
 
 use wakeai_connection::CongestionState;
 use wakeai_units::Instant;
@@ -15,14 +15,14 @@ pub(super) struct Counting {
     /// Segment numbers plus one, highest first; 0: none.
     highest: [u64; THRESHOLD],
     judged: u64,
-    /// No segment below this is retransmitted on suspicion.
+    /// Segments below this are not retransmitted on suspicion any more.
     suspected: u64,
-    /// The recovery, by its end, that has spent its rescue retransmission.
+    /// The end of the recovery whose rescue retransmission was sent.
     rescued: u64,
 }
 
 impl Counting {
-    /// A segment is selectively acknowledged for the first time.
+    /// Counts a segment that is selectively acknowledged for the first time.
     pub(super) fn sack(&mut self, segment: u64) {
         let mut value = segment + 1;
         for place in &mut self.highest {
@@ -39,8 +39,8 @@ impl Counting {
 }
 
 impl Sender {
-    /// RFC 6675's `IsLost` for all that is out: lost is what has [`THRESHOLD`] segments above it
-    /// that arrived. Gives how many segments are newly taken for lost.
+    /// Applies RFC 6675's `IsLost` to all segments that are out: a segment is lost when [`THRESHOLD`]
+    /// segments above it have arrived. Gives the number of newly lost segments.
     pub(super) fn judge_by_count(&mut self) -> u32 {
         let end = self.counting.highest[THRESHOLD - 1].saturating_sub(1);
         let mut from = self.counting.judged.max(self.board.first());
@@ -56,8 +56,8 @@ impl Sender {
         lost
     }
 
-    /// In recovery with nothing lost left to repair and nothing new to send, the window that is
-    /// left goes to what may be lost too: rules 3 and 4 of RFC 6675's `NextSeg`.
+    /// Retransmits what may be lost, where a recovery has nothing lost to repair and nothing new to send:
+    /// rules 3 and 4 of RFC 6675's `NextSeg`.
     pub(super) fn send_supposed(&mut self, now: Instant) -> Option<Segment> {
         let is_free =
             self.state == CongestionState::Recovery && self.stream.next_piece(self.nxt).is_none();

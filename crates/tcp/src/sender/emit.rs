@@ -1,4 +1,4 @@
-//! Segments as they leave, and what is noted of each.
+//! Emitting segments, and the bookkeeping of each.
 
 use wakeai_connection::EventKind;
 use wakeai_units::Instant;
@@ -10,8 +10,8 @@ use super::{Sender, microseconds, stamp};
 use crate::segment::{Flags, Segment, Timestamp};
 
 impl Sender {
-    /// Whether pacing and the host's queue let a segment go. The queue may hold twice as much for
-    /// `doublings` of 1, and never keeps a connection from having two segments out.
+    /// Whether pacing and the host's queue admit a segment. With `doublings` of 1 the queue may hold twice as
+    /// much. It always admits two segments of a connection.
     pub(super) fn may_send(&mut self, now: Instant, doublings: u32) -> bool {
         let sock = &*self.algorithm;
         if sock.sk_pacing_status != 0 && !self.pacing.may_send(now) {
@@ -21,14 +21,13 @@ impl Sender {
         self.board.out() <= 1 || !self.host_queue.is_full(rate, doublings)
     }
 
-    /// Whether the last packet of a segment that is out has not even left the host: then another
-    /// would be of no use, and Linux sends none.
+    /// Whether the last packet of a segment is still in the host's queue: then Linux does not send another.
     pub(super) fn waits_in_host(&self, segment: u64) -> bool {
         self.host_queue.holds(self.board.record(segment).packet)
     }
 
-    /// The next new segment, where the peer's window and our buffer have room for it. A segment
-    /// that is not full waits while anything is out (RFC 9293 section 3.7.4, Nagle), but the last.
+    /// The next new segment, where the peer's window and the send buffer have room for it. A segment that
+    /// is neither full nor the last waits while anything is out (RFC 9293 section 3.7.4, Nagle).
     pub(super) fn sendable_piece(&self) -> Option<Piece> {
         let piece = self.stream.next_piece(self.nxt)?;
         let data_end = piece.seq + u64::from(piece.len);
@@ -49,15 +48,15 @@ impl Sender {
         end.is_none_or(|end| end <= self.peer_window.end(self.una))
     }
 
-    /// Nothing is out and nothing may leave: the window is closed.
+    /// Whether the window is closed: nothing is out and nothing may leave.
     pub(super) fn wait_for_window(&mut self, now: Instant) {
         if self.board.out() == 0 && !self.timer.is_armed() && !self.window_takes_more() {
             self.arm_persist(now);
         }
     }
 
-    /// Notes whether it is the congestion window that holds the sender back: only then may it grow
-    /// (RFC 7661; the kernel's `tcp_cwnd_validate`).
+    /// Notes whether the congestion window limits the sender, since only then it may grow (RFC 7661; the
+    /// kernel's `tcp_cwnd_validate`).
     pub(super) fn validate_window(&mut self) {
         let out = self.board.out();
         let sock = &mut *self.algorithm;
@@ -87,7 +86,7 @@ impl Sender {
         segment
     }
 
-    /// Another transmission of a segment. `probe`: it is not taken for lost.
+    /// A retransmission of a segment. `probe`: the segment is not taken for lost.
     pub(super) fn send_again(&mut self, now: Instant, number: u64, probe: bool) -> Segment {
         self.before_sending(now);
         self.board.resend(number, now, self.host_queue.next_packet(), probe);
@@ -107,7 +106,7 @@ impl Sender {
         self.emit(now, piece)
     }
 
-    /// Nothing is out and something is about to leave: the window may be that of long ago.
+    /// Before sending with nothing out: the window may be from long ago.
     pub(super) fn reconsider_window(&mut self, now: Instant) {
         if self.board.out() == 0 {
             self.publish_at(now);
@@ -164,8 +163,8 @@ impl Sender {
         segment
     }
 
-    /// The segment that was emitted last did not leave: it is the next again. Says whether it was
-    /// one that matters.
+    /// Takes back the segment that was emitted last, which did not leave the host. Gives whether it carried
+    /// data.
     pub(super) fn take_back(&mut self, now: Instant, segment: &Segment) -> bool {
         if segment.end() == segment.seq || self.board.out() == 0 {
             return false;

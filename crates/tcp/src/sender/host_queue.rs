@@ -1,4 +1,4 @@
-//! Our packets in the host's queue: TCP small queues.
+//! The connection's packets in the host's queue: TCP small queues.
 
 use wakeai_units::Instant;
 
@@ -6,8 +6,9 @@ use super::Sender;
 use crate::config::{Profile, TcpConfig};
 use crate::segment::Segment;
 
-/// How many bytes of our packets wait in the host's queue, and how many may. (Linux counts the memory that
-/// they are kept in; who asks for more, asks in what is counted: `queued_beside_payload` in the C sources.)
+/// Counts the bytes of the connection's packets in the host's queue, and limits them. (Linux counts the
+/// memory of the packets instead; a share of the queue is converted by `queued_beside_payload` in the C
+/// sources.)
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostQueue {
     is_small: bool,
@@ -16,7 +17,7 @@ pub(super) struct HostQueue {
     bytes: u64,
     /// The longest packet that was sent.
     longest: u64,
-    /// Packets that went into the queue, and those that are known to have left it.
+    /// Packets that entered the queue, and packets that are known to have left it.
     entered: u32,
     left: u32,
 }
@@ -34,8 +35,8 @@ impl HostQueue {
         }
     }
 
-    /// Whether the queue holds all that it should: more than two packets, and more than the pacing
-    /// rate carries in the time that the driver asks for, doubled so many times.
+    /// Whether the queue is full: it holds more than two packets, and more than the pacing rate carries in
+    /// the time that the driver asks for, doubled `doublings` times.
     pub(super) fn is_full(&self, pacing_rate: u64, doublings: u32) -> bool {
         let allowed = (pacing_rate >> self.shift).max(2 * self.longest).min(self.limit);
         self.is_small && self.bytes > allowed << doublings
@@ -46,7 +47,7 @@ impl HostQueue {
         self.entered
     }
 
-    /// Whether a packet has not left yet, where that is told.
+    /// Whether a packet is still in the queue; `false` without small queues.
     pub(super) fn holds(&self, packet: u32) -> bool {
         self.is_small && packet.wrapping_sub(self.left).cast_signed() >= 0
     }
@@ -62,14 +63,14 @@ impl HostQueue {
         self.bytes = self.bytes.saturating_sub(packet_len as u64);
     }
 
-    /// A packet was acknowledged, so it has left, whether that was told or not.
+    /// Notes that a packet was acknowledged and so has left the queue.
     pub(super) fn note_left(&mut self, packet: u32) {
         if self.holds(packet) {
             self.left = packet.wrapping_add(1);
         }
     }
 
-    /// The packet that entered last was turned away.
+    /// Takes back the packet that entered last: the queue refused it.
     fn refuse(&mut self, packet_len: usize) {
         self.entered = self.entered.wrapping_sub(1);
         self.bytes = self.bytes.saturating_sub(packet_len as u64);
@@ -77,17 +78,17 @@ impl HostQueue {
 }
 
 impl Sender {
-    /// A packet of this connection has left the host's queue, in the order in which they entered
-    /// it. With [`TcpConfig::small_queues`] it must be told for each packet, whatever becomes of it
-    /// after; without, it means nothing.
+    /// Takes the departure of a packet of this connection from the host's queue; packets depart in the
+    /// order in which they entered. With [`TcpConfig::small_queues`] it must be called for each packet;
+    /// without, it has no effect.
     pub fn handle_departure(&mut self, _now: Instant, packet_len: usize) {
         self.host_queue.leave(packet_len);
     }
 
-    /// The host's queue had no room for the segment that was polled last.
+    /// Takes the refusal of the segment that was polled last: the host's queue had no room.
     ///
-    /// Linux hears of it: the segment is the next to be sent, at the next ACK or timeout, and the
-    /// window is reduced (local congestion). A classic sender does not.
+    /// Linux sends the segment at the next ACK or timeout and reduces the window (local congestion). The
+    /// classic sender does not notice.
     pub fn handle_local_drop(&mut self, now: Instant, segment: &Segment) {
         self.counters.local_drops += 1;
         self.host_queue.refuse(segment.packet_len());
@@ -102,7 +103,7 @@ impl Sender {
         self.enter_cwr();
     }
 
-    /// The queue does not hold what it refused.
+    /// Takes the refused packet out of the count.
     fn note_refused(&mut self, segment: &Segment) {
         let number = self.stream.segment_from(segment.seq);
         let carried = segment.end() > segment.seq && !segment.flags.syn;

@@ -9,13 +9,13 @@ use super::{Phase, Sender, stamp};
 use crate::config::Profile;
 use crate::segment::{Flags, Segment, SynOptions, Timestamp};
 
-/// Bytes that the timestamps take from the segment that the peer is told to send at most.
+/// Bytes of the timestamps in each segment, which the announced maximum segment size includes.
 const TIMESTAMP_OPTION: u32 = 12;
-/// What a sender that is sent no data announces, as scale and as window.
+/// The window scale and window that the sender announces; it receives no data.
 const WINDOW_SCALE: u8 = 7;
 pub(super) const OWN_WINDOW: u64 = 65_535;
 
-/// How long the peer's FIN is waited for when ours is acknowledged (Linux's `tcp_fin_timeout`).
+/// The longest wait for the peer's FIN once the own one is acknowledged (Linux's `tcp_fin_timeout`).
 const PEER_FIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,8 +123,8 @@ impl Sender {
         }
     }
 
-    /// Whatever takes a position is answered: a new FIN, and a SYN-ACK or FIN whose first answer
-    /// was lost.
+    /// Answers everything that takes a position: a new FIN, and a SYN-ACK or FIN whose first answer was
+    /// lost.
     pub(super) fn handle_peer_fin(&mut self, segment: &Segment) {
         if segment.end() == segment.seq {
             return;
@@ -135,7 +135,7 @@ impl Sender {
         }
     }
 
-    /// Closed once both FINs are acknowledged.
+    /// Closes the connection once both FINs are acknowledged.
     pub(super) fn finish_if_closed(&mut self, now: Instant) {
         if !self.stream.fin_sent() || self.una < self.nxt {
             return;

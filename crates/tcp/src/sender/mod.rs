@@ -83,8 +83,8 @@ pub struct Sender {
     echo: u32,
     /// Our clock as the peer echoed it in the segment that is handled; 0: not at all.
     echoed: u32,
-    /// The selective acknowledgements that came last; all of them are in the scoreboard.
-    told: SackBlocks,
+    /// The last selective acknowledgements, which are in the scoreboard already.
+    last_sacks: SackBlocks,
     /// When this is acknowledged, the next round of window validation begins.
     usage_round_end: u64,
     /// Segments delivered, selectively acknowledged ones included.
@@ -137,7 +137,7 @@ impl Sender {
             output: Output::default(),
             echo: 0,
             echoed: 0,
-            told: SackBlocks::NONE,
+            last_sacks: SackBlocks::NONE,
             usage_round_end: 0,
             delivered: 0,
             lost: 0,
@@ -155,21 +155,21 @@ impl Sender {
         self.output.syn = true;
     }
 
-    /// How many bytes the stream has in all; `None`: it never ends. May be raised until the last
-    /// segment, where that is not a full one, has left: an application that writes bit by bit raises it
-    /// by whole segments.
+    /// Sets the number of bytes of the stream; `None`: it does not end. It may be raised until the last
+    /// segment, where that is not a full one, was sent. An application that writes little by little raises
+    /// it by whole segments.
     pub fn supply(&mut self, bytes: Option<u64>) {
         self.stream.supply(bytes, self.nxt);
-        // As in Linux a write tries again what the host's queue has refused.
+        // As in Linux a write retries what the host's queue has refused.
         self.output.blocked = false;
     }
 
-    /// Nothing follows what was supplied; an endless stream ends with what was sent.
+    /// Ends the stream after what was supplied; an endless one ends with what was sent.
     pub fn close(&mut self) {
         self.stream.close(self.nxt);
     }
 
-    /// A segment arrived.
+    /// Takes a segment that arrived.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
         self.output.blocked = false;
         self.algorithm.tcp_mstamp = microseconds(now);
@@ -217,7 +217,7 @@ impl Sender {
         self.algorithm.target_rate = bytes_per_s;
     }
 
-    /// Where the bytes stand that the application has handed over (the kernel's `write_seq`).
+    /// The position after the bytes that the application has written (the kernel's `write_seq`).
     fn written_end(&self) -> u64 {
         self.stream.data_end().min(self.una.max(1) + self.stream.buffer())
     }
@@ -248,7 +248,7 @@ impl Sender {
         }
     }
 
-    /// Whether the window is being reduced step by step.
+    /// Whether the window is being reduced.
     fn is_reducing(&self) -> bool {
         matches!(self.state, CongestionState::Cwr | CongestionState::Recovery)
     }
@@ -281,7 +281,7 @@ fn stamped_before(a: u32, b: u32) -> bool {
 
 #[cfg(test)]
 impl Sender {
-    /// What must hold between any two calls.
+    /// Checks the invariants between calls.
     fn check(&self) {
         self.board.check();
         assert!(self.una <= self.nxt, "{} acknowledged of {}", self.una, self.nxt);

@@ -9,10 +9,9 @@ use super::timers::{SLACK, TimerKind};
 use super::transmit::Forced;
 
 impl Sender {
-    /// Arms the tail loss timer where a probe may be sent: two RTTs from now, more for a single
-    /// segment whose acknowledgement may be delayed, and never after the retransmission timeout.
-    /// Says whether it did. `anew`: the retransmission timeout counts from now, not from when the
-    /// head left.
+    /// Arms the tail loss timer where a probe may be sent: two RTTs from now, more for a single segment
+    /// whose acknowledgement may be delayed, and at the latest at the retransmission timeout. Gives whether
+    /// it did. `anew`: the retransmission timeout counts from now, not from when the head was sent.
     pub(super) fn schedule_probe(&mut self, now: Instant, anew: bool) -> bool {
         let may_probe = matches!(self.state, CongestionState::Open | CongestionState::Cwr);
         if !self.rack.is_enabled() || !may_probe || self.board.out() == 0 {
@@ -35,8 +34,8 @@ impl Sender {
         true
     }
 
-    /// The tail may be lost: new data or the last segment asks for an acknowledgement. One probe
-    /// at a time.
+    /// Sends a probe (new data or the last segment) for an acknowledgement of the tail. There is one probe at
+    /// a time.
     pub(super) fn handle_tail_loss_timeout(&mut self, now: Instant) {
         if self.output.probe_end.is_none() {
             self.output.forced = Some(Forced::TailLossProbe);
@@ -45,7 +44,7 @@ impl Sender {
         }
     }
 
-    /// A probe has left.
+    /// Notes that a probe was sent.
     pub(super) fn note_probe(&mut self, now: Instant, repeats: bool) {
         self.counters.tail_loss_probes += 1;
         self.output.probe_repeats = repeats;
@@ -54,8 +53,8 @@ impl Sender {
         self.rearm_timeout(now);
     }
 
-    /// What an acknowledgement says of the probe that is out (RFC 8985 section 7.4): whether it
-    /// repaired a loss, which must not go without a reduction.
+    /// Handles an acknowledgement of the probe (RFC 8985 section 7.4): where the probe repaired a loss, the
+    /// window is reduced.
     pub(super) fn judge_probe(&mut self, acknowledged: u64, ack: &Ack) {
         let Some(end) = self.output.probe_end else { return };
         if acknowledged < end {
@@ -73,14 +72,14 @@ impl Sender {
         }
     }
 
-    /// Waits for the window to open.
+    /// Arms the timer of the next window probe.
     pub(super) fn arm_persist(&mut self, now: Instant) {
         let base = self.timeout.max(self.config.min_timeout);
         let wait = base.saturating_mul(1 << self.timer.persist_backoff.min(32));
         self.timer.set(TimerKind::Persist, now + wait.min(self.config.max_timeout));
     }
 
-    /// An acknowledgement came while nothing was out.
+    /// Handles an acknowledgement while nothing was out.
     pub(super) fn restart_persist(&mut self, now: Instant) {
         if !self.timer.is(TimerKind::Persist) {
             return;

@@ -1,4 +1,4 @@
-//! What a sender tells of itself.
+//! What a sender reports: events, counters and figures.
 
 use wakeai_connection::{CongestionState, EventKind, Figures};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
@@ -14,13 +14,13 @@ pub struct SenderCounters {
     pub retransmits: u64,
     /// Expired retransmission timers of data.
     pub timeouts: u64,
-    /// The most of them without anything new acknowledged between.
+    /// The most consecutive ones, without new data acknowledged in between.
     pub timeouts_in_a_row: u32,
     /// SYNs sent.
     pub syns_sent: u32,
     /// Expired timers of the SYN.
     pub syn_timeouts: u32,
-    /// Time until the SYN left that was answered: what lost SYNs and answers cost.
+    /// Time until the SYN was sent that was answered: the delay by lost SYNs and answers.
     pub syn_wait: Duration,
     /// Time from the first SYN to its answer.
     pub handshake: Duration,
@@ -28,11 +28,11 @@ pub struct SenderCounters {
     pub tail_loss_probes: u64,
     /// Tail losses that a probe showed and repaired.
     pub tail_losses: u64,
-    /// Reductions taken back because an echoed timestamp was older than the retransmission (Eifel).
+    /// Reductions undone because an echoed timestamp was older than the retransmission (Eifel).
     pub undone_by_timestamps: u64,
-    /// Reductions taken back because D-SACKs showed all retransmissions needless.
+    /// Reductions undone because D-SACKs showed all retransmissions to be spurious.
     pub undone_by_dsack: u64,
-    /// Timeouts taken back because new data was acknowledged first (F-RTO).
+    /// Timeouts undone because new data was acknowledged first (F-RTO).
     pub undone_by_frto: u64,
     /// Entries into Disorder.
     pub disorders: u64,
@@ -40,11 +40,11 @@ pub struct SenderCounters {
     pub recoveries: u64,
     /// Entries into CWR.
     pub reductions: u64,
-    /// Retransmissions that were lost in turn.
+    /// Retransmissions that were lost.
     pub lost_retransmits: u64,
     /// Segments for which the host's queue had no room.
     pub local_drops: u64,
-    /// Segments that were reported to have arrived twice.
+    /// Segments that arrived twice by D-SACK.
     pub dsacks: u64,
     /// Probes of a closed window.
     pub window_probes: u64,
@@ -62,17 +62,17 @@ impl SenderCounters {
 }
 
 impl Sender {
-    /// What happened since the last call, in order.
+    /// Gives the oldest event that was not taken yet.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.pop_front()
     }
 
-    /// What was counted until now.
+    /// The counters.
     pub fn counters(&self) -> &SenderCounters {
         &self.counters
     }
 
-    /// The congestion control, for who watches it.
+    /// The congestion control of the connection.
     pub fn algorithm(&self) -> &wakeai_algorithms::Algorithm {
         &self.algorithm
     }

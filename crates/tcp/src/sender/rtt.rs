@@ -4,7 +4,7 @@ use wakeai_units::{Duration, Instant};
 
 use crate::config::{Profile, TcpConfig};
 
-/// How far the minimum looks back, as in Linux.
+/// The window of the minimum, as in Linux.
 const MINIMUM_WINDOW: Duration = Duration::from_secs(300);
 /// Granularity of the clock in RFC 6298 section 2.
 const GRANULARITY_US: u32 = 1_000;
@@ -154,7 +154,7 @@ impl RttEstimator {
     }
 }
 
-/// The smallest sample of a sliding window, by the three best of its parts (Nichols).
+/// The smallest sample of a sliding window, from the best samples of three parts of it (Nichols).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowedMinimum {
     best: [(Instant, u32); 3],
@@ -181,8 +181,8 @@ impl WindowedMinimum {
         self.grow_old(now, sample);
     }
 
-    /// Puts a later choice in the place of one that is too old, or takes one where a part of the
-    /// window has passed without any.
+    /// Replaces the best sample when it is too old, and takes a second or third one when a part of the window
+    /// has passed without.
     fn grow_old(&mut self, now: Instant, sample: (Instant, u32)) {
         let age = now.saturating_since(self.best[0].0);
         if age > MINIMUM_WINDOW {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_of_the_rtt_lengthens_the_timeout_of_the_rfc_and_not_that_of_linux() {
+    fn a_fall_of_the_rtt_lengthens_the_rfc_s_timeout_and_not_linux_s() {
         let after_a_fall = |profile| {
             let mut rtt = estimator(profile);
             for round in 0..200 {

@@ -23,7 +23,7 @@ impl Sender {
         if ack.dsack {
             self.forget_needless(first.1);
         }
-        self.told = segment.sack;
+        self.last_sacks = segment.sack;
         if let Some(reordered) = ack.reordered {
             self.check_reordering(reordered);
         }
@@ -41,9 +41,9 @@ impl Sender {
         }
         let until = self.stream.segment_until(end);
         // Most blocks are those of the acknowledgement before, longer by a segment.
-        let known = self.told.iter().find(|told| told.0 <= start && start < told.1);
+        let known = self.last_sacks.iter().find(|block| block.0 <= start && start < block.1);
         let mut from = match known {
-            Some(told) => self.stream.segment_until(told.1),
+            Some(block) => self.stream.segment_until(block.1),
             None => self.stream.segment_from(start),
         };
         while let Some(segment) = self.board.next_unsacked(from, until) {

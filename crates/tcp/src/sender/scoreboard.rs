@@ -1,8 +1,8 @@
-//! What is known of each segment that is out: RFC 6675's scoreboard.
+//! The segments that are out: RFC 6675's scoreboard.
 
 use wakeai_units::Instant;
 
-/// What a segment that is out has been through.
+/// The state of a segment that is out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(pub(super) u8);
 
@@ -48,9 +48,8 @@ const FIRST_CAPACITY: u64 = 64;
 
 /// The segments that are out, numbered from the first of the connection.
 ///
-/// A ring of records, with two sets of bits beside it so that what is not selectively acknowledged
-/// yet and what waits for retransmission are found without a walk. It grows by doubling; nothing
-/// else allocates.
+/// A ring of records, with two bit sets that find the segments that are not selectively acknowledged and
+/// those that wait for retransmission. It grows by doubling; nothing else allocates.
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     records: Vec<Record>,
@@ -151,7 +150,7 @@ impl Scoreboard {
         self.record_mut(segment).packet = packet;
     }
 
-    /// The last segment that left for the first time did not.
+    /// Takes back the last segment that was sent for the first time: it did not leave.
     pub(super) fn unsend(&mut self) {
         let marks = self.record(self.next - 1).marks;
         debug_assert_eq!(marks, Marks::default(), "nothing can have happened to it");
@@ -275,7 +274,7 @@ impl Scoreboard {
         self.waiting_count = 0;
     }
 
-    /// Forgets what was selectively acknowledged: the receiver threw it away (RFC 2018 section 8).
+    /// Removes all selective acknowledgements: the receiver discarded the data (RFC 2018 section 8).
     pub(super) fn unsack_all(&mut self) {
         for segment in self.first..self.next {
             if self.record(segment).marks.sacked() {
@@ -331,7 +330,7 @@ impl Scoreboard {
         *self = grown;
     }
 
-    /// Counts everything again, for tests.
+    /// Recounts everything, for tests.
     #[cfg(test)]
     pub(super) fn check(&self) {
         let (mut sacked, mut lost, mut retransmitted, mut waiting) = (0, 0, 0, 0);

@@ -1,4 +1,4 @@
-//! The one timer that a connection has, as in Linux, and what its expiry means.
+//! The timer of a connection (only one, as in Linux) and the handling of its expiry.
 
 use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
@@ -13,7 +13,7 @@ pub(super) enum TimerKind {
     Syn,
     /// An acknowledgement (RFC 6298).
     Retransmission,
-    /// ... for so long that the tail may be lost (RFC 8985 section 7).
+    /// An acknowledgement of the tail, which may be lost (RFC 8985 section 7).
     TailLoss,
     /// Segments that were overtaken (RFC 8985 section 6).
     Reordering,
@@ -23,12 +23,12 @@ pub(super) enum TimerKind {
     PeerFin,
 }
 
-/// What Linux adds where a timer would cut it too fine: two ticks of a kernel that has 250 a second,
-/// as those of most distributions and phones.
+/// The margin that Linux adds to a timer: two ticks of a kernel with 250 Hz, as in most distributions and
+/// phones.
 pub(super) const SLACK: Duration = Duration::from_millis(8);
-/// The least time from now on, where the time is past already.
+/// The wait where the time of a timer has passed already.
 const AT_ONCE: Duration = Duration::from_millis(1);
-/// When a timeout's retransmission found no room in the host's queue, as in Linux.
+/// The wait after the host's queue refused a timeout's retransmission, as in Linux.
 const LOCAL_RETRY: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,7 @@ impl Timer {
         self.armed.is_some()
     }
 
-    /// The peer lives.
+    /// Resets the count of window probes: the peer has answered.
     pub(super) fn reset_persistence(&mut self) {
         self.window_probes = 0;
     }
@@ -68,7 +68,7 @@ impl Timer {
 }
 
 impl Sender {
-    /// When something happens next if no segment arrives.
+    /// The time of the next timeout if no segment arrives.
     pub fn next_timeout(&self) -> Option<Instant> {
         let timer = self.timer.armed.map(|(_, at)| at);
         match (timer, self.pacing.next_timeout()) {
@@ -77,7 +77,7 @@ impl Sender {
         }
     }
 
-    /// Lets happen what is due at `now`.
+    /// Handles the timer that is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         let Some(kind) = self.timer.due(now) else { return };
         self.output.blocked = false;
@@ -118,20 +118,20 @@ impl Sender {
         self.timeout = self.timeout.saturating_mul(2).min(self.config.max_timeout);
     }
 
-    /// The retransmission after a timeout did not leave the host.
+    /// Waits to retry a timeout's retransmission that did not leave the host.
     pub(super) fn retry_locally(&mut self, now: Instant) {
         self.timer.set(TimerKind::Retransmission, now + LOCAL_RETRY);
     }
 
-    /// Something was acknowledged: waits for what comes next, for a tail loss where that can be.
+    /// Restarts the timer after an acknowledgement, for a tail loss probe where one may be sent.
     pub(super) fn set_timer(&mut self, now: Instant) {
         if !self.schedule_probe(now, true) {
             self.rearm_timeout(now);
         }
     }
 
-    /// Waits for the retransmission timeout, from now on; from when the head left where a shorter
-    /// timer ran meanwhile.
+    /// Waits for the retransmission timeout, counted from now; where a shorter timer ran meanwhile, from
+    /// when the head was sent.
     pub(super) fn rearm_timeout(&mut self, now: Instant) {
         if self.board.out() == 0 {
             if self.phase == Phase::Established {

@@ -1,30 +1,30 @@
-//! What leaves next.
+//! Which segment leaves next, and when.
 
 use wakeai_units::{Duration, Instant};
 
 use super::{Phase, Sender};
 use crate::segment::Segment;
 
-/// What waits to leave, beside new data.
+/// What waits to be sent, besides new data.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Output {
     pub(super) syn: bool,
     /// An acknowledgement without data.
     pub(super) ack: bool,
-    /// Whatever the windows say.
+    /// Sent regardless of the windows.
     pub(super) forced: Option<Forced>,
     /// The host's queue was full: nothing until the next ACK or timeout.
     pub(super) blocked: bool,
     /// Whether lost segments may leave.
     pub(super) retransmission: Retransmission,
-    /// `snd_nxt` when a tail loss probe left that is not answered.
+    /// `snd_nxt` when the unanswered tail loss probe was sent.
     pub(super) probe_end: Option<u64>,
-    /// It was a segment that had left before.
+    /// Whether that probe was a retransmission.
     pub(super) probe_repeats: bool,
 }
 
-/// What a timer sends, windows or not.
+/// What a timer sends regardless of the windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Forced {
     /// The oldest segment, after a timeout.
@@ -35,18 +35,18 @@ pub(super) enum Forced {
     WindowProbe,
 }
 
-/// Whether lost segments leave again upon what came last.
+/// Whether lost segments are retransmitted after the last acknowledgement or timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Retransmission {
     #[default]
     Nothing,
     Lost,
-    /// New data first: its fate tells whether the timeout was needless (F-RTO).
+    /// After new data, whose acknowledgement shows whether the timeout was spurious (F-RTO).
     AfterNew,
 }
 
 impl Sender {
-    /// A segment that leaves now.
+    /// Gives the next segment that may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         self.pacing.stop_waiting();
         match self.phase {
@@ -76,8 +76,7 @@ impl Sender {
         }
     }
 
-    /// No new data was there to send after a timeout: repair goes on as usual (RFC 5682 section
-    /// 3.1, step 2.b).
+    /// Continues the repair after a timeout without new data to send (RFC 5682 section 3.1, step 2.b).
     fn send_after_new(&mut self, now: Instant) -> Option<Segment> {
         if self.nxt > self.episode.high {
             return None;
@@ -102,8 +101,8 @@ impl Sender {
         }
     }
 
-    /// New data where the peer has room for some, whatever the congestion window says; otherwise
-    /// the last segment again.
+    /// The tail loss probe: new data where the peer has room for it, regardless of the congestion window;
+    /// otherwise the last segment again.
     fn send_tail_loss_probe(&mut self, now: Instant) -> Option<Segment> {
         if self.board.out() == 0 {
             return None;
@@ -128,7 +127,7 @@ impl Sender {
         self.may_send_again(now, segment).then(|| self.send_again(now, segment, false))
     }
 
-    /// Whether the windows, pacing and the host's queue let a retransmission go.
+    /// Whether the windows, pacing and the host's queue admit a retransmission.
     pub(super) fn may_send_again(&mut self, now: Instant, segment: u64) -> bool {
         self.board.in_flight() < self.algorithm.snd_cwnd
             && !self.waits_in_host(segment)
@@ -172,10 +171,9 @@ impl PeerWindow {
         self.largest
     }
 
-    /// Takes the window of an acknowledgement that is not older than `una`, and says whether it is
-    /// another than before. A repeated acknowledgement may have been overtaken by a later one, so
+    /// Takes the window of an acknowledgement that is not older than `una`. Gives whether it has changed. A repeated acknowledgement may have been overtaken by a later one, so
     /// its window counts only where it is larger, or zero (RFC 9293 section 3.10.7.4 orders them
-    /// by the peer's sequence number, which stands still here).
+    /// by the peer's sequence number, which is constant here).
     pub(super) fn update(&mut self, advances: bool, bytes: u64) -> bool {
         let changed = self.bytes != bytes;
         if !advances && bytes < self.bytes && bytes != 0 {
@@ -187,28 +185,28 @@ impl PeerWindow {
     }
 }
 
-/// Segments of a connection that leave unpaced, as in Linux: its first window.
+/// The first segments of a connection are not paced, as in Linux: its first window.
 const UNPACED: u64 = 10;
 
 /// When the next segment may leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacing {
     next_at: Instant,
-    /// What `next_at` was before the last segment, should it not leave.
+    /// `next_at` before the last segment, in case that does not leave.
     before: Instant,
-    /// Something would have left if it might.
+    /// Whether a segment waits for `next_at`.
     waits: bool,
 }
 
 impl Pacing {
-    /// Whether a segment may leave now; if not, [`Self::next_timeout`] says when.
+    /// Whether a segment may leave now; if not, [`Self::next_timeout`] gives the time.
     pub(super) fn may_send(&mut self, now: Instant) -> bool {
         self.waits = now < self.next_at;
         !self.waits
     }
 
-    /// A segment of `len` bytes leaves, the `count`-th of the connection. Lateness of up to half of
-    /// a segment's time is made up for.
+    /// Counts a segment of `len` bytes, the `count`-th of the connection. Lateness of up to half of a
+    /// segment's time shortens the wait for the next.
     pub(super) fn send(&mut self, now: Instant, len: u32, bytes_per_s: u64, count: u64) {
         self.before = self.next_at;
         let late = now.saturating_since(self.next_at);
@@ -220,7 +218,7 @@ impl Pacing {
         self.next_at += takes - late.min(takes / 2);
     }
 
-    /// It did not leave.
+    /// Takes back the last segment, which did not leave.
     pub(super) fn unsend(&mut self) {
         self.next_at = self.before;
     }

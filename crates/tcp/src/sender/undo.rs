@@ -1,4 +1,4 @@
-//! Taking back reductions that were needless: Eifel (RFC 3522, RFC 4015), D-SACK (RFC 3708) and
+//! Undoing spurious reductions: Eifel (RFC 3522, RFC 4015), D-SACK (RFC 3708) and
 //! F-RTO (RFC 5682).
 
 use wakeai_connection::CongestionState;
@@ -8,34 +8,33 @@ use super::ack::Ack;
 use super::stamped_before;
 use super::transmit::Retransmission;
 
-/// The recovery or reduction that the connection is in, and what is needed to take it back.
+/// The recovery or reduction that the connection is in, and what is needed to undo it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Episode {
     /// `snd_nxt` when it began: it ends when this is acknowledged (RFC 6675's `RecoveryPoint`).
     pub(super) high: u64,
-    /// `snd_una` when it began; `None`: it was taken back, or cannot be.
+    /// `snd_una` when it began; `None`: it was undone, or cannot be.
     pub(super) undo_marker: Option<u64>,
-    /// Retransmissions of this episode that no D-SACK has shown to be needless yet; `None` before
-    /// the first.
+    /// Retransmissions of this episode that no D-SACK has shown to be spurious; `None` before the first.
     pub(super) undo_retransmissions: Option<u32>,
-    /// Our clock at the first retransmission.
+    /// The timestamp clock at the first retransmission.
     pub(super) first_retransmission: Option<u32>,
-    /// The slow-start threshold before; 0 where it was given up.
+    /// The slow-start threshold before; 0 where it is not restored.
     pub(super) prior_ssthresh: u32,
-    /// In this recovery an acknowledgement has begun the retransmission timeout anew.
+    /// Whether an acknowledgement has restarted the retransmission timeout in this recovery.
     pub(super) restarted_timer: bool,
-    /// The timeout may have been spurious: new data tells (RFC 5682).
+    /// Whether the timeout may have been spurious, which new data will show (RFC 5682).
     pub(super) frto: bool,
 }
 
 impl Episode {
-    /// A retransmission leaves.
+    /// Counts a retransmission.
     pub(super) fn count_retransmission(&mut self, stamp: u32) {
         self.first_retransmission.get_or_insert(stamp);
         self.undo_retransmissions = Some(self.undo_retransmissions.unwrap_or(0) + 1);
     }
 
-    /// D-SACKs show so many retransmissions to have been needless.
+    /// Takes off retransmissions that D-SACKs showed to be spurious.
     pub(super) fn discount_retransmissions(&mut self, needless: u32) {
         if let Some(count) = &mut self.undo_retransmissions {
             *count = count.saturating_sub(needless);
@@ -44,7 +43,7 @@ impl Episode {
 }
 
 impl Sender {
-    /// From here on a reduction can be taken back.
+    /// Begins an episode that can be undone.
     pub(super) fn begin_undo(&mut self) {
         let probe = u32::from(self.output.probe_end.is_some() && self.output.probe_repeats);
         let out = self.board.retransmitted_out() + probe;
@@ -89,10 +88,10 @@ impl Sender {
             algorithm.snd_ssthresh = algorithm.snd_ssthresh.max(self.episode.prior_ssthresh);
         }
         self.clear_undo_marker();
-        self.rack.advanced = true; // what is out is judged anew
+        self.rack.advanced = true; // the segments that are out are judged again
     }
 
-    /// Recovery or Loss is over: for nothing, or for good.
+    /// Ends Recovery or Loss: undoes the reduction where it was spurious.
     pub(super) fn end_recovery(&mut self) {
         if let Some(proof) = self.may_undo() {
             self.undo(proof);
@@ -102,7 +101,7 @@ impl Sender {
         self.change_state(CongestionState::Open);
     }
 
-    /// All retransmissions were needless.
+    /// Undoes the reduction where D-SACKs showed all retransmissions to be spurious.
     pub(super) fn try_undo_by_dsack(&mut self) -> bool {
         let needless = self.config.undo_spurious
             && self.episode.undo_marker.is_some()
@@ -114,9 +113,9 @@ impl Sender {
         needless
     }
 
-    /// In Recovery, a part is acknowledged, and by an answer to the first transmission: it was
-    /// late, not lost. Says whether this acknowledgement is done with: retransmissions are still
-    /// out, so new data may leave but nothing more is repaired.
+    /// Undoes a Recovery upon a partial acknowledgement that answers the first transmission, which was late
+    /// and not lost. Gives whether the acknowledgement is handled: while retransmissions are still out, new
+    /// data may leave but nothing more is repaired.
     pub(super) fn try_undo_partly(&mut self) -> bool {
         let late = self.config.undo_spurious
             && self.episode.undo_marker.is_some()
@@ -137,7 +136,7 @@ impl Sender {
         false
     }
 
-    /// A timeout turns out to have been needless.
+    /// Undoes a spurious timeout.
     fn undo_loss(&mut self, proof: Proof) {
         self.board.unlose_all();
         self.undo(proof);
@@ -145,8 +144,8 @@ impl Sender {
         self.change_state(CongestionState::Open);
     }
 
-    /// What an acknowledgement means after a timeout, and what may be sent upon it (RFC 5682
-    /// section 3.1, the SACK-enhanced version).
+    /// Handles an acknowledgement after a timeout. Gives what may be sent upon it (RFC 5682 section 3.1, the
+    /// SACK-enhanced version).
     pub(super) fn process_loss(&mut self, ack: &Ack) -> Retransmission {
         let recovered = self.una >= self.episode.high;
         if ack.advanced
@@ -181,13 +180,13 @@ impl Sender {
     }
 }
 
-/// How a reduction was shown to be needless.
+/// How a reduction was shown to be spurious.
 #[derive(Clone, Copy, Debug)]
 enum Proof {
     /// An echoed timestamp from before the retransmission.
     Timestamps,
     /// D-SACKs for all retransmissions.
     Dsack,
-    /// An acknowledgement of what was never sent again.
+    /// An acknowledgement of data that was never retransmitted.
     NewData,
 }
