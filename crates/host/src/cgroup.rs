@@ -1,4 +1,4 @@
-//! Control groups of version 2, as targets: nothing is changed in them here.
+//! Control groups of version 2, which are found here and not changed.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,13 +16,13 @@ pub enum CgroupError {
     #[error(
         "no cgroup v2 is mounted here; boot with systemd.unified_cgroup_hierarchy=1, or `mount -t cgroup2 \
          none /sys/fs/cgroup/unified`. Under `ip netns exec`, which hides it: run this without, as a \
-         cgroup is ruled in all network namespaces"
+         cgroup's connections are in all network namespaces"
     )]
     NoHierarchy,
     /// There is no such directory.
     #[error("found {0:?}, expected a directory below {1}")]
     None(PathBuf, PathBuf),
-    /// The whole machine.
+    /// The cgroup is the root, which holds the whole machine.
     #[error(
         "{0} is the root, which is the whole machine; without a cgroup the whole network \
          namespace is meant"
@@ -33,15 +33,15 @@ pub enum CgroupError {
     NoSystemd {
         /// The unit.
         unit: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
-    /// systemd knows no such name, or it is not that of one unit.
+    /// systemd does not know the name, or it is not the name of one unit.
     #[error("found the unit {unit:?}, expected the name of one unit{}", after(reason))]
     NoUnit {
         /// The unit.
         unit: String,
-        /// What systemd says of it, or nothing.
+        /// systemd's message, which may be empty.
         reason: String,
     },
     /// The unit has no processes.
@@ -50,20 +50,20 @@ pub enum CgroupError {
     /// It could not be opened.
     #[error("cannot open the cgroup {path}: {source}")]
     Io {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
 impl CgroupError {
-    /// Whether the machine lacks what was asked for.
+    /// Whether the machine has no cgroup v2 or no systemd.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::NoHierarchy | Self::NoSystemd { .. })
     }
 
-    /// Whether something was named that does not exist or may not be named.
+    /// Whether the given name is wrong.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::None(..) | Self::Root(_) | Self::NoUnit { .. } | Self::NotRunning(_))
     }
@@ -108,7 +108,7 @@ impl Cgroup {
     /// Where systemd does not run, or the unit does not.
     pub fn of_unit(unit: &str) -> Result<Self, CgroupError> {
         hierarchy(&read_mounts())?;
-        // systemctl takes a pattern for all that it fits.
+        // systemctl would take a pattern for all units that match it.
         if unit.is_empty() || unit.contains(['*', '?', '[']) {
             return Err(CgroupError::NoUnit { unit: unit.to_owned(), reason: String::new() });
         }
@@ -133,8 +133,8 @@ impl Cgroup {
         }
     }
 
-    /// The one that has taken its place: that of a unit which was started again, for example. `None`
-    /// while it is there, and while nothing is in its place.
+    /// The new cgroup at the same path, for example that of a restarted unit. `None` while this one is
+    /// still there, and while there is none.
     pub fn successor(&self) -> Option<Self> {
         let inode = |metadata: fs::Metadata| metadata.ino();
         let now = fs::metadata(&self.path).ok()?;

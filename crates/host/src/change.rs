@@ -20,8 +20,8 @@ pub enum Change {
     Namespace {
         /// The name that `ip netns` lists.
         name: String,
-        /// Which one it is, once it is made. Without, whatever has the name is removed: it names the
-        /// process that was to make it.
+        /// Its identity, once it is made. Without it, any namespace of that name is removed: the name
+        /// contains the pid of the process that was about to make it.
         #[serde(default)]
         made: Option<NetnsId>,
     },
@@ -35,7 +35,7 @@ pub enum Change {
         name: String,
         /// The value that is put back.
         before: String,
-        /// The value that was written: another one means that somebody chose since.
+        /// The value that was written. Another value has been chosen since, and stays.
         ours: String,
     },
     /// The congestion control of a route.
@@ -44,9 +44,9 @@ pub enum Change {
         netns: NetnsId,
         /// The route.
         route: RouteKey,
-        /// What is put back; `None`: none.
+        /// The algorithm that is put back; `None`: the route has none of its own.
         before: Option<String>,
-        /// What was written: another one means that somebody chose since.
+        /// The algorithm that was written. Another one has been chosen since, and stays.
         ours: String,
     },
     /// Connections that were put on another algorithm.
@@ -55,22 +55,22 @@ pub enum Change {
     Socket {
         /// Its absolute path.
         path: PathBuf,
-        /// Which one it is, once it is made.
+        /// Its identity, once it is made.
         made: Option<FileId>,
     },
-    /// A directory, with all that is in it: [`crate::Lease::create_directory`].
+    /// A directory with its contents: [`crate::Lease::create_directory`].
     Directory {
         /// Its absolute path.
         path: PathBuf,
-        /// Which one it is, once it is made.
+        /// Its identity, once it is made.
         made: Option<FileId>,
     },
-    /// A regular file. Leases of the version before mean sockets and directories, too, and do not
-    /// say which one was made: of those only a dead socket is removed.
+    /// A regular file. In leases of the previous version, without identity, it can be a socket or a
+    /// directory, too: of those only a dead socket is removed.
     File {
         /// Its absolute path.
         path: PathBuf,
-        /// Which one it is, once it is made.
+        /// Its identity, once it is made.
         #[serde(default)]
         made: Option<FileId>,
     },
@@ -81,8 +81,8 @@ pub enum Change {
         /// Its name.
         table: String,
     },
-    /// A route that takes marked packets for the machine's own, and the rule that leads to it, in
-    /// both address families.
+    /// A route that delivers marked packets locally, and the rule that selects it, in both address
+    /// families.
     LocalRoute {
         /// Their namespace.
         netns: NetnsId,
@@ -96,7 +96,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Where a process listens, if that is what it made. The version before called it a file.
+    /// The path, where the change is a socket. The previous version recorded a file.
     pub fn socket(&self) -> Option<&Path> {
         match self {
             Self::Socket { path, .. } | Self::File { path, made: None } => Some(path),
@@ -116,7 +116,7 @@ impl fmt::Display for Change {
                 write!(f, "congestion control of the route to {route} (back to {before})")
             }
             Self::Connections(Assigned { algorithm, .. }) => {
-                write!(f, "connections that were put on {algorithm}")
+                write!(f, "connections that were moved to {algorithm}")
             }
             Self::Socket { path, .. } => write!(f, "socket {}", path.display()),
             Self::Directory { path, .. } => write!(f, "directory {}", path.display()),
@@ -128,12 +128,13 @@ impl fmt::Display for Change {
     }
 }
 
-/// What a file is known by, whatever its path: another file at the same path has another one.
+/// The identity of a file. Another file at the same path has another identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileId {
     device: u64,
     inode: u64,
-    /// Nanoseconds since 1970, where the file system knows: inodes are used again.
+    /// Time of creation in nanoseconds since 1970, where the file system records it: inode numbers are
+    /// reused.
     born_ns: Option<u64>,
 }
 
@@ -165,19 +166,19 @@ impl fmt::Display for RouteKey {
     }
 }
 
-/// Connections that one process put on an algorithm. They go back to what they had before, or
-/// would have had; only the `kernel` crate can do that ([`crate::KernelUndo`]).
+/// Connections that one process moved to an algorithm. Undoing moves them to the algorithm that they had
+/// before, or would have had; the `kernel` crate does that ([`crate::KernelUndo`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assigned {
     /// Their namespace; `None`: any.
     pub netns: Option<NetnsId>,
     /// The algorithm's name.
     pub algorithm: String,
-    /// How they came to it.
+    /// How they got it.
     pub way: AssignedWay,
 }
 
-/// How connections came to an algorithm that they had not asked for.
+/// How connections got an algorithm that they had not set themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "way")]
 pub enum AssignedWay {
@@ -185,12 +186,12 @@ pub enum AssignedWay {
     Default {
         /// The network that the route leads to: address and length of the prefix.
         destination: Option<(IpAddr, u8)>,
-        /// What they would have had; `None`: the default of their namespace.
+        /// The algorithm that they would have had; `None`: the default of their namespace.
         before: Option<String>,
     },
-    /// Each was moved, and the kernel noted for whom and from which algorithm.
+    /// Each was moved. A BPF map records the process that did it and the previous algorithm.
     Moved {
-        /// For whom: a process id.
+        /// The process id.
         owner: u32,
     },
 }

@@ -1,5 +1,5 @@
-//! Sockets, directories and namespaces are created under a lease: their path is written down first, and
-//! which file or namespace it is afterwards.
+//! Sockets, directories and namespaces are created under a lease, which records the path before and the
+//! identity after.
 
 use std::fs;
 use std::io;
@@ -19,29 +19,29 @@ use crate::remove::{Kind, is_dead, kind, open_directory, remove, through};
 /// Something could not be made in the file system; then nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
-    /// Something is there, which is not ours to remove.
+    /// The path exists, and nothing in a lease allows its removal.
     #[error(
         "{} exists already: found {found}, expected nothing; name another path, or remove it \
          yourself", path.display()
     )]
     Occupied {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// What was found there.
         found: &'static str,
     },
-    /// Another process has its socket there.
+    /// Another process listens there.
     #[error("a process listens at {} already; end it, or name another path", path.display())]
     Listened {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// It could not be looked at or made.
+    /// The path could not be examined or created.
     #[error("cannot make {}: {source}", path.display())]
     Io {
-        /// What was to be made.
+        /// The path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The lease could not be written.
@@ -66,8 +66,8 @@ impl MakeError {
     }
 }
 
-/// Whether a socket can be made at `path`: nothing is there, or a dead socket of the calling user,
-/// and its directory exists. Changes nothing.
+/// Checks that a socket can be made at `path`: its directory exists, and nothing is at the path or only
+/// a dead socket of the calling user. Changes nothing.
 ///
 /// # Errors
 ///
@@ -82,8 +82,7 @@ pub fn check_socket_path(path: &Path) -> Result<(), MakeError> {
 }
 
 impl Lease {
-    /// Listens at `path`, which has these permissions then. A dead socket of the same user that is
-    /// there is replaced.
+    /// Listens at `path`, and sets these permissions. A dead socket of the same user is replaced.
     ///
     /// # Errors
     ///
@@ -93,7 +92,7 @@ impl Lease {
         self.make(path, Kind::Socket, || vacancy(path), |found| bind(path, mode, found))
     }
 
-    /// Makes an empty directory for its owner alone, which is removed with all that is in it.
+    /// Makes an empty directory that its owner alone may enter. Undoing removes it with its contents.
     ///
     /// # Errors
     ///
@@ -122,7 +121,7 @@ impl Lease {
         let made = match Namespace::create(name) {
             Ok(made) => made,
             Err(error) => {
-                // It has removed what it had made.
+                // On an error it has removed the name again.
                 self.forget(&change(None)).map_err(unrecorded)?;
                 return Err(error);
             }
@@ -135,11 +134,10 @@ impl Lease {
         Ok(made)
     }
 
-    /// Where `vacant` finds nothing against it: writes down the path, makes the thing and writes
-    /// down which one it is.
+    /// If `vacant` returns no error, records the path, makes the file, and records its identity.
     ///
-    /// The leases' lock is held all the while: nobody takes a socket for dead before it is listened
-    /// at.
+    /// The lock on the leases is held meanwhile, so that no sweep takes a socket for dead between
+    /// bind(2) and listen(2).
     fn make<T>(
         &self,
         path: &Path,
@@ -157,7 +155,7 @@ impl Lease {
         let (made, id) = match make(found) {
             Ok(made) => made,
             Err(source) => {
-                let _ = editing.write(strike); // the intent alone removes nothing of the user's
+                let _ = editing.write(strike); // a record without identity removes no file of the user's
                 return Err(MakeError::Io { path: path.to_owned(), source });
             }
         };
@@ -176,7 +174,7 @@ impl Lease {
     }
 }
 
-/// What may be where a socket is to be made.
+/// What may be at the path of a new socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Vacancy {
     Nothing,
@@ -212,13 +210,13 @@ fn bind(path: &Path, mode: u32, found: Vacancy) -> io::Result<(UnixListener, Fil
         Ok(made) => Ok((listener, made)),
         Err(error) => {
             drop(listener);
-            let _ = fs::remove_file(path); // the error is told
+            let _ = fs::remove_file(path); // the first error is returned
             Err(error)
         }
     }
 }
 
-/// Through a handle: what is given permissions is what is written down.
+/// Sets the permissions through a handle, so that they and the identity belong to the same file.
 fn set_mode(path: &Path, mode: u32) -> io::Result<FileId> {
     let handle = fs::OpenOptions::new()
         .read(true)
@@ -238,7 +236,7 @@ fn create_directory(path: &Path) -> io::Result<((), FileId)> {
     match open_directory(path).and_then(|directory| directory.metadata()) {
         Ok(metadata) => Ok(((), FileId::of(&metadata))),
         Err(error) => {
-            let _ = fs::remove_dir(path); // the error is told
+            let _ = fs::remove_dir(path); // the first error is returned
             Err(error)
         }
     }

@@ -1,4 +1,4 @@
-//! A process's own record of what it changed.
+//! The lease: a process's record of its changes on the host.
 
 use std::fs::File;
 use std::io;
@@ -25,12 +25,12 @@ pub enum LeaseError {
         /// The other agent's interface.
         interface: String,
     },
-    /// Another process rules the same.
-    #[error("{what} is ruled already (pid {pid}): `wakeai use --undo {pid}` ends that")]
+    /// Another process applies an algorithm to the same target.
+    #[error("another command applies to {what} (pid {pid}): `wakeai use --undo {pid}` ends it")]
     UseRuns {
         /// The other process.
         pid: ProcessId,
-        /// What it rules.
+        /// The target.
         what: String,
     },
     /// Another process has made the same change.
@@ -46,7 +46,7 @@ pub enum LeaseError {
     Io(#[from] io::Error),
 }
 
-/// What this process changed on the host: on disk before each change is made.
+/// The changes of this process on the host. Each is on disk before it is made.
 ///
 /// Dropping a lease without [`Lease::release`] leaves the file for the next [`crate::sweep`], as
 /// `kill -9` would.
@@ -62,7 +62,7 @@ impl Lease {
     /// # Errors
     ///
     /// [`LeaseError::AgentRuns`] where `role` is an agent's and its namespace has one,
-    /// [`LeaseError::UseRuns`] where it rules what another process does; I/O errors where
+    /// [`LeaseError::UseRuns`] where another process has its target; I/O errors where
     /// `/run/wakeai` cannot be written (a missing privilege).
     pub fn take(role: Role) -> Result<Self, LeaseError> {
         Self::take_in(Registry::system(), role)
@@ -85,7 +85,7 @@ impl Lease {
         Ok(Self { registry, holder: Mutex::new(holder) })
     }
 
-    /// Writes down a change that is about to be made.
+    /// Records a change that is about to be made.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Lease {
         self.edit(|changes| changes.push(change))
     }
 
-    /// Writes down a change that only one process may make at a time.
+    /// Records a change that only one process may make at a time.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Lease {
         editing.write(|changes| changes.push(change))
     }
 
-    /// Strikes out a change that was undone.
+    /// Removes the record of a change that was undone.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Lease {
         self.edit(|changes| changes.retain(|other| other != change))
     }
 
-    /// Writes down more of a change.
+    /// Replaces the record of a change by a more complete one.
     pub(crate) fn replace(&self, before: &Change, after: Change) -> Result<(), LeaseError> {
         self.edit(|changes| {
             changes.retain(|other| other != before);
@@ -127,7 +127,7 @@ impl Lease {
         })
     }
 
-    /// The lease's file and its contents, for whoever undoes the changes.
+    /// The registry and the record, to undo the changes.
     pub(crate) fn into_parts(self) -> (Registry, Holder) {
         (self.registry, self.holder.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
@@ -136,7 +136,7 @@ impl Lease {
         self.editing()?.write(edit)
     }
 
-    /// The changes, to be edited while nobody else reads or writes any lease.
+    /// Locks the leases and returns the changes for editing.
     pub(crate) fn editing(&self) -> Result<Editing<'_>, LeaseError> {
         let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
         let lock = self.registry.lock()?;
@@ -152,7 +152,7 @@ pub(crate) struct Editing<'a> {
 }
 
 impl Editing<'_> {
-    /// Edits what is on disk, and where that is not possible nothing.
+    /// Edits the changes on disk and in memory, or on an error neither.
     pub(crate) fn write(&mut self, edit: impl FnOnce(&mut Vec<Change>)) -> Result<(), LeaseError> {
         let mut edited = self.holder.clone();
         edit(&mut edited.changes);
@@ -162,7 +162,7 @@ impl Editing<'_> {
     }
 }
 
-/// Why `role` cannot be had beside `other`, if it cannot.
+/// The error where `role` conflicts with the role of `other`.
 fn refusal(role: &Role, other: &Holder) -> Option<LeaseError> {
     let pid = other.process;
     match (role, &other.role) {

@@ -1,15 +1,15 @@
-//! What Wakeai changes on a host, and how it is put back, also after `kill -9`.
+//! The changes that Wakeai makes on a host, and how they are undone, also after `kill -9`.
 //!
 //! Every change is written into the process's [`Lease`] before it is made. A process that ends in
-//! good order undoes its own lease; one that dies leaves the file behind, and the next command of
-//! any kind undoes it in [`sweep`]. A lease names its process by pid *and* start time, so a pid
-//! that was given to somebody else is neither spared nor killed by mistake.
+//! good order undoes its own lease; one that dies leaves the file, and the next command of
+//! any kind undoes it in [`sweep`]. A lease identifies its process by pid *and* start time, because
+//! pids are reused.
 //!
 //! Order of calls: [`sweep`] first, [`Lease::take`], then for each change [`Lease::record`], the
-//! change itself, and where it is undone early [`Lease::forget`]; [`Lease::release`] at the end.
+//! change itself, and [`Lease::forget`] if it is undone early; [`Lease::release`] at the end.
 //! Sockets, directories and namespaces are made by the lease itself ([`Lease::bind_socket`],
 //! [`Lease::create_directory`], [`Lease::create_namespace`]), which then knows them from whatever
-//! takes their place: nothing is removed that was not made.
+//! removed.
 
 mod cgroup;
 mod change;

@@ -10,7 +10,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde::{Deserialize, Serialize};
 
-/// Where `ip netns` keeps its names (ip-netns(8)).
+/// The directory of the names that `ip netns` lists (ip-netns(8)).
 const NETNS_DIR: &str = "/run/netns";
 
 /// The inode of a network namespace: what `/proc/PID/ns/net` shows.
@@ -67,7 +67,7 @@ pub struct Namespace {
 
 impl Namespace {
     /// Makes a namespace that `ip netns` lists under `name`, with its loopback still down.
-    /// [`crate::Lease::create_namespace`] writes it down as well.
+    /// [`crate::Lease::create_namespace`] records it as well.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Namespace {
         Self::open(name)
     }
 
-    /// An error where the name is taken.
+    /// Returns an error where the name is taken.
     pub(crate) fn check_free(name: &str) -> Result<(), NamespaceError> {
         match fs::symlink_metadata(path_of(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -128,7 +128,7 @@ impl Namespace {
         let mut found = Vec::new();
         for (path, named_after) in named.chain(through) {
             let name = named_after.file_name().unwrap_or_default().to_string_lossy();
-            // A process may be gone by now and a name may have nothing mounted on it.
+            // The process may have ended, and the name may have no mount.
             let Ok(namespace) = Self::at(&name, &path) else { continue };
             if !seen.contains(&namespace.id) {
                 seen.push(namespace.id);
@@ -138,15 +138,18 @@ impl Namespace {
         found
     }
 
-    /// The namespace that an open file stands for, named after its inode.
+    /// The namespace of an open file, named after its inode.
     ///
     /// # Errors
     ///
-    /// Where the file is none of a namespace.
+    /// Where the file is not that of a namespace.
     pub fn from_file(file: File) -> io::Result<Self> {
         let inode = file.metadata()?.ino();
         if !is_nsfs(&file) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it stands for no namespace"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not the file of a namespace",
+            ));
         }
         Ok(Self { name: inode.to_string(), id: NetnsId(inode), file })
     }
@@ -160,7 +163,7 @@ impl Namespace {
         Ok(Self { name: name.to_owned(), id: NetnsId(metadata.ino()), file })
     }
 
-    /// The name it was made or found under: that of `ip netns`, or a pid.
+    /// Its name: that of `ip netns`, or the pid of a process in it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -170,7 +173,7 @@ impl Namespace {
         self.id
     }
 
-    /// Moves the calling thread into the namespace, for good. The rest of the process stays.
+    /// Moves the calling thread, and no other thread, into the namespace.
     ///
     /// # Errors
     ///
@@ -183,7 +186,7 @@ impl Namespace {
         })
     }
 
-    /// Runs `work` on a thread of its own inside the namespace and gives back what it returns.
+    /// Runs `work` on a thread of its own inside the namespace and returns its result.
     ///
     /// # Errors
     ///
@@ -195,13 +198,13 @@ impl Namespace {
         })
     }
 
-    /// Whether the name is that of another namespace than `made`.
+    /// Whether `name` is the name of a namespace other than `made`.
     pub(crate) fn is_another(name: &str, made: NetnsId) -> bool {
         Self::open(name).is_ok_and(|found| found.id != made)
     }
 
-    /// Removes the name; the kernel frees the namespace with its last process and socket. Says
-    /// whether there was such a name.
+    /// Removes the name; the kernel frees the namespace with its last process and socket. Returns
+    /// `false` where there was no such name.
     ///
     /// # Errors
     ///
@@ -213,7 +216,7 @@ impl Namespace {
             return Ok(false);
         }
         match umount2(&path, MntFlags::MNT_DETACH) {
-            // EINVAL: a name without a mount, left by a process that died between the two.
+            // EINVAL: a name without a mount, from a process that died before it mounted the namespace.
             Ok(()) | Err(nix::errno::Errno::EINVAL) => {}
             Err(errno) => return Err(failed(errno.into())),
         }

@@ -1,4 +1,4 @@
-//! Processes, named so that a reused pid is never mistaken for the one that was meant.
+//! Processes, identified by pid and start time, because pids are reused.
 
 use std::fmt;
 use std::io;
@@ -43,7 +43,7 @@ impl ProcessId {
         Ok(Self { pid, start_time })
     }
 
-    /// Whether this very process still runs. A zombie does not: it holds nothing any more.
+    /// Whether this process still runs. A zombie does not run: it has released its resources.
     pub fn is_alive(self) -> bool {
         let Ok(stat) = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)) else {
             return false;
@@ -51,7 +51,7 @@ impl ProcessId {
         start_time(&stat) == Some(self.start_time) && !matches!(state(&stat), Some('Z' | 'X'))
     }
 
-    /// Kills the process where it still is this one; says whether it was.
+    /// Kills the process; returns `false` where it had ended.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl fmt::Display for ProcessId {
     }
 }
 
-/// The fields after the command name, which stands in parentheses and may hold any character.
+/// The fields after the command name, which is in parentheses and may contain any character.
 fn fields(stat: &str) -> Option<std::str::SplitAsciiWhitespace<'_>> {
     Some(stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace())
 }

@@ -1,4 +1,4 @@
-//! The lease files, and the lock that keeps their readers and writers apart.
+//! The lease files, and the lock on them.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use crate::change::Change;
 use crate::namespace::NetnsId;
 use crate::process::ProcessId;
 
-/// What a process is.
+/// The role of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "role")]
 pub enum Role {
@@ -24,25 +24,25 @@ pub enum Role {
     },
     /// A lab run.
     Lab,
-    /// One that puts an algorithm to work.
+    /// A command that applies an algorithm to connections.
     Use {
-        /// What it rules, in words, where nothing else may rule it at the same time.
+        /// Its target in words, where no other command may have the same target at the same time.
         exclusive: Option<String>,
     },
     /// Any other command.
     Command,
 }
 
-/// A process and what it holds.
+/// A process and its changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Holder {
     /// The process.
     pub process: ProcessId,
-    /// Tells the leases of one process apart.
+    /// Distinguishes the leases of one process.
     pub sequence: u32,
-    /// What it is.
+    /// Its role.
     pub role: Role,
-    /// What it changed, oldest first.
+    /// Its changes, oldest first.
     pub changes: Vec<Change>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// The machine's own.
+    /// The directory of this machine's leases.
     pub(crate) fn system() -> Self {
         Self { dir: PathBuf::from("/run/wakeai/leases") }
     }
@@ -67,7 +67,7 @@ impl Registry {
         self.dir.is_dir()
     }
 
-    /// Takes the lock that every reader and writer holds; it goes with the returned value.
+    /// Takes the lock, which every reader and writer holds; dropping the returned value releases it.
     pub(crate) fn lock(&self) -> io::Result<Flock<File>> {
         fs::create_dir_all(&self.dir)?;
         let file = File::create(self.dir.join(".lock"))?;
@@ -83,7 +83,7 @@ impl Registry {
             fs::rename(&temporary, path)
         };
         write().inspect_err(|_: &io::Error| {
-            let _ = fs::remove_file(&temporary); // it may be the disk that is full
+            let _ = fs::remove_file(&temporary); // the disk may be full
         })
     }
 
@@ -91,7 +91,7 @@ impl Registry {
         fs::remove_file(self.path(holder))
     }
 
-    /// Every lease. A file that cannot be read as one is set aside and named, never guessed at.
+    /// Every lease. A file that is not a lease is renamed, with a warning.
     pub(crate) fn holders(&self) -> io::Result<Vec<Holder>> {
         let mut holders = Vec::new();
         for entry in fs::read_dir(&self.dir)? {

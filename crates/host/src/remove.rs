@@ -1,9 +1,9 @@
-//! What a process made in the file system is removed.
+//! Removal of the files that a process made.
 //!
-//! A path says where something is, not whose it is. So the lease first names the path that is about
-//! to be used, and once the thing is made, the thing itself: [`FileId`]. Only that very one is
-//! removed with whatever is in it. Where a process died before it could say what it made, at most a
-//! dead socket or an empty directory goes. Everything else stays, and the user is told.
+//! A path does not identify a file. So the lease records the path before the file is made, and its
+//! identity ([`FileId`]) afterwards. Only the file with that identity is removed, a directory with its
+//! contents. Where a process died before it could record the identity, at most a dead socket or an empty
+//! directory is removed. Everything else stays, and a message names it.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -18,18 +18,18 @@ use nix::unistd::geteuid;
 
 use crate::change::{Change, FileId};
 
-/// What came of undoing a change.
+/// The result of undoing a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Undone {
     /// It is undone.
     Done,
-    /// There was nothing left of it.
+    /// There was nothing to undo.
     Nothing,
-    /// What is there now may be somebody else's, and stays; why.
+    /// Something else may have taken its place, and stays; the reason.
     Kept(String),
 }
 
-/// What a change says that it made.
+/// The kind of file in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Socket,
@@ -48,8 +48,8 @@ impl Kind {
     }
 }
 
-/// Removes what is at `path`, where it is what was `made`, or where an intent alone is known
-/// (`None`) and it can be nothing of the user's.
+/// Removes the file at `path` if it is the one that was `made`. Without an identity (`None`) it removes
+/// only what cannot be the user's.
 pub(crate) fn remove(path: &Path, what: Kind, made: Option<&FileId>) -> io::Result<Undone> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Undone::Nothing),
@@ -71,7 +71,7 @@ pub(crate) fn remove(path: &Path, what: Kind, made: Option<&FileId>) -> io::Resu
     }
 }
 
-/// At most a dead socket, or an empty directory where a directory was meant.
+/// Removes a dead socket, or an empty directory where the record is of a directory.
 fn remove_intended(path: &Path, what: Kind, found: &Metadata) -> io::Result<Undone> {
     let kept = |why: &str| Ok(Undone::Kept(format!("found {}{why}", kind(found))));
     if what != Kind::Directory && found.file_type().is_socket() {
@@ -95,8 +95,8 @@ fn remove_intended(path: &Path, what: Kind, found: &Metadata) -> io::Result<Undo
     kept(", and nothing says who made it")
 }
 
-/// With all that is in it. By a handle, so that a directory which takes its place meanwhile keeps
-/// what it has.
+/// Removes a directory with its contents through a handle, so that a directory which takes its place
+/// meanwhile keeps its contents.
 fn remove_directory(path: &Path, made: &FileId) -> io::Result<Undone> {
     let directory = open_directory(path)?;
     if FileId::of(&directory.metadata()?) != *made {
@@ -125,9 +125,9 @@ pub(crate) fn kind(metadata: &Metadata) -> &'static str {
     }
 }
 
-/// Whether nobody listens at this socket.
+/// Whether no process listens at this socket.
 pub(crate) fn is_dead(path: &Path) -> io::Result<bool> {
-    // Not blocking: a listener may be too busy to accept.
+    // Non-blocking, because a listener may be too busy to accept.
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let client = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     match connect(client.as_raw_fd(), &UnixAddr::new(path)?) {

@@ -38,21 +38,21 @@ const CONGESTION_CONTROL: u16 = 16;
 /// A route could not be found or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
-    /// There is none.
+    /// There is no such route.
     #[error("the main table has no route to {asked}; `ip route` and `ip -6 route` list all")]
     None {
-        /// What was looked for.
+        /// The route that was asked for.
         asked: String,
     },
-    /// There are several, and one cannot be told from the others.
+    /// There are several such routes.
     #[error("the main table has {found} routes to {asked}; name the interface of one")]
     Several {
-        /// What was looked for.
+        /// The route that was asked for.
         asked: String,
-        /// How many there are.
+        /// Their number.
         found: usize,
     },
-    /// It would not expire any more.
+    /// The route expires by itself, and would not once it is written back.
     #[error(
         "the route to {0} expires by itself (a router advertised it), which writing it anew would \
          undo; add one of your own"
@@ -64,11 +64,11 @@ pub enum RouteError {
     /// The kernel refused.
     #[error("cannot {action} the route to {destination}: {source}")]
     Io {
-        /// What was done.
+        /// The operation.
         action: &'static str,
-        /// Where it leads.
+        /// Its destination.
         destination: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The lease could not be written, so nothing was changed.
@@ -184,12 +184,12 @@ impl Route {
         }
     }
 
-    /// Which one it is.
+    /// Its key.
     pub fn key(&self) -> RouteKey {
         self.key
     }
 
-    /// Lets new connections over the route use `algorithm`, unless they ask for another.
+    /// Makes `algorithm` the default of new connections over the route.
     ///
     /// # Errors
     ///
@@ -278,8 +278,8 @@ impl RouteGuard {
     }
 }
 
-/// Writes the algorithm `before` where the route is still there and its algorithm still `ours`;
-/// whatever else was changed about it since stays. Says whether it wrote.
+/// Writes the algorithm `before` if the route exists and its algorithm still is `ours`; other changes of
+/// the route stay. Returns whether it wrote.
 pub(crate) fn put_back(key: &RouteKey, before: Option<&str>, ours: &str) -> io::Result<bool> {
     let mut routes = all(key.destination)?.into_iter();
     let found =

@@ -11,30 +11,30 @@ use crate::sysctl::read_sysctl;
 /// A rule or a route could not be made or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RoutingError {
-    /// The program is not there.
+    /// The program is not installed.
     #[error("{program} is missing: install {package}")]
     Program {
-        /// What was called.
+        /// The program.
         program: &'static str,
-        /// Debian's package of it.
+        /// The Debian package that contains it.
         package: &'static str,
     },
-    /// It was refused.
+    /// The program reported an error.
     #[error("{program} {arguments}: {said}")]
     Refused {
-        /// What was called.
+        /// The program.
         program: &'static str,
-        /// With what.
+        /// Its arguments.
         arguments: String,
-        /// What it said.
+        /// Its error message.
         said: String,
     },
     /// The program could not be run.
     #[error("cannot run {program}: {source}")]
     Run {
-        /// What was called.
+        /// The program.
         program: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The lease could not be written, so nothing was changed.
@@ -72,13 +72,13 @@ pub fn add_packet_rules(lease: &Lease, table: &str, rules: &str) -> Result<(), R
     made
 }
 
-/// Takes packets that carry `mark` for this machine's own, in the calling thread's network
-/// namespace and every address family that it has, whatever their destination.
+/// Delivers packets with `mark` locally, whatever their destination, in the calling thread's network
+/// namespace and every address family that it has.
 ///
 /// # Errors
 ///
 /// Where another process has made it ([`LeaseError::Held`]), the lease cannot be written or `ip` refuses;
-/// then releasing the lease removes what was made, and nothing of another process.
+/// releasing the lease then removes the part that was made, and nothing of another process.
 pub fn add_local_route(lease: &Lease, mark: u32, table: u32) -> Result<(), RoutingError> {
     let netns = current()?;
     lease.record_alone(Change::LocalRoute { netns, mark, table })?;
@@ -91,12 +91,12 @@ pub fn add_local_route(lease: &Lease, mark: u32, table: u32) -> Result<(), Routi
     Ok(())
 }
 
-/// Removes the table from the calling thread's namespace; says whether it was there.
+/// Removes the table from the calling thread's namespace; returns `false` where it was not there.
 pub(crate) fn remove_packet_rules(table: &str) -> Result<bool, RoutingError> {
     was_there(run("nft", &["delete", "table", "inet", table], ""))
 }
 
-/// Removes what [`add_local_route`] made; says whether any of it was there.
+/// Removes the route and the rule of [`add_local_route`]; returns `false` where neither was there.
 pub(crate) fn remove_local_route(mark: u32, table: u32) -> Result<bool, RoutingError> {
     let (mark, table) = (mark.to_string(), table.to_string());
     let mut any = false;
@@ -109,8 +109,8 @@ pub(crate) fn remove_local_route(mark: u32, table: u32) -> Result<bool, RoutingE
     Ok(any)
 }
 
-/// Whether the calling thread's network namespace has IPv6, on its loopback at least: a kernel may be
-/// built without, and an administrator may have switched it off.
+/// Whether the calling thread's network namespace has IPv6, on its loopback at least: the kernel may be
+/// built without it, and an administrator may have disabled it.
 pub fn has_ipv6() -> bool {
     read_sysctl("net.ipv6.conf.lo.disable_ipv6").is_ok_and(|disabled| disabled == "0")
 }
@@ -125,7 +125,8 @@ fn current() -> Result<NetnsId, RoutingError> {
     NetnsId::current().map_err(|error| LeaseError::Io(error).into())
 }
 
-/// What is not there needs no removal: ENOENT for rules and tables, ESRCH for routes.
+/// `false` where the error means that there was nothing to remove: ENOENT for rules and tables, ESRCH for
+/// routes.
 fn was_there(removed: Result<(), RoutingError>) -> Result<bool, RoutingError> {
     match removed {
         Ok(()) => Ok(true),
@@ -154,7 +155,7 @@ fn run(program: &'static str, arguments: &[&str], input: &str) -> Result<(), Rou
         .spawn()
         .map_err(failed)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read it has its reasons, and says them.
+        // A program that does not read its input exits with an error message.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(failed)?;

@@ -32,12 +32,12 @@ pub trait KernelUndo {
     fn give_back(&self, assigned: &Assigned) -> Result<bool, Box<dyn std::error::Error>>;
 }
 
-/// Something that a dead process had left behind and that was undone.
+/// A change of a dead process that was undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removed {
-    /// The process that made the change; `None` for kernel parts that no lease claims.
+    /// The process that made the change; `None` for the kernel's parts without a lease.
     pub process: Option<ProcessId>,
-    /// What was undone.
+    /// The change.
     pub change: Change,
 }
 
@@ -50,26 +50,26 @@ impl fmt::Display for Removed {
     }
 }
 
-/// Some of what dead processes left could not be undone.
+/// A change of a dead process could not be undone.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The leases could not be read.
     #[error("cannot read the records of changes in /run/wakeai/leases: {0}")]
     Registry(#[from] io::Error),
-    /// A change stays, and its lease with it, for the next try.
+    /// The change and its lease stay for the next sweep.
     #[error("cannot undo {change}: {reason}")]
     Undo {
-        /// What stays.
+        /// The change.
         change: Change,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Something else is where the change was made. It stays, and is not looked at again.
+    /// Something else has taken the place of the change. It stays, and the record is removed.
     #[error("left alone: {change}: {reason}")]
     Kept {
-        /// What is not undone.
+        /// The change.
         change: Change,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -129,7 +129,7 @@ fn kernel_parts_held(registry: &Registry) -> bool {
         .any(|holder| holder.changes.contains(&Change::KernelParts) && holder.process.is_alive())
 }
 
-/// The processes that hold leases and are alive.
+/// The live processes that hold leases.
 ///
 /// # Errors
 ///
@@ -143,12 +143,11 @@ pub fn holders() -> Result<Vec<Holder>, SweepError> {
     Ok(registry.holders()?.into_iter().filter(|holder| holder.process.is_alive()).collect())
 }
 
-/// Undoes what dead processes left behind, and says what. Needs root; every command calls it
-/// first.
+/// Undoes the changes of dead processes, and returns them. Needs root; every command calls it first.
 ///
 /// # Errors
 ///
-/// Returned beside what was undone: one failure does not keep the others.
+/// Returned with the changes that were undone: after a failure the others are still undone.
 pub fn sweep(kernel: &dyn KernelUndo) -> (Vec<Removed>, Vec<SweepError>) {
     sweep_in(&Registry::system(), kernel)
 }
@@ -188,14 +187,14 @@ impl Sweep<'_> {
             }
         }
         if !unloaded {
-            // Their last holder may have been one of the processes that were killed just now.
+            // The last holder may have been one of the processes that this sweep has killed.
             self.unload_unless_held(registry);
         }
         Ok(())
     }
 
-    /// Undoes a dead process's changes of this stage, the newest first; says whether all could be
-    /// undone.
+    /// Undoes a dead process's changes of this stage, the newest first; returns `false` where one could
+    /// not be undone.
     fn undo(&mut self, holder: &Holder, now: Stage) -> bool {
         let mut all = true;
         for change in holder.changes.iter().rev().filter(|change| stage(change) == now) {
@@ -224,7 +223,7 @@ impl Sweep<'_> {
         all
     }
 
-    /// Says whether no live process holds the kernel's parts, so that they were unloaded.
+    /// Unloads the kernel's parts; returns `false` where a live process holds them.
     fn unload_unless_held(&mut self, registry: &Registry) -> bool {
         if kernel_parts_held(registry) {
             return false;
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_is_undone_once_and_named() {
+    fn changes_of_a_dead_process_are_undone_once_and_returned() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
         let left = dir.path().join("agent.sock");
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_parts_go_before_what_they_are_used_in() {
+    fn the_kernels_parts_are_unloaded_before_namespaces_go() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
         let namespace = dir.path().join("stands-for-a-namespace");
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_cannot_be_given_back_are_kept_for_the_next_try() {
+    fn connections_that_cannot_be_moved_back_stay_recorded() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
         let role = Role::Use { exclusive: None };
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_process_rules_no_other_does() {
+    fn a_target_belongs_to_one_process_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(dir.path());
         let ruling = |what: Option<&str>| Role::Use { exclusive: what.map(str::to_owned) };
@@ -391,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_agent_of_a_namespace_is_refused_and_one_of_a_dead_agent_is_not() {
+    fn a_namespace_has_one_live_agent() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(dir.path());
         let _ = registry.lock().unwrap();
@@ -415,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_cannot_be_undone_is_kept_for_the_next_try() {
+    fn a_change_that_cannot_be_undone_stays_recorded() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
         let file = dir.path().join("file");

@@ -1,4 +1,4 @@
-//! Sysctls of a network namespace, changed under a guard only.
+//! Sysctls of a network namespace, and a guard that changes one.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum SysctlError {
     Io {
         /// In dotted form, such as `net.ipv4.tcp_congestion_control`.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The lease could not be written, so nothing was changed.
@@ -87,8 +87,8 @@ impl SysctlGuard {
     }
 }
 
-/// Writes `before` where the value still is `ours`: a value that somebody chose since stays.
-/// Says whether it wrote.
+/// Writes `before` if the value still is `ours`; another value that was set since stays. Returns whether
+/// it wrote.
 pub(crate) fn put_back(name: &str, before: &str, ours: &str) -> io::Result<bool> {
     if read_sysctl(name)? != ours {
         return Ok(false);

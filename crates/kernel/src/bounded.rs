@@ -1,6 +1,6 @@
-//! The algorithms of ours that obey bounds.
+//! Our algorithms, which obey bounds.
 
-/// An algorithm of ours, and what it is without bounds.
+/// One of our algorithms, and the kernel's algorithm that it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded {
     /// The name, as `tcp_congestion_control` and `TCP_CONGESTION` take it.
@@ -10,10 +10,10 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    /// Those that an agent puts in the place of their plain ones.
+    /// Those that an agent uses in place of the kernel's.
     pub const STAND_INS: [Self; 2] = [Self::ALL[0], Self::ALL[1]];
 
-    /// All of them, the stand-ins first.
+    /// All of them, those that an agent uses first.
     pub const ALL: [Self; 5] = [
         Self { name: "wakeai_cubic", plain: "cubic" },
         Self { name: "wakeai_reno", plain: "reno" },
@@ -22,7 +22,7 @@ impl Bounded {
         Self { name: "wakeai_compound", plain: "reno" },
     ];
 
-    /// What stands in for the kernel's algorithm `plain`, if anything does.
+    /// The algorithm that an agent uses in place of the kernel's `plain`.
     pub fn instead_of(plain: &str) -> Option<Self> {
         Self::STAND_INS.into_iter().find(|bounded| bounded.plain == plain)
     }

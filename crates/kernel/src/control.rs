@@ -11,15 +11,14 @@ use crate::libbpf::explain;
 use crate::raw::{BoundsValue, InterfaceKey};
 use crate::registration;
 
-/// How long bounds bind after the last [`Control::heartbeat`].
+/// The time after the last [`Control::heartbeat`] at which bounds expire.
 pub const STALE_AFTER: Duration = Duration::from_millis(1500);
 
 /// A handle on the registration of our algorithms and their bounds, which every agent of the
-/// machine shares. Dropping it changes nothing: they stay for the others until
-/// [`Control::unload`].
+/// machine shares. They stay registered when it is dropped, until [`Control::unload`].
 ///
-/// A socket is bound while the interface that it is routed over has a fresh heartbeat: by its own
-/// bounds if it has some, else by those of the interface.
+/// Bounds apply to a socket while the interface that it is routed over has a fresh heartbeat: its own if it
+/// has some, else those of the interface.
 #[derive(Debug)]
 pub struct Control {
     socket_bounds: MapHandle,
@@ -29,11 +28,11 @@ pub struct Control {
 }
 
 impl Control {
-    /// The name of what stands in for CUBIC; all are in [`Bounded::ALL`](crate::Bounded::ALL).
+    /// The name of the bounded CUBIC; all names are in [`Bounded::ALL`](crate::Bounded::ALL).
     pub const ALGORITHM: &'static str = "wakeai_cubic";
 
-    /// Finds what another agent has registered and pinned, else loads, registers and pins it.
-    /// Whatever a process that died left half-done is removed before.
+    /// Opens the registration that another agent has pinned, or else loads, registers and pins the
+    /// algorithms, after it has removed an incomplete registration.
     ///
     /// Needs `CAP_BPF`, `CAP_PERFMON`, `CAP_NET_ADMIN`, and `CAP_SYS_ADMIN` where it has to mount
     /// the bpffs; using the handle needs none.
@@ -61,18 +60,18 @@ impl Control {
         put(&self.interface_bounds, key.as_bytes(), BoundsValue::from(bounds).as_bytes())
     }
 
-    /// Takes the interface's bounds and heartbeat away: nothing over it is bound any more.
+    /// Removes the interface's bounds and heartbeat, so that no bounds apply to its connections.
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses; that there was nothing is no error.
+    /// Where the kernel refuses. An absent entry is not an error.
     pub fn clear_interface(&self, netns_cookie: u64, ifindex: u32) -> Result<(), Error> {
         let key = interface(netns_cookie, ifindex);
         take(&self.heartbeats, key.as_bytes())?;
         take(&self.interface_bounds, key.as_bytes())
     }
 
-    /// Sets one socket's own bounds. The kernel forgets them when the socket closes or moves to
+    /// Sets one socket's own bounds. They are deleted when the socket closes or moves to
     /// another algorithm.
     ///
     /// # Errors
@@ -82,18 +81,18 @@ impl Control {
         put(&self.socket_bounds, &cookie.to_ne_bytes(), BoundsValue::from(bounds).as_bytes())
     }
 
-    /// Takes a socket's own bounds away: those of its interface bind again.
+    /// Removes a socket's own bounds, so that those of its interface apply.
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses; that there was nothing is no error.
+    /// Where the kernel refuses. An absent entry is not an error.
     pub fn clear_socket(&self, cookie: u64) -> Result<(), Error> {
         take(&self.socket_bounds, &cookie.to_ne_bytes())
     }
 
     /// Sets the target of a socket that runs `wakeai_av`, in payload bytes per second; 0: none. It
-    /// may change at any time, and needs no heartbeat. The kernel forgets it when the socket has
-    /// closed, everything under way sent, or moves to another algorithm.
+    /// may change at any time, and needs no heartbeat. It is deleted when the socket has
+    /// closed and sent all its data, or moves to another algorithm.
     ///
     /// # Errors
     ///
@@ -102,7 +101,7 @@ impl Control {
         put(&self.socket_targets, &cookie.to_ne_bytes(), &bytes_per_second.to_ne_bytes())
     }
 
-    /// Says that the agent of this interface lives: bounds bind for [`STALE_AFTER`] from now.
+    /// Records that the agent of this interface is alive: bounds apply for [`STALE_AFTER`] from now.
     ///
     /// # Errors
     ///
@@ -112,9 +111,9 @@ impl Control {
         put(&self.heartbeats, interface(netns_cookie, ifindex).as_bytes(), &now.to_ne_bytes())
     }
 
-    /// Removes the registration, its pins and whatever an agent that died left of them: in every
-    /// network namespace, sysctls that name a `wakeai_` algorithm and connections that use one go
-    /// to CUBIC. Says whether there was anything. Only for when no other agent lives.
+    /// Removes the registration and its pins, also those of an agent that died. In every network namespace,
+    /// sysctls that name a `wakeai_` algorithm and connections that use one are moved to CUBIC. Returns
+    /// `false` where there was no registration. To be called only while no other agent is alive.
     ///
     /// Needs `CAP_SYS_ADMIN` besides what [`Control::open`] needs, to enter the namespaces.
     ///

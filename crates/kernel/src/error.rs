@@ -1,4 +1,4 @@
-//! What can go wrong, sorted by what a caller can do about it.
+//! Errors, by what a caller can do about them.
 
 /// An operation on the kernel failed.
 #[derive(Debug, thiserror::Error)]
@@ -6,29 +6,29 @@ pub enum Error {
     /// A privilege is missing.
     #[error("cannot {asked}: the privilege {lacks} is missing; {remedy}")]
     Privilege {
-        /// What was asked.
+        /// The operation.
         asked: String,
         /// The capability.
         lacks: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// This kernel lacks a feature.
     #[error("cannot {asked}: this kernel lacks {lacks}; {remedy}")]
     Feature {
-        /// What was asked.
+        /// The operation.
         asked: String,
         /// The feature.
         lacks: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// The kernel refused for another reason.
     #[error("cannot {asked}: {source}")]
     Refused {
-        /// What was asked.
+        /// The operation.
         asked: String,
-        /// What the kernel or libbpf said.
+        /// The error of the kernel or libbpf.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

@@ -40,7 +40,8 @@ pub use control::{Control, STALE_AFTER};
 pub use error::Error;
 pub use monitor::{Event, Filter, Monitor, MonitorConfig, Record, Sample};
 pub use netns::netns_cookie;
-pub use snapshot::{Snapshotter, Socket, TcpSnapshot, snapshot};
+pub use raw::Socket;
+pub use snapshot::{Snapshotter, TcpSnapshot, snapshot};
 pub use undo::Undo;
 pub use wakeai_connection::{
     CongestionState, ErrorCode, EventKind, Figures, INFINITE_SSTHRESH, Signal, SocketBounds,

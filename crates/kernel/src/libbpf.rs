@@ -1,4 +1,4 @@
-//! libbpf's own messages and errors, put into ours.
+//! libbpf's messages and errors.
 
 use std::sync::Once;
 
@@ -17,8 +17,8 @@ pub(crate) fn quiet() {
     });
 }
 
-/// What libbpf's error means for an operation that needs the features `needs`: one of them is
-/// missing, or else the kernel refused.
+/// Converts libbpf's error for an operation that needs the features `needs`: one of them is missing, or else
+/// the kernel refused.
 pub(crate) fn explain(asked: &str, needs: &[&str], error: libbpf_rs::Error) -> Error {
     features::detect().why_not(asked, needs).unwrap_or_else(|| Error::refused(asked, error))
 }

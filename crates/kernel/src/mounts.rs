@@ -1,14 +1,14 @@
-//! Which mount namespace is the machine's, and whether this one is another.
+//! The machine's mount namespace.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 
-/// The machine's mount namespace, where the calling thread is in another: that of the first process,
-/// or, where nobody may look at that one, of the oldest forebear of this process.
+/// The machine's mount namespace, if the calling thread is in another one: the namespace of the first
+/// process or, where this process may not read it, of its oldest ancestor.
 pub(crate) fn of_the_machine() -> Option<File> {
     let path = |pid: u32| format!("/proc/{pid}/ns/mnt");
-    let mut elders = std::iter::once(1).chain(forebears().into_iter().rev());
-    let machine = elders.find_map(|pid| File::open(path(pid)).ok())?;
+    let mut ancestors_first = std::iter::once(1).chain(ancestors().into_iter().rev());
+    let machine = ancestors_first.find_map(|pid| File::open(path(pid)).ok())?;
     let is_here = machine.metadata().ok()?.ino() == here()?;
     (!is_here).then_some(machine)
 }
@@ -28,7 +28,7 @@ fn inode(path: &str) -> Option<u64> {
 }
 
 /// The parent, its parent, and so on, as far as this PID namespace goes.
-fn forebears() -> Vec<u32> {
+fn ancestors() -> Vec<u32> {
     std::iter::successors(parent(std::process::id()), |pid| parent(*pid)).collect()
 }
 
@@ -54,8 +54,8 @@ mod tests {
     }
 
     #[test]
-    fn the_forebears_of_this_process_begin_with_its_parent() {
-        assert_eq!(forebears().first().copied(), Some(std::os::unix::process::parent_id()));
+    fn the_ancestors_of_this_process_begin_with_its_parent() {
+        assert_eq!(ancestors().first().copied(), Some(std::os::unix::process::parent_id()));
         assert!(!is_elsewhere());
     }
 }

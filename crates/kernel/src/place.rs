@@ -1,4 +1,4 @@
-//! Where the shared things lie: the lock, the bpffs and the pins on it.
+//! The paths of the shared files: the lock, the bpffs and the pins on it.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,12 +16,12 @@ use crate::mounts;
 const BPFFS: &str = "/sys/fs/bpf";
 const STATE: &str = "/run/wakeai";
 
-/// Exists while the bpffs is one that we mounted, and so ours to unmount. Names the mount namespace in
-/// which it is mounted: a process in another does not see it, and cannot tell what has become of it.
+/// Exists while Wakeai has mounted the bpffs, and so has to unmount it. The file contains the mount namespace
+/// of the mount: a process in another namespace does not see it.
 const MOUNTED_BY_US: &str = "/run/wakeai/bpffs-mounted";
 
-/// The machine's bpffs, kept open by a process whose own mounts do not show it: to look for it again
-/// takes privileges that an agent gives up.
+/// The machine's bpffs, kept open by a process whose own mounts do not show it: opening it again takes
+/// privileges that an agent drops.
 static KEPT: Mutex<Option<File>> = Mutex::new(None);
 
 fn kept() -> MutexGuard<'static, Option<File>> {
@@ -46,10 +46,10 @@ pub(crate) fn pin(name: &str) -> PathBuf {
     pins().join(name)
 }
 
-/// Runs `work` where the machine's own mounts are seen.
+/// Runs `work` in the machine's own mount namespace.
 ///
-/// `ip netns exec` gives its command a private `/sys`, and a bpffs that is mounted there is seen
-/// by nobody else: agents that are started in that way would not find each other.
+/// `ip netns exec` gives its command a private `/sys`, and no other process sees a bpffs that is mounted
+/// there: agents that are started in that way would not find each other.
 pub(crate) fn in_machine_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let Some(machine) = mounts::of_the_machine() else { return work() };
     std::thread::scope(|scope| {
@@ -57,7 +57,7 @@ pub(crate) fn in_machine_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
             let moved = unshare(CloneFlags::CLONE_FS)
                 .and_then(|()| setns(machine, CloneFlags::CLONE_NEWNS));
             if let Err(errno) = moved {
-                // Without the privilege the mounts at hand must do; what fails then names itself.
+                // Without the privilege `work` uses the present mounts, and reports what is missing.
                 tracing::debug!(%errno, "staying in this process's mount namespace");
             }
             work()
@@ -66,7 +66,7 @@ pub(crate) fn in_machine_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Keeps hold of the bpffs for a process whose own mounts do not show it.
+/// Keeps the bpffs open for a process whose own mounts do not show it.
 pub(crate) fn keep() {
     let mut kept = kept();
     if kept.is_none() && mounts::is_elsewhere() {
@@ -75,30 +75,30 @@ pub(crate) fn keep() {
     }
 }
 
-/// Whether this process sees all others.
+/// Whether this process is in the first PID namespace, and so sees all processes.
 pub(crate) fn in_first_pid_namespace() -> bool {
     // PROC_PID_INIT_INO of <linux/proc_ns.h>
     fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() == 0xEFFF_FFFC)
 }
 
-/// Keeps two processes from loading or unloading at the same time; held as long as the value.
+/// Locks loading and unloading; dropping the returned value releases the lock.
 pub(crate) fn lock() -> io::Result<Flock<File>> {
     fs::create_dir_all(STATE)?;
     let file = File::create(Path::new(STATE).join("kernel.lock"))?;
     Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno.into())
 }
 
-/// Whether a bpffs is mounted where it belongs.
+/// Whether a bpffs is mounted at its path.
 pub(crate) fn has_bpffs() -> bool {
     // BPF_FS_MAGIC of <linux/magic.h>
     nix::sys::statfs::statfs(&bpffs()).is_ok_and(|stat| stat.filesystem_type().0 == 0xcafe_4a11)
 }
 
-/// Mounts the bpffs if nobody has, and makes the directory of the pins.
+/// Mounts the bpffs if it is not mounted, and makes the directory of the pins.
 pub(crate) fn prepare() -> io::Result<()> {
     if !has_bpffs() {
-        // The note comes first: a process that dies in between leaves a note about nothing,
-        // which is harmless, and not a mount that nobody removes.
+        // The file comes first: a process that dies in between leaves a file without a mount,
+        // which is harmless, and not a mount that is never removed.
         fs::write(MOUNTED_BY_US, mounts::here().unwrap_or_default().to_string())?;
         mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>)?;
     }
@@ -108,7 +108,7 @@ pub(crate) fn prepare() -> io::Result<()> {
     }
 }
 
-/// Removes every pin but the one named `kept`; says whether there was anything.
+/// Removes every pin but the one named `kept`; returns `false` where there was none.
 pub(crate) fn clear_but(kept: &str) -> io::Result<bool> {
     let mut found = false;
     for entry in fs::read_dir(pins()).into_iter().flatten() {
@@ -121,8 +121,8 @@ pub(crate) fn clear_but(kept: &str) -> io::Result<bool> {
     Ok(found)
 }
 
-/// Removes every pin and, if we mounted it and nobody else uses it, the bpffs. Says whether there
-/// was anything.
+/// Removes every pin, and unmounts the bpffs if Wakeai mounted it and no other program uses it. Returns
+/// `false` where there was nothing to remove.
 pub(crate) fn clear() -> io::Result<bool> {
     let mut found = false;
     if has_bpffs() {
@@ -134,15 +134,15 @@ pub(crate) fn clear() -> io::Result<bool> {
         }
     }
     let noted = fs::read_to_string(MOUNTED_BY_US).ok();
-    // One that names nothing is of an older version.
+    // An empty file is that of an older version.
     if noted.is_some_and(|inode| inode.is_empty() || inode.parse().ok() == mounts::here()) {
         if has_bpffs() {
             if is_used_by_others()? {
                 return Ok(found);
             }
-            drop(kept().take()); // what is held open is busy
+            drop(kept().take()); // an open directory would keep it busy
             if let Err(errno) = umount2(BPFFS, MntFlags::empty()) {
-                // Busy, or the process gave up the privilege: the note stays for the next one.
+                // Busy, or the process has dropped the privilege: the file stays for the next process.
                 tracing::warn!(%errno, "{BPFFS} stays mounted");
                 return Ok(found);
             }
@@ -153,7 +153,7 @@ pub(crate) fn clear() -> io::Result<bool> {
     Ok(found)
 }
 
-/// Whether somebody else has pins on the bpffs. The kernel itself puts two files on a new one.
+/// Whether another program has pins on the bpffs. A new one contains two files of the kernel.
 fn is_used_by_others() -> io::Result<bool> {
     for entry in fs::read_dir(bpffs())? {
         let name = entry?.file_name();

@@ -8,7 +8,6 @@ use wakeai_units::{Bytes, Duration, Rate, Segments};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::skeleton::{assign, monitor, wakeai_cubic};
-use crate::snapshot::Socket;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -107,6 +106,21 @@ mirrors! {
         done: u32,
         failed: u32,
     }
+}
+
+/// The identity of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Socket {
+    /// The kernel's number for it, never reused (`SO_COOKIE`).
+    pub cookie: u64,
+    /// The cookie of its network namespace, see [`crate::netns_cookie`].
+    pub netns_cookie: u64,
+    /// The inode of its network namespace, as `/proc/PID/ns/net` shows it.
+    pub netns_inode: u32,
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
 }
 
 impl SocketValue {

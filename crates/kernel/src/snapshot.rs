@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link};
@@ -12,23 +11,8 @@ use zerocopy::FromBytes as _;
 use crate::error::Error;
 use crate::features::ITERATE;
 use crate::libbpf::{explain, quiet};
-use crate::raw::{SnapshotValue, name_of};
+use crate::raw::{SnapshotValue, Socket, name_of};
 use crate::skeleton::snapshot::SnapshotSkelBuilder;
-
-/// Which connection: everything that identifies it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Socket {
-    /// The kernel's number for it, never reused (`SO_COOKIE`).
-    pub cookie: u64,
-    /// The cookie of its network namespace, see [`crate::netns_cookie`].
-    pub netns_cookie: u64,
-    /// The inode of its network namespace, as `/proc/PID/ns/net` shows it.
-    pub netns_inode: u32,
-    /// This end.
-    pub local: SocketAddr,
-    /// The other end.
-    pub remote: SocketAddr,
-}
 
 /// One connection, read by the TCP iterator.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a process that died did to connections, undone by another.
+//! Undoes the changes that a dead process made to connections.
 
 use std::error::Error as StdError;
 
@@ -9,7 +9,7 @@ use crate::connections::MoveReport;
 use crate::control::Control;
 use crate::error::Error;
 
-/// Undoes for [`wakeai_host::sweep`] what only this crate can.
+/// The part of [`wakeai_host::sweep`] that needs this crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Undo;
 

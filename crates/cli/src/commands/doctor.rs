@@ -85,14 +85,14 @@ fn of_kernel(features: &Features) -> Vec<Finding> {
     let finding = |feature: &features::Feature| Finding {
         name: feature.name.to_owned(),
         found: feature.found.clone(),
-        level: match &feature.lack {
+        level: match &feature.problem {
             None => Level::Ok,
             Some(_) if Features::is_needed(feature.name) => Level::Missing,
             Some(_) => Level::Note,
         },
-        ok: feature.lack.is_none(),
-        consequence: feature.lack.as_ref().map(|lack| lack.consequence.to_owned()),
-        remedy: feature.lack.as_ref().map(|lack| lack.remedy.to_owned()),
+        ok: feature.problem.is_none(),
+        consequence: feature.problem.as_ref().map(|problem| problem.consequence.to_owned()),
+        remedy: feature.problem.as_ref().map(|problem| problem.remedy.to_owned()),
     };
     features.features.iter().map(finding).collect()
 }

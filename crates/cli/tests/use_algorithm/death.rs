@@ -32,7 +32,7 @@ fn after_kill_9_the_next_command_puts_everything_back() {
         let any = wakeai(&["sweep"]);
         assert!(any.status.success());
         let said = stderr(&any);
-        for word in ["sysctl", "route to 192.0.2.0/24", "connections that were put on"] {
+        for word in ["sysctl", "route to 192.0.2.0/24", "connections that were moved to"] {
             assert!(said.contains(word), "{word}: {said}");
         }
         assert!(!said.contains("warning"), "{said}");

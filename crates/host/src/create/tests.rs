@@ -71,7 +71,7 @@ impl Rig {
 }
 
 #[test]
-fn a_socket_and_a_directory_with_all_in_it_go_with_the_lease() {
+fn release_removes_a_socket_and_a_directory_with_contents() {
     let rig = Rig::new();
     let lease = rig.lease();
     let (socket, directory) = (rig.path("a.sock"), rig.path("scratch"));
@@ -88,7 +88,7 @@ fn a_socket_and_a_directory_with_all_in_it_go_with_the_lease() {
 }
 
 #[test]
-fn what_is_there_is_refused_before_anything_is_written_down() {
+fn an_occupied_path_is_refused_before_it_is_recorded() {
     let rig = Rig::new();
     let lease = rig.lease();
     let paths = ["directory", "file", "link", "live"].map(|name| rig.path(name));
@@ -124,7 +124,7 @@ fn a_dead_socket_is_replaced() {
 }
 
 #[test]
-fn what_took_the_place_of_what_was_made_stays_and_is_named_once() {
+fn a_file_that_replaced_ours_stays_and_is_reported_once() {
     let rig = Rig::new();
     let lease = rig.lease();
     let (socket, directory) = (rig.path("a.sock"), rig.path("scratch"));
@@ -147,7 +147,7 @@ fn what_took_the_place_of_what_was_made_stays_and_is_named_once() {
 }
 
 #[test]
-fn killed_before_the_making_nothing_of_anybodys_is_removed() {
+fn a_record_without_identity_removes_no_file_of_the_user() {
     let rig = Rig::new();
     let path = rig.path("x");
     let intents = || {
@@ -189,7 +189,7 @@ fn killed_before_the_making_nothing_of_anybodys_is_removed() {
 }
 
 #[test]
-fn killed_between_making_and_writing_it_down_a_dead_socket_and_an_empty_directory_go() {
+fn without_identity_a_dead_socket_and_an_empty_directory_go() {
     let rig = Rig::new();
     let path = rig.path("x");
     drop(UnixListener::bind(&path).unwrap());
@@ -201,7 +201,7 @@ fn killed_between_making_and_writing_it_down_a_dead_socket_and_an_empty_director
 }
 
 #[test]
-fn a_lease_of_the_version_before_removes_a_dead_socket_and_no_directory_and_no_file() {
+fn a_lease_of_the_previous_version_removes_only_dead_sockets() {
     let rig = Rig::new();
     let change = |path: &Path| {
         let text = format!("{{\"kind\":\"file\",\"path\":{path:?}}}");
@@ -230,7 +230,7 @@ fn stop_writing(rig: &Rig) -> PathBuf {
 }
 
 #[test]
-fn what_cannot_be_written_down_is_not_made() {
+fn nothing_is_made_that_cannot_be_recorded() {
     let rig = Rig::new();
     let lease = rig.lease();
     let obstacle = stop_writing(&rig);
@@ -243,7 +243,7 @@ fn what_cannot_be_written_down_is_not_made() {
 }
 
 #[test]
-fn what_was_made_and_cannot_be_written_down_is_removed_again() {
+fn a_directory_whose_identity_is_not_recorded_is_removed() {
     let rig = Rig::new();
     let lease = rig.lease();
     let path = rig.path("scratch");

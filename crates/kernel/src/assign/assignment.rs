@@ -1,4 +1,4 @@
-//! Which connections, and which algorithm.
+//! An assignment of connections to an algorithm.
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -9,42 +9,42 @@ use super::ASKED;
 use crate::error::Error;
 use crate::raw::{AssignmentValue, name_field};
 
-/// Which connections are to use which algorithm.
+/// The connections, and the algorithm that they are to use.
 #[derive(Clone, Copy, Debug)]
 pub struct Assignment<'a> {
     /// The algorithm's name.
     pub algorithm: &'a str,
-    /// Whose connections.
+    /// The connections.
     pub covered: Covered<'a>,
     /// The target of `wakeai_av`, in payload bytes per second; 0: none.
     pub bytes_per_second: u64,
-    /// Only those to there.
+    /// Only connections to this destination.
     pub destination: Option<Destination>,
-    /// Who moves them, a process id: only what it moved is given back in its name.
+    /// The process that moves them: only connections that it moved are moved back in its name.
     pub owner: u32,
 }
 
-/// Whose connections are covered.
+/// The connections that an assignment covers.
 #[derive(Clone, Copy, Debug)]
 pub enum Covered<'a> {
-    /// Those that get the algorithm by default, because a sysctl or a route says so, in the calling
-    /// thread's network namespace. They are not moved, only aimed and given back.
+    /// Connections that get the algorithm by default, by a sysctl or a route, in the calling thread's network
+    /// namespace. They are not moved; they get a target rate, and are moved back.
     Defaults {
-        /// What they would have had; `None`: the default of the namespace.
+        /// The algorithm that they would have had; `None`: the default of the namespace.
         before: Option<&'a str>,
     },
-    /// New ones of the processes in a control group, in any network namespace.
+    /// New connections of the processes in a control group, in any network namespace.
     Cgroup(BorrowedFd<'a>),
-    /// Those that exist, in the calling thread's network namespace.
+    /// Existing connections, in the calling thread's network namespace.
     Existing,
-    /// Those that somebody else has moved, in the calling thread's network namespace or in all.
+    /// Connections that another process has moved.
     Moved {
-        /// In all.
+        /// In all network namespaces, not only the calling thread's.
         everywhere: bool,
     },
 }
 
-/// Where connections lead.
+/// A destination of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// The network's address.

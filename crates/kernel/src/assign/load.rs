@@ -19,10 +19,11 @@ use crate::raw::AssignmentValue;
 use crate::registration::{MOVED, TARGETS};
 use crate::skeleton::assign::{AssignSkel, AssignSkelBuilder, OpenAssignSkel};
 
-/// The only algorithm that has a target.
+/// The only algorithm that has a target rate.
 const AIMED: &str = "wakeai_av";
 
-/// Loads and attaches. Where the pins of the machine are seen, and while nobody removes them.
+/// Loads and attaches the programs in the machine's mount namespace, which has the pins, and under the lock,
+/// so that no process removes them.
 pub(super) fn load(assignment: &Assignment<'_>, value: AssignmentValue) -> Result<Assigner, Error> {
     quiet();
     place::in_machine_mounts(|| {
@@ -73,7 +74,7 @@ fn load_here(
     })
 }
 
-/// What this kernel may lack is loaded only where it is needed.
+/// Loads the programs that a kernel may not support only where they are needed.
 fn choose_programs(open: &mut OpenAssignSkel<'_>, assignment: &Assignment<'_>) {
     let covered = &assignment.covered;
     open.progs.take_in_cgroup.set_autoload(matches!(covered, Covered::Cgroup(_)));
@@ -84,8 +85,8 @@ fn is_aimed_by_default(assignment: &Assignment<'_>) -> bool {
     matches!(assignment.covered, Covered::Defaults { .. }) && assignment.algorithm == AIMED
 }
 
-/// The record of what was moved is pinned, so that others find it when this process dies; the
-/// targets are those of the algorithm.
+/// Pins the map of moved connections, so that other processes find it when this one dies, and shares the
+/// algorithm's map of targets.
 fn share_maps(open: &mut OpenAssignSkel<'_>, assignment: &Assignment<'_>) -> libbpf_rs::Result<()> {
     if assignment.covered.are_moved() {
         open.maps.moved_sockets.set_pin_path(place::pin(MOVED))?;

@@ -1,4 +1,4 @@
-//! An algorithm put to work for connections that are named.
+//! Applies an algorithm to the connections of an assignment.
 
 mod assignment;
 mod load;
@@ -18,9 +18,8 @@ use crate::libbpf::explain;
 use crate::netns::unreadable;
 use crate::raw::{AssignOutcomeValue, AssignmentValue, name_field};
 
-/// The assignment in the kernel. While it lives, new connections of a cgroup are taken, and those
-/// that have the algorithm by default get its target; dropping it ends that, and gives nothing
-/// back.
+/// An assignment in the kernel. Until it is dropped, new connections of a cgroup are moved, and those with
+/// the algorithm by default get its target rate. Dropping it moves no connection back.
 ///
 /// Order of calls: [`Self::open`]; [`Self::take_existing`] where existing connections are covered;
 /// [`Self::aim`]; [`Self::stop`] and [`Self::give_back`] at the end.
@@ -31,12 +30,12 @@ pub struct Assigner {
     outcome: MapHandle,
     iterators: Iterators,
     hook: Option<Link>,
-    /// What those that have it by default would have had, where that is not the default.
+    /// The previous algorithm of connections that have it by default, where that is not the default.
     before: Option<String>,
     everywhere: bool,
 }
 
-/// One program for each thing that is done to existing sockets.
+/// The programs for existing sockets.
 #[derive(Debug)]
 struct Iterators {
     take_existing: Link,
@@ -45,13 +44,13 @@ struct Iterators {
     give_back_defaults: Link,
 }
 
-const ASKED: &str = "put an algorithm to work";
+const ASKED: &str = "apply an algorithm";
 
 impl Assigner {
     /// Loads the programs, and attaches the one that sees new connections.
     ///
     /// Where connections are moved, or where the algorithm is `wakeai_av`, the caller holds the
-    /// kernel's parts (`Change::KernelParts`): what is noted there is shared.
+    /// kernel's parts (`Change::KernelParts`), which contain the shared map of moved connections.
     ///
     /// # Errors
     ///
@@ -62,7 +61,7 @@ impl Assigner {
         load::load(assignment, value)
     }
 
-    /// Takes the existing connections of the calling thread's network namespace that are covered,
+    /// Moves the existing connections of the calling thread's network namespace that the assignment covers,
     /// or those with one of the `cookies`.
     ///
     /// # Errors
@@ -83,9 +82,8 @@ impl Assigner {
         Ok(all)
     }
 
-    /// Sets the target of the connections that are ruled and of those that will be, in payload
-    /// bytes per second (0: none). It means something to `wakeai_av` alone. Says how many are ruled
-    /// now.
+    /// Sets the target rate of the connections of the assignment, existing and new, in payload bytes per
+    /// second (0: none). Only `wakeai_av` uses it. Returns the number of existing connections.
     ///
     /// # Errors
     ///
@@ -93,15 +91,15 @@ impl Assigner {
     pub fn aim(&mut self, bytes_per_second: u64) -> Result<u32, Error> {
         self.value.rate = bytes_per_second;
         self.write()?;
-        let mut ruled = 0;
+        let mut count = 0;
         self.in_namespaces(|this| {
-            ruled += this.run(&this.iterators.aim_existing)?.moved;
+            count += this.run(&this.iterators.aim_existing)?.moved;
             Ok(())
         })?;
-        Ok(ruled)
+        Ok(count)
     }
 
-    /// How many connections are ruled now.
+    /// The number of connections of the assignment.
     ///
     /// # Errors
     ///
@@ -110,13 +108,13 @@ impl Assigner {
         self.aim(self.value.rate)
     }
 
-    /// No new connection is taken any more.
+    /// Stops moving new connections.
     pub fn stop(&mut self) {
         self.hook = None;
     }
 
-    /// Gives every connection back what it had before, or would have had. What is not there any
-    /// more is replaced by the default of now.
+    /// Moves every connection back to the algorithm that it had before, or would have had, or to the present
+    /// default where the kernel no longer has that one.
     ///
     /// # Errors
     ///
@@ -139,8 +137,8 @@ impl Assigner {
         Ok(all)
     }
 
-    /// Where those go that have nothing to go back to: what they would have had, or the default of
-    /// the calling thread's network namespace; Reno, which every kernel has, where it cannot be
+    /// The algorithm for connections without a previous one: the one that they would have had, or the default
+    /// of the calling thread's network namespace, or Reno, which every kernel has, where that cannot be
     /// read.
     fn otherwise(&self) -> [i8; 16] {
         let before = self.before.clone().filter(|name| is_available(name));
@@ -149,8 +147,8 @@ impl Assigner {
         found.unwrap_or_else(|| name_field("reno").expect("a name of 4 bytes fits into 16"))
     }
 
-    /// Does it in every network namespace where connections of any are covered, else in that of
-    /// the calling thread. The first error is returned after all were tried.
+    /// Runs `work` in every network namespace if the assignment covers them all, else in the calling thread's.
+    /// Returns the first error after the last namespace.
     fn in_namespaces(
         &mut self,
         mut work: impl FnMut(&mut Self) -> Result<(), Error> + Send,

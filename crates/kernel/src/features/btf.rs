@@ -1,9 +1,9 @@
-//! What the kernel's type information says about it.
+//! Features of the kernel that its type information (BTF) shows.
 
 use libbpf_rs::btf::types::{Composite, FuncProto, Ptr};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType as _};
 
-/// How `cong_control` of `tcp_congestion_ops` is called.
+/// The signature of `cong_control` of `tcp_congestion_ops`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongControl {
     /// `(sk, rs)`: before 6.10.

@@ -1,4 +1,4 @@
-//! What the running kernel offers, for `wakeai doctor` and for errors that name what lacks.
+//! The features of the running kernel, for `wakeai doctor` and for errors that name a missing one.
 
 mod btf;
 mod privileges;
@@ -12,34 +12,34 @@ use btf::Types;
 use crate::error::Error;
 use crate::place;
 
-/// One thing that Wakeai needs or would use.
+/// A feature of the kernel, or a privilege, that Wakeai needs or can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
     /// A short name, such as `struct_ops`.
     pub name: &'static str,
-    /// What was found, in a few words.
+    /// The finding, in a few words.
     pub found: String,
-    /// `None` where it is there.
-    pub lack: Option<Lack>,
+    /// `None` where the feature is present.
+    pub problem: Option<Problem>,
 }
 
-/// What a missing feature means.
+/// The consequence of a missing feature, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lack {
-    /// What does not work without it.
+pub struct Problem {
+    /// The function that is not available.
     pub consequence: &'static str,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: &'static str,
-    /// Whether it is the process that lacks it, not the kernel.
+    /// Whether a privilege of the process is missing, not a feature of the kernel.
     pub privilege: bool,
 }
 
-/// What [`detect`] found.
+/// The result of [`detect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// As `uname -r` prints it.
+    /// The release, as `uname -r` prints it.
     pub kernel_release: String,
-    /// All that was looked at, the most basic first.
+    /// All features, the most basic first.
     pub features: Vec<Feature>,
     /// The signature of `cong_control`, where there is BTF to read it from.
     pub cong_control: Option<CongControl>,
@@ -58,8 +58,8 @@ impl Features {
         self.first_lacking(BOUND).is_none() && self.first_lacking(ITERATE).is_none()
     }
 
-    /// What this kernel, whatever the privileges, lacks for an agent; with `bounds` for one that
-    /// rules.
+    /// The error where this kernel lacks a feature that an agent needs, or with `bounds` an agent with a
+    /// law. Privileges do not count.
     pub fn lacks_for_agent(&self, bounds: bool) -> Option<Error> {
         let needs = if bounds { &[ITERATE, BOUND][..] } else { &[ITERATE] };
         let of_kernel = Self {
@@ -69,12 +69,12 @@ impl Features {
         needs.iter().find_map(|needs| of_kernel.why_not("run an agent here", needs))
     }
 
-    /// Whether this feature is one of those without which the monitor or the bounds do not work.
+    /// Whether the monitor or the bounds need this feature.
     pub fn is_needed(name: &str) -> bool {
         [MONITOR, BOUND, ITERATE].iter().any(|needs| needs.contains(&name))
     }
 
-    /// What keeps the monitor from running, as the error that it would end with.
+    /// Returns an error where the monitor cannot run.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Features {
         self.why_not("watch TCP", MONITOR).map_or(Ok(()), Err)
     }
 
-    /// What keeps bounds from being enforced in full.
+    /// Returns an error where bounds cannot be enforced in full.
     ///
     /// # Errors
     ///
@@ -93,19 +93,19 @@ impl Features {
         missing.or_else(|| self.why_not("bound connections", ITERATE)).map_or(Ok(()), Err)
     }
 
-    fn first_lacking(&self, needs: &[&str]) -> Option<(&Feature, &Lack)> {
+    fn first_lacking(&self, needs: &[&str]) -> Option<(&Feature, &Problem)> {
         self.features
             .iter()
             .filter(|feature| needs.contains(&feature.name))
-            .find_map(|feature| Some((feature, feature.lack.as_ref()?)))
+            .find_map(|feature| Some((feature, feature.problem.as_ref()?)))
     }
 
-    /// The error for an operation that failed, if something missing that it `needs` explains it.
+    /// The error for a failed operation, if a feature that it `needs` is missing.
     pub(crate) fn why_not(&self, asked: &str, needs: &[&str]) -> Option<Error> {
-        let (feature, lack) = self.first_lacking(needs)?;
+        let (feature, problem) = self.first_lacking(needs)?;
         let asked = asked.to_owned();
-        let (lacks, remedy) = (feature.found.clone(), lack.remedy.to_owned());
-        Some(if lack.privilege {
+        let (lacks, remedy) = (feature.found.clone(), problem.remedy.to_owned());
+        Some(if problem.privilege {
             Error::Privilege { asked, lacks, remedy }
         } else {
             Error::Feature { asked, lacks, remedy }
@@ -114,23 +114,23 @@ impl Features {
 }
 
 fn is_privilege(feature: &Feature) -> bool {
-    feature.lack.as_ref().is_some_and(|lack| lack.privilege)
+    feature.problem.as_ref().is_some_and(|problem| problem.privilege)
 }
 
-/// What the monitor needs.
+/// The features that the monitor needs.
 pub(crate) const MONITOR: &[&str] = &["BTF", "capabilities", "lockdown", "tp_btf"];
 
-/// What our algorithms and their bounds need.
+/// The features that our algorithms and their bounds need.
 pub(crate) const BOUND: &[&str] =
     &["BTF", "capabilities", "lockdown", "struct_ops", "pacing", "bpffs"];
 
-/// What reading and moving connections need.
+/// The features that reading and moving connections need.
 pub(crate) const ITERATE: &[&str] = &["BTF", "capabilities", "lockdown", "iter/tcp"];
 
-/// What ruling the connections of a control group needs.
+/// The features that applying an algorithm to a control group needs.
 pub(crate) const CGROUP: &[&str] = &["BTF", "capabilities", "lockdown", "iter/tcp", "sockops"];
 
-/// Looks at the running kernel and at this process's privileges; loads and changes nothing.
+/// Examines the running kernel and this process's privileges; loads and changes nothing.
 pub fn detect() -> Features {
     let types = Types::of_kernel();
     let types = types.as_ref();
@@ -163,8 +163,8 @@ fn feature(
     found: impl Into<String>,
     (consequence, remedy): (&'static str, &'static str),
 ) -> Feature {
-    let lack = Lack { consequence, remedy, privilege: false };
-    Feature { name, found: found.into(), lack: (!is_there).then_some(lack) }
+    let problem = Problem { consequence, remedy, privilege: false };
+    Feature { name, found: found.into(), problem: (!is_there).then_some(problem) }
 }
 
 fn yes_no(is_there: bool, there: &str, missing: &str) -> String {
@@ -191,8 +191,8 @@ fn lockdown() -> Feature {
     feature("lockdown", is_open, found, ("no BPF program of ours loads", remedy))
 }
 
-/// What a kernel gets that cannot load our algorithms. Nothing weaker stands in for them:
-/// `docs/decisions/007-no-bounds-without-struct-ops.md` says why.
+/// The consequence where the kernel cannot load our algorithms. There is no weaker replacement:
+/// `docs/decisions/007-no-bounds-without-struct-ops.md` gives the reasons.
 const NO_ALGORITHMS: &str = "our algorithms do not load: no bounds, and an agent with a law, `wakeai \
                              use` and a proxy with one of ours end with exit status 77";
 
@@ -265,8 +265,8 @@ fn bpffs() -> Feature {
 mod tests {
     use super::*;
 
-    fn with(lack: Option<Lack>) -> Features {
-        let feature = Feature { name: "tp_btf", found: "the tracepoints".to_owned(), lack };
+    fn with(problem: Option<Problem>) -> Features {
+        let feature = Feature { name: "tp_btf", found: "the tracepoints".to_owned(), problem };
         Features {
             kernel_release: "6.1.0".to_owned(),
             features: vec![feature],
@@ -277,42 +277,42 @@ mod tests {
 
     #[test]
     fn a_lack_explains_the_failure_of_what_needs_it_alone() {
-        let lack = Lack { consequence: "", remedy: "boot another", privilege: false };
-        let error = with(Some(lack.clone())).why_not("watch TCP", MONITOR).unwrap();
+        let problem = Problem { consequence: "", remedy: "boot another", privilege: false };
+        let error = with(Some(problem.clone())).why_not("watch TCP", MONITOR).unwrap();
         assert!(error.is_missing());
         assert_eq!(
             error.to_string(),
             "cannot watch TCP: this kernel lacks the tracepoints; boot another"
         );
-        assert!(with(Some(lack)).why_not("move connections", ITERATE).is_none());
+        assert!(with(Some(problem)).why_not("move connections", ITERATE).is_none());
         assert!(with(None).why_not("watch TCP", MONITOR).is_none());
     }
 
     #[test]
     fn an_agent_with_a_law_lacks_what_bounds_need_and_no_privilege() {
-        let lack = |privilege| Lack { consequence: "", remedy: "", privilege };
+        let problem = |privilege| Problem { consequence: "", remedy: "", privilege };
         let mut features = with(None);
         features.features[0] =
-            Feature { name: "struct_ops", found: "BPF".to_owned(), lack: Some(lack(false)) };
+            Feature { name: "struct_ops", found: "BPF".to_owned(), problem: Some(problem(false)) };
         assert!(features.lacks_for_agent(true).is_some_and(|error| error.is_missing()));
         assert!(features.lacks_for_agent(false).is_none());
-        features.features[0].lack = Some(lack(true));
+        features.features[0].problem = Some(problem(true));
         assert!(features.lacks_for_agent(true).is_none());
     }
 
     #[test]
     fn a_missing_tracepoint_ends_the_monitor_only() {
-        let lack = Lack { consequence: "", remedy: "", privilege: false };
-        assert!(!with(Some(lack.clone())).can_monitor());
-        assert!(with(Some(lack)).can_bound());
+        let problem = Problem { consequence: "", remedy: "", privilege: false };
+        assert!(!with(Some(problem.clone())).can_monitor());
+        assert!(with(Some(problem)).can_bound());
     }
 
     #[test]
     fn a_kernel_without_our_algorithms_is_promised_no_bounds() {
         for feature in [struct_ops(false, None), pacing("5.10.0-30-amd64")] {
-            let lack = feature.lack.unwrap();
-            assert!(lack.consequence.contains("no bounds"), "{}", lack.consequence);
-            assert!(!lack.consequence.contains("ceilings only"), "{}", lack.consequence);
+            let problem = feature.problem.unwrap();
+            assert!(problem.consequence.contains("no bounds"), "{}", problem.consequence);
+            assert!(!problem.consequence.contains("ceilings only"), "{}", problem.consequence);
         }
     }
 
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(names.len(), found.features.len());
         for feature in &found.features {
             assert!(!feature.found.is_empty());
-            assert!(feature.lack.as_ref().is_none_or(|lack| !lack.remedy.is_empty()));
+            assert!(feature.problem.as_ref().is_none_or(|problem| !problem.remedy.is_empty()));
         }
     }
 }

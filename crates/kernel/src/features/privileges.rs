@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use wakeai_host::Capability::{self, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN};
 
-use super::{Feature, Lack};
+use super::{Feature, Problem};
 
 /// The capabilities that loading needs; `CAP_SYS_ADMIN`, the only one before Linux 5.8, still implies
 /// two of them.
@@ -15,12 +15,12 @@ pub(super) fn capabilities() -> Feature {
     } else {
         missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
-    let lack = (!missing.is_empty()).then_some(Lack {
+    let problem = (!missing.is_empty()).then_some(Problem {
         consequence: "no BPF program of ours loads: no monitor, no bounds",
         remedy: "run as root, or grant the capabilities (setcap, AmbientCapabilities= in systemd)",
         privilege: true,
     });
-    Feature { name: "capabilities", found, lack }
+    Feature { name: "capabilities", found, problem }
 }
 
 fn missing_in(held: &HashSet<Capability>) -> Vec<Capability> {

@@ -24,7 +24,7 @@ pub struct Filter {
 pub struct MonitorConfig {
     /// A sample per ACK; otherwise at most one per [`MonitorConfig::sample_interval`] and socket.
     pub every_ack: bool,
-    /// 1 ms unless told.
+    /// The least time between two samples of a socket; 1 ms by default.
     pub sample_interval: Duration,
     /// Which connections.
     pub filter: Filter,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inode_is_told_from_a_cookie() {
+    fn an_inode_differs_from_the_same_cookie() {
         let filter = Filter { netns_cookies: vec![5], netns_inodes: vec![5], ..Filter::default() };
         let keys: Vec<_> = filter.namespace_keys().collect();
         assert_eq!(keys, [5, 5 | 1 << 63]);

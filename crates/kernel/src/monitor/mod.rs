@@ -1,4 +1,4 @@
-//! The monitor: what TCP does, per connection and per ACK, in all network namespaces.
+//! The monitor of TCP's activity, per connection and per ACK, in all network namespaces.
 
 mod config;
 mod record;
@@ -23,7 +23,7 @@ use crate::skeleton::monitor::MonitorSkelBuilder;
 /// The running monitor; it ends when dropped.
 pub struct Monitor {
     ring: RingBuffer<'static>,
-    /// As many records as the kernel's buffer may hold.
+    /// The number of records that fit into the kernel's buffer.
     capacity: usize,
     received: Arc<Mutex<Vec<RecordValue>>>,
     counters: MapHandle,
@@ -33,9 +33,9 @@ pub struct Monitor {
 const ASKED: &str = "watch TCP";
 
 impl Monitor {
-    /// A timeout for [`Monitor::poll`] that suits someone who watches: the kernel's buffer holds far
-    /// more than comes in it, and to wake up costs next to nothing (at 10 ms: a quarter of a percent of a
-    /// core, whether there are records or not).
+    /// A timeout for [`Monitor::poll`] that suits an interactive display. The kernel's buffer holds far
+    /// more records than arrive in that time, and a wake-up is cheap (at 10 ms: a quarter of a percent of a
+    /// core, with or without records).
     pub const INTERVAL: Duration = Duration::from_millis(50);
 
     /// Loads and attaches the programs.
@@ -73,10 +73,10 @@ impl Monitor {
         Ok(Self { ring, capacity, received, counters, _programs: programs })
     }
 
-    /// Waits for `timeout`, then hands over every record that is there, in the order of their
-    /// making per CPU. Nothing wakes the caller earlier: a wake-up per record would cost ten times
-    /// what the record does. Records wait in the kernel meanwhile: at 1 Gbit/s with a record per
-    /// ACK, 8 MiB last for a second.
+    /// Waits for `timeout`, then passes every record to the callback, per CPU in the order of their
+    /// creation. It does not wake up earlier: a wake-up per record would cost ten times as much as the
+    /// record. Records wait in the kernel meanwhile: at 1 Gbit/s with a record per ACK, 8 MiB last for a
+    /// second.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Monitor {
         on_record: &mut dyn FnMut(Record),
     ) -> Result<(), Error> {
         std::thread::sleep(timeout);
-        // Whoever reads more slowly than records come would otherwise never see the end.
+        // The limit ends the loop also where records arrive faster than they are read.
         let taken = self.ring.consume_raw_n(self.capacity);
         if taken < 0 {
             return Err(explain(ASKED, MONITOR, libbpf_rs::Error::from_raw_os_error(-taken)));

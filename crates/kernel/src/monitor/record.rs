@@ -3,9 +3,8 @@
 use wakeai_connection::{CongestionState, EventKind, Figures, Signal};
 use wakeai_units::Instant;
 
-use crate::raw::RecordValue;
+use crate::raw::{RecordValue, Socket};
 use crate::skeleton::monitor::types::record_kind;
-use crate::snapshot::Socket;
 
 /// One thing that the monitor saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
-//! What nothing but an open file keeps: TCP sockets that are in no table of the kernel's, because they
-//! are not connected yet or were reset by their peer and not closed by their owner; and network
-//! namespaces that have neither a name nor a process. No iterator and no list of sockets shows them, and
-//! each holds the algorithm that it has.
+//! Sockets and network namespaces that only an open file keeps. Such TCP sockets are not connected yet, or
+//! were reset by their peer and not closed by their owner; such namespaces have neither a name nor a process.
+//! No iterator and no list of sockets shows them, and each keeps its algorithm loaded.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -17,7 +16,7 @@ use super::PREFIX;
 use super::vacate::{available, vacate_here};
 use crate::bounded::Bounded;
 
-/// Goes through the open files of all processes that this one may look into.
+/// Searches the open files of all processes that this process may inspect.
 pub(super) fn give_back() {
     let mut seen = Seen {
         namespaces: Namespace::all().iter().map(Namespace::id).collect(),
@@ -32,12 +31,12 @@ pub(super) fn give_back() {
 
 struct Seen {
     namespaces: HashSet<NetnsId>,
-    /// By their links, which name their inodes.
+    /// Reads the links of the open files, which contain their inodes.
     sockets: HashSet<PathBuf>,
 }
 
 impl Seen {
-    /// A file that is closed meanwhile is no error, and neither is one that this process may not have.
+    /// Ignores files that are closed meanwhile, and those that this process may not open.
     fn look_at(&mut self, process: RawFd, file: RawFd) {
         let path = format!("/proc/{process}/fd/{file}");
         let Ok(link) = fs::read_link(&path) else { return };
@@ -63,7 +62,7 @@ impl Seen {
     }
 }
 
-/// Gives a TCP socket under one of ours what that stood in for.
+/// Moves a TCP socket from one of our algorithms to the kernel's own.
 fn leave(socket: &OwnedFd) {
     let Ok(found) = getsockopt(socket, sockopt::TcpCongestion) else { return };
     let found = found.to_string_lossy();
@@ -82,7 +81,7 @@ fn numbered(directory: impl AsRef<Path>) -> Vec<RawFd> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// An open file of another process, as one of this (`pidfd_getfd`, Linux 5.6).
+/// Duplicates an open file of another process into this one (`pidfd_getfd`, Linux 5.6).
 fn take(process: RawFd, file: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: both take integers only.
     #[allow(unsafe_code, reason = "no crate at hand wraps pidfd_open and pidfd_getfd")]
@@ -104,7 +103,7 @@ fn namespace_of(file: &OwnedFd, request: libc::c_ulong) -> io::Result<File> {
     new_file(made.into()).map(File::from)
 }
 
-/// What a system call gave that makes file descriptors.
+/// The result of a system call that returns a file descriptor.
 fn new_file(result: libc::c_long) -> io::Result<OwnedFd> {
     if result < 0 {
         return Err(io::Error::last_os_error());

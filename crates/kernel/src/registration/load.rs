@@ -1,4 +1,4 @@
-//! Loads the algorithms, registers them and pins what they share.
+//! Loads and registers the algorithms, and pins their shared maps.
 
 use std::mem::MaybeUninit;
 
@@ -24,14 +24,14 @@ pub(super) fn register() -> Result<(), Error> {
     registered.map_err(|error| explain(LOAD, BOUND, error))
 }
 
-/// What of the kernel decides how an algorithm is loaded.
+/// The features of the kernel on which loading depends.
 #[derive(Clone, Copy)]
 struct Kernel {
-    /// `cong_control` has its two arguments of before 6.10.
+    /// Whether `cong_control` has two arguments (before 6.10).
     short: bool,
-    /// It has links for `struct_ops`.
+    /// Whether there are links for `struct_ops`.
     links: bool,
-    /// How long a jiffy is.
+    /// The length of a jiffy.
     tick_us: u32,
 }
 
@@ -43,14 +43,14 @@ impl Kernel {
     }
 }
 
-/// The coarse clock moves once per jiffy, and says so. (`CONFIG_HZ` may be in no file.)
+/// The resolution of the coarse clock, which is one jiffy. (`CONFIG_HZ` may be in no file.)
 fn tick_us() -> u32 {
     let tick = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
     tick.map_or(4_000, |tick| (tick.tv_nsec() / 1_000) as u32)
 }
 
-/// A function that loads one algorithm. The skeletons are types of their own with the same
-/// members, but for the two maps that carry the algorithm's name.
+/// Defines a function that loads one algorithm. The skeletons are different types with the same
+/// members, but for the two maps that have the algorithm's name.
 macro_rules! algorithm {
     ($algorithm:ident, $builder:ident, $long:ident, $short:ident $(, $map:ident: $pin:expr)?) => {
         fn $algorithm(kernel: Kernel) -> libbpf_rs::Result<()> {
@@ -82,26 +82,26 @@ algorithm!(rtt, WakeaiRttSkelBuilder, wakeai_rtt, wakeai_rtt_s);
 algorithm!(av, WakeaiAvSkelBuilder, wakeai_av, wakeai_av_s, socket_targets: TARGETS);
 algorithm!(compound, WakeaiCompoundSkelBuilder, wakeai_compound, wakeai_compound_s);
 
-/// The map is the one that is pinned under this name; the first algorithm makes and pins it.
+/// Makes the algorithms share one map, which the first of them creates and pins under this name.
 fn share(map: &mut OpenMapMut<'_>, name: &str) -> libbpf_rs::Result<()> {
     map.set_pin_path(place::pin(name))
 }
 
-/// Makes the `struct_ops` map that fits the kernel, and not the other.
+/// Creates the map only if it fits the kernel.
 fn prepare(map: &mut OpenMapMut<'_>, kernel: Kernel, fits: bool) -> libbpf_rs::Result<()> {
     map.set_autocreate(fits)?;
-    // BPF_F_LINK is what the section asks for, and what kernels without links refuse.
+    // The section's name sets BPF_F_LINK, which kernels without links refuse.
     if kernel.links { Ok(()) } else { map.set_map_flags(0) }
 }
 
-/// Registers the algorithm and pins what holds it: the link where the kernel has links for
+/// Registers the algorithm and pins the registration: the link where the kernel has links for
 /// `struct_ops`, else the `struct_ops` map.
 fn attach(map: &mut MapMut<'_>, kernel: Kernel, name: &str) -> libbpf_rs::Result<()> {
     let mut link = map.attach_struct_ops()?;
     if kernel.links {
         return link.pin(place::pin(name));
     }
-    // Without links a registration outlives its owner, unless libbpf takes it back with the link.
+    // Without links a registration outlives its owner, unless libbpf removes it with the link.
     link.disconnect();
     map.pin(place::pin(name))
 }

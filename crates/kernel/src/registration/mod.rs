@@ -1,5 +1,5 @@
-//! The one registration of our algorithms on this machine: made by the first agent, found by the
-//! others through its pins, removed by the last.
+//! The registration of our algorithms on this machine. The first agent makes it, the others find it by
+//! its pins, and the last one removes it.
 
 mod held;
 mod load;
@@ -25,13 +25,13 @@ const SOCKETS: &str = "socket_bounds";
 const INTERFACES: &str = "interface_bounds";
 const HEARTBEATS: &str = "heartbeats";
 pub(crate) const TARGETS: &str = "socket_targets";
-/// The pin of the map of moved connections, see `assign`. It is theirs who hold the kernel's
+/// The pin of the map of moved connections, see `assign`. It exists while a process holds the kernel's
 /// parts, also while no algorithm is registered.
 pub(crate) const MOVED: &str = "moved_sockets";
 /// The pin of the map that tells connections to leave, and its name in the kernel.
 const RETIRED: &str = "wakeai_retired";
 
-/// Every name that we register starts like this.
+/// The prefix of all registered names.
 const PREFIX: &str = "wakeai_";
 
 const LOAD: &str = "register the congestion controls wakeai_*";
@@ -71,7 +71,7 @@ pub(crate) fn unload() -> Result<bool, Error> {
     })
 }
 
-/// Removes every registration and its pins, and all else that nobody needs.
+/// Removes every registration and its pins, and the map of moved connections if no process uses it.
 fn remove_but_moved() -> Result<(), Error> {
     remove()?;
     let is_needed = place::pin(MOVED).exists();
@@ -109,14 +109,15 @@ fn pinned_algorithms() -> impl Iterator<Item = PathBuf> {
     Bounded::ALL.into_iter().map(|bounded| place::pin(bounded.name)).filter(|pin| pin.exists())
 }
 
-/// Whether all is registered. While a pin is missing it is half-done, or an older version's.
+/// Whether all algorithms are registered. A missing pin means that a registration was interrupted, or made
+/// by an older version.
 fn is_complete() -> bool {
     pinned_algorithms().count() == Bounded::ALL.len()
 }
 
-/// Removes every registration, and leaves the other pins. The order matters: a namespace whose default is ours goes on
-/// giving the algorithm to new connections after its registration is gone, and a connection keeps
-/// it alive, so both are moved off it first.
+/// Removes every registration, and leaves the other pins. The order matters: a namespace whose default is one
+/// of our algorithms gives it to new connections even after it is unregistered, and a connection keeps it
+/// loaded, so both are moved off it first.
 fn remove() -> Result<bool, Error> {
     // Looking for maps by name takes CAP_SYS_ADMIN, which an agent has given up: it sees the pin.
     let is_pinned = pinned_algorithms().next().is_some();
@@ -129,7 +130,7 @@ fn remove() -> Result<bool, Error> {
         vacate();
         unregister()?;
         retire();
-        // What somebody else has removed before is waited for no longer than it takes to notice.
+        // Another process may have unregistered them; then a shorter time suffices.
         found |= wait_until_gone(if is_pinned { 5000 } else { 1500 });
     }
     Ok(found)
@@ -144,9 +145,9 @@ fn registered_maps() -> Vec<u32> {
         .collect()
 }
 
-/// Whether somebody holds a registration whose pins are not seen here: the kernel's algorithms are the
-/// machine's, the pins and the leases a container's. Without links only the first PID namespace can
-/// tell, as it sees every process: what has no pin there is an orphan.
+/// Whether another container holds a registration, whose pins are not seen here: algorithms are registered
+/// for the machine, while pins and leases belong to a container. Without links only the first PID namespace
+/// knows, as it sees every process: there, a registration without a pin has no holder.
 fn is_registered_elsewhere() -> bool {
     let registered = registered_maps();
     if !features::detect().struct_ops_link {
@@ -166,7 +167,7 @@ fn unregister() -> Result<(), Error> {
     let pinned = pinned_algorithms().filter_map(|pin| MapHandle::from_pinned_path(pin).ok());
     let by_name = registered_maps().into_iter().filter_map(|id| MapHandle::from_map_id(id).ok());
     for map in pinned.chain(by_name) {
-        // An error means that it is an orphan, which only its connections keep.
+        // An error means that it is unregistered, and that only connections keep it loaded.
         if let Err(error) = map.delete(&0_u32.to_ne_bytes()) {
             tracing::debug!(%error, "struct_ops map not unregistered");
         }
@@ -177,8 +178,8 @@ fn unregister() -> Result<(), Error> {
     })
 }
 
-/// Tells the connections that nobody can see to leave. Only now: before it was unregistered, a new
-/// one could have come.
+/// Makes the connections that no iterator sees change their algorithm. This follows the unregistration,
+/// before which new connections could get it.
 fn retire() {
     let pinned = MapHandle::from_pinned_path(place::pin(RETIRED)).ok();
     let by_name = MapInfoIter::default()
@@ -194,23 +195,22 @@ fn retire() {
 
 fn unpin_link(path: &Path) -> Result<(), Error> {
     let link = Link::open(path).map_err(|error| explain(UNLOAD, BOUND, error))?;
-    // Kernels before 6.11 cannot detach it: there it goes with its last reference.
+    // Kernels before 6.11 cannot detach it: there it ends with its last reference.
     if let Err(error) = link.detach() {
         tracing::debug!(%error, "struct_ops link not detached");
     }
     std::fs::remove_file(path).map_err(|error| Error::from_io(UNLOAD, error))
 }
 
-/// How many rounds of [`wait_until_gone`] lie between two looks at what may still be moved, and how many
-/// come before the first: mostly all is gone by then.
+/// The rounds of [`wait_until_gone`] between two searches for connections that can be moved, and before
+/// the first one: mostly no search is needed.
 const ROUNDS_PER_LOOK: u32 = 50;
 const SOON: u32 = 10;
 
-/// The kernel frees a `struct_ops` after an RCU grace period. A connection that was accepted while
-/// the others were moved is moved on the next round; so is what only open files keep, for which all of
-/// them are looked through where something stays. What is closed with data under way, in a namespace
-/// that nobody can enter, leaves with its next retransmission, which comes after as long as it has been
-/// alone. Says whether all are gone.
+/// Waits until the kernel has freed all `struct_ops`, which takes an RCU grace period. Connections that were
+/// accepted while the others were moved are moved in a later round, and so are those that only open files
+/// keep. A connection that is closed with data in flight, in a namespace that cannot be entered, changes its
+/// algorithm with its next retransmission. Returns whether all are freed.
 fn wait_until_gone(patience_ms: u64) -> bool {
     let give_up = Instant::now() + Duration::from_millis(patience_ms);
     let mut rounds = 0_u32;

@@ -1,4 +1,4 @@
-//! Sysctls and connections go back to what the kernel itself has.
+//! Sysctls and connections are moved back to the kernel's own algorithms.
 
 use wakeai_host::{Namespace, NetnsId};
 
@@ -6,8 +6,8 @@ use super::PREFIX;
 use crate::bounded::Bounded;
 use crate::connections::move_connections;
 
-/// In every network namespace, moves sysctl and connections to what the kernel itself has. In
-/// the own one also without the privilege to enter another.
+/// Moves the sysctl and the connections of every network namespace to the kernel's own algorithms; those of
+/// the calling thread's namespace also without the privilege to enter another.
 pub(super) fn vacate() {
     vacate_here();
     let here = NetnsId::current().ok();
@@ -16,7 +16,7 @@ pub(super) fn vacate() {
             continue;
         }
         if let Err(error) = namespace.run(vacate_here) {
-            // Retired algorithms are left by themselves; who unloads warns where that takes long.
+            // Connections change a retired algorithm themselves; `wait_until_gone` warns if that takes long.
             tracing::debug!(%error, "its connections leave by themselves");
         }
     }
@@ -36,8 +36,8 @@ pub(super) fn vacate_here() {
     }
 }
 
-/// A namespace may be refused CUBIC as its default: unless it is the kernel's own default, only
-/// the first namespace has leave to it. What a new namespace gets, and Reno, are always allowed.
+/// Moves the namespace's default. The kernel may refuse CUBIC: unless it is the kernel's own default, only
+/// the first namespace may set it. The default of new namespaces, and Reno, are always allowed.
 fn vacate_default() -> std::io::Result<()> {
     const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
     let found = wakeai_host::read_sysctl(DEFAULT)?;

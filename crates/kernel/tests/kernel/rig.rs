@@ -27,7 +27,8 @@ pub(crate) fn kernel() -> Option<MutexGuard<'static, ()>> {
     if found.can_bound() && found.can_monitor() && nix::unistd::geteuid().is_root() {
         return Some(MACHINE.lock().unwrap_or_else(PoisonError::into_inner));
     }
-    let lacking: Vec<_> = found.features.iter().filter(|feature| feature.lack.is_some()).collect();
+    let lacking: Vec<_> =
+        found.features.iter().filter(|feature| feature.problem.is_some()).collect();
     assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "kernel lacks {lacking:?}");
     println!("skipped: needs root and a kernel that lacks nothing, but: {lacking:?}");
     None
