@@ -1,4 +1,4 @@
-//! Who may come, and where they may go.
+//! Access lists: the sources that are served, and the destinations that they may ask for.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

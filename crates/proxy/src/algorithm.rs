@@ -1,4 +1,4 @@
-//! The congestion control that is lent to the leg over the air.
+//! The congestion control of the leg over the wireless hop.
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -16,8 +16,8 @@ use crate::rates::HOLDS_A_RATE;
 ///
 /// # Errors
 ///
-/// Where the kernel does not have it or does not allow it, or a target rate is given and it holds none, or the
-/// other way round.
+/// Where the kernel does not have the algorithm or does not allow it; where a target rate is given for an
+/// algorithm that holds none; where `wakeai_av` is given none.
 pub(crate) fn prepare(
     config: &Config,
     lease: &mut Option<Lease>,

@@ -1,10 +1,10 @@
-//! A TCP relay that carries unchanged senders over another congestion control (004 figure 16).
+//! A TCP relay that carries unchanged senders over another congestion control (004, on TCP-AV over a
+//! wireless LAN, figure 16).
 //!
 //! Clients ask for a destination in SOCKS5 or HTTP CONNECT ([`Negotiation`], without input and
 //! output of its own), or are taken without asking ([`transparent`]). [`run`] serves them all on
-//! one thread: bytes go from one connection to the other through a pipe and splice(2), and a pipe
-//! is lent only while there are bytes under way, so a connection that is idle costs two sockets
-//! and a small task.
+//! one thread. Bytes go from one connection to the other through a pipe and splice(2). A connection has a
+//! pipe only while its bytes are under way; an idle one costs two sockets and a small task.
 
 mod access;
 mod algorithm;

@@ -67,8 +67,8 @@ pub(crate) async fn connect(
     Err(outcome)
 }
 
-/// What the name stands for: every one of these is checked, so that no name leads around the
-/// access lists.
+/// The addresses of the name. The caller checks each of them, so that no name leads around the access
+/// lists.
 async fn addresses(
     slot: &Rc<Slot>,
     client: SocketAddr,

@@ -1,4 +1,4 @@
-//! Bytes, ends and resets from one connection to another.
+//! The relay of one connection: bytes, half-closes and resets pass from one leg to the other.
 
 use std::cell::Cell;
 use std::io;
@@ -179,8 +179,8 @@ async fn pump(
     }
 }
 
-/// Tells the receiver that no more comes. It may be gone already, which is its own direction's
-/// affair.
+/// Tells the receiver that no more comes. Where the receiver has closed already, the other direction
+/// reports that.
 fn shut(to: &TcpStream) -> io::Result<()> {
     match SockRef::from(to).shutdown(Shutdown::Write) {
         Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(error),

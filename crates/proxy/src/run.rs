@@ -1,4 +1,4 @@
-//! From start to the last thing put back.
+//! A proxy's life: it starts, serves, and puts back what it changed on the host.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ const OWN_FILES: u64 = 128;
 /// After a failure to accept for want of something, such as memory or file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// What a running proxy tells.
+/// What a running proxy reports to its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It listens on these addresses for SOCKS5 and CONNECT; the rules of the transparent mode are

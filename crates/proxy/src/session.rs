@@ -1,4 +1,4 @@
-//! One client, from its first byte to its end.
+//! One client: its request, the connection to its destination, and the relay between them.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -16,7 +16,7 @@ use crate::shared::Shared;
 use crate::slot::Slot;
 use crate::target::{Host, Target};
 
-/// How long a client that was refused may take to go.
+/// How long the proxy waits for a refused client to close.
 const PARTING: Duration = Duration::from_secs(1);
 
 /// How the proxy learns where a client wants to go.

@@ -73,10 +73,13 @@ fn listening(road: &Road, arguments: &[&str]) -> Proxy {
     road.proxy(&[&["--listen", "10.71.0.1:0"], arguments].concat())
 }
 
+/// What a resolver asked, and where it waits.
+type Query = (Vec<u8>, SocketAddr);
+
 /// A name server at the server's address. It answers names by their first label, those that begin with
 /// `slow` only after [`NameServer::answer_slow`].
 struct NameServer {
-    held: Arc<Mutex<Vec<(Vec<u8>, SocketAddr)>>>,
+    held: Arc<Mutex<Vec<Query>>>,
     hold: Arc<AtomicBool>,
     socket: UdpSocket,
 }
@@ -84,7 +87,7 @@ struct NameServer {
 impl NameServer {
     fn start(road: &Road) -> Self {
         let socket = road.inside("server", || UdpSocket::bind((SERVER[0], 53)).unwrap());
-        let (held, hold) = (Arc::<Mutex<Vec<_>>>::default(), Arc::new(AtomicBool::new(true)));
+        let (held, hold) = (Arc::<Mutex<Vec<Query>>>::default(), Arc::new(AtomicBool::new(true)));
         let server = Self {
             held: Arc::clone(&held),
             hold: Arc::clone(&hold),
@@ -111,8 +114,8 @@ impl NameServer {
         }
     }
 
-    /// A proxy on the router that asks this name server.
-    fn proxy(&self, road: &Road, arguments: &[&str]) -> Proxy {
+    /// A proxy on the router that asks the name server.
+    fn proxy(road: &Road, arguments: &[&str]) -> Proxy {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("resolv.conf");
         std::fs::write(&file, format!("nameserver {}\noptions timeout:30 attempts:1\n", SERVER[0]))
@@ -160,10 +163,10 @@ fn answer(query: &[u8]) -> Vec<u8> {
 fn everywhere_is_neither_this_machine_nor_a_link_nor_a_group() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
-    let names = NameServer::start(&road);
+    let _names = NameServer::start(&road);
     accept_all(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
     accept_all(road.inside("router", || TcpListener::bind("[::]:9000").unwrap()));
-    let proxy = names.proxy(&road, &["--allow-to", "0.0.0.0/0,::/0"]);
+    let proxy = NameServer::proxy(&road, &["--allow-to", "0.0.0.0/0,::/0"]);
     for host in [
         "127.0.0.1",
         "127.8.8.8",
@@ -202,7 +205,7 @@ fn everywhere_is_neither_this_machine_nor_a_link_nor_a_group() {
     drop(proxy);
     // Each is reached where it is listed by itself.
     let listed = "0.0.0.0/0,::/0,127.0.0.0/8,10.72.0.1,fd72::1";
-    let proxy = names.proxy(&road, &["--allow-to", listed]);
+    let proxy = NameServer::proxy(&road, &["--allow-to", listed]);
     for (host, code) in [
         ("127.0.0.1", SUCCEEDED),
         ("::ffff:127.0.0.1", SUCCEEDED),
@@ -324,7 +327,7 @@ fn slow_lookups_of_one_client_leave_those_of_others() {
     road.ip("client", &format!("addr add {OTHER}/24 dev eth0"));
     let names = NameServer::start(&road);
     accept_all(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
-    let proxy = names.proxy(&road, &["--allow-to", "10.72.0.0/24"]);
+    let proxy = NameServer::proxy(&road, &["--allow-to", "10.72.0.0/24"]);
     let _slow: Vec<_> = (0..40)
         .map(|number| {
             let mut stream = dial(&road, CLIENT[0], proxy.addresses[0]);
@@ -342,7 +345,8 @@ fn a_slot_is_held_until_its_lookup_has_ended() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     let names = NameServer::start(&road);
-    let mut proxy = names.proxy(&road, &["--allow-to", "10.72.0.0/24", "--max-connections", "8"]);
+    let mut proxy =
+        NameServer::proxy(&road, &["--allow-to", "10.72.0.0/24", "--max-connections", "8"]);
     for number in 0..3 {
         let mut stream = dial(&road, CLIENT[0], proxy.addresses[0]);
         ask(&mut stream, &format!("slow{number}.example"), 9000);

@@ -56,7 +56,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// The talk with one client, without input and output of its own.
+/// The negotiation with one client, without input and output of its own.
 ///
 /// [`handle_input`](Self::handle_input) with whatever was read, then
 /// [`poll_transmit`](Self::poll_transmit) until `None`, and again until `handle_input` gives a
