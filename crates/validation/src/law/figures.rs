@@ -1,4 +1,4 @@
-//! What a setting came to under each condition.
+//! The figures of a setting under each condition.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,8 +14,8 @@ use wakeai_sim::FlowDetail;
 use wakeai_units::{Duration, Segments};
 use wakeai_world::Asked;
 
-use super::course::Course;
 use super::matrix::{FIXED, Promise, Setting};
+use super::timeline::Timeline;
 use crate::detailed;
 use crate::statistics::{mean, mean_of};
 
@@ -35,27 +35,27 @@ pub struct Figures {
     pub timeouts: f64,
     /// Mean and last completion, s; nothing where a flow has no end.
     pub completion: Option<(f64, f64)>,
-    /// What each group of stations got, Mbit/s.
+    /// Goodput of each group of stations, Mbit/s.
     pub groups: BTreeMap<String, f64>,
     /// What a station reaches alone, Mbit/s.
     pub alone: f64,
-    /// What the course of the run gives.
-    #[serde(default)]
-    pub course: CourseFigures,
+    /// The figures of goodput over time.
+    #[serde(default, rename = "course")]
+    pub timeline: TimelineFigures,
 }
 
-/// Of the course of a run, what the promise is about.
+/// The figures of goodput over time that the promise of a setting concerns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CourseFigures {
+pub struct TimelineFigures {
     /// Seconds until a newcomer has half of its share.
     pub half_s: Option<f64>,
     /// Seconds until it has nine tenths.
     pub nine_tenths_s: Option<f64>,
-    /// What it has of its share in the 10 s from when it must have it.
+    /// Its mean goodput in the 10 s from when it must have its share, as a part of the share.
     pub kept: Option<f64>,
-    /// What each station has of its share after a change.
+    /// The part of its share that each station has after a change.
     pub shares: BTreeMap<String, f64>,
-    /// And at the end of the run.
+    /// The same at the end of the run.
     pub at_the_end: BTreeMap<String, f64>,
     /// The standard deviation of the means of 5 s, as a part of the share.
     pub swing: Option<f64>,
@@ -162,11 +162,11 @@ fn one(setting: &Setting, conditions: Conditions, seeds: u32) -> anyhow::Result<
     Ok(row)
 }
 
-/// A run, and what the promise wants to know of its course.
+/// A run, and the figures of its goodput over time.
 #[derive(Clone, Debug)]
 struct Simulated {
     run: Run,
-    course: CourseFigures,
+    timeline: TimelineFigures,
     /// The mean window of each station, segments.
     windows: BTreeMap<String, u32>,
 }
@@ -194,38 +194,38 @@ fn simulate(
                 let window = detail.mean_window.map_or(0, Segments::get);
                 *windows.entry(flow.station.clone()).or_default() += window;
             }
-            let course = course_figures(setting, scenario, (seed, &alone), &run, &flows);
-            Simulated { run, course, windows }
+            let timeline = timeline_figures(setting, scenario, (seed, &alone), &run, &flows);
+            Simulated { run, timeline, windows }
         })
         .collect())
 }
 
-fn course_figures(
+fn timeline_figures(
     setting: &Setting,
     scenario: &Scenario,
     (seed, alone): (u64, &BTreeMap<String, f64>),
     run: &Run,
     flows: &[FlowDetail],
-) -> CourseFigures {
+) -> TimelineFigures {
     let starts = scenario.expand(repeat_seed(seed, run.repeat)).flows;
     let starts: Vec<f64> = starts.iter().map(|flow| flow.start.as_secs_f64()).collect();
-    let course = || Course::new(run, flows, scenario.warmup.as_secs_f64(), &starts);
-    let mut figures = CourseFigures::default();
+    let timeline = || Timeline::new(run, flows, scenario.warmup.as_secs_f64(), &starts);
+    let mut figures = TimelineFigures::default();
     match setting.promise {
         Promise::Newcomer(start_s) => {
-            let course = course();
-            figures.half_s = Some(course.until("new", start_s, 0.5));
-            figures.nine_tenths_s = Some(course.until("new", start_s, 0.9));
+            let timeline = timeline();
+            figures.half_s = Some(timeline.until("new", start_s, 0.5));
+            figures.nine_tenths_s = Some(timeline.until("new", start_s, 0.9));
             let wait_s = setting.intervals_s(3.0).max(6.0);
-            figures.kept = Some(course.kept("new", start_s + wait_s));
+            figures.kept = Some(timeline.kept("new", start_s + wait_s));
         }
         Promise::Settles(change_s) => {
             let wait_s = setting.intervals_s(3.0).max(10.0);
-            let course = course();
-            figures.shares = course.shares_after(change_s, wait_s, alone);
-            figures.at_the_end = course.shares_at_the_end(alone);
+            let timeline = timeline();
+            figures.shares = timeline.shares_after(change_s, wait_s, alone);
+            figures.at_the_end = timeline.shares_at_the_end(alone);
         }
-        Promise::Steady => figures.swing = Some(course().swing()),
+        Promise::Steady => figures.swing = Some(timeline().swing()),
         _ => {}
     }
     figures
@@ -286,22 +286,22 @@ fn figures(setting: &Setting, simulated: &[Simulated]) -> Figures {
     let of_completion = |figure: &dyn Fn(&[f64]) -> f64| {
         over(&|run| completions(run).map_or(f64::INFINITY, |all| figure(&all)))
     };
-    let course = |figure: &dyn Fn(&CourseFigures) -> Option<f64>| {
-        mean_of(simulated, |one| figure(&one.course))
+    let timeline = |figure: &dyn Fn(&TimelineFigures) -> Option<f64>| {
+        mean_of(simulated, |one| figure(&one.timeline))
     };
-    let by_station = |figure: &dyn Fn(&CourseFigures) -> &BTreeMap<String, f64>| {
-        let names = simulated.iter().flat_map(|one| figure(&one.course).keys());
-        let of = |name: &String| mean_of(simulated, |one| figure(&one.course).get(name).copied());
+    let by_station = |figure: &dyn Fn(&TimelineFigures) -> &BTreeMap<String, f64>| {
+        let names = simulated.iter().flat_map(|one| figure(&one.timeline).keys());
+        let of = |name: &String| mean_of(simulated, |one| figure(&one.timeline).get(name).copied());
         names.filter_map(|name| Some((name.clone(), of(name)?))).collect()
     };
     Figures {
-        course: CourseFigures {
-            half_s: course(&|of| of.half_s),
-            nine_tenths_s: course(&|of| of.nine_tenths_s),
-            kept: course(&|of| of.kept),
+        timeline: TimelineFigures {
+            half_s: timeline(&|of| of.half_s),
+            nine_tenths_s: timeline(&|of| of.nine_tenths_s),
+            kept: timeline(&|of| of.kept),
             shares: by_station(&|of| &of.shares),
             at_the_end: by_station(&|of| &of.at_the_end),
-            swing: course(&|of| of.swing),
+            swing: timeline(&|of| of.swing),
         },
         goodput: over(&|run| run.total_goodput_mbps),
         index: over(&|run| run.capacity_normalised.unwrap_or(f64::NAN)),

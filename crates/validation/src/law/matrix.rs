@@ -1,11 +1,11 @@
-//! The settings that the law is judged by, as one table.
+//! The settings that judge the law, as one table.
 //!
-//! Each is a whole scenario, so that `wakeai sim` and `wakeai lab` run it too (`wakeai-validation law
-//! --write DIR`). A change of the law is judged by all of them.
+//! Each is a complete scenario, so `wakeai sim` and `wakeai lab` can run it (`wakeai-validation law
+//! --write DIR` writes them as files). All of them judge a change of the law.
 
 use std::fmt::Write as _;
 
-use super::courses;
+use super::dynamics;
 
 /// What a setting promises of `airtime` beside `default`; see [`super::verdict`].
 #[derive(Clone, Debug, PartialEq)]
@@ -196,7 +196,7 @@ pub fn matrix() -> Vec<Setting> {
     all.extend(directions());
     all.extend(transfers());
     all.extend(neighbours());
-    all.extend(courses::all());
+    all.extend(dynamics::all());
     all
 }
 

@@ -1,11 +1,11 @@
-//! The law `airtime` over a matrix of settings: what it was found by, and what it is judged by.
+//! The law `airtime` over a matrix of settings, each with a promise and a verdict.
 
-pub mod course;
-pub mod courses;
+pub mod dynamics;
 pub mod figures;
 pub mod matrix;
 pub mod table;
+pub mod timeline;
 pub mod verdict;
 
-pub use figures::{Conditions, CourseFigures, Figures, Row};
+pub use figures::{Conditions, Figures, Row, TimelineFigures};
 pub use matrix::{Promise, Setting, matrix};

@@ -1,4 +1,4 @@
-//! The rows as readable text.
+//! The rows of the matrix as a table in text.
 
 use std::fmt::Write as _;
 

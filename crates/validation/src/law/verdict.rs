@@ -1,4 +1,4 @@
-//! Whether a setting keeps its promise.
+//! The verdict on a setting: whether its promise holds.
 
 use super::figures::{Figures, Row};
 use super::matrix::{FIXED, Promise, WITHOUT};
@@ -44,28 +44,28 @@ impl Measure {
 /// The figures of a promise that is about `airtime` alone; none of any other.
 pub fn measures(row: &Row) -> Vec<Measure> {
     let ours = row.of("airtime");
-    let course = |figure: Option<f64>| figure.unwrap_or(f64::NAN);
+    let known = |figure: Option<f64>| figure.unwrap_or(f64::NAN);
     match &row.setting.promise {
         Promise::Newcomer(_) => {
             let intervals_s = row.setting.intervals_s(3.0);
-            let (half, most) = (ours.course.half_s, ours.course.nine_tenths_s);
+            let (half, most) = (ours.timeline.half_s, ours.timeline.nine_tenths_s);
             vec![
-                Measure::at_most("half of its share, s", course(half), intervals_s.max(2.0)),
-                Measure::at_most("nine tenths, s", course(most), intervals_s.max(6.0)),
-                Measure::at_least("then of it", course(ours.course.kept), 0.9),
+                Measure::at_most("half of its share, s", known(half), intervals_s.max(2.0)),
+                Measure::at_most("nine tenths, s", known(most), intervals_s.max(6.0)),
+                Measure::at_least("then of it", known(ours.timeline.kept), 0.9),
             ]
         }
         Promise::Settles(_) => {
             let off = |(name, share): (&String, &f64)| (name.clone(), (share - 1.0).abs());
-            let furthest = ours.course.shares.iter().map(off).max_by(|a, b| a.1.total_cmp(&b.1));
+            let furthest = ours.timeline.shares.iter().map(off).max_by(|a, b| a.1.total_cmp(&b.1));
             let (name, off) = furthest.unwrap_or(("nobody".to_owned(), f64::NAN));
-            let end = course(ours.course.at_the_end.get(&name).copied());
+            let end = known(ours.timeline.at_the_end.get(&name).copied());
             let what = format!("{name} is furthest from its share (at the end {end:.2} of it)");
             vec![Measure::at_most(what, off, 0.1)]
         }
         Promise::Steady => {
-            let (swing, fixed) = (ours.course.swing, row.of(FIXED).course.swing);
-            let (swing, fixed) = (course(swing), course(fixed));
+            let (swing, fixed) = (ours.timeline.swing, row.of(FIXED).timeline.swing);
+            let (swing, fixed) = (known(swing), known(fixed));
             let what = format!("means of 5 s deviate by {swing:.3}, / fixed windows' {fixed:.3}");
             vec![Measure::at_most(what, swing / fixed, 1.5)]
         }

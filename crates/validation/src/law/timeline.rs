@@ -1,24 +1,24 @@
-//! What the stations got over time, and what that says of a law.
+//! Goodput of the stations over time: how fast shares are reached, and how steady they are.
 
 use std::collections::BTreeMap;
 
 use wakeai_scenario::result::Run;
 use wakeai_sim::FlowDetail;
 
-/// Seconds over which a newcomer's goodput is averaged: less is noise, and more hides what it waits for.
+/// Seconds over which a newcomer's goodput is averaged: fewer give noise, more hide how long it waits.
 const SLIDING_S: f64 = 1.0;
-/// Between two looks at it.
+/// Seconds between two samples of that average.
 const LOOK_S: f64 = 0.1;
-/// Seconds at the end of a run that say what a station's share came to.
+/// Seconds at the end of a run over which the final shares are measured.
 const SETTLED_S: f64 = 30.0;
-/// Seconds over which the shares are judged that a change has left: less is noise.
+/// Seconds over which the shares after a change are measured: fewer give noise.
 const JUDGED_S: f64 = 10.0;
-/// Seconds of which the means are compared in steady load.
+/// Seconds of each mean that is compared under steady load.
 const STEADY_S: f64 = 5.0;
 
-/// What the stations of one run received over time.
+/// Bytes that the stations of one run received over time.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct Timeline {
     end_s: f64,
     warmup_s: f64,
     stations: Vec<Received>,
@@ -26,17 +26,17 @@ pub struct Course {
     last_completion_s: Option<f64>,
 }
 
-/// What a station received.
+/// Bytes that a station received over time.
 #[derive(Clone, Debug)]
 struct Received {
     name: String,
     /// Whether it has an endless flow.
     stays: bool,
-    /// Of each flow: seconds, and all bytes by then.
+    /// Of each flow: the time in seconds, and the bytes received until then.
     flows: Vec<Vec<(f64, f64)>>,
 }
 
-impl Course {
+impl Timeline {
     /// From a run whose flows' progress was kept.
     pub fn new(run: &Run, flows: &[FlowDetail], warmup_s: f64, starts_s: &[f64]) -> Self {
         let mut stations = Vec::<Received>::new();
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     /// Stations that get so many Mbit/s in each of 80 seconds.
-    fn course(stations: &[(&str, &dyn Fn(u32) -> f64)]) -> Course {
+    fn timeline(stations: &[(&str, &dyn Fn(u32) -> f64)]) -> Timeline {
         let received = |(name, rate): &(&str, &dyn Fn(u32) -> f64)| {
             let mut bytes = 0.0;
             let steps = (0..80_u32).map(|second| {
@@ -169,43 +169,43 @@ mod tests {
             Received { name: (*name).to_owned(), stays: true, flows: vec![steps.collect()] }
         };
         let stations = stations.iter().map(received).collect();
-        Course { end_s: 80.0, warmup_s: 10.0, stations, last_completion_s: None }
+        Timeline { end_s: 80.0, warmup_s: 10.0, stations, last_completion_s: None }
     }
 
     #[test]
     fn a_newcomer_has_its_share_at_the_end_of_the_second_that_it_had_it_in() {
         let rising = |second: u32| f64::from(second.saturating_sub(20)).min(10.0);
-        let course = course(&[("old", &|_| 10.0), ("new", &rising)]);
-        assert!((course.until("new", 20.0, 0.5) - 6.0).abs() < 0.11);
-        assert!((course.until("new", 20.0, 0.9) - 10.0).abs() < 0.11);
-        assert!(course.until("new", 20.0, 1.1).is_infinite());
-        assert!((course.kept("new", 26.0) - 0.9).abs() < 1e-9, "6, 7, 8, 9 and then 10 of 10");
+        let timeline = timeline(&[("old", &|_| 10.0), ("new", &rising)]);
+        assert!((timeline.until("new", 20.0, 0.5) - 6.0).abs() < 0.11);
+        assert!((timeline.until("new", 20.0, 0.9) - 10.0).abs() < 0.11);
+        assert!(timeline.until("new", 20.0, 1.1).is_infinite());
+        assert!((timeline.kept("new", 26.0) - 0.9).abs() < 1e-9, "6, 7, 8, 9 and then 10 of 10");
     }
 
     #[test]
     fn a_share_is_an_equal_part_of_what_each_reaches_alone() {
         let late = |second: u32| if second < 36 { 5.0 } else { 10.0 };
-        let course = course(&[("fast", &|_| 20.0), ("late", &late)]);
+        let timeline = timeline(&[("fast", &|_| 20.0), ("late", &late)]);
         let alone = [("fast".to_owned(), 100.0), ("late".to_owned(), 50.0)].into();
         // 7 of 50 beside 20 of 100: their mean is 0.17.
-        let early = course.shares_after(20.0, 10.0, &alone);
+        let early = timeline.shares_after(20.0, 10.0, &alone);
         assert!((early["late"] - 0.14 / 0.17).abs() < 1e-9, "{early:?}");
         assert!((early["fast"] - 0.20 / 0.17).abs() < 1e-9, "{early:?}");
         assert!(
-            course
+            timeline
                 .shares_after(20.0, 16.0, &alone)
                 .values()
                 .all(|share| (share - 1.0).abs() < 1e-9)
         );
-        assert_eq!(course.shares_at_the_end(&alone).len(), 2);
-        assert!(course.shares_after(70.0, 10.0, &alone).is_empty(), "the run has ended");
+        assert_eq!(timeline.shares_at_the_end(&alone).len(), 2);
+        assert!(timeline.shares_after(70.0, 10.0, &alone).is_empty(), "the run has ended");
     }
 
     #[test]
     fn what_swings_within_five_seconds_is_no_deviation_and_what_swings_slower_is() {
         let fast = |second: u32| if second.is_multiple_of(5) { 14.0 } else { 9.0 };
-        assert!(course(&[("a", &fast)]).swing() < 1e-9);
+        assert!(timeline(&[("a", &fast)]).swing() < 1e-9);
         let slow = |second: u32| if (second / 5).is_multiple_of(2) { 11.0 } else { 9.0 };
-        assert!((course(&[("a", &slow)]).swing() - 0.1).abs() < 1e-9);
+        assert!((timeline(&[("a", &slow)]).swing() - 0.1).abs() < 1e-9);
     }
 }

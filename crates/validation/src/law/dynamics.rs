@@ -1,10 +1,11 @@
-//! The settings of the matrix that are about changes, about steadiness and about members that lie.
+//! The settings of the matrix with changes during the run, with steady load, and with members that
+//! announce false values.
 
 use super::matrix::{Draft, Promise, Setting, TSQ, bss};
 
-/// A sender that looks like `cubic` and that no agent binds.
+/// A sender that looks like `cubic` and whose window no agent bounds.
 const UNBOUND: &str = "jitter = \"500ms\"\nalgorithm = \"ns3_cubic\"";
-/// A station that does not tell what it reaches alone.
+/// A station that does not announce what it reaches alone.
 const UNMEASURED: &str = "announces = { max_rate = \"unknown\" }";
 
 /// All of them.
@@ -16,7 +17,7 @@ pub(super) fn all() -> Vec<Setting> {
     all
 }
 
-/// One station begins to send beside `others` that do, and all agents know each other.
+/// One station begins to send while `others` are sending, and all agents know each other.
 fn newcomers() -> Vec<Setting> {
     let joined = |name, standard, rtt_ms, others, keys: &'static str| {
         bss(standard, rtt_ms)
@@ -44,7 +45,7 @@ fn newcomers() -> Vec<Setting> {
     ]
 }
 
-/// One member says of itself what is not true.
+/// One member announces false values.
 fn lies() -> Vec<Setting> {
     let mut all = Vec::new();
     all.extend(obedient());
@@ -53,12 +54,12 @@ fn lies() -> Vec<Setting> {
     all
 }
 
-/// Eight stations that tell the truth.
+/// Eight stations that announce true values.
 fn honest(keys: &str) -> Draft {
     bss("802.11n", 20.0).lasting(45, 10).agents("s").up("s", 8, keys)
 }
 
-/// It sends, and keeps to the law itself.
+/// The member sends, and obeys the law itself.
 fn obedient() -> Vec<Setting> {
     let says = |name, announces: &str| {
         let keys = format!("announces = {{ {announces} }}");
