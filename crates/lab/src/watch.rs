@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connections_of_a_place_of_our_own_are_numbered() {
+    fn the_connections_of_a_flow_are_numbered() {
         let mut reader = reader();
         assert_eq!(reader.place_of(&socket(7, 40_000, 5_202)), Some((1, 0)));
         assert_eq!(reader.place_of(&socket(8, 40_001, 5_202)), Some((1, 1)));
