@@ -1,4 +1,4 @@
-//! Who may ask: root, the agent's own user, and members of one group; only the first two may
+//! Access to the API: root, the agent's own user and members of one group may ask; only the first two may
 //! change something.
 
 use std::io;
@@ -7,22 +7,22 @@ use std::os::fd::{AsRawFd, RawFd};
 use nix::libc;
 use tokio::net::UnixStream;
 
-/// More groups than this are not looked at; Linux allows 65536.
+/// The most groups that are considered; Linux allows 65536.
 const MOST_GROUPS: usize = 1024;
 
-/// What the process at the other end may.
+/// The rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Nothing.
     None,
     /// Ask.
     Ask,
-    /// Ask, and say what the agent is to do; as this user.
+    /// Ask, and request changes, as this user.
     Change(u32),
 }
 
 impl Access {
-    /// By the peer's credentials when it connected.
+    /// The rights of the client, by its credentials when it connected.
     pub(crate) fn of(stream: &UnixStream, group: Option<u32>) -> io::Result<Self> {
         let peer = stream.peer_cred()?;
         if peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw() {

@@ -95,7 +95,7 @@ pub(crate) struct SimArguments {
     /// Let --out replace an earlier result, and no other file
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
-    /// With --out: also keep the packets of every host as pcapng, without payloads
+    /// With --out, also keep the packets of every host as pcapng, without payloads
     #[arg(long)]
     pub(crate) pcap: bool,
     /// The number of runs at a time [default: the number of processors]

@@ -1,4 +1,4 @@
-//! How a command fails, and with which exit status.
+//! The failure of a command, with its exit status.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ impl Failure {
         Self { code, error: error.into() }
     }
 
-    /// Says why, on standard error, with every cause.
+    /// Prints the reason with every cause on standard error.
     #[allow(clippy::print_stderr, reason = "this is the one place that tells the user")]
     pub(crate) fn say(&self) {
         eprintln!("wakeai: {self}");
@@ -67,7 +67,7 @@ impl From<wakeai_kernel::Error> for Failure {
     }
 }
 
-/// Tells the user something on standard error, which never mixes with a command's output.
+/// Prints a note for the user on standard error, separate from the command's output.
 #[allow(clippy::print_stderr, reason = "this is the one place that tells the user")]
 pub(crate) fn note(text: impl Display) {
     eprintln!("wakeai: {text}");

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// What a shell shows of a process that a signal ended.
+/// The exit status that a shell shows for a process ended by signal n is this plus n.
 const BY_SIGNAL: i32 = 128;
 
 /// Whether the user wants the command to end.
@@ -16,13 +16,13 @@ const BY_SIGNAL: i32 = 128;
 pub(crate) struct Interrupt(Arc<AtomicUsize>);
 
 impl Interrupt {
-    /// Takes the signals over, for as long as the process lives.
+    /// Handles the signals from here on, until the process ends.
     pub(crate) fn install() -> io::Result<Self> {
         let (asked, signal) = (Arc::new(AtomicBool::new(false)), Arc::default());
         // nohup(1) ignores SIGHUP: the run then outlives its terminal.
         let hangup = (!ignores(SIGHUP)?).then_some(SIGHUP);
         for number in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-            // In this order: the first signal finds nothing asked yet.
+            // The order matters: at the first signal the flag `asked` is not set yet.
             flag::register_conditional_shutdown(number, BY_SIGNAL + number, Arc::clone(&asked))?;
             flag::register(number, Arc::clone(&asked))?;
             flag::register_usize(number, Arc::clone(&signal), number.unsigned_abs() as usize)?;
@@ -42,7 +42,7 @@ impl Interrupt {
 }
 
 /// Whether this process ignores the signal: `SigIgn` of `proc_pid_status(5)` is a mask in hexadecimal.
-fn ignores(signal: i32) -> io::Result<bool> {
+pub(crate) fn ignores(signal: i32) -> io::Result<bool> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

@@ -1,11 +1,11 @@
-//! Where log lines go: standard error.
+//! Log lines, which go to standard error.
 
 use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 use wakeai_api::config::LogFormat;
 
-/// For every command but the agent: warnings, or what `WAKEAI_LOG` asks for.
+/// The log of every command except the agent: warnings, or the levels that `WAKEAI_LOG` names.
 pub(crate) fn for_commands() {
     let filter = EnvFilter::builder().with_env_var("WAKEAI_LOG").try_from_env();
     let filter = filter.unwrap_or_else(|_| EnvFilter::new("warn"));
@@ -13,7 +13,7 @@ pub(crate) fn for_commands() {
     builder.with_ansi(std::io::stderr().is_terminal()).init();
 }
 
-/// As the agent's configuration says; its level has been checked.
+/// The log of the agent, as its configuration sets it.
 pub(crate) fn for_agent(format: LogFormat, filter: EnvFilter) {
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {

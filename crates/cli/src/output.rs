@@ -1,4 +1,4 @@
-//! Standard output: a reader that has gone (`| head`) ends the command quietly.
+//! Standard output. The command ends without an error when its reader has exited (`| head`).
 
 use std::io::{self, Write as _};
 
@@ -28,7 +28,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Reader, Failure> {
     write(&line)
 }
 
-/// What the result of a write says about the reader.
+/// Whether the reader is still there, by the result of a write.
 pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Failure> {
     match written {
         Ok(()) => Ok(Reader::There),

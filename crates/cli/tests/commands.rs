@@ -77,7 +77,7 @@ fn bad_usage_exits_with_2() {
 fn the_lab_says_why_it_runs_one_at_a_time() {
     let found = wakeai(&["lab", "x.toml", "--jobs", "2"]);
     assert_eq!(found.status.code(), Some(2));
-    assert!(stderr(&found).contains("one at a time"), "{}", stderr(&found));
+    assert!(stderr(&found).contains("one run at a time"), "{}", stderr(&found));
 }
 
 #[test]
@@ -293,10 +293,7 @@ fn without_root_the_doctor_calls_missing_only_what_is_needed_and_missing() {
     if findings(&as_root, "missing").is_empty() {
         assert_eq!(findings(&found, "missing"), ["capabilities"]);
         let said = stderr(&json);
-        assert!(
-            said.trim_end().ends_with("something is missing that is needed: capabilities"),
-            "{said}"
-        );
+        assert!(said.trim_end().ends_with("required features are missing: capabilities"), "{said}");
     }
     assert!(findings(&found, "note").contains(&"iperf3".to_owned()), "{found}");
     let text = stdout(&run(&["doctor"]));

@@ -1,11 +1,11 @@
-//! What is compared: conditions, the law of each, and where its agents run.
+//! The conditions that are compared: the law of each, and the stations that run agents.
 
 use wakeai_units::Segments;
 
 use crate::Scenario;
 use crate::experiment::Selector;
 
-/// The rule by which agents turn what they see into a floor and a ceiling.
+/// The law by which agents turn observations into a floor and a ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Law {
     /// Bounds by hand.
@@ -14,7 +14,7 @@ pub enum Law {
     ShimadaBefore,
     /// Shimada et al., table 1, right column.
     ShimadaAfter,
-    /// A share of the air and a short queue.
+    /// A share of airtime and a short queue.
     Airtime,
 }
 
@@ -34,10 +34,10 @@ impl Law {
     }
 }
 
-/// Bounds by hand for some stations, each as a whole.
+/// Bounds set by hand for some stations, for each station as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundsRule {
-    /// Whose.
+    /// The stations.
     pub stations: Selector,
     /// The smallest congestion window.
     pub floor: Segments,
@@ -52,9 +52,9 @@ pub struct Condition {
     pub name: String,
     /// The law of its agents; without one no agent runs.
     pub law: Option<Law>,
-    /// Where agents run; empty means on every station.
+    /// The stations that run an agent; empty means all.
     pub agents: Vec<Selector>,
-    /// What the law `fixed` holds.
+    /// The bounds of the law `fixed`.
     pub bounds: Vec<BoundsRule>,
     /// The keys that `set` changes, as written: path and value.
     pub set: Vec<(String, String)>,
@@ -73,7 +73,7 @@ impl Condition {
     }
 }
 
-/// A condition with its `set` applied: what a world runs.
+/// A condition with its `set` applied, as it is run.
 #[derive(Clone, Debug)]
 pub struct ResolvedCondition {
     /// The condition.

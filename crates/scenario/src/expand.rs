@@ -1,4 +1,4 @@
-//! The experiment as single stations and single flows, the same in every world.
+//! The experiment as single stations and single flows, the same in the simulator and in the lab.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::experiment::{Endpoint, Experiment, FlowKind, FlowKnobs, FlowSpec};
 /// One station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Station {
-    /// Its name: `tablet3`, or `tablet` where there is one.
+    /// Its name: `tablet3`, or `tablet` in a group of one.
     pub name: String,
     /// Index of its group in [`Experiment::stations`].
     pub group: usize,
-    /// Which of the group, from 1.
+    /// Its number in the group, from 1.
     pub number: u32,
 }
 
@@ -28,14 +28,14 @@ pub enum Node {
     Station(usize),
 }
 
-/// Which way a flow goes, as seen from its station.
+/// The direction of a flow, as seen from its station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// To the server.
     Up,
     /// From the server.
     Down,
-    /// To another station; it counts for its sender.
+    /// To another station; the flow belongs to its sender.
     Peer,
 }
 
@@ -55,33 +55,33 @@ impl Direction {
 pub struct Flow {
     /// Index of its entry in [`Experiment::flows`].
     pub entry: usize,
-    /// Who sends.
+    /// The sender.
     pub from: Node,
-    /// Who receives.
+    /// The receiver.
     pub to: Node,
-    /// What it is made of.
+    /// TCP or UDP.
     pub kind: FlowKind,
-    /// The congestion control that is asked for; `None` for UDP.
+    /// The congestion control that the file names; `None` for UDP.
     pub algorithm: Option<Arc<str>>,
-    /// How much; without it as much as fits until the end.
+    /// Its amount of data; `None`: it sends until the end of the run.
     pub size: Option<Bytes>,
-    /// When it starts, jitter included.
+    /// The time of its start, jitter included.
     pub start: Duration,
-    /// What is turned on it.
+    /// The parameters of its congestion control.
     pub knobs: FlowKnobs,
     /// Connections that the size is split over, one after another.
     pub chunks: u32,
-    /// What UDP sends (as much as its queue takes without), or a TCP sender's target.
+    /// The rate of UDP (`None`: as much as its queue takes), or the target rate of a TCP sender.
     pub rate: Option<Rate>,
-    /// What the application at a TCP sender offers at most, from the start on, over all `chunks`;
-    /// without it as much as TCP takes.
+    /// The most that the application at a TCP sender produces, from the start on, over all `chunks`;
+    /// `None`: as much as TCP takes.
     pub limit: Option<Rate>,
     /// Whether the peers are asked to leave `rate` free.
     pub reserve: bool,
 }
 
 impl Flow {
-    /// Which way it goes.
+    /// Its direction.
     pub fn direction(&self) -> Direction {
         match (self.from, self.to) {
             (Node::Server, _) => Direction::Down,
@@ -90,7 +90,7 @@ impl Flow {
         }
     }
 
-    /// The station that it counts for: the one at the air's end, or the sender of two.
+    /// The station that it belongs to: the one with the wireless hop, or the sender if both have one.
     pub fn station(&self) -> usize {
         match (self.from, self.to) {
             (Node::Station(station), _) | (Node::Server, Node::Station(station)) => station,
@@ -108,7 +108,7 @@ pub struct Expanded {
     pub flows: Vec<Flow>,
 }
 
-/// The seed of repeat `repeat` (from 0) of a run asked for with `seed`.
+/// The seed of repeat `repeat` (from 0) of a command with `seed`.
 pub fn repeat_seed(seed: u64, repeat: u32) -> u64 {
     seed.wrapping_add(u64::from(repeat))
 }
@@ -131,8 +131,8 @@ impl Experiment {
     /// The single stations and flows, starts drawn from `seed`.
     ///
     /// The starts come from the generator [`Pcg64Mcg`] seeded by `seed_from_u64`, one draw of 64
-    /// bits per flow in the order of [`Expanded::flows`], used or not: adding jitter to one flow
-    /// moves no other.
+    /// bits per flow in the order of [`Expanded::flows`], also where it is not used: so jitter of one flow
+    /// does not change the start of another.
     pub fn expand(&self, seed: u64) -> Expanded {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let mut flows = Vec::new();

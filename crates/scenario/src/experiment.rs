@@ -1,4 +1,4 @@
-//! What a scenario file says, typed and with every default in place.
+//! The content of a scenario file, typed and with all defaults.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::radio::AccessPoint;
 /// The content of a scenario file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// What the experiment is called.
+    /// The name of the experiment.
     pub name: String,
-    /// How long a run lasts, warmup included.
+    /// The length of a run, warmup included.
     pub duration: Duration,
-    /// What is left out of the figures, from the start.
+    /// The time from the start that the figures leave out.
     pub warmup: Duration,
-    /// What the stations share.
+    /// The access point or the cellular link that the stations share.
     pub access_point: AccessPoint,
     /// The leg between the access point and the server.
     pub wired: Wired,
@@ -25,9 +25,9 @@ pub struct Experiment {
     pub stations: Vec<StationGroup>,
     /// The entries of `[[flows]]`, in the order of the file.
     pub flows: Vec<FlowSpec>,
-    /// What changes in mid-run, in the order of the file.
+    /// The changes during a run, in the order of the file.
     pub events: Vec<EventSpec>,
-    /// What is compared; the first is the baseline. Never empty.
+    /// The conditions that are compared; the first is the baseline. Never empty.
     pub conditions: Vec<Condition>,
 }
 
@@ -36,17 +36,17 @@ pub struct Experiment {
 pub struct StationGroup {
     /// The group's name, and with a count of 1 the station's.
     pub name: String,
-    /// How many: 1 to 10000.
+    /// The number of stations: 1 to 10000.
     pub count: u32,
     /// The radio of each; `None` on a cellular link.
     pub radio: Option<StationRadio>,
-    /// The queue of each host, in packets; those of all flows together.
+    /// The queue of each host, in packets of all flows together.
     pub queue: u32,
-    /// What kind of queue that is.
+    /// The kind of that queue.
     pub host_queue: HostQueue,
     /// Lost MPDUs per million.
     pub frame_error_ppm: u32,
-    /// Delay each way on top of [`Wired::delay`], to this station's server.
+    /// The delay in each direction, in addition to [`Wired::delay`], to this station's server.
     pub wired_delay: Duration,
     /// The goodput that one of them reaches alone, where the file states it.
     pub max: Option<Rate>,
@@ -55,17 +55,17 @@ pub struct StationGroup {
     /// Whether its senders are behind a proxy on it (the TCP-AV paper, figure 16), which carries their flows over
     /// the air.
     pub proxy: bool,
-    /// What its agent says of itself instead of the truth.
+    /// The values that its agent announces instead of the true ones.
     pub announces: Announces,
 }
 
-/// What an agent tells its peers whatever is true, so that faulty and lying members can be studied; what
-/// is `None` is the truth.
+/// The values that an agent announces instead of the true ones, to study faulty and lying members; a value
+/// of `None` is announced truly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announces {
     /// Whether it is sending.
     pub sending: Option<bool>,
-    /// What it delivers now.
+    /// The rate that it delivers now.
     pub rate: Option<Rate>,
     /// The goodput that it reaches alone.
     pub max_rate: Option<Told>,
@@ -73,20 +73,20 @@ pub struct Announces {
     pub link_rate: Option<Told>,
     /// Its minimum RTT.
     pub min_rtt: Option<Duration>,
-    /// How far its RTT is above that.
+    /// Its queueing delay: the RTT minus the minimum.
     pub growth: Option<Duration>,
-    /// The part of the air, in millionths, that it asks to be left free and claims in full, before
+    /// The share of airtime, in millionths, that it asks to be left free and claims in full, before
     /// all other requests.
     pub reservation: Option<u32>,
 }
 
 impl Announces {
-    /// Whether all is true.
+    /// Whether all values are announced truly.
     pub fn is_truth(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The keys that say something else than the truth.
+    /// The keys of the values that are replaced.
     pub fn keys(&self) -> Vec<&'static str> {
         let keys = [
             ("sending", self.sending.is_some()),
@@ -101,12 +101,12 @@ impl Announces {
     }
 }
 
-/// What is said of a rate that need not be known.
+/// The announcement of a rate that an agent may not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// It is not known.
+    /// The rate is not known.
     Unknown,
-    /// It is this.
+    /// The rate.
     Rate(Rate),
 }
 
@@ -122,7 +122,7 @@ impl StationGroup {
 pub enum HostQueue {
     /// A plain FIFO; an overflow is local congestion.
     Fifo,
-    /// A FIFO with TCP small queues: the sender is held back.
+    /// A FIFO with TCP small queues, which limit the bytes of a sender in it.
     Tsq,
     /// The queue of mac80211: TCP small queues, and FQ-CoDel (RFC 8290), whose drops TCP is not told of.
     Mac80211,
@@ -138,7 +138,7 @@ impl HostQueue {
         }
     }
 
-    /// Packets that it holds where the file does not say.
+    /// The packets that it holds by default.
     pub const fn default_packets(self) -> u32 {
         match self {
             Self::Fifo | Self::Tsq => 1_000,
@@ -170,14 +170,14 @@ pub struct Selector {
 pub enum Endpoint {
     /// The host behind the wired leg.
     Server,
-    /// Each of these stations.
+    /// All of these stations.
     Stations(Selector),
 }
 
 /// What a flow is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FlowKind {
-    /// A TCP connection, or several after one another.
+    /// One TCP connection, or several in sequence.
     Tcp,
     /// Datagrams of 1472 bytes.
     Udp,
@@ -193,10 +193,10 @@ impl FlowKind {
     }
 }
 
-/// What can be turned on a congestion control; what is `None` is as it comes.
+/// The parameters of a congestion control; `None` is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKnobs {
-    /// CUBIC's beta: what a loss takes of the window, in millionths.
+    /// CUBIC's beta: the part by which a loss reduces the window, in millionths.
     pub beta_ppm: Option<u32>,
     /// The RTT at which `wakeai_rtt` is as fast as CUBIC.
     pub rtt_ref: Option<Duration>,
@@ -207,41 +207,41 @@ pub struct FlowKnobs {
 /// An entry of `[[flows]]`: one flow from each sender to each receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowSpec {
-    /// Who sends.
+    /// The senders.
     pub from: Endpoint,
-    /// Who receives.
+    /// The receivers.
     pub to: Endpoint,
     /// What it is made of.
     pub kind: FlowKind,
-    /// How much; without it as much as fits until the end.
+    /// The amount of data of each flow; `None`: it sends until the end of the run.
     pub size: Option<Bytes>,
-    /// When it starts, before jitter.
+    /// The time of the start, before jitter.
     pub start: Duration,
     /// The spread of the start: uniform in zero to this, drawn from the seed.
     pub jitter: Duration,
-    /// The congestion control that is asked for; `None` for UDP.
+    /// The congestion control that the file names; `None` for UDP.
     pub algorithm: Option<Arc<str>>,
-    /// What is turned on it.
+    /// The parameters of its congestion control.
     pub knobs: FlowKnobs,
     /// Connections that the size is split over, one after another.
     pub chunks: u32,
-    /// What UDP sends, or a TCP sender's target.
+    /// The rate of UDP, or the target rate of a TCP sender.
     pub rate: Option<Rate>,
-    /// What the application at a TCP sender offers at most, from the start on; without it as much as
+    /// The most that the application at a TCP sender produces, from the start on; `None`: as much as
     /// TCP takes.
     pub limit: Option<Rate>,
     /// Whether the peers are asked to leave `rate` free.
     pub reserve: bool,
 }
 
-/// An entry of `[[events]]`: what changes in mid-run.
+/// An entry of `[[events]]`: a change during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventSpec {
-    /// When, from the start of the run.
+    /// The time from the start of the run.
     pub at: Duration,
-    /// At which stations.
+    /// The stations that change.
     pub stations: Selector,
-    /// The new delay each way.
+    /// The new delay in each direction.
     pub wired_delay: Option<Duration>,
     /// The new PHY rate.
     pub rate: Option<Rate>,

@@ -1,8 +1,8 @@
 //! An experiment as TOML, its fairness figures, its result and its records.
 //!
 //! [`Scenario::load`] or [`Scenario::parse`] reads a file, [`Scenario::with_overrides`] applies
-//! `--set`, [`Scenario::conditions`] gives what to run, [`Experiment::expand`] the single stations
-//! and flows of one run, [`solo_plan`] the runs that find what a station reaches alone. A world
+//! `--set`, [`Scenario::conditions`] gives the conditions to run, [`Experiment::expand`] the single stations
+//! and flows of one run, [`solo_plan`] the runs that measure the stations' solo goodput. A world
 //! then fills a [`result::Report`] by means of [`figures`], prints it with [`table::render`] and
 //! keeps it with [`records`].
 

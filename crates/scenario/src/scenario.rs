@@ -1,4 +1,4 @@
-//! The scenario as a whole: reading it, overriding it, and the conditions that come of it.
+//! The scenario as a whole: how it is read and overridden, and its conditions.
 
 use std::io::Read as _;
 use std::ops::Deref;

@@ -2,13 +2,13 @@
 
 use crate::tree::{Node, Table, Value};
 
-/// Why a path leads nowhere.
+/// Why a path names no key.
 pub(crate) struct NoSuchPath {
     pub(crate) found: String,
     pub(crate) allowed: String,
 }
 
-/// Sets the key at `path` to `node`. The last part, and tables on the way, are made where they do
+/// Sets the key at `path` to `node`. The last part, and tables before it, are added where they do
 /// not exist; an entry of a list is found by its name or by its number from 1.
 pub(crate) fn set(root: &mut Table, path: &str, node: Node) -> Result<(), NoSuchPath> {
     let parts: Vec<&str> = path.split('.').collect();

@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub struct StationDirection {
     /// Index into [`Expanded::stations`](crate::Expanded::stations).
     pub station: usize,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
 }
 
@@ -26,20 +26,20 @@ pub struct StationDirection {
 #[derive(Clone, Debug)]
 pub struct SoloRun {
     /// What to run: one condition without law, one endless flow (the only one), for the
-    /// scenario's duration but at most 60 s (where the warmup leaves nothing of them, 60 s after
-    /// it). Two runs whose [`Scenario::to_toml`] are equal are one: conditions without `set`, and
-    /// all whose `set` does not reach this station, share theirs.
+    /// scenario's duration but at most 60 s (if the warmup is 60 s or longer, 60 s after
+    /// it). Runs with equal [`Scenario::to_toml`] are made once: conditions without `set`, and
+    /// all whose `set` does not concern this station, share one run.
     pub scenario: Scenario,
-    /// Whose `Max` it finds.
+    /// The stations and directions whose solo goodput it measures.
     pub applies_to: Vec<StationDirection>,
 }
 
-/// What a flow is, as far as its station's maximum depends on it.
+/// The properties of a flow that its station's solo goodput depends on.
 type Class = (Node, Node, Option<std::sync::Arc<str>>, FlowKnobs);
 
-/// The runs that measure the solo goodput of each station of a condition, in each direction. None for a
-/// station whose `max` is given, see [`given_maxima`]. Where a station has several flows one way,
-/// the first tells kind and algorithm.
+/// The runs that measure the solo goodput of each station of a condition, in each direction. There is none for a
+/// station whose `max` is given, see [`given_maxima`]. If a station has several flows in one direction,
+/// the first determines kind and algorithm.
 pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
     let scenario = &condition.scenario;
     let stations = scenario.expand_stations();
@@ -68,7 +68,7 @@ pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
     runs
 }
 
-/// The maxima that the scenario gives.
+/// The solo goodputs that the scenario states.
 pub fn given_maxima(condition: &ResolvedCondition) -> BTreeMap<StationDirection, Max> {
     let scenario = &condition.scenario;
     let stations = scenario.expand_stations();

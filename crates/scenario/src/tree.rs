@@ -1,14 +1,14 @@
-//! The file as a tree in which everything knows where it was written.
+//! The file as a tree in which every value has its place in the text.
 //!
-//! Conditions, `--set` and solo runs are made by changing this tree and reading it anew, so that
-//! every key can be set, and a value from any of them meets the same checks at its own place.
+//! Conditions, `--set` and solo runs change this tree and read it anew. So
+//! every key can be set, and each value is checked alike and reported at its own place.
 
 use std::fmt::Write as _;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Where something was written.
+/// The place where a value was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     /// Byte offset in the file.
@@ -17,7 +17,7 @@ pub(crate) enum Origin {
     Override(usize),
 }
 
-/// A value and where it was written.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) origin: Origin,
@@ -30,7 +30,7 @@ pub(crate) enum Value {
     Integer(i64),
     Float(f64),
     Boolean(bool),
-    /// A date, or an integer past 64 bits: nothing that a scenario has. As written.
+    /// A date, or an integer of more than 64 bits, as written; no key of a scenario has one.
     Other(String),
     Array(Vec<Node>),
     Table(Table),

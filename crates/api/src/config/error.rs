@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! The problems of a configuration, with their places.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
-    /// A required key is not there.
+    /// A required key is missing.
     #[error("{}: missing field `{key}`", .file.as_deref().unwrap_or(Path::new("configuration")).display())]
     Missing {
         /// The file, where there is one.

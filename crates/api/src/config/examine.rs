@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::law::LawSection;
 use super::{Config, ConfigError};
 
-/// The keys without which there is no configuration.
+/// The required keys.
 const REQUIRED: [&str; 2] = ["interface", "key_file"];
 /// The value of a required key that cannot be used; it is never looked at.
 const PLACEHOLDER: &str = "none";
@@ -20,16 +20,16 @@ const PLACEHOLDER: &str = "none";
 /// The usable part of a configuration, and all that is wrong with the rest.
 #[derive(Debug)]
 pub struct Examined {
-    /// What can be used, with defaults for the rest. `None` where the text is not TOML.
+    /// The usable part, with defaults for the rest. `None` where the text is not TOML.
     pub config: Option<Config>,
-    /// What is wrong, in the order of the lines; what is missing comes last.
+    /// The problems, in the order of the lines; missing keys come last.
     pub problems: Vec<ConfigError>,
-    /// Dotted keys that were left out for it.
+    /// The dotted keys that were left out because of them.
     left_out: Vec<String>,
 }
 
 impl Examined {
-    /// Reads `path` and examines what it says.
+    /// Reads and examines the file at `path`.
     pub fn load(path: &Path) -> Self {
         match std::fs::read_to_string(path) {
             Ok(text) => {
@@ -49,7 +49,7 @@ impl Examined {
         }
     }
 
-    /// Whether what the configuration says of this dotted key, if anything, is good.
+    /// Whether the configuration has no unusable value for this dotted key.
     pub fn is_good(&self, key: &str) -> bool {
         !self.left_out.iter().any(|left_out| {
             let rest = key.strip_prefix(left_out.as_str());
@@ -140,7 +140,7 @@ impl Reading<'_> {
     }
 }
 
-/// Takes out what lies at `span`, the smallest part that can go, and names it.
+/// Removes the smallest entry at `span` and returns its dotted key.
 fn take_out(table: &mut DeTable<'_>, span: Option<Range<usize>>) -> Option<String> {
     let at = span?.start;
     let names: Vec<String> = table.keys().map(|key| key.get_ref().to_string()).collect();

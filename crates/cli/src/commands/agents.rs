@@ -8,7 +8,7 @@ use crate::failure::Failure;
 /// A healthy agent answers in a millisecond.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What to say where none runs.
+/// The failure of a command where no agent runs.
 pub(super) fn none() -> Failure {
     Failure::failed(anyhow::anyhow!(
         "no agent runs on this machine (no socket in /run/wakeai); start one with \

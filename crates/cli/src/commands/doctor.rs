@@ -110,7 +110,7 @@ fn other(name: &str, found: Option<String>, consequence: &str, remedy: &str) -> 
     }
 }
 
-/// The agent takes over what uses CUBIC or Reno, and nothing else.
+/// The agent sets bounds only for connections that use CUBIC or Reno.
 fn default_algorithm() -> Finding {
     let found = wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").unwrap_or_default();
     let is_ours = ["cubic", "reno"].contains(&found.as_str()) || found.starts_with("wakeai_");

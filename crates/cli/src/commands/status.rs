@@ -14,7 +14,7 @@ use crate::args::StatusArguments;
 use crate::failure::{Failure, note};
 use crate::output::{self, Reader};
 
-/// All that one agent says.
+/// All answers of one agent.
 #[derive(Debug, Serialize)]
 struct Said {
     socket: PathBuf,

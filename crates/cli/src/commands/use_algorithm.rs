@@ -12,6 +12,7 @@ use wakeai_assign::{AssignError, Event, InForce};
 
 use crate::args::{UseArguments, Which};
 use crate::failure::{Failure, note};
+use crate::interrupt::ignores;
 use crate::output::{self, Reader};
 
 pub(crate) fn run(arguments: &UseArguments) -> Result<(), Failure> {
@@ -79,24 +80,16 @@ fn assign(algorithm: &str, arguments: &UseArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A stream that is readable once one of the signals has come that end a process. From here on they
-/// do not kill this one. SIGHUP stays ignored where it was before (nohup(1)).
+/// A stream that becomes readable when SIGINT, SIGTERM or SIGHUP arrives; from here on these signals do
+/// not kill the process. SIGHUP stays ignored if it was ignored before (nohup(1)).
 fn signals() -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        if signal != SIGHUP || !is_ignored(signal)? {
+        if signal != SIGHUP || !ignores(signal)? {
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
     }
     Ok(read)
-}
-
-/// By the mask `SigIgn` of proc(5).
-fn is_ignored(signal: i32) -> io::Result<bool> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    Ok(mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0))
 }
 
 fn list(json: bool) -> Result<(), Failure> {
