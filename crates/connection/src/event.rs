@@ -58,7 +58,7 @@ impl EventKind {
         }
     }
 
-    /// The error code of Shimada et al. (table 2) that this event stands for.
+    /// The error code of Matsuno et al. (table 2) that this event stands for.
     ///
     /// Disorder counts where it begins in Open: what Recovery or CWR ends in is no new reordering.
     /// CWR counts as an overflow of the local queue where no [`Signal`] explains it. A timeout counts
@@ -75,7 +75,7 @@ impl EventKind {
     }
 }
 
-/// The congestion events of Shimada et al., table 2, with its codes.
+/// The congestion events of Matsuno et al., table 2, with its codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorCode {
     /// Segments were selectively acknowledged out of order, and nothing was taken for lost.
