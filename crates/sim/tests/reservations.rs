@@ -62,12 +62,11 @@ fn a_target_beyond_the_fair_share_is_held_and_the_others_share_the_rest() {
 #[test]
 fn two_have_what_they_reserved_and_what_does_not_fit_is_refused_with_the_reason() {
     let both = camera(1, "6Mbit/s", "") + &camera(2, "9Mbit/s", "") + TABLETS;
-    // One run in eight has an owner that has its rate in the mean and not in each interval.
     let five = SimOptions { repeat: 5, ..SimOptions::default() };
     let all = common::report(&four(&both, LAW), &five).runs;
     for flow in 0..2 {
         let avr: Vec<f64> = all.iter().map(|run| run.flows[flow].avr.unwrap()).collect();
-        assert!(avr.iter().sum::<f64>() >= 0.85 * 5.0, "{avr:?}");
+        assert!(avr.iter().all(|avr| *avr >= 0.8), "{avr:?}");
         for run in &all {
             assert_eq!(reservation(run, flow).standing, ReservationStanding::Admitted);
         }

@@ -17,8 +17,7 @@ mod window;
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
 use self::drain::Drain;
-use self::path::Path;
-pub(crate) use self::path::common_growth;
+pub(crate) use self::path::{Path, common_growth};
 use self::release::Release;
 use self::share::{Bottleneck, Share};
 use crate::windowed::WindowedMax;
