@@ -15,6 +15,7 @@ pub use challenge::{Answers, Challenge, Challenges};
 pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
 pub use counters::PresenceCounters;
 pub use endpoint::{Announcement, Endpoint, PeerChange};
+use schedule::longest_interval;
 pub use schedule::{AIR_PARTS, Schedule, airtime};
 pub use table::{PeerTable, Verdict};
 

@@ -62,6 +62,18 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     preamble + payload + padding
 }
 
+/// No announced interval counts for more: three of it are as long as a thousand stations need.
+const LONGEST_BELIEVED: Duration = Duration::from_secs(60);
+
+/// The longest interval that counts where a station knows so many stations and a message takes `cost` of air: what
+/// pays for five messages, the most that anybody owes. A station that has just come knows fewer than those that were
+/// there, so twice as many and some more are allowed for.
+pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
+    let stations = stations.saturating_mul(2).saturating_add(8) as u64;
+    let owed = cost.saturating_mul(MOST_OWED).saturating_mul(AIR_PARTS).saturating_mul(stations);
+    owed.clamp(MIN_INTERVAL, LONGEST_BELIEVED)
+}
+
 /// When to announce this station.
 ///
 /// A message puts this station in debt by [`airtime`]; its part of the 0.5 %, which is one in as

@@ -127,6 +127,8 @@ struct Heard {
 /// A peer that is not heard keeps its reservation for so many of its intervals: broadcasts are not
 /// repeated, and three that collide must not make room for others.
 const REMEMBERED_INTERVALS: u64 = 8;
+/// But no longer than this, whatever interval it announced: nobody leaves air free for one that has gone.
+const REMEMBERED_FOR: Duration = Duration::from_secs(30);
 /// The claim of others is followed by at most so much more per tick: whatever a member says, nobody
 /// is pushed aside from one moment to the next.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
@@ -205,12 +207,13 @@ impl Reservations {
 
     fn hear(&mut self, now: Instant, seen: &Observation) {
         for peer in &seen.peers {
-            let left = peer.interval.saturating_mul(REMEMBERED_INTERVALS).saturating_sub(peer.age);
+            let remembered = peer.interval.saturating_mul(REMEMBERED_INTERVALS).min(REMEMBERED_FOR);
+            let left = remembered.saturating_sub(peer.age);
             match peer.reservation {
-                Some(asked) => {
+                Some(asked) if left > Duration::ZERO => {
                     self.heard.insert(peer.station, Heard { asked, until: now + left });
                 }
-                None => {
+                _ => {
                     self.heard.remove(&peer.station);
                 }
             }
@@ -338,6 +341,28 @@ mod tests {
         let followed = left(&mut station, &[50]);
         assert_eq!(followed, [20, 40, 50, 50, 50].map(Share::from_percent));
         assert_eq!(left(&mut station, &[5])[0], Share::from_percent(5));
+    }
+
+    #[test]
+    fn nothing_is_left_for_an_owner_that_was_silent_for_half_a_minute() {
+        let asked = Reservation {
+            rate: Rate::from_mbps(10),
+            share: Share::from_percent(40),
+            ticket: 2,
+            claim: Share::from_percent(40),
+            short: true,
+        };
+        let admits_after = |secs| {
+            let (age, interval) = (Duration::from_secs(secs), Duration::from_secs(60));
+            let owner =
+                PeerView { age, interval, reservation: Some(asked), ..peer(StationId(2), 9) };
+            let seen = Observation { peers: vec![owner], ..Observation::default() };
+            let mut station = station();
+            let _ = station.on_tick(Instant::ZERO, &seen, INTERVAL);
+            station.admits(StationId(2))
+        };
+        assert!(admits_after(29));
+        assert!(!admits_after(30));
     }
 
     #[test]
