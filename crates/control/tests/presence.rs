@@ -240,6 +240,69 @@ fn the_table_holds_1024_peers_and_counts_the_others() {
 }
 
 #[test]
+fn replayed_messages_of_old_boots_do_not_keep_a_newcomer_out() {
+    let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
+    let codec = Codec::new(&ether::KEY);
+    // Sixteen boots that come before all others in every order, each with as many challenges as it ever sent.
+    let recorded: Vec<Vec<u8>> = (1..=50)
+        .flat_map(|sequence| (0..16).map(move |boot| (boot, sequence)))
+        .map(|(boot, sequence)| {
+            let challenge = Challenge(u64::from(boot) * 1_000 + sequence);
+            let message = crafted(100 + u64::from(boot), 0, sequence, Vec::new());
+            let boot = BootId(std::array::from_fn(|at| if at == 15 { boot } else { 0 }));
+            codec.encode(&Presence { boot, challenge, ..message })
+        })
+        .collect();
+    let replay = |ether: &mut Ether, span: u64| {
+        for _ in 0..span * 10 {
+            ether.run(Duration::from_millis(100));
+            for station in &mut ether.stations {
+                for datagram in &recorded {
+                    station.handle_datagram(ether.now, datagram);
+                }
+            }
+        }
+    };
+    replay(&mut ether, 5);
+    ether.stations.push(station(ether.now, 7, 1));
+    ether.own.push((None, Vec::new()));
+    replay(&mut ether, 10);
+    for (station, others) in ether.stations.iter().zip([[1, 2, 7], [0, 2, 7], [0, 1, 7], [0, 1, 2]])
+    {
+        assert_eq!(peers(station), others);
+    }
+}
+
+#[test]
+fn an_interval_that_nobody_needs_does_not_keep_a_peer_that_has_gone() {
+    let codec = Codec::new(&ether::KEY);
+    let mut victim = station(Instant::ZERO, 0, 1);
+    let (now, challenge) = challenge_of(&mut victim);
+    let message = Presence { interval: seconds(600), ..crafted(1, 1, 1, vec![challenge]) };
+    victim.handle_datagram(now, &codec.encode(&message));
+    assert_eq!(peers(&victim), [1]);
+    victim.handle_tick(now + seconds(60), None, &[]);
+    assert_eq!(peers(&victim), [0_u64; 0]);
+}
+
+#[test]
+fn a_table_that_was_filled_with_invented_stations_is_empty_after_five_minutes() {
+    let codec = Codec::new(&ether::KEY);
+    let mut victim = station(Instant::ZERO, 0, 1);
+    let (now, challenge) = challenge_of(&mut victim);
+    let invented = |id| Presence { interval: seconds(600), ..crafted(id, 2, 1, vec![challenge]) };
+    for id in 1..=2_000 {
+        victim.handle_datagram(now, &codec.encode(&invented(id)));
+    }
+    assert_eq!(victim.peers().count(), 1024);
+    victim.handle_tick(now + seconds(301), None, &[]);
+    assert_eq!(victim.peers().count(), 0);
+    let (now, challenge) = challenge_of(&mut victim);
+    victim.handle_datagram(now, &codec.encode(&crafted(5_000, 3, 1, vec![challenge])));
+    assert_eq!(peers(&victim), [5_000]);
+}
+
+#[test]
 fn where_clocks_agree_one_message_is_proof_and_an_old_one_is_refused() {
     let synchronised = |id, offset: u64| {
         let unix_at_epoch = seconds(1_700_000_000 + offset);

@@ -62,12 +62,11 @@ fn a_reserved_target_beyond_the_fair_share_is_held() {
 #[test]
 fn two_reservations_are_held_and_a_third_is_refused_with_a_reason() {
     let both = camera(1, "6Mbit/s", "") + &camera(2, "9Mbit/s", "") + TABLETS;
-    // One run in eight has an owner that has its rate in the mean and not in each interval.
     let five = Options { repeat: 5, ..Options::default() };
     let all = common::report(&four(&both, LAW), &five).runs;
     for flow in 0..2 {
         let avr: Vec<f64> = all.iter().map(|run| run.flows[flow].avr.unwrap()).collect();
-        assert!(avr.iter().sum::<f64>() >= 0.85 * 5.0, "{avr:?}");
+        assert!(avr.iter().all(|avr| *avr >= 0.8), "{avr:?}");
         for run in &all {
             assert_eq!(reservation(run, flow).standing, ReservationStanding::Admitted);
         }

@@ -104,46 +104,69 @@ const REPEATS: u8 = 4;
 
 struct Owed {
     challenge: Challenge,
+    /// The highest sequence number that was heard of this incarnation.
+    sequence: u64,
     heard: Instant,
     answered: u8,
+    /// The order in which challenges came.
+    place: u64,
 }
 
 /// The challenges of others that this station answers.
 ///
-/// Memory: `limit` incarnations. Beyond it the least recent one is dropped.
+/// Anyone can replay the messages of incarnations that ended long ago, and this station cannot tell that their
+/// challenges need no answer. So it answers challenges in the order in which they came, and each message counts
+/// once: replayed messages delay a newcomer's answer by as many messages as their challenges fill, and no longer.
+///
+/// Memory: `limit` incarnations. Beyond it one whose challenge was answered is dropped, else the least recent one.
 pub struct Answers {
     limit: usize,
     owed: BTreeMap<BootId, Owed>,
+    places: u64,
 }
 
 impl Answers {
     /// An empty list for at most `limit` incarnations.
     pub fn new(limit: usize) -> Self {
-        Self { limit, owed: BTreeMap::new() }
+        Self { limit, owed: BTreeMap::new(), places: 0 }
     }
 
-    /// The incarnation `boot` sent `challenge`.
-    pub fn hear(&mut self, now: Instant, boot: BootId, challenge: Challenge) {
+    /// The incarnation `boot` sent `challenge` in its message `sequence`. Returns false, and does nothing, where
+    /// that message or a later one was heard before.
+    pub fn hear(
+        &mut self,
+        now: Instant,
+        boot: BootId,
+        sequence: u64,
+        challenge: Challenge,
+    ) -> bool {
+        let place = self.places;
+        self.places += 1;
         if let Some(owed) = self.owed.get_mut(&boot) {
-            owed.heard = now;
-            if owed.challenge != challenge {
-                owed.challenge = challenge;
-                owed.answered = 0;
+            if sequence <= owed.sequence {
+                return false;
             }
-            return;
+            (owed.sequence, owed.heard) = (sequence, now);
+            if owed.challenge != challenge {
+                (owed.challenge, owed.answered, owed.place) = (challenge, 0, place);
+            }
+            return true;
         }
         if self.owed.len() >= self.limit {
-            let oldest = self.owed.iter().min_by_key(|(_, owed)| owed.heard).map(|(id, _)| *id);
-            oldest.and_then(|id| self.owed.remove(&id));
+            let dropped = self.owed.iter().min_by_key(|(_, owed)| (owed.answered == 0, owed.heard));
+            let dropped = dropped.map(|(id, _)| *id);
+            dropped.and_then(|id| self.owed.remove(&id));
         }
-        self.owed.insert(boot, Owed { challenge, heard: now, answered: 0 });
+        self.owed.insert(boot, Owed { challenge, sequence, heard: now, answered: 0, place });
+        true
     }
 
-    /// The answers of the next message; the challenges that were answered least come first.
+    /// The answers of the next message; the challenges that were answered least come first, and among those the
+    /// ones that came first.
     pub fn take(&mut self) -> Vec<Challenge> {
         let mut open: Vec<&mut Owed> =
             self.owed.values_mut().filter(|owed| owed.answered < REPEATS).collect();
-        open.sort_by_key(|owed| owed.answered);
+        open.sort_by_key(|owed| (owed.answered, owed.place));
         open.truncate(ANSWER_SLOTS);
         open.into_iter()
             .map(|owed| {
@@ -230,23 +253,72 @@ mod tests {
     #[test]
     fn each_challenge_is_answered_four_times_new_ones_first() {
         let mut answers = Answers::new(100);
-        answers.hear(at(0), THEM, Challenge(5));
+        answers.hear(at(0), THEM, 1, Challenge(5));
         assert_eq!([answers.take(), answers.take()], [[Challenge(5)], [Challenge(5)]]);
-        answers.hear(at(1), OTHERS, Challenge(6));
+        answers.hear(at(1), OTHERS, 1, Challenge(6));
         assert_eq!(answers.take(), [Challenge(6), Challenge(5)]);
         answers.take();
         assert_eq!(answers.take(), [Challenge(6)]);
         answers.take();
         assert!(answers.take().is_empty());
-        answers.hear(at(2), THEM, Challenge(7));
+        answers.hear(at(2), THEM, 2, Challenge(7));
         assert_eq!(answers.take(), [Challenge(7)]);
+    }
+
+    #[test]
+    fn a_message_that_was_heard_before_is_not_heard_again() {
+        let mut answers = Answers::new(10);
+        assert!(answers.hear(at(0), THEM, 7, Challenge(5)));
+        for (sequence, challenge) in [(7, 5), (7, 6), (1, 6)] {
+            assert!(!answers.hear(at(1), THEM, sequence, Challenge(challenge)));
+        }
+        assert_eq!(answers.take(), [Challenge(5)]);
+    }
+
+    #[test]
+    fn challenges_that_change_all_the_time_do_not_come_before_one_that_waits() {
+        let mut answers = Answers::new(100);
+        let hear = |answers: &mut Answers, boot, sequence, challenge| {
+            answers.hear(at(0), BootId([boot; 16]), sequence, Challenge(challenge))
+        };
+        for round in 1..100 {
+            for boot in 0..40 {
+                assert!(hear(&mut answers, boot, round, round * 100 + u64::from(boot)));
+            }
+            if round == 50 {
+                hear(&mut answers, 99, 1, 7);
+            }
+            if answers.take().contains(&Challenge(7)) {
+                assert!((50..=53).contains(&round), "{round}: 40 others are three messages");
+                return;
+            }
+        }
+        panic!("never answered");
+    }
+
+    #[test]
+    fn who_was_answered_makes_room_before_who_waits() {
+        let mut answers = Answers::new(20);
+        let hear = |answers: &mut Answers, boot, secs| {
+            answers.hear(at(secs), BootId([boot; 16]), 1, Challenge(u64::from(boot) + 1))
+        };
+        for boot in 0..20 {
+            hear(&mut answers, boot, 0);
+        }
+        answers.take();
+        for boot in 20..36 {
+            hear(&mut answers, boot, 1);
+        }
+        let left: Vec<u64> = answers.take().iter().map(|challenge| challenge.0 - 1).collect();
+        assert_eq!(left[..4], [16, 17, 18, 19], "16 were answered and made room");
     }
 
     #[test]
     fn sixteen_are_answered_at_a_time_and_the_oldest_make_room() {
         let mut answers = Answers::new(40);
         for boot in 0..50 {
-            answers.hear(at(u64::from(boot)), BootId([boot; 16]), Challenge(u64::from(boot) + 1));
+            let challenge = Challenge(u64::from(boot) + 1);
+            answers.hear(at(u64::from(boot)), BootId([boot; 16]), 1, challenge);
         }
         assert_eq!(answers.len(), 40);
         let mut said: Vec<Challenge> = (0..3).flat_map(|_| answers.take()).collect();

@@ -6,7 +6,7 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use super::{
     Answers, BootId, Challenges, Codec, DecodeError, PeerTable, Presence, PresenceCounters,
-    Schedule, Verdict, airtime,
+    Schedule, Verdict, airtime, longest_interval,
 };
 use crate::{Clocks, ControllerConfig, PeerView, Reservation, StationId};
 
@@ -119,20 +119,27 @@ impl Endpoint {
         }
     }
 
-    fn hear(&mut self, now: Instant, message: Presence) {
+    fn hear(&mut self, now: Instant, mut message: Presence) {
         let (station, boot, challenge) = (message.station, message.boot, message.challenge);
+        let sequence = message.sequence;
+        let slowest = airtime(self.basic_rate, None);
+        message.interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
         // Where clocks agree, the time proves a new incarnation. One that was dropped has to answer a
         // challenge, since a recording of it may be younger than the tolerance.
         let timely = in_time(self.clocks, now, &message) == Some(true);
         let proven = (timely && !self.challenges.retired(boot))
             || self.challenges.prove(boot, &message.answers);
         let verdict = self.table.hear(now, message, proven);
+        let answered = !matches!(verdict, Verdict::Replayed | Verdict::Full);
+        let new = answered && self.answers.hear(now, boot, sequence, challenge);
         let counter = match verdict {
             Verdict::Updated | Verdict::Joined | Verdict::Restarted(_) => {
                 &mut self.counters.accepted
             }
             Verdict::Replayed => &mut self.counters.replayed,
-            Verdict::Unproven if self.challenges.retired(boot) => &mut self.counters.replayed,
+            Verdict::Unproven if !new || self.challenges.retired(boot) => {
+                &mut self.counters.replayed
+            }
             Verdict::Unproven => &mut self.counters.unproven,
             Verdict::Full => &mut self.counters.table_full,
         };
@@ -144,9 +151,6 @@ impl Endpoint {
                 self.changes.push_back(PeerChange::Restarted(station));
             }
             Verdict::Updated | Verdict::Replayed | Verdict::Unproven | Verdict::Full => {}
-        }
-        if !matches!(verdict, Verdict::Replayed | Verdict::Full) {
-            self.answers.hear(now, boot, challenge);
         }
     }
 

@@ -14,6 +14,7 @@ mod table;
 pub use challenge::{Answers, Challenge, Challenges};
 pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
 pub use endpoint::{Announcement, Endpoint, PeerChange};
+use schedule::longest_interval;
 pub use schedule::{AIR_PARTS, Schedule, airtime};
 pub use table::{PeerTable, Verdict};
 

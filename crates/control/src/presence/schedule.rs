@@ -64,6 +64,18 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     preamble + payload + padding
 }
 
+/// The longest interval that counts, whatever a message announces: three of it are as long as a thousand stations need.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The longest announced interval that counts where this station knows `stations` and a message takes `cost` of air:
+/// the time that pays for five messages, the largest debt. A station that has just started knows fewer stations
+/// than the others, so this counts twice as many and eight more.
+pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
+    let stations = stations.saturating_mul(2).saturating_add(8) as u64;
+    let owed = cost.saturating_mul(MOST_OWED).saturating_mul(AIR_PARTS).saturating_mul(stations);
+    owed.clamp(MIN_INTERVAL, LONGEST_INTERVAL)
+}
+
 /// Decides when to announce this station.
 ///
 /// Each message adds its [`airtime`] to this station's debt, and the station's equal part of the 0.5 %

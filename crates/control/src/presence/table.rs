@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_units::Instant;
+use wakeai_units::{Duration, Instant};
 
 use super::{BootId, Presence};
 use crate::{PeerView, StationId};
@@ -12,6 +12,8 @@ const LIVE_INTERVALS: u64 = 3;
 /// Up to this many intervals, the next message of the same incarnation brings the peer back without
 /// proof: broadcasts are not retransmitted, and where many stations contend many of them collide.
 const DORMANT_INTERVALS: u64 = 12;
+/// … and no longer than this: stations that somebody invents do not fill the table for long.
+const DORMANT_FOR: Duration = Duration::from_secs(300);
 
 /// What an authentic message meant for the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +42,8 @@ struct Peer {
 
 impl Peer {
     fn silent_for(&self, now: Instant, intervals: u64) -> bool {
-        now.saturating_since(self.heard) > self.last.interval.saturating_mul(intervals)
+        let span = self.last.interval.saturating_mul(intervals).min(DORMANT_FOR);
+        now.saturating_since(self.heard) > span
     }
 }
 

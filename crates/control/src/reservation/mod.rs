@@ -128,6 +128,8 @@ struct Received {
 /// A silent peer keeps its reservation for so many of its intervals: broadcasts are not retransmitted,
 /// and three that collide must not cost the reservation.
 const REMEMBERED_INTERVALS: u64 = 8;
+/// It keeps the reservation no longer than this, whatever interval it announced.
+const REMEMBERED_FOR: Duration = Duration::from_secs(30);
 /// The followed part of the claims grows by at most so much per tick, so that no message of a member
 /// takes the air away at once.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
@@ -207,12 +209,13 @@ impl Reservations {
 
     fn receive(&mut self, now: Instant, seen: &Observation) {
         for peer in &seen.peers {
-            let left = peer.interval.saturating_mul(REMEMBERED_INTERVALS).saturating_sub(peer.age);
+            let remembered = peer.interval.saturating_mul(REMEMBERED_INTERVALS).min(REMEMBERED_FOR);
+            let left = remembered.saturating_sub(peer.age);
             match peer.reservation {
-                Some(asked) => {
+                Some(asked) if left > Duration::ZERO => {
                     self.received.insert(peer.station, Received { asked, until: now + left });
                 }
-                None => {
+                _ => {
                     self.received.remove(&peer.station);
                 }
             }
@@ -340,6 +343,28 @@ mod tests {
         let followed = left(&mut station, &[50]);
         assert_eq!(followed, [20, 40, 50, 50, 50].map(Share::from_percent));
         assert_eq!(left(&mut station, &[5])[0], Share::from_percent(5));
+    }
+
+    #[test]
+    fn an_owner_that_is_silent_for_30_s_loses_its_reservation() {
+        let asked = Reservation {
+            rate: Rate::from_mbps(10),
+            share: Share::from_percent(40),
+            ticket: 2,
+            claim: Share::from_percent(40),
+            short: true,
+        };
+        let admits_after = |secs| {
+            let (age, interval) = (Duration::from_secs(secs), Duration::from_secs(60));
+            let owner =
+                PeerView { age, interval, reservation: Some(asked), ..peer(StationId(2), 9) };
+            let seen = Observation { peers: vec![owner], ..Observation::default() };
+            let mut station = station();
+            let _ = station.on_tick(Instant::ZERO, &seen, INTERVAL);
+            station.admits(StationId(2))
+        };
+        assert!(admits_after(29));
+        assert!(!admits_after(30));
     }
 
     #[test]

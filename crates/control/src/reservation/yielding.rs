@@ -3,7 +3,8 @@
 use wakeai_units::{Duration, Rate, Segments};
 
 use super::Share;
-use crate::{Bounds, Narrator, Observation, Reason, RttView};
+use crate::laws::airtime::Path;
+use crate::{Bounds, Narrator, Observation, Reason};
 
 /// The time between two decisions.
 const TICK: Duration = Duration::from_millis(500);
@@ -37,12 +38,12 @@ pub(super) fn of_other(
     narrator: &mut dyn Narrator,
 ) -> Bounds {
     narrator.narrate(Reason::Yields { claimed, level });
-    let Some(rtt) = seen.rtt else { return paced(bounds, level, seen) };
-    let window = windowed(level, rtt, seen);
+    let Some(path) = path(seen) else { return paced(bounds, level, seen) };
+    let window = windowed(level, path, seen);
     if window >= WINDOWED {
         return lowered(bounds, window);
     }
-    let span = rtt.min.saturating_add(QUEUE);
+    let span = path.min.saturating_add(QUEUE);
     let ceiling = Segments::in_flight(percent(level, PACED_PERCENT), span, seen.mss());
     paced(
         lowered(bounds, ceiling.max(least(seen))),
@@ -62,8 +63,8 @@ pub(super) fn of_owner(
 ) -> Bounds {
     narrator.narrate(Reason::Reserved { rate: reserved });
     let whole = percent(reserved, OWNER_PERCENT);
-    let needs = seen.rtt.map_or(Segments::MAX, |rtt| {
-        let span = rtt.current.min(rtt.min.saturating_add(OWNER_QUEUE));
+    let needs = path(seen).map_or(Segments::MAX, |path| {
+        let span = path.current.min(path.min.saturating_add(OWNER_QUEUE));
         Segments::in_flight(percent(whole, OWNER_WINDOW_PERCENT), span, seen.mss()).max(least(seen))
     });
     let by_law = bounds.pacing.map(|pacing| pacing.max(whole));
@@ -73,11 +74,17 @@ pub(super) fn of_owner(
     pacing.map_or(bounds, |pacing| paced(bounds, pacing, seen))
 }
 
+/// The path as all senders see it. The minimum RTT of a station that began in the queue of others contains that
+/// queue: a window for both would exceed `level` for as long as the queue lasts.
+fn path(seen: &Observation) -> Option<Path> {
+    seen.rtt.map(|rtt| Path::of(rtt, &seen.peers))
+}
+
 /// The window that holds `level` at the present RTT, less half of what the last tick had too much.
-fn windowed(level: Rate, rtt: RttView, seen: &Observation) -> Segments {
+fn windowed(level: Rate, path: Path, seen: &Observation) -> Segments {
     let excess = seen.delivery_rate.saturating_sub(level) / 2;
     let rate = level.saturating_sub(excess.min(level / 2));
-    let span = rtt.current.min(rtt.min.saturating_add(QUEUE));
+    let span = path.current.min(path.min.saturating_add(QUEUE));
     Segments::in_flight(rate, span, seen.mss())
 }
 
@@ -103,7 +110,8 @@ fn percent(rate: Rate, percent: u64) -> Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::example;
+    use crate::observation::{example, peer};
+    use crate::{RttView, StationId};
 
     const LEVEL: Rate = Rate::from_mbps(6);
 
@@ -151,6 +159,20 @@ mod tests {
         let window = |growth_ms| owner(strictest(), None, &seen(100, growth_ms)).ceiling;
         assert!(window(200) < window(300));
         assert_eq!(window(2_000), window(300));
+    }
+
+    #[test]
+    fn a_queue_from_before_the_start_is_not_part_of_the_path() {
+        // The others see 200 ms of queueing delay where this station sees 20 ms above its minimum.
+        let mut late = seen(185, 20);
+        late.peers = (1..=3).map(|id| peer(StationId(id), 5)).collect();
+        for peer in &mut late.peers {
+            (peer.min_rtt, peer.growth) =
+                (Some(Duration::from_millis(5)), Duration::from_millis(200));
+        }
+        let first = other(Bounds::NONE, &seen(46, 159)).ceiling; // a quarter of its minimum, at least
+        assert_eq!(other(Bounds::NONE, &late).ceiling, first);
+        assert!(first < other(Bounds::NONE, &seen(185, 20)).ceiling);
     }
 
     #[test]

@@ -17,8 +17,7 @@ mod window;
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
 use self::drain::Drain;
-use self::path::Path;
-pub(crate) use self::path::common_growth;
+pub(crate) use self::path::{Path, common_growth};
 use self::release::Release;
 use self::share::{Bottleneck, Share};
 use crate::windowed::WindowedMax;
@@ -67,6 +66,10 @@ pub struct Airtime {
     probe: u32,
     /// When the probe may grow again: one round trip after it did.
     probe_next: Instant,
+    /// The limit of the probe after the queue was empty for long, permille.
+    probe_most: u32,
+    /// Ticks in a row with next to no queue.
+    empty_ticks: u32,
     /// The last ceiling, before it was rounded to aggregates.
     ceiling: Option<Segments>,
     /// What rounding has taken from the windows so far, less what it has given.
@@ -106,6 +109,8 @@ impl Airtime {
             opening: false,
             probe: window::NO_PROBE,
             probe_next: Instant::ZERO,
+            probe_most: 0,
+            empty_ticks: 0,
             ceiling: None,
             owed: 0,
             drain: Drain::default(),

@@ -9,15 +9,15 @@ const ENOUGH: usize = 3;
 
 /// The RTT of a tick, and what of it is queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Path {
+pub(crate) struct Path {
     /// Without queues.
-    pub(super) min: Duration,
+    pub(crate) min: Duration,
     /// What queues add.
-    pub(super) growth: Duration,
+    pub(crate) growth: Duration,
     /// Both.
-    pub(super) current: Duration,
+    pub(crate) current: Duration,
     /// What all see of it; zero where too few tell.
-    pub(super) common: Duration,
+    pub(crate) common: Duration,
 }
 
 impl Path {
@@ -25,7 +25,7 @@ impl Path {
     /// and the growth that it sees too low. Most of what grows is the access point's queue, which
     /// is the same for all, so who sees less than the middle of what all see has the rest in its
     /// minimum.
-    pub(super) fn of(rtt: RttView, peers: &[PeerView]) -> Self {
+    pub(crate) fn of(rtt: RttView, peers: &[PeerView]) -> Self {
         let common = common_growth(peers, Some(rtt.growth));
         let queue = common.unwrap_or(rtt.growth);
         let min = rtt.min.min(rtt.current.saturating_sub(queue).max(rtt.min / 4));

@@ -7,7 +7,10 @@ use super::Situation;
 /// So many ticks more with growth beyond twice the target than without, while we hold our windows, and
 /// the growth is others' doing …
 const OBEY_WITHIN: u32 = 4;
-/// … but one more for so many senders: many need longer to hear each other, and are no strangers meanwhile.
+/// … sooner where no other agent is known to send: a window of one station's share cannot queue for so long …
+const OBEY_WITHIN_ALONE: u32 = 2;
+/// … later where there are many, one tick for so many senders: they need longer to hear each other, and are no
+/// strangers meanwhile.
 const SENDERS_PER_TICK: u32 = 2;
 /// Where those with agents deliver less than this part of what can be expected, millionths, others are
 /// there.
@@ -55,7 +58,11 @@ impl Release {
         } else {
             self.disobeyed = self.disobeyed.saturating_sub(1);
         }
-        if self.disobeyed < OBEY_WITHIN + situation.senders / SENDERS_PER_TICK {
+        let obey_within = match situation.senders {
+            1 => OBEY_WITHIN_ALONE,
+            senders => OBEY_WITHIN + senders / SENDERS_PER_TICK,
+        };
+        if self.disobeyed < obey_within {
             return false;
         }
         self.lasts = (self.lasts * 2).clamp(FIRST, LONGEST);
@@ -125,8 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_does_not_obey_releases_after_four_ticks_and_more_senders_wait_longer() {
-        for (senders, ticks) in [(1, 4), (2, 5), (3, 5), (6, 7), (40, 24)] {
+    fn a_queue_that_does_not_obey_releases_and_more_senders_wait_longer() {
+        for (senders, ticks) in [(1, 2), (2, 5), (3, 5), (6, 7), (40, 24)] {
             assert_eq!(Ticks::new().until_released(senders), ticks, "{senders} senders");
         }
     }
@@ -143,17 +150,17 @@ mod tests {
     fn twice_the_target_and_a_quarter_of_the_path_are_not_too_much() {
         let mut ticks = Ticks::new();
         assert!((0..200).all(|_| !ticks.tick(1, 110, USED_BY_OTHERS)));
-        assert!((0..4).any(|_| ticks.tick(1, 111, USED_BY_OTHERS)));
+        assert!((0..2).any(|_| ticks.tick(1, 111, USED_BY_OTHERS)));
     }
 
     #[test]
     fn high_ticks_among_low_ones_release_nothing() {
         let mut ticks = Ticks::new();
-        assert!((0..3).all(|_| !ticks.tick(1, HIGH, USED_BY_OTHERS)));
-        assert!((0..3).all(|_| !ticks.tick(1, 20, USED_BY_OTHERS)));
+        assert!((0..4).all(|_| !ticks.tick(2, HIGH, USED_BY_OTHERS)));
+        assert!((0..4).all(|_| !ticks.tick(2, 20, USED_BY_OTHERS)));
         for _ in 0..100 {
-            assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "a single one");
-            assert!(!ticks.tick(1, 20, USED_BY_OTHERS));
+            assert!(!ticks.tick(2, HIGH, USED_BY_OTHERS), "a single one");
+            assert!(!ticks.tick(2, 20, USED_BY_OTHERS));
         }
     }
 
@@ -161,7 +168,7 @@ mod tests {
     fn a_release_lasts_60_s_then_120_s_and_600_s_at_most() {
         let mut ticks = Ticks::new();
         for seconds in [60, 120, 240, 480, 600, 600] {
-            assert_eq!(ticks.until_released(1), 4, "each time the queue has its chance to obey");
+            assert_eq!(ticks.until_released(1), 2, "each time the queue has its chance to obey");
             assert_eq!(ticks.until_bound(USED_BY_OTHERS), seconds * 2, "{seconds} s");
         }
     }

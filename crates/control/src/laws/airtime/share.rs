@@ -18,8 +18,10 @@ const LEAST_PERCENT: u64 = 85;
 const MOST_PERCENT: u64 = 125;
 /// For so many ticks what others announced may be older than this station's own traffic …
 const FRESH_TICKS: u32 = 10;
-/// … and for so many the own rate is not yet what it will be.
+/// … and for so many the rates do not add up to what they will be …
 const SETTLED_TICKS: u32 = 4;
+/// … or for so many where nobody else is known to send.
+const SETTLED_TICKS_ALONE: u32 = 1;
 /// A weight counts at most so many times the middle one in the total.
 const HEAVIEST: u64 = 4;
 /// A station that alone reaches less than this part of its PHY rate, percent, is not limited by the air …
@@ -125,7 +127,8 @@ impl Share {
                 highest.clamp(least, expected * MOST_PERCENT / 100)
             }
         };
-        let settled = enough && ticks > SETTLED_TICKS;
+        let settles = if senders == 1 { SETTLED_TICKS_ALONE } else { SETTLED_TICKS };
+        let settled = enough && ticks > settles;
         let expected = weights.expected.filter(|_| settled);
         self.used = expected.map(|expected| sum.saturating_mul(WHOLE) / expected);
         self.middle = middle(&mut parts).map_or(Rate::ZERO, |part| weights.rate(part));
@@ -272,8 +275,11 @@ mod tests {
     #[test]
     fn how_well_the_air_is_used_is_told_when_enough_is_known() {
         let alone = seen((10, Some(50), None), &[]);
-        assert_eq!(share_after(SETTLED_TICKS, &alone).0.used(), None);
-        assert_eq!(share_after(SETTLED_TICKS + 1, &alone).0.used(), Some(200_000));
+        assert_eq!(share_after(SETTLED_TICKS_ALONE, &alone).0.used(), None);
+        assert_eq!(share_after(SETTLED_TICKS_ALONE + 1, &alone).0.used(), Some(200_000));
+        let two = seen((10, Some(50), None), &[(10, Some(50), None)]);
+        assert_eq!(share_after(SETTLED_TICKS, &two).0.used(), None);
+        assert_eq!(share_after(SETTLED_TICKS + 1, &two).0.used(), Some(400_000));
         let mut crowd = seen((10, Some(50), None), &[(10, Some(50), None)]);
         crowd.senders = 9;
         assert_eq!(share_after(30, &crowd).0.used(), None, "two of nine");

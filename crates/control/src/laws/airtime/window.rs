@@ -14,6 +14,12 @@ const PROBE_MOST: u32 = 1250;
 /// … or to this in the first ticks: others may have ended that are still announced.
 const PROBE_MOST_YOUNG: u32 = 2000;
 const YOUNG_TICKS: u32 = 10;
+/// While less than this part of the target waits for so many ticks in a row, the limit of the probe grows by a
+/// step: then the air has room, however many senders and whatever rates the others announce …
+const EMPTY_PART: u64 = 3;
+const EMPTY_TICKS: u32 = 4;
+/// … up to this.
+const PROBE_MOST_EMPTY: u32 = 8000;
 /// On a shorter path the queue that is aimed at is nearly a window by itself.
 const OPENING_RTT: Duration = Duration::from_millis(150);
 /// What queues on a path that nobody has measured may stand on.
@@ -92,9 +98,28 @@ impl Airtime {
         } else if situation.path.growth > situation.target {
             self.probe = NO_PROBE;
         }
+        self.limit_probe(situation);
         let young = self.ticks <= YOUNG_TICKS;
-        self.probe = self.probe.min(if young { PROBE_MOST_YOUNG } else { PROBE_MOST });
+        let most = self.probe_most.max(if young { PROBE_MOST_YOUNG } else { PROBE_MOST });
+        self.probe = self.probe.min(most);
         if self.probe > NO_PROBE { Phase::Probing } else { Phase::Steady }
+    }
+
+    fn limit_probe(&mut self, situation: &Situation) {
+        let growth = situation.path.growth;
+        if growth > situation.target {
+            self.probe_most = PROBE_MOST;
+        }
+        if situation.trouble || growth >= situation.target / EMPTY_PART {
+            self.empty_ticks = 0;
+            return;
+        }
+        self.empty_ticks += 1;
+        if self.empty_ticks == EMPTY_TICKS {
+            self.empty_ticks = 0;
+            let next = self.probe_most.max(PROBE_MOST) * PROBE_STEP / 1000;
+            self.probe_most = next.min(PROBE_MOST_EMPTY);
+        }
     }
 
     pub(super) fn window(&mut self, situation: &Situation, seen: &Observation) -> Bounds {
@@ -362,7 +387,7 @@ mod tests {
     #[test]
     fn while_less_than_half_of_the_target_waits_more_is_tried_and_most_in_the_first_ticks() {
         let full = seen(10, 40, &[10, 10, 10]);
-        let empty = Observation { rtt: Some(rtt(ms(50), ms(10))), ..full.clone() };
+        let empty = Observation { rtt: Some(rtt(ms(50), ms(25))), ..full.clone() };
         let mut ticks = Ticks::new();
         let mut last = Segments::ZERO;
         for _ in 0..10 {
@@ -378,6 +403,22 @@ mod tests {
         assert!((116..=118).contains(&last.get()), "5/4 of 94: {last}");
         let high = Observation { rtt: Some(rtt(ms(50), ms(60))), ..full };
         assert_eq!(ticks.tick(&high).1, Some(Phase::Steady));
+    }
+
+    #[test]
+    fn an_empty_queue_outweighs_any_number_of_announced_senders() {
+        // Sixty that claim to send next to nothing; 18 ms of queue are less than a third of the target of 75 ms.
+        let crowd = seen(3, 40, &[0; 60]);
+        let with_queue =
+            |growth| Observation { rtt: Some(rtt(ms(20), ms(growth))), ..crowd.clone() };
+        let mut ticks = Ticks::new();
+        let mut window = |growth, count| {
+            (0..count).map(|_| ticks.tick(&with_queue(growth)).0.ceiling).last().expect("it ticked")
+        };
+        let share = window(30, 20);
+        assert!(window(18, 40).get() >= 4 * share.get(), "room is used");
+        assert!(window(30, 1).get() >= 4 * share.get(), "and kept while nothing more queues");
+        assert!(window(80, 5).get() <= share.get() + 1, "until it queues");
     }
 
     #[test]
