@@ -124,7 +124,15 @@ fn silent() -> Vec<Setting> {
     };
     let says = |name, announces: &str| beside(honest(""), name, announces);
     let by_link = |name, announces: &str| beside(honest(UNMEASURED), name, announces);
+    // One member that announces sixty stations.
+    let crowd = |name, announces: &str| {
+        let keys = format!("announces = {{ sending = true, min_rtt = \"20ms\"{announces} }}");
+        honest("").stations("liar", 60, &keys).promises(name, Promise::Lie)
+    };
     vec![
+        crowd("lie-crowd", ""),
+        crowd("lie-crowd-rates", ", rate = \"1Mbit/s\", max_rate = \"40Mbit/s\""),
+        crowd("lie-crowd-growth", ", rate = \"1bit/s\", growth = \"60s\""),
         says("lie-sends", "min_rtt = \"20ms\""),
         says("lie-sends-rate-huge", "rate = \"1Gbit/s\", max_rate = \"40Mbit/s\""),
         says("lie-sends-rate-tiny", "rate = \"1bit/s\", max_rate = \"40Mbit/s\""),
