@@ -39,7 +39,7 @@ pub enum LeaseError {
         /// The other process.
         pid: ProcessId,
         /// What it has made.
-        change: Change,
+        change: Box<Change>,
     },
     /// The lease file could not be read or written.
     #[error("cannot keep the record of changes in /run/wakeai/leases: {0}")]
@@ -104,7 +104,7 @@ impl Lease {
         let mut editing = self.editing()?;
         for other in editing.registry.holders()? {
             if other.changes.contains(&change) && other.process.is_alive() {
-                return Err(LeaseError::Held { pid: other.process, change });
+                return Err(LeaseError::Held { pid: other.process, change: Box::new(change) });
             }
         }
         editing.write(|changes| changes.push(change))

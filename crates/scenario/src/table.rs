@@ -104,10 +104,9 @@ impl Sheet<'_> {
         header.extend(["RTT p95\nms", "change"]);
         header.extend(more.iter().map(|(name, ..)| name));
         let rows = self.conditions.iter().map(|runs| {
-            let values = |figure: Figure| over(runs, |run| figure(run));
-            let change = |figure: Figure, words: fn(f64, f64) -> String| {
-                self.change(runs, |run| figure(run), words)
-            };
+            let values = |figure: Figure| over(runs, figure);
+            let change =
+                |figure: Figure, words: fn(f64, f64) -> String| self.change(runs, figure, words);
             let mut row = vec![
                 runs[0].condition.clone(),
                 spread(self.scaled(values(goodput)), 2),
