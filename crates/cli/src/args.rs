@@ -302,7 +302,7 @@ pub(crate) struct ProxyArguments {
     pub(crate) listen: Vec<SocketAddr>,
     /// Intercept the connections that this machine forwards, or those that its own programs open. Needs
     /// root and nft; ends with the proxy. `forwarded` needs --in-interface, or both --allow-from and
-    /// --allow-to: intercepted connections do not pass the FORWARD chain of a firewall
+    /// --allow-to, because intercepted connections do not pass the FORWARD chain of a firewall
     #[arg(long, value_name = "WHOSE", value_delimiter = ',')]
     pub(crate) transparent: Vec<TakenConnections>,
     /// Intercept only forwarded connections that come in by this interface; may be repeated

@@ -59,7 +59,7 @@ mod tests {
         let expected = match (kernel.verdict, kernel.arm64) {
             (Verdict::Runs, true) => "works; on arm64 too (`make test-arm64`)",
             (Verdict::Runs, false) => "works",
-            (Verdict::Refused, _) => "too old: exit status 77, with what is missing",
+            (Verdict::Refused, _) => "too old: the commands end with 77 and name what is missing",
         };
         format!("| {} | {} | {expected} |", kernel.version, kernel.suite)
     }
