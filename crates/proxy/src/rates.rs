@@ -10,7 +10,6 @@ use wakeai_kernel::Control;
 use wakeai_units::Rate;
 
 use crate::access::Network;
-use crate::shared::Shared;
 
 /// The algorithm that holds a target rate.
 pub(crate) const HOLDS_A_RATE: &str = "wakeai_av";
@@ -50,25 +49,13 @@ impl FromStr for TargetRate {
 }
 
 /// The target of connections to `destination`: that of the narrowest network that it lies in.
-fn target(rates: &[TargetRate], destination: IpAddr) -> Option<Rate> {
+pub(crate) fn target(rates: &[TargetRate], destination: IpAddr) -> Option<Rate> {
     let fits = |target: &&TargetRate| target.to.is_none_or(|to| to.contains(destination));
     let narrowness = |target: &&TargetRate| target.to.map(Network::length);
     rates.iter().filter(fits).max_by_key(narrowness).map(|target| target.rate)
 }
 
-/// Sets the target of a connection's leg over the air. The kernel forgets it with the socket.
-pub(crate) fn aim(shared: &Shared, client: &TcpStream, destination: &TcpStream) {
-    let (Some(control), Ok(to)) = (&shared.targets, destination.peer_addr()) else { return };
-    let Some(rate) = target(&shared.config.rates, to.ip()) else { return };
-    let legs = [(shared.destination_algorithm(), destination), (shared.client_algorithm(), client)];
-    for (_, leg) in legs.into_iter().filter(|(algorithm, _)| algorithm.is_some()) {
-        if let Err(error) = set(control, leg, rate) {
-            tracing::warn!(%to, %error, "this connection has no target rate");
-        }
-    }
-}
-
-fn set(control: &Control, leg: &TcpStream, rate: Rate) -> io::Result<()> {
+pub(crate) fn set(control: &Control, leg: &TcpStream, rate: Rate) -> io::Result<()> {
     let cookie = SockRef::from(leg).cookie()?;
     control.set_target(cookie, rate.bytes_per_second()).map_err(io::Error::other)
 }

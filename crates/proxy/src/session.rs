@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
 use crate::outgoing::{Source, connect};
-use crate::rates::aim;
+use crate::rates;
 use crate::relay::{End, failed, relay, reset};
 use crate::shared::Shared;
 use crate::slot::Slot;
@@ -38,7 +38,7 @@ pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from
     let shared = &slot.shared;
     let counters = &shared.counters;
     counters.connected.one();
-    aim(shared, &client, &destination);
+    set_target_rate(shared, &client, &destination);
     match relay(slot, &client, &destination, early).await {
         End::Finished => counters.finished.one(),
         End::Reset => counters.reset.one(),
@@ -192,4 +192,16 @@ async fn send(client: &TcpStream, negotiation: &mut Negotiation) -> io::Result<(
         }
     }
     Ok(())
+}
+
+/// Sets the target of a connection's leg over the air. The kernel forgets it with the socket.
+fn set_target_rate(shared: &Shared, client: &TcpStream, destination: &TcpStream) {
+    let (Some(control), Ok(to)) = (&shared.targets, destination.peer_addr()) else { return };
+    let Some(rate) = rates::target(&shared.config.rates, to.ip()) else { return };
+    let legs = [(shared.destination_algorithm(), destination), (shared.client_algorithm(), client)];
+    for (_, leg) in legs.into_iter().filter(|(algorithm, _)| algorithm.is_some()) {
+        if let Err(error) = rates::set(control, leg, rate) {
+            tracing::warn!(%to, %error, "this connection has no target rate");
+        }
+    }
 }
