@@ -4,14 +4,14 @@ use wakeai_units::{Bytes, Duration, Rate};
 
 use crate::{GuardInterval, LEGACY_RATES, Mode, Standard, Width};
 
-/// What the access point decides for its BSS.
+/// The configuration of a BSS, which its access point decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bss {
     /// The newest standard in use here.
     pub standard: Standard,
-    /// How the packets for the stations take turns.
+    /// The queueing discipline of the packets for the stations.
     pub queue: QueueDiscipline,
-    /// What goes ahead of a unicast exchange.
+    /// The protection frames before a unicast exchange.
     pub protection: Protection,
     /// With [`Protection::RtsCts`], unicast data frames are protected whose PSDU is longer than this
     /// (dot11RTSThreshold).
@@ -169,10 +169,10 @@ impl Contention {
     }
 }
 
-/// How the packets in the access point take turns.
+/// The queueing discipline of the access point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueDiscipline {
-    /// First in, first out over all stations; the newcomer is dropped when it is full.
+    /// One first-in, first-out queue for all stations; a packet that arrives when it is full is dropped.
     #[default]
     Fifo,
     /// One queue per station, served by deficit round robin in airtime; when all together are
@@ -180,15 +180,15 @@ pub enum QueueDiscipline {
     Fq,
 }
 
-/// What goes ahead of a unicast exchange, so that stations far off or old stay silent.
+/// The protection frames before a unicast exchange: they silence stations that cannot hear or decode it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protection {
     /// Nothing.
     #[default]
     None,
-    /// The sender's own CTS: air without an answer.
+    /// CTS-to-self: the sender's own CTS, which nobody answers.
     CtsToSelf,
-    /// RTS and its CTS: a collision costs an RTS, not a data frame.
+    /// RTS and CTS: a collision then costs an RTS and not a data frame.
     RtsCts,
 }
 

@@ -9,7 +9,7 @@ pub struct Wired {
     pub rate: Rate,
     /// Delay of each direction: the RTT grows by twice this.
     pub delay: Duration,
-    /// Packets that each direction keeps, the one on the wire included.
+    /// The most packets in each direction's queue, the one on the wire included.
     pub queue: u32,
 }
 
@@ -23,22 +23,22 @@ impl Default for Wired {
 /// A cellular base station: no contention and no broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// What the cell carries from the stations.
+    /// The rate from all stations together.
     pub uplink: Rate,
-    /// What the cell carries to the stations.
+    /// The rate to all stations together.
     pub downlink: Rate,
-    /// Who is served next, in each direction.
+    /// The scheduler of each direction.
     pub scheduler: Scheduler,
 }
 
-/// Who is granted the next transmission time interval. All stations have the same rate, so both give the
-/// same bytes to all who always want some; they differ in who goes first after a pause.
+/// The scheduler that grants the transmission time intervals. All stations have the same rate, so both give the
+/// same bytes to all stations that always have data; they differ in which station comes first after a pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// Who was served least of late (Jalali, Padovani and Pankaj, VTC 2000, for equal rates): who
-    /// comes after a pause goes first.
+    /// Proportional fair (Jalali, Padovani and Pankaj, VTC 2000, for equal rates): the station that was served
+    /// least lately is next, so a station that has paused comes first.
     #[default]
     ProportionalFair,
-    /// In turn, as many bytes each: who comes after a pause waits for all others.
+    /// Round robin, with equal bytes: a station that has paused waits for all others.
     RoundRobin,
 }
