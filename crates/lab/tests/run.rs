@@ -14,10 +14,11 @@ use std::time::Duration;
 use wakeai_host::{Holder, holders};
 use wakeai_lab::{LabError, LabOptions};
 use wakeai_scenario::Scenario;
-use wakeai_scenario::result::{Report, Run};
+use wakeai_scenario::result::Run;
 use wakeai_world::Silent;
 
-/// Tries of a run that the machine was too busy for.
+/// Runs of a scenario, at the most. A machine that others share takes the processor away for tens of
+/// milliseconds at times; what is wrong with the lab is wrong in every run.
 const TRIES: usize = 3;
 
 fn able() -> bool {
@@ -39,23 +40,28 @@ fn options() -> LabOptions {
     LabOptions::new("/nonexistent/wakeai".into())
 }
 
-/// Runs the scenario, again where the run was not faithful.
-fn run(scenario: &str) -> Report {
+/// Runs the scenario, and again where `check` finds something wrong with the run.
+fn run(scenario: &str, check: impl Fn(&Run) -> Result<(), String>) {
     let scenario = Scenario::parse(scenario).unwrap();
-    let mut last = None;
-    for _ in 0..TRIES {
-        match wakeai_lab::run(&options(), &scenario, &Silent) {
-            Ok(report) => return report,
-            Err(error @ LabError::Unfaithful { .. }) => last = Some(error),
+    let mut wrong = Vec::new();
+    while wrong.len() < TRIES {
+        let report = match wakeai_lab::run(&options(), &scenario, &Silent) {
+            Ok(report) => report,
+            Err(LabError::Unfaithful { report, .. }) => *report,
             Err(error) => panic!("{error}"),
+        };
+        assert_eq!(report.runs.len(), 1);
+        match check(&report.runs[0]) {
+            Ok(()) => return,
+            Err(found) => wrong.push((found, report.runs[0].lateness)),
         }
     }
-    panic!("{TRIES} runs in a row were not faithful: {}", last.unwrap())
+    panic!("wrong in every run: {wrong:#?}")
 }
 
-fn only(report: &Report) -> &Run {
-    assert_eq!(report.runs.len(), 1);
-    &report.runs[0]
+/// `found` where `holds` is false.
+fn ensure(holds: bool, found: impl std::fmt::Debug) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("{found:?}")) }
 }
 
 /// What this process has on the host: namespaces, children and leases.
@@ -80,7 +86,7 @@ fn one_saturated_station_reaches_ns_3_s_goodput_and_leaves_nothing() {
         return;
     }
     let _alone = alone();
-    let report = run(r#"
+    let scenario = r#"
         name = "one-station"
         duration = "5s"
         warmup = "1s"
@@ -93,11 +99,12 @@ fn one_saturated_station_reaches_ns_3_s_goodput_and_leaves_nothing() {
         from = "tablet"
         to = "server"
         kind = "udp"
-        "#);
-    let run = only(&report);
-    let goodput = run.total_goodput_mbps;
-    assert!((goodput / 29.7 - 1.0).abs() < 0.05, "{goodput} Mbit/s instead of 29.7");
-    assert_eq!(run.mean_utilisation, Some(goodput / 30.0));
+        "#;
+    run(scenario, |run| {
+        let goodput = run.total_goodput_mbps;
+        assert_eq!(run.mean_utilisation, Some(goodput / 30.0));
+        ensure((goodput / 29.7 - 1.0).abs() < 0.05, format!("{goodput} Mbit/s instead of 29.7"))
+    });
     let left = left_of(std::process::id());
     assert!(left.is_empty(), "{left:?}");
 }
@@ -110,7 +117,7 @@ fn an_ampdu_has_as_many_subframes_as_the_scenario_says() {
         return;
     }
     let _alone = alone();
-    let report = run(r#"
+    let scenario = r#"
         name = "four"
         duration = "4s"
         warmup = "1s"
@@ -124,9 +131,11 @@ fn an_ampdu_has_as_many_subframes_as_the_scenario_says() {
         from = "tablet"
         to = "server"
         kind = "udp"
-        "#);
-    let goodput = only(&report).total_goodput_mbps;
-    assert!((goodput / 49.1 - 1.0).abs() < 0.05, "{goodput} Mbit/s instead of 49.1");
+        "#;
+    run(scenario, |run| {
+        let goodput = run.total_goodput_mbps;
+        ensure((goodput / 49.1 - 1.0).abs() < 0.05, format!("{goodput} Mbit/s instead of 49.1"))
+    });
 }
 
 #[test]
@@ -135,7 +144,7 @@ fn sized_flows_arrive_whole_and_end_the_run() {
         return;
     }
     let _alone = alone();
-    let report = run(r#"
+    let scenario = r#"
         name = "sized"
         duration = "60s"
         [access_point]
@@ -154,14 +163,16 @@ fn sized_flows_arrive_whole_and_end_the_run() {
         to = "tablet1"
         size = "1MB"
         algorithm = "reno"
-        "#);
-    let run = only(&report);
-    let bytes: Vec<_> = run.flows.iter().map(|flow| flow.bytes).collect();
-    assert_eq!(bytes, [3_000_000, 3_000_000, 1_000_000]);
-    assert!(run.flows.iter().all(|flow| flow.completion_s.is_some()), "{:?}", run.flows);
-    let last = run.flows.iter().filter_map(|flow| flow.completion_s).fold(0.0, f64::max);
-    assert!((run.simulated_s - last).abs() < 1e-6, "the run ends with its last byte");
-    assert_eq!(run.flows[2].algorithm.as_deref(), Some("reno"));
+        "#;
+    run(scenario, |run| {
+        let bytes: Vec<_> = run.flows.iter().map(|flow| flow.bytes).collect();
+        assert_eq!(bytes, [3_000_000, 3_000_000, 1_000_000]);
+        assert!(run.flows.iter().all(|flow| flow.completion_s.is_some()), "{:?}", run.flows);
+        let last = run.flows.iter().filter_map(|flow| flow.completion_s).fold(0.0, f64::max);
+        assert!((run.simulated_s - last).abs() < 1e-6, "the run ends with its last byte");
+        assert_eq!(run.flows[2].algorithm.as_deref(), Some("reno"));
+        Ok(())
+    });
 }
 
 #[test]
@@ -170,7 +181,7 @@ fn a_flow_with_a_limit_carries_that_and_no_more() {
         return;
     }
     let _alone = alone();
-    let report = run(r#"
+    let scenario = r#"
         name = "limited"
         duration = "4s"
         [access_point]
@@ -188,16 +199,19 @@ fn a_flow_with_a_limit_carries_that_and_no_more() {
         limit = "2Mbit/s"
         size = "500kB"
         chunks = 3
-        "#);
-    let run = only(&report);
-    // 250 bytes a millisecond, in segments; the last of them may be under way.
-    let most = 4_000 * 250;
-    assert!((most * 95 / 100..=most).contains(&run.flows[0].bytes), "{:?}", run.flows);
-    assert_eq!(run.flows[1].bytes, 500_000);
-    let completion = run.flows[1].completion_s.unwrap();
-    assert!(completion >= 2.0, "500 kB are not there before {completion} s");
-    assert_eq!(run.errors.local_overflow, 0);
-    assert!(run.rtt_ms.p50.unwrap() < 20.0, "nothing queues: {:?}", run.rtt_ms);
+        "#;
+    run(scenario, |run| {
+        assert_eq!(run.flows[1].bytes, 500_000);
+        let completion = run.flows[1].completion_s.unwrap();
+        assert!(completion >= 2.0, "500 kB are not there before {completion} s");
+        assert_eq!(run.errors.local_overflow, 0);
+        // 250 bytes a millisecond, in segments; the last of them may be under way.
+        let most = 4_000 * 250;
+        assert!(run.flows[0].bytes <= most, "{:?}", run.flows);
+        ensure(run.flows[0].bytes >= most * 95 / 100, &run.flows)?;
+        // Nothing queues.
+        ensure(run.rtt_ms.p50.unwrap() < 20.0, run.rtt_ms)
+    });
 }
 
 #[test]
@@ -206,7 +220,7 @@ fn an_endless_flow_is_counted_from_both_ends_alike() {
         return;
     }
     let _alone = alone();
-    let report = run(r#"
+    let scenario = r#"
         name = "endless"
         duration = "6s"
         warmup = "2s"
@@ -223,14 +237,15 @@ fn an_endless_flow_is_counted_from_both_ends_alike() {
         from = "server"
         to = "tablet"
         start = "1s"
-        "#);
-    let run = only(&report);
-    assert!(run.flows.iter().all(|flow| flow.bytes > 1_000_000), "{:?}", run.flows);
-    // The kernel's own figure of the senders: every sample crossed 20 ms twice.
-    assert!(run.rtt_ms.p50.unwrap() >= 40.0, "{:?}", run.rtt_ms);
-    // TCP with its ACKs stays below UDP's 29.7 and above half of it.
-    let goodput = run.total_goodput_mbps;
-    assert!((14.8..29.7).contains(&goodput), "{goodput}");
+        "#;
+    run(scenario, |run| {
+        // The kernel's own figure of the senders: every sample crossed 20 ms twice.
+        assert!(run.rtt_ms.p50.unwrap() >= 40.0, "{:?}", run.rtt_ms);
+        ensure(run.flows.iter().all(|flow| flow.bytes > 1_000_000), &run.flows)?;
+        // TCP with its ACKs stays below UDP's 29.7 and above half of it.
+        let goodput = run.total_goodput_mbps;
+        ensure((14.8..29.7).contains(&goodput), goodput)
+    });
 }
 
 #[test]
