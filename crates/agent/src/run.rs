@@ -26,7 +26,7 @@ use crate::notify;
 use crate::report::Report;
 use crate::server::{Limits, Server};
 use crate::station::{Station, open_presence};
-use crate::wifi::{Association, Wifi, WifiError};
+use crate::wifi::{Association, LastAssociation, Wifi, WifiError};
 
 /// The sysctl that names the algorithm of a namespace's new connections.
 pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
@@ -164,6 +164,7 @@ fn take_hold(
         actuator,
         snapshotter,
         wifi: wifi.map(|wifi| watch_wifi(wifi, config.interface.clone())),
+        association: LastAssociation::default(),
         link_rate: LinkRate::default(),
         refusals: server.refusals(),
         report,
@@ -277,8 +278,11 @@ pub(crate) async fn ask_wifi(
     let asked = async {
         let wifi = Wifi::open().map_err(|error| error.to_string())?;
         match wifi.association(interface.index).await {
-            Err(WifiError::NotWifi(reason)) => Err(reason),
-            Ok(_) | Err(WifiError::Slow) => Ok(wifi),
+            Err(error @ (WifiError::NotWifi(_) | WifiError::NotStation(_))) => {
+                Err(error.to_string())
+            }
+            // An interface that is joining a network lists no access point yet.
+            Ok(_) | Err(WifiError::Slow | WifiError::Unlisted) => Ok(wifi),
         }
     };
     match asked.await {

@@ -24,7 +24,7 @@ use crate::notify;
 use crate::presence::Presence;
 use crate::report::{self, Report};
 use crate::server::Refusals;
-use crate::wifi::Association;
+use crate::wifi::{Association, LastAssociation};
 
 /// The time between ticks (Shimada et al., §3.2).
 const TICK: Duration = Duration::from_millis(500);
@@ -44,6 +44,7 @@ pub(crate) struct Station {
     pub(crate) snapshotter: Snapshotter,
     /// The answers of nl80211; `None` where the configuration states everything.
     pub(crate) wifi: Option<watch::Receiver<Result<Option<Association>, String>>>,
+    pub(crate) association: LastAssociation,
     pub(crate) link_rate: LinkRate,
     pub(crate) refusals: Rc<Refusals>,
     pub(crate) report: watch::Sender<Report>,
@@ -173,10 +174,9 @@ impl Station {
     fn find_access_point(&mut self, now: Instant) -> Option<Rate> {
         let is_new = self.wifi.as_ref().is_some_and(|wifi| wifi.has_changed().unwrap_or(false));
         let heard = self.wifi.as_mut().map(|wifi| wifi.borrow_and_update().clone());
-        let heard = match heard {
-            Some(result) => self.faults.check(Fault::Wifi, result).flatten(),
-            None => None,
-        };
+        let answer = heard.map_or(Some(None), |heard| self.faults.check(Fault::Wifi, heard));
+        let is_new = is_new && answer.is_some();
+        let heard = self.association.update(now, answer);
         if let Some(association) = heard.filter(|_| is_new) {
             let delivered = self.brain.controller().map(|controller| controller.last().0.mean_rate);
             self.link_rate.on_poll(&association, delivered.unwrap_or(Rate::ZERO));

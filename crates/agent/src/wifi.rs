@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use wakeai_units::Rate;
-use wl_nl80211::{Nl80211Attr, Nl80211Message, Nl80211RateInfo, Nl80211StationInfo};
+use wakeai_units::{Duration as Span, Instant, Rate};
+use wl_nl80211::{
+    Nl80211Attr, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationInfo,
+};
 
 /// The longest wait for an answer, which takes microseconds; a driver that hangs must not delay the tick.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// An association is kept for this long while nl80211 gives errors: a driver that scans or is reset may not
+/// answer for a second or two, and a new association would forget all peers.
+const KEPT_OVER_ERRORS: Span = Span::from_secs(5);
 
 /// The association of a station (802.11-2020, 11.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +31,18 @@ pub(crate) enum WifiError {
     /// The kernel has no nl80211, or the interface is not a Wi-Fi one.
     #[error("{0}")]
     NotWifi(String),
+    /// The interface is no client of an access point.
+    #[error(
+        "the interface is of type {0}, not a station; to use it beside an access point of its own, state \
+         bssid and link_rate in the configuration"
+    )]
+    NotStation(String),
+    /// The driver does not list the access point, although the interface has joined a network.
+    #[error(
+        "the interface has joined a network, but its driver does not name the access point; if this lasts, \
+         state bssid in the configuration"
+    )]
+    Unlisted,
     /// No answer in time.
     #[error("nl80211 did not answer within {} ms", PATIENCE.as_millis())]
     Slow,
@@ -58,18 +75,69 @@ impl Wifi {
 
     /// The association of an interface; `None` while it is not associated.
     pub(crate) async fn association(&self, index: u32) -> Result<Option<Association>, WifiError> {
-        let dump = async {
+        let found = async {
+            // Before the dump, because the kernel reports a dump's error in its last message, which this
+            // netlink library does not show.
+            let joined = self.joined_network(index).await?;
             let mut handle = self.handle.clone().station();
             let stations = handle.dump(index).execute().await;
             // In managed mode the only station is the access point (TDLS peers come after it).
             let mut stations = std::pin::pin!(stations.into_stream());
-            stations.next().await.transpose()
+            match stations.next().await.transpose().map_err(not_wifi)? {
+                Some(message) => Ok(association(&message.payload)),
+                None if joined => Err(WifiError::Unlisted),
+                None => Ok(None),
+            }
         };
-        match tokio::time::timeout(PATIENCE, dump).await {
-            Err(_) => Err(WifiError::Slow),
-            Ok(Err(error)) => Err(WifiError::NotWifi(error.to_string())),
-            Ok(Ok(station)) => Ok(station.and_then(|message| association(&message.payload))),
+        tokio::time::timeout(PATIENCE, found).await.unwrap_or(Err(WifiError::Slow))
+    }
+
+    /// Whether the interface, which has to be a station, has an SSID.
+    async fn joined_network(&self, index: u32) -> Result<bool, WifiError> {
+        let asked = self.handle.interface().get(vec![Nl80211Attr::IfIndex(index)]).execute().await;
+        let mut answers = std::pin::pin!(asked.into_stream());
+        let interface = answers.next().await.transpose().map_err(not_wifi)?;
+        let interface = interface.ok_or_else(|| not_wifi("no answer about the interface"))?;
+        joined(&interface.payload)
+    }
+}
+
+fn not_wifi(reason: impl std::fmt::Display) -> WifiError {
+    WifiError::NotWifi(reason.to_string())
+}
+
+/// Whether this interface, which has to be a station, has an SSID.
+fn joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
+    let kind = interface.attributes.iter().find_map(|attribute| match attribute {
+        Nl80211Attr::IfType(kind) => Some(*kind),
+        _ => None,
+    });
+    match kind {
+        Some(Nl80211InterfaceType::Station | Nl80211InterfaceType::P2pClient) => {}
+        Some(other) => return Err(WifiError::NotStation(format!("{other:?}"))),
+        None => return Err(not_wifi("the kernel does not give the interface's type")),
+    }
+    Ok(interface.attributes.iter().any(|attribute| matches!(attribute, Nl80211Attr::Ssid(_))))
+}
+
+/// The last association that nl80211 gave.
+#[derive(Debug, Default)]
+pub(crate) struct LastAssociation(Option<(Instant, Association)>);
+
+impl LastAssociation {
+    /// Takes the latest answer of nl80211, an error as `None`. Gives the association that holds now.
+    pub(crate) fn update(
+        &mut self,
+        now: Instant,
+        answer: Option<Option<Association>>,
+    ) -> Option<Association> {
+        match answer {
+            Some(found) => self.0 = found.map(|found| (now, found)),
+            None => {
+                self.0 = self.0.filter(|(at, _)| now.saturating_since(*at) <= KEPT_OVER_ERRORS);
+            }
         }
+        self.0.map(|(_, found)| found)
     }
 }
 
@@ -143,6 +211,39 @@ mod tests {
         );
         assert_eq!(bit_rate(&[Nl80211RateInfo::Bitrate(0)]), None);
         assert_eq!(bit_rate(&[]), None);
+    }
+
+    #[test]
+    fn only_a_client_of_an_access_point_is_a_station() {
+        let interface = |attributes| Nl80211Message {
+            cmd: Nl80211Command::NewInterface,
+            attributes,
+        };
+        let of = |kind, ssid: Option<&str>| {
+            let ssid = ssid.map(|name| Nl80211Attr::Ssid(name.to_owned()));
+            joined(&interface([Nl80211Attr::IfType(kind)].into_iter().chain(ssid).collect()))
+        };
+        assert!(of(Nl80211InterfaceType::Station, Some("school")).unwrap());
+        assert!(!of(Nl80211InterfaceType::P2pClient, None).unwrap());
+        for kind in [Nl80211InterfaceType::Ap, Nl80211InterfaceType::Monitor] {
+            assert!(matches!(of(kind, Some("school")), Err(WifiError::NotStation(_))));
+        }
+        assert!(matches!(joined(&interface(Vec::new())), Err(WifiError::NotWifi(_))));
+    }
+
+    #[test]
+    fn an_association_outlives_errors_of_five_seconds() {
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        let found = Association { bssid: [2; 6], ..Association::default() };
+        let mut last = LastAssociation::default();
+        assert_eq!(last.update(at(0), None), None);
+        assert_eq!(last.update(at(500), Some(Some(found))), Some(found));
+        for ms in [1_000, 3_000, 5_500] {
+            assert_eq!(last.update(at(ms), None), Some(found), "after {ms} ms");
+        }
+        assert_eq!(last.update(at(5_501), None), None);
+        assert_eq!(last.update(at(6_000), Some(Some(found))), Some(found));
+        assert_eq!(last.update(at(6_500), Some(None)), None, "it has left");
     }
 
     #[test]
