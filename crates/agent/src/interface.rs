@@ -14,9 +14,11 @@ pub(crate) struct Interface {
     pub(crate) index: u32,
     /// Up and running.
     pub(crate) up: bool,
-    /// Its first IPv4 address.
+    /// It has an IPv4 address, or an IPv6 address that is valid beyond the link.
+    pub(crate) addressed: bool,
+    /// Its first IPv4 address, one of 169.254/16 (RFC 3927) only where it has no other.
     pub(crate) address: Option<Ipv4Addr>,
-    /// The broadcast address of that address.
+    /// The broadcast address of that address, or the first one of another address.
     pub(crate) broadcast: Option<Ipv4Addr>,
     /// Its hardware address; a TUN has none.
     pub(crate) hardware: Option<[u8; 6]>,
@@ -44,7 +46,15 @@ impl Interface {
         let Ok(index) = if_nametoindex(name) else {
             return Err(InterfaceError::Missing { name: name.to_owned(), others: others() });
         };
-        let mut found = Self { index, up: false, address: None, broadcast: None, hardware: None };
+        let mut found = Self {
+            index,
+            up: false,
+            addressed: false,
+            address: None,
+            broadcast: None,
+            hardware: None,
+        };
+        let mut addresses = Vec::new();
         for entry in getifaddrs().map_err(io::Error::from)? {
             if entry.interface_name != name {
                 continue;
@@ -52,22 +62,33 @@ impl Interface {
             found.up |= entry.flags.contains(InterfaceFlags::IFF_UP);
             let hardware = entry.address.as_ref().and_then(|a| a.as_link_addr()?.addr());
             found.hardware = found.hardware.or(hardware.filter(|octets| *octets != [0; 6]));
-            if found.address.is_none() {
-                found.address = ipv4(entry.address.as_ref());
+            let v6 = entry.address.as_ref().and_then(|a| a.as_sockaddr_in6());
+            found.addressed |= v6.is_some_and(|v6| !v6.ip().is_unicast_link_local());
+            if let Some(own) = ipv4(entry.address.as_ref()) {
                 let given = ipv4(entry.broadcast.as_ref());
                 let given = given.filter(|_| entry.flags.contains(InterfaceFlags::IFF_BROADCAST));
-                found.broadcast = given.filter(|given| {
-                    let own = found.address.zip(ipv4(entry.netmask.as_ref()));
-                    own.is_some_and(|(own, mask)| is_broadcast(*given, own, mask))
-                });
+                let given = given.zip(ipv4(entry.netmask.as_ref()));
+                let given = given.filter(|(given, mask)| is_broadcast(*given, own, *mask));
+                addresses.push((own, given.map(|(given, _)| given)));
             }
         }
+        (found.address, found.broadcast) = preferred(addresses);
+        found.addressed |= found.address.is_some();
         Ok(found)
     }
 }
 
 fn ipv4(address: Option<&SockaddrStorage>) -> Option<Ipv4Addr> {
     Some(address?.as_sockaddr_in()?.ip())
+}
+
+/// The address to use, and the broadcast address. `addresses` are those of one interface in the kernel's order.
+fn preferred(
+    mut addresses: Vec<(Ipv4Addr, Option<Ipv4Addr>)>,
+) -> (Option<Ipv4Addr>, Option<Ipv4Addr>) {
+    addresses.sort_by_key(|(own, _)| own.is_link_local());
+    let broadcast = addresses.iter().find_map(|(_, broadcast)| *broadcast);
+    (addresses.first().map(|(own, _)| *own), broadcast)
 }
 
 /// Whether this is a broadcast address of the network of `own`. For an address without one,
@@ -104,6 +125,19 @@ mod tests {
         assert!(!is_broadcast(own, own, pair), "RFC 3021: two addresses, no broadcast");
         assert!(!is_broadcast(own, own, single));
         assert!(!is_broadcast(Ipv4Addr::new(10, 1, 0, 2), own, single), "the peer of a /32");
+    }
+
+    #[test]
+    fn a_link_local_address_is_used_only_where_there_is_no_other() {
+        let own = |last| (Ipv4Addr::new(10, 1, 0, last), Some(Ipv4Addr::new(10, 1, 0, 255)));
+        let local = (Ipv4Addr::new(169, 254, 3, 4), Some(Ipv4Addr::new(169, 254, 255, 255)));
+        let alone = (Ipv4Addr::new(10, 9, 0, 1), None);
+        let first = |(own, broadcast)| (Some(own), broadcast);
+        assert_eq!(preferred(vec![local, own(1), own(2)]), first(own(1)));
+        assert_eq!(preferred(vec![own(2), own(1), local]), first(own(2)));
+        assert_eq!(preferred(vec![local]), first(local));
+        assert_eq!(preferred(vec![alone, own(1)]), (Some(alone.0), own(1).1));
+        assert_eq!(preferred(Vec::new()), (None, None));
     }
 
     #[test]

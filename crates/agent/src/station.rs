@@ -102,9 +102,10 @@ impl Station {
         }
     }
 
-    /// The interface's index, while it exists and is up.
+    /// The interface's index, while it exists, is up and has an address.
     fn index(&self) -> Option<u32> {
-        self.interface.filter(|interface| interface.up).map(|interface| interface.index)
+        let usable = self.interface.filter(|interface| interface.up && interface.addressed);
+        usable.map(|interface| interface.index)
     }
 
     fn heartbeat(&mut self, now: Instant) {
@@ -237,7 +238,8 @@ impl Station {
 
     fn state(&self, now: Instant) -> State {
         if self.index().is_none() {
-            State::WaitingForInterface
+            let up = self.interface.is_some_and(|interface| interface.up);
+            if up { State::WaitingForAddress } else { State::WaitingForInterface }
         } else if self.brain.bssid().is_none() {
             State::WaitingForAccessPoint
         } else if now.saturating_since(self.last_good) >= BLIND_AFTER {

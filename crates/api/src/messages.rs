@@ -148,6 +148,8 @@ pub struct Reserve {
 pub enum State {
     /// The interface is gone or down.
     WaitingForInterface,
+    /// The interface has no IP address that is valid beyond the link.
+    WaitingForAddress,
     /// The interface is associated with no access point.
     WaitingForAccessPoint,
     /// Connections cannot be read; no bound binds.
@@ -161,6 +163,7 @@ impl State {
     pub fn words(self) -> &'static str {
         match self {
             Self::WaitingForInterface => "waiting for the interface",
+            Self::WaitingForAddress => "waiting for an IP address",
             Self::WaitingForAccessPoint => "waiting for an access point",
             Self::Blind => "blind: connections cannot be read",
             Self::Controlling => "controlling",

@@ -115,6 +115,11 @@ fn an_interface_may_go_down_vanish_and_come_back() {
     wait_for("it is up", || is("controlling"));
     wait_for("the peer is heard again", heard);
 
+    bss.ip("a", &format!("addr flush dev {WIFI} scope global"));
+    wait_for("it has no address", || is("waiting-for-address"));
+    bss.ip("a", &format!("addr add 10.77.0.1/24 brd + dev {WIFI}"));
+    wait_for("it has an address again", || is("controlling"));
+
     bss.ip("a", &format!("link del {WIFI}"));
     wait_for("it is gone", || is("waiting-for-interface"));
     assert!(agent.metric("faults_interface") > 0);
