@@ -105,10 +105,15 @@ static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 		.ifindex = ifindex_of(sk),
 	};
 	u64 *heard_ns = bpf_map_lookup_elem(&heartbeats, &interface);
+	s64 allowed = knobs.stale_after_ms * 1000000ull;
+	u64 now = bpf_ktime_get_ns();
 	struct bounds_value *found;
 	u64 cookie;
 
-	if (!heard_ns || bpf_ktime_get_ns() > *heard_ns + knobs.stale_after_ms * 1000000ull)
+	if (!heard_ns)
+		return none;
+	/* A heartbeat from the future is as good as none: it would stay fresh until its time has come. */
+	if ((s64)(now - *heard_ns) > allowed || (s64)(*heard_ns - now) > allowed)
 		return none;
 	cookie = sk->__sk_common.skc_cookie.counter;
 	found = bpf_map_lookup_elem(&socket_bounds, &cookie);

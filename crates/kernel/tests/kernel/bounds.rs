@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use wakeai_kernel::{Bounded, CongestionState, Control, STALE_AFTER, SocketBounds, snapshot};
 use wakeai_units::Rate;
 
@@ -149,6 +150,26 @@ fn bounds_without_a_heartbeat_stop_to_bind() {
     let bound = watch_each(&rig, Some(&registration.0), Duration::from_millis(500));
     assert!(bound.values().all(|samples| largest(samples) == 8));
     std::thread::sleep(STALE_AFTER.into());
+    for (name, samples) in watch_each(&rig, None, Duration::from_secs(2)) {
+        assert!(largest(&samples) > 8, "{name}");
+    }
+}
+
+/// Only root can write such a heartbeat, or a clock that the kernel does not have.
+#[test]
+fn a_heartbeat_from_the_future_keeps_no_bounds() {
+    let Some(_kernel) = kernel() else { return };
+    let registration = Registration::open();
+    let rig = Rig::with_path(PathConfig::CALM);
+    bind(&rig, &registration.0, bounds(0, 8));
+    let _flows = one_of_each(&rig);
+    let map = MapHandle::from_pinned_path("/sys/fs/bpf/wakeai/heartbeats").unwrap();
+    let keys: Vec<_> = map.keys().collect();
+    assert_eq!(keys.len(), 1);
+    let beat = map.lookup(&keys[0], MapFlags::ANY).unwrap().unwrap();
+    let beat = u64::from_ne_bytes(beat.try_into().unwrap());
+    let later = beat + 10 * 1_000_000_000 * 60;
+    map.update(&keys[0], &later.to_ne_bytes(), MapFlags::ANY).unwrap();
     for (name, samples) in watch_each(&rig, None, Duration::from_secs(2)) {
         assert!(largest(&samples) > 8, "{name}");
     }
