@@ -12,7 +12,7 @@ use wakeai_units::{Instant, Rate, Segments};
 
 use crate::clock;
 use crate::identity;
-use crate::key::GroupKey;
+use crate::key::GroupKeys;
 use crate::metrics::add_presence;
 
 /// The number of latest events that the API shows.
@@ -22,7 +22,6 @@ const HISTORY: usize = 32;
 /// peers.
 pub(crate) struct Brain {
     station: StationId,
-    key: GroupKey,
     law: LawConfig,
     template: ControllerConfig,
     current: Option<(Bssid, Controller)>,
@@ -32,9 +31,10 @@ pub(crate) struct Brain {
 }
 
 impl Brain {
-    pub(crate) fn new(config: &Config, station: u64, key: GroupKey) -> Self {
+    pub(crate) fn new(config: &Config, station: u64, keys: GroupKeys) -> Self {
         let station = StationId(station);
-        let mut template = ControllerConfig::new(station, [0; 6], key.bytes());
+        let mut template = ControllerConfig::new(station, [0; 6], keys.signing);
+        template.accepted_keys = keys.accepted;
         template.access_point_buffer = config.access_point.buffer;
         template.basic_rate = config.access_point.basic_rate;
         template.max_rate = config.max;
@@ -49,7 +49,7 @@ impl Brain {
             .clone()
             .unwrap_or(LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX });
         let (why, history) = (Vec::new(), VecDeque::new());
-        Self { station, key, law, template, current: None, past: BTreeMap::new(), why, history }
+        Self { station, law, template, current: None, past: BTreeMap::new(), why, history }
     }
 
     pub(crate) fn station(&self) -> StationId {
@@ -69,7 +69,6 @@ impl Brain {
             Some(bssid) => {
                 let mut config = self.template.clone();
                 config.bssid = bssid.0;
-                config.group_key = self.key.bytes();
                 let boot_id = identity::boot_id()?;
                 Some((bssid, Controller::new(now, config, boot_id, self.law.build())))
             }
@@ -104,6 +103,14 @@ impl Brain {
         }
     }
 
+    /// Authenticates messages with these keys from now on; peers stay.
+    pub(crate) fn set_keys(&mut self, keys: GroupKeys) {
+        if let Some((_, controller)) = &mut self.current {
+            controller.set_keys(&keys.signing, &keys.accepted);
+        }
+        (self.template.group_key, self.template.accepted_keys) = (keys.signing, keys.accepted);
+    }
+
     /// The bounds until the next tick; `None` without an access point.
     pub(crate) fn tick(
         &mut self,
@@ -111,7 +118,13 @@ impl Brain {
         link_rate: Option<Rate>,
         connections: &[Connection],
     ) -> Option<Actuation> {
+        // Taken anew at each tick, because the system clock may have been set.
+        let unix = clock::unix_at_epoch();
+        if let Clocks::Synchronised { unix_at_epoch, .. } = &mut self.template.clocks {
+            *unix_at_epoch = unix;
+        }
         let (_, controller) = self.current.as_mut()?;
+        controller.set_unix_at_epoch(unix);
         Some(controller.handle_tick(now, link_rate, connections))
     }
 
@@ -176,12 +189,12 @@ mod tests {
     fn brain() -> Brain {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("key");
-        GroupKey::generate(&path).unwrap();
+        GroupKeys::generate(&path).unwrap();
         let text =
             "interface = \"wlan0\"\nkey_file = \"k\"\n[law]\nname = \"fixed\"\nceiling = 9\n";
         let config = Config::parse(text).unwrap();
         assert_eq!(config.bssid, Automatic::Auto);
-        Brain::new(&config, 7, GroupKey::load(&path).unwrap())
+        Brain::new(&config, 7, GroupKeys::load(&path).unwrap())
     }
 
     #[test]

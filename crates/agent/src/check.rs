@@ -8,7 +8,7 @@ use wakeai_kernel::{Bounded, features};
 
 use crate::error::AgentError;
 use crate::interface::Interface;
-use crate::key::GroupKey;
+use crate::key::GroupKeys;
 use crate::presence::Presence;
 use crate::run::{DEFAULT_ALGORITHM, ask_wifi, check_socket, derived_station, group_id};
 use crate::station::destination;
@@ -46,7 +46,7 @@ pub fn check(examined: &Examined) -> Findings {
 
 fn key(subject: &Subject<'_>) -> Result<(), AgentError> {
     if subject.examined.is_good("key_file") {
-        GroupKey::load(&subject.config.key_file)?;
+        GroupKeys::load(&subject.config.key_file)?;
     }
     Ok(())
 }

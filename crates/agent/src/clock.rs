@@ -3,19 +3,20 @@
 use nix::time::{ClockId, clock_gettime};
 use wakeai_units::{Duration, Instant};
 
-/// `CLOCK_MONOTONIC`, the clock of the kernel's heartbeats: nanoseconds since boot.
+/// `CLOCK_BOOTTIME`: nanoseconds since boot, those of a suspend included, so that what was known before it is
+/// old after it.
 pub(crate) fn now() -> Instant {
-    Instant::from_nanos(read(ClockId::CLOCK_MONOTONIC))
+    Instant::from_nanos(read(ClockId::CLOCK_BOOTTIME))
 }
 
 /// The Unix time at the epoch of [`now`].
 pub(crate) fn unix_at_epoch() -> Duration {
     let unix = read(ClockId::CLOCK_REALTIME);
-    Duration::from_nanos(unix.saturating_sub(read(ClockId::CLOCK_MONOTONIC)))
+    Duration::from_nanos(unix.saturating_sub(read(ClockId::CLOCK_BOOTTIME)))
 }
 
 fn read(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock).expect("Linux has both clocks since 2.6");
+    let time = clock_gettime(clock).expect("Linux has both clocks since 2.6.39");
     let parts = u64::try_from(time.tv_sec()).ok().zip(u64::try_from(time.tv_nsec()).ok());
     let (seconds, nanos) = parts.expect("both clocks are past 1970 and past boot");
     seconds * 1_000_000_000 + nanos

@@ -1,4 +1,4 @@
-//! The group key: 32 bytes that all agents of one fleet share.
+//! The group key: 32 bytes that all agents of one fleet share; several while the fleet changes it.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -8,16 +8,24 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
 
-/// The largest key file, bytes: 64 hexadecimal digits or 44 characters of base64, and comments.
-const LONGEST_FILE: u64 = 256;
+/// The largest key file, bytes: the keys, of 64 hexadecimal digits or 44 characters of base64, and comments.
+const LONGEST_FILE: u64 = 1024;
+/// The most keys of a file. Each datagram that none of them authenticates costs a hash per key.
+const MOST_KEYS: usize = 4;
 
-/// The key with which presence messages are authenticated. `Debug` does not show it.
+/// The keys of a group: the first authenticates what is sent, and messages under any of them are accepted.
+/// `Debug` does not show them.
 #[derive(Clone, PartialEq, Eq)]
-pub struct GroupKey([u8; 32]);
+pub struct GroupKeys {
+    /// Authenticates this station's messages.
+    pub signing: [u8; 32],
+    /// Further keys whose messages are accepted.
+    pub accepted: Vec<[u8; 32]>,
+}
 
-impl fmt::Debug for GroupKey {
+impl fmt::Debug for GroupKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("GroupKey(..)")
+        f.write_str("GroupKeys(..)")
     }
 }
 
@@ -65,7 +73,7 @@ pub enum KeyError {
     /// The file does not hold a key.
     #[error(
         "key file {path}: line {line}: found {found}, expected 32 bytes as 64 hexadecimal digits \
-         or 44 characters of base64 on one line"
+         or 44 characters of base64 on one line, and at most {MOST_KEYS} such lines"
     )]
     Content {
         /// The file.
@@ -87,9 +95,9 @@ fn advice(path: &Path, source: &io::Error) -> String {
     )
 }
 
-impl GroupKey {
-    /// Reads `path`: one line of 64 hexadecimal digits or of base64. Empty lines and lines that begin
-    /// with `#` are ignored.
+impl GroupKeys {
+    /// Reads `path`: a line of 64 hexadecimal digits or of base64 for each key. Empty lines and lines that
+    /// begin with `#` are ignored.
     ///
     /// # Errors
     /// [`KeyError`]; a message never shows what the file holds.
@@ -103,7 +111,7 @@ impl GroupKey {
         }
         let mut bytes = Vec::new();
         file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
-        parse(&bytes).map(Self).map_err(|(line, found)| KeyError::Content {
+        parse(&bytes).map_err(|(line, found)| KeyError::Content {
             path: path.to_owned(),
             line,
             found,
@@ -129,28 +137,32 @@ impl GroupKey {
             .map_err(failed)?;
         writeln!(file, "{}", HEXLOWER.encode(&key)).and_then(|()| file.sync_all()).map_err(failed)
     }
-
-    /// The key itself.
-    pub fn bytes(&self) -> [u8; 32] {
-        self.0
-    }
 }
 
-/// The key in the file's content; an error is the line and its problem.
-fn parse(bytes: &[u8]) -> Result<[u8; 32], (usize, String)> {
+/// The keys in the file's content; an error is the line and its problem.
+fn parse(bytes: &[u8]) -> Result<GroupKeys, (usize, String)> {
     if bytes.len() as u64 > LONGEST_FILE {
         return Err((1, format!("more than {LONGEST_FILE} bytes")));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| (1, "bytes that are not text".to_owned()))?;
-    let mut lines = text
+    let lines = text
         .lines()
         .enumerate()
         .map(|(at, line)| (at + 1, line.trim()))
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    let Some((number, line)) = lines.next() else { return Err((1, "no key".to_owned())) };
-    if let Some((number, _)) = lines.next() {
-        return Err((number, "a second line".to_owned()));
+    let keys: Vec<(usize, [u8; 32])> =
+        lines.map(|(number, line)| Ok((number, key(number, line)?))).collect::<Result<_, _>>()?;
+    match keys.as_slice() {
+        [] => Err((1, "no key".to_owned())),
+        [(_, signing), others @ ..] if keys.len() <= MOST_KEYS => {
+            let accepted = others.iter().map(|(_, key)| *key).collect();
+            Ok(GroupKeys { signing: *signing, accepted })
+        }
+        _ => Err((keys[MOST_KEYS].0, format!("a key after the first {MOST_KEYS}"))),
     }
+}
+
+fn key(number: usize, line: &str) -> Result<[u8; 32], (usize, String)> {
     let decoded = if line.len() == 64 {
         HEXLOWER_PERMISSIVE.decode(line.as_bytes())
     } else {
@@ -182,9 +194,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let paths = [directory.path().join("a"), directory.path().join("b")];
         let keys = paths.each_ref().map(|path| {
-            GroupKey::generate(path).unwrap();
+            GroupKeys::generate(path).unwrap();
             assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600);
-            GroupKey::load(path).unwrap()
+            GroupKeys::load(path).unwrap()
         });
         assert_ne!(keys[0], keys[1]);
     }
@@ -192,7 +204,7 @@ mod tests {
     #[test]
     fn generating_does_not_replace_a_key() {
         let (_directory, path) = file_with("precious", 0o600);
-        assert!(matches!(GroupKey::generate(&path), Err(KeyError::Exists { .. })));
+        assert!(matches!(GroupKeys::generate(&path), Err(KeyError::Exists { .. })));
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
 
@@ -200,14 +212,14 @@ mod tests {
     fn hexadecimal_and_base64_give_the_same_key() {
         let hex = file_with(&format!("# ours\n\n{}\n", "0F".repeat(32)), 0o640);
         let base64 = file_with(&BASE64.encode(&[0x0f; 32]), 0o400);
-        assert_eq!(GroupKey::load(&hex.1).unwrap(), GroupKey::load(&base64.1).unwrap());
+        assert_eq!(GroupKeys::load(&hex.1).unwrap(), GroupKeys::load(&base64.1).unwrap());
     }
 
     #[test]
     fn a_key_that_others_can_read_or_its_group_can_write_is_refused() {
         for mode in [0o604, 0o644, 0o660, 0o602, 0o601] {
             let (_directory, path) = file_with(&"ab".repeat(32), mode);
-            let message = GroupKey::load(&path).unwrap_err().to_string();
+            let message = GroupKeys::load(&path).unwrap_err().to_string();
             assert!(message.contains(&format!("found mode {mode:03o}")), "{message}");
         }
     }
@@ -219,16 +231,29 @@ mod tests {
             [("", 1), ("# only\n", 1), ("abc\n", 1), ("# x\nsecretsecret\n", 2), (&long, 1)];
         for (content, expected) in cases {
             let (_directory, path) = file_with(content, 0o600);
-            let error = GroupKey::load(&path).unwrap_err();
+            let error = GroupKeys::load(&path).unwrap_err();
             assert!(!error.to_string().contains("secret"));
             assert!(matches!(error, KeyError::Content { line, .. } if line == expected), "{error}");
         }
-        let (_directory, path) = file_with(&format!("{0}\n{0}\n", "ab".repeat(32)), 0o600);
-        assert!(matches!(GroupKey::load(&path), Err(KeyError::Content { line: 2, .. })));
+        let line = "ab".repeat(32) + "\n";
+        let wrong = [(line.repeat(5), 5), (format!("{line}secret\n"), 2)];
+        for (content, expected) in wrong {
+            let error = GroupKeys::load(&file_with(&content, 0o600).1).unwrap_err();
+            assert!(!error.to_string().contains("secret"));
+            assert!(matches!(error, KeyError::Content { line, .. } if line == expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_first_key_signs_and_the_others_are_accepted() {
+        let content = format!("# new\n{}\n# old\n{}\n", "ab".repeat(32), "cd".repeat(32));
+        let keys = GroupKeys::load(&file_with(&content, 0o600).1).unwrap();
+        assert_eq!((keys.signing, keys.accepted), ([0xab; 32], vec![[0xcd; 32]]));
     }
 
     #[test]
     fn the_debug_form_hides_the_key() {
-        assert_eq!(format!("{:?}", GroupKey([0xab; 32])), "GroupKey(..)");
+        let keys = GroupKeys { signing: [0xab; 32], accepted: Vec::new() };
+        assert_eq!(format!("{keys:?}"), "GroupKeys(..)");
     }
 }

@@ -23,10 +23,12 @@ pub(crate) enum Fault {
     Wifi,
     /// A tick came more than half a tick late.
     Late,
+    /// Messages of other stations were refused because of their time.
+    Clock,
 }
 
 impl Fault {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Snapshot,
         Self::Bound,
         Self::Move,
@@ -35,6 +37,7 @@ impl Fault {
         Self::Interface,
         Self::Wifi,
         Self::Late,
+        Self::Clock,
     ];
 
     fn name(self) -> &'static str {
@@ -47,6 +50,7 @@ impl Fault {
             Self::Interface => "faults_interface",
             Self::Wifi => "faults_wifi",
             Self::Late => "faults_late_tick",
+            Self::Clock => "faults_clock",
         }
     }
 }

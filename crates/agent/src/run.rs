@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::task::Poll;
 use std::time::Duration as Wait;
 
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use wakeai_api::config::{Automatic, Config, Group};
 use wakeai_host::{
@@ -19,7 +20,7 @@ use crate::clock;
 use crate::error::AgentError;
 use crate::identity;
 use crate::interface::Interface;
-use crate::key::GroupKey;
+use crate::key::GroupKeys;
 use crate::link_rate::LinkRate;
 use crate::metrics::Faults;
 use crate::notify;
@@ -56,7 +57,6 @@ pub fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), Age
 /// # Errors
 /// Where the kernel refuses a signal handler.
 pub async fn terminated() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::select! {
@@ -95,7 +95,7 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
         return Ok(());
     }
     require_privileges("the agent", &KEPT_CAPABILITIES)?;
-    let key = GroupKey::load(&config.key_file)?;
+    let key = GroupKeys::load(&config.key_file)?;
     let interface = Interface::find(&config.interface)?;
     let station = match config.station {
         Some(station) => station,
@@ -144,6 +144,7 @@ fn take_hold(
     netns: NetnsId,
     lease: &Lease,
 ) -> Result<(Station, Server, Option<SysctlGuard>), AgentError> {
+    let hangup = signal(SignalKind::hangup()).map_err(AgentError::system("wait for SIGHUP"))?;
     let rules = config.law.is_some();
     let actuator = if rules { Some(open_actuator(lease)?) } else { None };
     let snapshotter = Snapshotter::open()?;
@@ -176,6 +177,8 @@ fn take_hold(
         last_good: now,
         moved: 0,
         ticks: 0,
+        stale: 0,
+        hangup,
         notified: None,
         watchdog: notify::watchdog().is_some(),
         config,

@@ -7,10 +7,11 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration as Wait;
 
+use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Status};
-use wakeai_control::Connection;
+use wakeai_control::{Connection, Controller};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -18,6 +19,7 @@ use crate::actuator::Actuator;
 use crate::brain::Brain;
 use crate::clock;
 use crate::interface::Interface;
+use crate::key::GroupKeys;
 use crate::link_rate::LinkRate;
 use crate::metrics::{Fault, Faults};
 use crate::notify;
@@ -58,6 +60,10 @@ pub(crate) struct Station {
     pub(crate) moved: u64,
     pub(crate) ticks: u64,
     pub(crate) watchdog: bool,
+    /// Messages that were refused because of their time, until the last tick.
+    pub(crate) stale: u64,
+    /// SIGHUP, which asks for the group key to be read again.
+    pub(crate) hangup: Signal,
     /// The state that systemd was notified of last.
     pub(crate) notified: Option<State>,
 }
@@ -96,6 +102,7 @@ impl Station {
             tokio::select! {
                 biased;
                 () = &mut shutdown => return,
+                Some(()) = self.hangup.recv() => self.reload_keys(),
                 () = tokio::time::sleep(wait) => {}
                 readable = wait_readable(self.presence.as_ref()) => self.receive(readable),
             }
@@ -140,6 +147,7 @@ impl Station {
                 self.last_good = now;
             }
         }
+        self.check_clock();
         self.brain.log_events();
         self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
     }
@@ -177,7 +185,10 @@ impl Station {
         let heard = self.wifi.as_mut().map(|wifi| wifi.borrow_and_update().clone());
         let answer = heard.map_or(Some(None), |heard| self.faults.check(Fault::Wifi, heard));
         let is_new = is_new && answer.is_some();
-        let heard = self.association.update(now, answer);
+        if let Some(answer) = answer {
+            self.association.set(now, answer);
+        }
+        let heard = self.association.get(now);
         if let Some(association) = heard.filter(|_| is_new) {
             let delivered = self.brain.controller().map(|controller| controller.last().0.mean_rate);
             self.link_rate.on_poll(&association, delivered.unwrap_or(Rate::ZERO));
@@ -223,6 +234,31 @@ impl Station {
         }
     }
 
+    /// Reads the group keys again. Where that fails, those that are in use stay.
+    fn reload_keys(&mut self) {
+        match GroupKeys::load(&self.config.key_file) {
+            Ok(keys) => {
+                tracing::info!(accepted = keys.accepted.len() + 1, "group keys read again");
+                self.brain.set_keys(keys);
+            }
+            Err(error) => tracing::error!(%error, "group keys not read; those in use stay"),
+        }
+    }
+
+    /// Tells the user where clocks differ: the other stations refuse this one's messages for the same reason.
+    fn check_clock(&mut self) {
+        let Some(counters) = self.brain.controller().map(Controller::counters) else { return };
+        let before = std::mem::replace(&mut self.stale, counters.stale);
+        match counters.stale.checked_sub(before) {
+            Some(0) | None => {}
+            Some(_) => self.faults.failed(
+                Fault::Clock,
+                &"stations of the group have clocks that differ from this one's by more than \
+                  presence.clock_tolerance; check the time service here and on them",
+            ),
+        }
+    }
+
     fn receive(&mut self, readable: std::io::Result<()>) {
         let now = clock::now();
         let (brain, presence) = (&mut self.brain, &self.presence);
@@ -262,7 +298,7 @@ impl Station {
     fn publish(&mut self, now: Instant, link_rate: Option<Rate>, snapshots: &[TcpSnapshot]) {
         let state = self.state(now);
         self.notify_state(state);
-        let (seen, bounds) = self.brain.controller().map(wakeai_control::Controller::last).unzip();
+        let (seen, bounds) = self.brain.controller().map(Controller::last).unzip();
         let nothing = wakeai_control::Observation::default();
         let seen = seen.unwrap_or(&nothing);
         let rtt = |pick: fn(&wakeai_control::RttView) -> Duration| {

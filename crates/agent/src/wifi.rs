@@ -125,19 +125,15 @@ fn joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
 pub(crate) struct LastAssociation(Option<(Instant, Association)>);
 
 impl LastAssociation {
-    /// Takes the latest answer of nl80211, an error as `None`. Gives the association that holds now.
-    pub(crate) fn update(
-        &mut self,
-        now: Instant,
-        answer: Option<Option<Association>>,
-    ) -> Option<Association> {
-        match answer {
-            Some(found) => self.0 = found.map(|found| (now, found)),
-            None => {
-                self.0 = self.0.filter(|(at, _)| now.saturating_since(*at) <= KEPT_OVER_ERRORS);
-            }
-        }
-        self.0.map(|(_, found)| found)
+    /// Takes an answer of nl80211; an error is none.
+    pub(crate) fn set(&mut self, now: Instant, answer: Option<Association>) {
+        self.0 = answer.map(|found| (now, found));
+    }
+
+    /// The association, unless nl80211 has given errors for too long.
+    pub(crate) fn get(&self, now: Instant) -> Option<Association> {
+        let recent = self.0.filter(|(at, _)| now.saturating_since(*at) <= KEPT_OVER_ERRORS);
+        recent.map(|(_, found)| found)
     }
 }
 
@@ -215,10 +211,8 @@ mod tests {
 
     #[test]
     fn only_a_client_of_an_access_point_is_a_station() {
-        let interface = |attributes| Nl80211Message {
-            cmd: Nl80211Command::NewInterface,
-            attributes,
-        };
+        let interface =
+            |attributes| Nl80211Message { cmd: Nl80211Command::NewInterface, attributes };
         let of = |kind, ssid: Option<&str>| {
             let ssid = ssid.map(|name| Nl80211Attr::Ssid(name.to_owned()));
             joined(&interface([Nl80211Attr::IfType(kind)].into_iter().chain(ssid).collect()))
@@ -236,14 +230,16 @@ mod tests {
         let at = |ms| Instant::ZERO + Span::from_millis(ms);
         let found = Association { bssid: [2; 6], ..Association::default() };
         let mut last = LastAssociation::default();
-        assert_eq!(last.update(at(0), None), None);
-        assert_eq!(last.update(at(500), Some(Some(found))), Some(found));
-        for ms in [1_000, 3_000, 5_500] {
-            assert_eq!(last.update(at(ms), None), Some(found), "after {ms} ms");
+        assert_eq!(last.get(at(0)), None);
+        last.set(at(500), Some(found));
+        for ms in [500, 3_000, 5_500] {
+            assert_eq!(last.get(at(ms)), Some(found), "after {ms} ms");
         }
-        assert_eq!(last.update(at(5_501), None), None);
-        assert_eq!(last.update(at(6_000), Some(Some(found))), Some(found));
-        assert_eq!(last.update(at(6_500), Some(None)), None, "it has left");
+        assert_eq!(last.get(at(5_501)), None);
+        last.set(at(6_000), Some(found));
+        assert_eq!(last.get(at(6_000)), Some(found));
+        last.set(at(6_500), None);
+        assert_eq!(last.get(at(6_500)), None, "it has left");
     }
 
     #[test]

@@ -142,7 +142,7 @@ fn check_finds_what_lies_where_the_socket_is_to_be() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let key = path("group.key");
-    wakeai_agent::key::GroupKey::generate(&key).unwrap();
+    wakeai_agent::key::GroupKeys::generate(&key).unwrap();
     fs::create_dir(path("archive")).unwrap();
     fs::write(path("notes.txt"), "mine").unwrap();
     std::os::unix::fs::symlink(path("nowhere"), path("link")).unwrap();
@@ -322,7 +322,7 @@ fn without_privileges_every_command_that_needs_them_exits_with_77_and_names_them
     let program = directory.path().join("wakeai");
     fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
     let key = directory.path().join("group.key");
-    wakeai_agent::key::GroupKey::generate(&key).unwrap();
+    wakeai_agent::key::GroupKeys::generate(&key).unwrap();
     std::os::unix::fs::chown(&key, Some(65534), None).unwrap();
     let config = directory.path().join("agent.toml");
     let shown = key.display().to_string();

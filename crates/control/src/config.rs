@@ -32,6 +32,8 @@ pub struct ControllerConfig {
     pub bssid: [u8; 6],
     /// The secret that the stations of the fleet share.
     pub group_key: [u8; 32],
+    /// Further keys whose messages are accepted, while the fleet changes its key.
+    pub accepted_keys: Vec<[u8; 32]>,
     /// The time between ticks.
     pub tick: Duration,
     /// The access point's buffer in packets.
@@ -60,6 +62,7 @@ impl ControllerConfig {
             station_id,
             bssid,
             group_key,
+            accepted_keys: Vec::new(),
             tick: Duration::from_millis(500),
             access_point_buffer: 300,
             segments_per_ack: 2,
@@ -74,7 +77,7 @@ impl ControllerConfig {
 }
 
 impl fmt::Debug for ControllerConfig {
-    /// Everything but the key.
+    /// Everything but the keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ControllerConfig")
             .field("station_id", &self.station_id)

@@ -72,6 +72,17 @@ impl Controller {
         }
     }
 
+    /// Authenticates messages with `group_key` from now on, and accepts those under it and `others`. Peers stay.
+    pub fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
+        self.presence.set_keys(group_key, others);
+    }
+
+    /// Sets the Unix time at the epoch of `now`. It matters where clocks are synchronised; call it before
+    /// each tick, because the system clock may be set.
+    pub fn set_unix_at_epoch(&mut self, unix: Duration) {
+        self.presence.set_unix_at_epoch(unix);
+    }
+
     /// Takes a datagram from the presence port. An invalid one only counts.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         self.now = now;

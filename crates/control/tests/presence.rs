@@ -331,6 +331,44 @@ fn where_clocks_agree_one_message_is_proof_and_an_old_one_is_refused() {
 }
 
 #[test]
+fn a_clock_that_is_set_right_while_it_runs_is_believed() {
+    let synchronised = |id, offset: u64| {
+        let unix_at_epoch = seconds(1_700_000_000 + offset);
+        let clocks = Clocks::Synchronised { unix_at_epoch, tolerance: seconds(2) };
+        start(Instant::ZERO, ControllerConfig { clocks, ..config(id) }, 1)
+    };
+    let mut ether = Ether::new(vec![synchronised(0, 0), synchronised(1, 0), synchronised(2, 60)]);
+    ether.run(seconds(10));
+    assert_eq!((peers(&ether.stations[2]), peers(&ether.stations[0])), (vec![], vec![1]));
+    ether.stations[2].set_unix_at_epoch(seconds(1_700_000_000));
+    ether.run(seconds(10));
+    assert_eq!((peers(&ether.stations[2]), peers(&ether.stations[0])), (vec![0, 1], vec![1, 2]));
+}
+
+#[test]
+fn a_fleet_changes_its_key_without_losing_a_peer() {
+    let (old, new) = (ether::KEY, [77; 32]);
+    let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
+    ether.run(seconds(5));
+    // One station after the other in each step, as an operator's tool would do it.
+    for (signing, accepted) in [(old, vec![new]), (new, vec![old]), (new, vec![])] {
+        for id in 0..3 {
+            ether.stations[id].set_keys(&signing, &accepted);
+            ether.run(seconds(20));
+        }
+    }
+    for station in &mut ether.stations {
+        assert_eq!(peers(station).len(), 2);
+        assert_eq!(station.counters().forged, 0);
+        let events: Vec<Event> = std::iter::from_fn(|| station.poll_event()).collect();
+        assert!(!events.iter().any(|event| matches!(event, Event::PeerLeft { .. })), "{events:?}");
+    }
+    let before = Codec::new(&old).encode(&crafted(9, 9, 1, Vec::new()));
+    let now = ether.now;
+    only_counts(&mut ether.stations[0], now, &[before], |c| &mut c.forged);
+}
+
+#[test]
 fn the_law_sees_what_the_peers_announce() {
     let codec = Codec::new(&ether::KEY);
     let mut victim = station(Instant::ZERO, 0, 1);

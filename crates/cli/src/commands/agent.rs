@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use tracing_subscriber::EnvFilter;
 use wakeai_agent::AgentError;
-use wakeai_agent::key::GroupKey;
+use wakeai_agent::key::GroupKeys;
 use wakeai_api::config::{Config, Examined};
 
 use crate::args::AgentArguments;
@@ -16,7 +16,7 @@ use crate::output;
 
 pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.generate_key {
-        GroupKey::generate(path).map_err(Failure::failed)?;
+        GroupKeys::generate(path).map_err(Failure::failed)?;
         note(format_args!("wrote a new group key to {}: copy it to every station", path.display()));
         return Ok(());
     }
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
     let (Some(config), Some(filter), true) = (examined.config, filter, problems.is_empty()) else {
         return Err(all(&path, &problems));
     };
-    GroupKey::load(&config.key_file).map_err(Failure::usage)?;
+    GroupKeys::load(&config.key_file).map_err(Failure::usage)?;
     logging::for_agent(config.log.format, filter);
     let shutdown = async {
         if let Err(error) = wakeai_agent::terminated().await {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::net::UdpSocket;
 
+use nix::sys::signal::Signal;
+
 use wakeai_api::Request;
 
 use crate::support::agent::{BSSID, Fleet};
@@ -86,6 +88,42 @@ fn an_agent_with_another_key_is_forged_to_the_others() {
     let _foreign = other.start(&bss, "b", 2, "");
     wait_for("it is counted", || (agent.metric("presence_forged") > 0).then_some(()));
     assert_eq!(agent.peers(), [0_u64; 0]);
+}
+
+#[test]
+fn a_running_fleet_changes_its_key_by_sighup() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b"]);
+    let fleet = Fleet::new();
+    let file = fleet.path("group.key");
+    let old = fs::read_to_string(&file).unwrap();
+    let new = format!("{}\n", "5a".repeat(32));
+    let agents = [fleet.start(&bss, "a", 1, ""), fleet.start(&bss, "b", 2, "")];
+    let heard = || (agents[0].peers() == [2] && agents[1].peers() == [1]).then_some(());
+    wait_for("the agents hear each other", heard);
+
+    for content in [format!("{old}{new}"), format!("{new}{old}"), new.clone()] {
+        fs::write(&file, content).unwrap();
+        for agent in &agents {
+            let reads = || agent.log().matches("group keys read again").count();
+            let before = reads();
+            agent.signal(Signal::SIGHUP);
+            wait_for("the key is read again", || (reads() > before).then_some(()));
+            let accepted = agents.each_ref().map(|agent| agent.metric("presence_accepted"));
+            wait_for("both hear each other's next messages", || {
+                let now = agents.each_ref().map(|agent| agent.metric("presence_accepted"));
+                now.iter().zip(&accepted).all(|(now, before)| now > before).then_some(())
+            });
+        }
+    }
+    assert_eq!(agents.each_ref().map(|agent| agent.metric("presence_forged")), [0, 0]);
+
+    fs::write(&file, "no key\n").unwrap();
+    agents[0].signal(Signal::SIGHUP);
+    wait_for("the bad key is reported", || {
+        agents[0].log().contains("those in use stay").then_some(())
+    });
+    wait_for("the agents hear each other", heard);
 }
 
 #[test]

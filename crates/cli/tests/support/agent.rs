@@ -28,7 +28,7 @@ pub(crate) struct Fleet {
 impl Fleet {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        wakeai_agent::key::GroupKey::generate(&directory.path().join("group.key")).unwrap();
+        wakeai_agent::key::GroupKeys::generate(&directory.path().join("group.key")).unwrap();
         Self { directory }
     }
 

@@ -85,17 +85,25 @@ pub enum DecodeError {
     Invalid,
 }
 
-/// Writes and reads messages under a group key.
+/// Writes messages under a group key, and reads those under it or under another accepted key.
 #[derive(Clone)]
 pub struct Codec {
     key: [u8; 32],
+    /// Further keys whose messages are accepted.
+    others: Vec<[u8; 32]>,
 }
 
 impl Codec {
     /// A codec for the stations that share `group_key`.
     pub fn new(group_key: &[u8; 32]) -> Self {
+        Self::accepting(group_key, &[])
+    }
+
+    /// A codec that also accepts messages under `others`, while a fleet changes its key.
+    pub fn accepting(group_key: &[u8; 32], others: &[[u8; 32]]) -> Self {
         // The message key is derived from the group key, so that another use of that key cannot clash.
-        Self { key: blake3::derive_key("Wakeai presence v2 authenticator", group_key) }
+        let derive = |key: &[u8; 32]| blake3::derive_key("Wakeai presence v2 authenticator", key);
+        Self { key: derive(group_key), others: others.iter().map(derive).collect() }
     }
 
     /// The bytes of `message`. Values are rounded down to the format's units, durations that are too
@@ -133,7 +141,7 @@ impl Codec {
         for slot in 0..ANSWER_SLOTS {
             bytes.extend(message.answers.get(slot).map_or(0, |answer| answer.0).to_be_bytes());
         }
-        let tag = self.tag(&bytes);
+        let tag = tag(&self.key, &bytes);
         bytes.extend(tag);
         bytes
     }
@@ -153,18 +161,19 @@ impl Codec {
         }
         let message: &[u8; MESSAGE_LEN] =
             datagram.try_into().map_err(|_| DecodeError::Malformed)?;
-        let (body, tag) = message.split_at(TAG_AT);
-        if !equal_in_constant_time(&self.tag(body), tag) {
+        let (body, found) = message.split_at(TAG_AT);
+        let mut keys = std::iter::once(&self.key).chain(&self.others);
+        if !keys.any(|key| equal_in_constant_time(&tag(key, body), found)) {
             return Err(DecodeError::Forged);
         }
         parse(message).ok_or(DecodeError::Invalid)
     }
+}
 
-    /// The authenticator: the first 128 bits of a keyed BLAKE3 hash.
-    fn tag(&self, body: &[u8]) -> [u8; TAG_LEN] {
-        let hash = blake3::keyed_hash(&self.key, body);
-        std::array::from_fn(|index| hash.as_bytes()[index])
-    }
+/// The authenticator: the first 128 bits of a keyed BLAKE3 hash.
+fn tag(key: &[u8; 32], body: &[u8]) -> [u8; TAG_LEN] {
+    let hash = blake3::keyed_hash(key, body);
+    std::array::from_fn(|index| hash.as_bytes()[index])
 }
 
 /// Compares in constant time, so that the duration does not show where the first difference is.
@@ -354,7 +363,7 @@ mod tests {
             bytes[4] = VERSION;
             bytes[47] = 1;
             bytes[at..at + 32].copy_from_slice(&body);
-            let tag = codec.tag(&bytes);
+            let tag = tag(&codec.key, &bytes);
             bytes.extend(tag);
             if let Ok(message) = codec.decode(&bytes) {
                 let again = codec.decode(&codec.encode(&message));
@@ -371,7 +380,7 @@ mod tests {
             bytes[..4].copy_from_slice(&MAGIC);
             (bytes[4], bytes[5], bytes[47]) = (VERSION, flags, 1);
             bytes[RESERVATION_AT..CHALLENGE_AT].copy_from_slice(&reservation);
-            let tag = codec.tag(&bytes);
+            let tag = tag(&codec.key, &bytes);
             bytes.extend(tag);
             codec.decode(&bytes).map(|message| message.reservation)
         };

@@ -75,7 +75,7 @@ impl Endpoint {
             boot,
             basic_rate: config.basic_rate,
             clocks: config.clocks,
-            codec: Codec::new(&config.group_key),
+            codec: Codec::accepting(&config.group_key, &config.accepted_keys),
             sequence: 0,
             interval: Duration::ZERO,
             table: PeerTable::new(config.peer_limit),
@@ -84,6 +84,19 @@ impl Endpoint {
             schedule: Schedule::new(now, boot),
             counters: PresenceCounters::default(),
             changes: VecDeque::new(),
+        }
+    }
+
+    /// Authenticates messages with `group_key` from now on, and accepts those under it and `others`. Peers stay.
+    pub fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
+        self.codec = Codec::accepting(group_key, others);
+    }
+
+    /// Sets the Unix time at the epoch of `now`, where clocks are synchronised: it changes when the system clock
+    /// is set.
+    pub fn set_unix_at_epoch(&mut self, unix: Duration) {
+        if let Clocks::Synchronised { unix_at_epoch, .. } = &mut self.clocks {
+            *unix_at_epoch = unix;
         }
     }
 
