@@ -176,6 +176,7 @@ fn take_hold(
         started: now,
         last_good: now,
         moved: 0,
+        left_out: 0,
         ticks: 0,
         stale: 0,
         hangup,

@@ -32,6 +32,10 @@ use crate::wifi::{Association, LastAssociation};
 const TICK: Duration = Duration::from_millis(500);
 /// The time between heartbeats: bounds expire after six of these without one.
 const HEARTBEAT: Duration = Duration::from_millis(250);
+/// The most idle connections that a tick reads: they have no part in a decision.
+const IDLE_LISTED: u32 = 1_000;
+/// A connection is idle that has nothing to send and has sent nothing for this long.
+const IDLE_AFTER: Duration = Duration::from_secs(10);
 /// After this long without a successful tick the agent is blind: it stops the heartbeat, so that its
 /// bounds expire.
 const BLIND_AFTER: Duration = Duration::from_secs(2);
@@ -58,6 +62,8 @@ pub(crate) struct Station {
     pub(crate) started: Instant,
     pub(crate) last_good: Instant,
     pub(crate) moved: u64,
+    /// Idle connections that the last tick did not read.
+    pub(crate) left_out: u32,
     pub(crate) ticks: u64,
     pub(crate) watchdog: bool,
     /// Messages that were refused because of their time, until the last tick.
@@ -205,8 +211,9 @@ impl Station {
     /// Reads the connections over the interface, and moves new ones to the bounded algorithms.
     fn read_connections(&mut self) -> Option<Vec<TcpSnapshot>> {
         let index = self.index()?;
-        let read = self.snapshotter.snapshot(Some(index));
-        let snapshots = self.faults.check(Fault::Snapshot, read)?;
+        let read = self.snapshotter.snapshot_without_idle(index, IDLE_AFTER, IDLE_LISTED);
+        let (snapshots, left_out) = self.faults.check(Fault::Snapshot, read)?;
+        self.left_out = left_out;
         if self.actuator.is_some() {
             for bounded in Bounded::ALL {
                 self.take_over(bounded, index, &snapshots);
@@ -337,6 +344,7 @@ impl Station {
                     report::connection(snapshot, sending)
                 })
                 .collect(),
+            connections_left_out: self.left_out,
         };
         let targets = report::targets(seen);
         let why = self.brain.why().to_vec();

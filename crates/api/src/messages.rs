@@ -214,6 +214,9 @@ pub struct Status {
     pub reservation: Option<Reservation>,
     /// The connections over the interface.
     pub connections: Vec<Connection>,
+    /// Idle connections that are not listed, because they are too many.
+    #[serde(default)]
+    pub connections_left_out: u32,
 }
 
 /// A station's own reservation.

@@ -88,6 +88,14 @@ struct snapshot_value {
 	char algorithm[TCP_CA_NAME_MAX];
 };
 
+/* The request and the result of `snapshot_connections`. */
+struct snapshot_request {
+	u32 ifindex;      /* 0: any */
+	u32 idle_jiffies; /* a connection that has sent nothing for so long is idle */
+	u32 idle_most;    /* so many idle connections are written */
+	u32 idle;         /* result: the idle connections, written or not */
+};
+
 /* The request and the result of `move_connections`. */
 #define MOVE_FROM_MAX 8
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* An iterator that reads every connection that may still send. */
+/* An iterator that reads the connections that may still send. */
 #include "kernel_types.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -16,6 +16,23 @@ static __always_inline bool may_send(u8 state)
 	       state == TCP_LAST_ACK || state == TCP_CLOSING;
 }
 
+struct snapshot_request request;
+
+/*
+ * A connection without data that has sent nothing lately. One under CUBIC or Reno has to be read, because
+ * it has to be moved to the bounded algorithm.
+ */
+static __always_inline bool is_idle(struct tcp_sock *tp)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
+	const struct tcp_congestion_ops *ops = icsk->icsk_ca_ops;
+	u32 silent = (u32)bpf_jiffies64() - tp->lsndtime;
+
+	return !tp->packets_out && tp->write_seq == tp->snd_una && silent > request.idle_jiffies &&
+	       !has_name(ops, (algorithm_name){ "cubic" }) &&
+	       !has_name(ops, (algorithm_name){ "reno" });
+}
+
 SEC("iter/tcp")
 int snapshot_connections(struct bpf_iter__tcp *ctx)
 {
@@ -27,6 +44,10 @@ int snapshot_connections(struct bpf_iter__tcp *ctx)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(skc);
 	if (!tp)
+		return 0;
+	if (request.ifindex && request.ifindex != ifindex_of((struct sock *)tp))
+		return 0;
+	if (is_idle(tp) && request.idle++ >= request.idle_most)
 		return 0;
 	read_socket(&value.socket, tp);
 	read_figures(&value.figures, tp);

@@ -7,7 +7,7 @@ use wakeai_connection::{CongestionState, Figures};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::skeleton::{assign, monitor, wakeai_cubic};
+use crate::skeleton::{assign, monitor, snapshot, wakeai_cubic};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -88,6 +88,12 @@ mirrors! {
         socket: SocketValue,
         figures: FiguresValue,
         algorithm: [u8; NAME_BYTES],
+    }
+    SnapshotRequest = snapshot::types::snapshot_request {
+        ifindex: u32,
+        idle_jiffies: u32,
+        idle_most: u32,
+        idle: u32,
     }
     AssignmentValue = assign::types::assignment {
         netns_cookie: u64,

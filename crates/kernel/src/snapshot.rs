@@ -4,14 +4,15 @@ use std::io::Read;
 use std::mem::MaybeUninit;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Iter, Link};
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
 use wakeai_connection::Figures;
-use zerocopy::FromBytes as _;
+use wakeai_units::Duration;
+use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use crate::error::Error;
-use crate::features::ITERATE;
+use crate::features::{ITERATE, tick_us};
 use crate::libbpf::{explain, quiet};
-use crate::raw::{SnapshotValue, Socket, name_of};
+use crate::raw::{SnapshotRequest, SnapshotValue, Socket, name_of};
 use crate::skeleton::snapshot::SnapshotSkelBuilder;
 
 /// One connection, read by the TCP iterator.
@@ -29,6 +30,15 @@ pub struct TcpSnapshot {
 #[derive(Debug)]
 pub struct Snapshotter {
     program: Link,
+    /// The program's global variable: a [`SnapshotRequest`].
+    request: MapHandle,
+}
+
+/// Which connections are read.
+struct Selection {
+    ifindex: Option<u32>,
+    idle_after: Duration,
+    idle_most: u32,
 }
 
 const ASKED: &str = "read TCP connections";
@@ -45,9 +55,9 @@ impl Snapshotter {
         let mut object = MaybeUninit::uninit();
         let open = SnapshotSkelBuilder::default().open(&mut object).map_err(failed)?;
         let skel = open.load().map_err(failed)?;
-        // The link keeps the program; the rest of the skeleton may go.
+        // The link and the handle keep the program and its map; the rest of the skeleton may go.
         let program = skel.progs.snapshot_connections.attach().map_err(failed)?;
-        Ok(Self { program })
+        Ok(Self { program, request: MapHandle::try_from(&skel.maps.bss).map_err(failed)? })
     }
 
     /// The connections of the calling thread's network namespace that may still send (established,
@@ -57,21 +67,54 @@ impl Snapshotter {
     /// # Errors
     ///
     /// Where the kernel refuses.
-    pub fn snapshot(&self, ifindex: Option<u32>) -> Result<Vec<TcpSnapshot>, Error> {
-        let mut iterator =
-            Iter::new(&self.program).map_err(|error| explain(ASKED, ITERATE, error))?;
+    pub fn snapshot(&mut self, ifindex: Option<u32>) -> Result<Vec<TcpSnapshot>, Error> {
+        let all = Selection { ifindex, idle_after: Duration::ZERO, idle_most: u32::MAX };
+        self.read(&all).map(|(connections, _)| connections)
+    }
+
+    /// [`Snapshotter::snapshot`] of one interface without the idle connections beyond the first `idle_most`,
+    /// and the number of those that were left out. A connection is idle that uses neither CUBIC nor Reno, has
+    /// nothing to send and has sent nothing for longer than `idle_after`. With a hundred
+    /// thousand of them, copying and examining each takes longer than passing over it.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn snapshot_without_idle(
+        &mut self,
+        ifindex: u32,
+        idle_after: Duration,
+        idle_most: u32,
+    ) -> Result<(Vec<TcpSnapshot>, u32), Error> {
+        self.read(&Selection { ifindex: Some(ifindex), idle_after, idle_most })
+    }
+
+    fn read(&mut self, selection: &Selection) -> Result<(Vec<TcpSnapshot>, u32), Error> {
+        let failed = |error| explain(ASKED, ITERATE, error);
+        let Selection { ifindex, idle_after, idle_most } = *selection;
+        let request = SnapshotRequest {
+            ifindex: ifindex.unwrap_or(0),
+            idle_jiffies: (idle_after.as_micros() / u64::from(tick_us())) as u32,
+            idle_most,
+            idle: 0,
+        };
+        let place = 0_u32.to_ne_bytes();
+        self.request.update(&place, request.as_bytes(), MapFlags::ANY).map_err(failed)?;
+        let mut iterator = Iter::new(&self.program).map_err(failed)?;
         let mut bytes = Vec::new();
         iterator.read_to_end(&mut bytes).map_err(|error| Error::from_io(ASKED, error))?;
         let whole = bytes.chunks_exact(size_of::<SnapshotValue>());
-        Ok(whole
+        let connections = whole
             .filter_map(|bytes| SnapshotValue::read_from_bytes(bytes).ok())
-            .filter(|value| ifindex.is_none_or(|asked| asked == value.socket.ifindex))
             .map(|value| TcpSnapshot {
                 socket: value.socket.to_socket(),
                 figures: value.figures.to_figures(value.socket.ifindex),
                 algorithm: name_of(&value.algorithm),
             })
-            .collect())
+            .collect();
+        let done = self.request.lookup(&place, MapFlags::ANY).map_err(failed)?;
+        let done = done.and_then(|bytes| SnapshotRequest::read_from_bytes(&bytes).ok());
+        Ok((connections, done.map_or(0, |done| done.idle.saturating_sub(idle_most))))
     }
 }
 

@@ -261,6 +261,12 @@ fn bpffs() -> Feature {
     feature("bpffs", can && has_place, found, (consequence, "use CONFIG_BPF_SYSCALL=y"))
 }
 
+/// The resolution of the coarse clock, which is one jiffy. (`CONFIG_HZ` may be in no file.)
+pub(crate) fn tick_us() -> u32 {
+    let tick = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
+    tick.map_or(4_000, |tick| (tick.tv_nsec() / 1_000) as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

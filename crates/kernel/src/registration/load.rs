@@ -8,7 +8,7 @@ use libbpf_rs::{MapMut, OpenMapMut};
 use super::{HEARTBEATS, INTERFACES, LOAD, RETIRED, SOCKETS, TARGETS};
 use crate::control::STALE_AFTER;
 use crate::error::Error;
-use crate::features::{self, BOUND, CongControl};
+use crate::features::{self, BOUND, CongControl, tick_us};
 use crate::libbpf::explain;
 use crate::place;
 use crate::skeleton::wakeai_av::WakeaiAvSkelBuilder;
@@ -41,12 +41,6 @@ impl Kernel {
         let short = found.cong_control == Some(CongControl::Short);
         Self { short, links: found.struct_ops_link, tick_us: tick_us() }
     }
-}
-
-/// The resolution of the coarse clock, which is one jiffy. (`CONFIG_HZ` may be in no file.)
-fn tick_us() -> u32 {
-    let tick = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
-    tick.map_or(4_000, |tick| (tick.tv_nsec() / 1_000) as u32)
 }
 
 /// Defines a function that loads one algorithm. The skeletons are different types with the same

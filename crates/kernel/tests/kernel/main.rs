@@ -13,4 +13,5 @@ mod privileges;
 mod registration;
 mod rig;
 mod small_queue;
+mod snapshot;
 mod watch;

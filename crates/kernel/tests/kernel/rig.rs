@@ -153,7 +153,7 @@ pub(crate) fn set(namespace: &Namespace, name: &str, value: &str) {
 
 /// Connects with this algorithm from the first segment on. Not by sysctl: a namespace may be
 /// refused CUBIC as its default.
-fn connect(address: SocketAddr, algorithm: &str) -> TcpStream {
+pub(crate) fn connect(address: SocketAddr, algorithm: &str) -> TcpStream {
     let SocketAddr::V4(address) = address else { panic!("the rig has IPv4 only") };
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket(AddressFamily::Inet, SockType::Stream, flags, SockProtocol::Tcp).unwrap();

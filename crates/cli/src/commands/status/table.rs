@@ -89,7 +89,13 @@ fn connections(said: &Answers) -> String {
             format!("{:.1}", connection.rtt_ms),
         ]
     });
-    table(["connection", "to", "algorithm", "sending", "cwnd", "RTT ms"], rows.collect())
+    let mut text =
+        table(["connection", "to", "algorithm", "sending", "cwnd", "RTT ms"], rows.collect());
+    let left_out = said.status.connections_left_out;
+    if left_out > 0 {
+        let _ = writeln!(text, "  and {left_out} idle ones");
+    }
+    text
 }
 
 fn peers(said: &Answers) -> String {

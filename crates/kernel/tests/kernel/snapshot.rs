@@ -1,0 +1,49 @@
+//! Which connections the iterator reads.
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+use wakeai_kernel::Snapshotter;
+use wakeai_units::Duration;
+
+use crate::rig::{Registration, Rig, connect, kernel};
+
+/// Five connections without data under `algorithm`, and their other ends.
+fn idle(rig: &Rig, algorithm: &str) -> Vec<TcpStream> {
+    let listen = || TcpListener::bind((Ipv4Addr::new(10, 77, 0, 2), 0)).unwrap();
+    let listener = rig.receiver.run(listen).unwrap();
+    let address = listener.local_addr().unwrap();
+    let pair = |_| {
+        let here = rig.sender.run(|| connect(address, algorithm)).unwrap();
+        [here, listener.accept().unwrap().0]
+    };
+    (0..5).flat_map(pair).collect()
+}
+
+#[test]
+fn idle_connections_beyond_the_limit_are_counted_and_not_read() {
+    let Some(_kernel) = kernel() else { return };
+    let _registration = Registration::open();
+    let rig = Rig::with_veth();
+    let (_, wire) = rig.interface("wire");
+    let (_, side) = rig.interface("side");
+    let _sending = rig.flow(77, "wakeai_cubic");
+    let _idle = idle(&rig, "wakeai_reno");
+    let _other = idle(&rig, "reno");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+
+    let mut snapshotter = Snapshotter::open().unwrap();
+    let mut read = |interface, after, most| {
+        let after = Duration::from_millis(after);
+        let read = || snapshotter.snapshot_without_idle(interface, after, most);
+        let (connections, left_out) = rig.sender.run(read).unwrap().unwrap();
+        let of = |name: &str| connections.iter().filter(|one| one.algorithm == name).count();
+        ([of("wakeai_cubic"), of("wakeai_reno"), of("reno")], left_out)
+    };
+    assert_eq!(read(wire, 100, 2), ([1, 2, 5], 3), "Reno has to be moved");
+    assert_eq!(read(wire, 100, 0), ([1, 0, 5], 5));
+    assert_eq!(read(wire, 100, 9), ([1, 5, 5], 0));
+    assert_eq!(read(wire, 60_000, 0), ([1, 5, 5], 0), "they have not been idle for a minute");
+    assert_eq!(read(side, 100, 9), ([0, 0, 0], 0));
+    let all = rig.sender.run(|| snapshotter.snapshot(None)).unwrap().unwrap();
+    assert_eq!(all.len(), 11);
+}
