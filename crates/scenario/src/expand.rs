@@ -50,6 +50,15 @@ impl Direction {
     }
 }
 
+/// One station and direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StationDirection {
+    /// Index into [`Expanded::stations`](crate::Expanded::stations).
+    pub station: usize,
+    /// The direction.
+    pub direction: Direction,
+}
+
 /// One flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {

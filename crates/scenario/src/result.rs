@@ -4,15 +4,16 @@
 //! mean the same by them.
 
 use std::collections::BTreeMap;
+use std::io;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use wakeai_connection::ErrorCode;
 use wakeai_units::{Bytes, Duration, Rate};
 
-use crate::expand::{Direction, Station};
+use crate::expand::{Direction, Station, StationDirection};
 use crate::experiment::{Experiment, FlowKind};
 use crate::figures::{self, RttHistogram};
-use crate::solo::StationDirection;
 
 /// All runs of one scenario in one world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,23 +38,17 @@ pub struct Run {
     /// Which repeat, from 0.
     pub repeat: u32,
     /// The length of the run by its own clock, seconds.
-    #[serde(serialize_with = "rounded")]
     pub simulated_s: f64,
     /// The real time that it took, seconds.
-    #[serde(serialize_with = "rounded")]
     pub wall_s: f64,
     /// What applications received between warmup and end, over that time, Mbit/s.
-    #[serde(serialize_with = "rounded")]
     pub total_goodput_mbps: f64,
     /// Jain's index over the stations' goodputs; null where nothing was received.
-    #[serde(serialize_with = "rounded_or_null")]
     pub jain: Option<f64>,
     /// Jain's index over the shares goodput / max of solo goodput; null where a max is unknown or
     /// nothing was received.
-    #[serde(serialize_with = "rounded_or_null")]
     pub capacity_normalised: Option<f64>,
     /// The mean share of solo goodput, goodput / max; null where a max is unknown.
-    #[serde(serialize_with = "rounded_or_null")]
     pub mean_utilisation: Option<f64>,
     /// Round-trip times under load, pooled over senders.
     pub rtt_ms: RttMillis,
@@ -93,13 +88,10 @@ pub struct Drops {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RttMillis {
     /// The median.
-    #[serde(serialize_with = "rounded_or_null")]
     pub p50: Option<f64>,
     /// The 95th percentile.
-    #[serde(serialize_with = "rounded_or_null")]
     pub p95: Option<f64>,
     /// The 99th percentile.
-    #[serde(serialize_with = "rounded_or_null")]
     pub p99: Option<f64>,
 }
 
@@ -136,10 +128,8 @@ pub struct StationResult {
     /// `up`, `down` or `peer`.
     pub direction: String,
     /// The sum of its flows' goodputs in that direction, Mbit/s.
-    #[serde(serialize_with = "rounded")]
     pub goodput_mbps: f64,
     /// The goodput that it reaches alone in that direction, Mbit/s; null where unknown.
-    #[serde(serialize_with = "rounded_or_null")]
     pub max_mbps: Option<f64>,
     /// Where `max_mbps` is from; null where it is.
     pub max_from: Option<MaxFrom>,
@@ -151,10 +141,8 @@ pub struct GroupResult {
     /// Its name.
     pub group: String,
     /// The sum of its flows' goodputs, Mbit/s.
-    #[serde(serialize_with = "rounded")]
     pub goodput_mbps: f64,
     /// Jain's index over its stations' goodputs; null where nothing was received.
-    #[serde(serialize_with = "rounded_or_null")]
     pub jain: Option<f64>,
     /// Round-trip times under load, pooled over the senders of its flows.
     pub rtt_ms: RttMillis,
@@ -184,18 +172,15 @@ pub struct FlowResult {
     /// Bytes that the receiving application got in all.
     pub bytes: u64,
     /// What it got between warmup (or its start) and its end, over that time, Mbit/s.
-    #[serde(serialize_with = "rounded")]
     pub goodput_mbps: f64,
     /// From its own start until the receiving application had the last byte, seconds; null where it
     /// did not finish.
-    #[serde(serialize_with = "rounded_or_null")]
     pub completion_s: Option<f64>,
     /// Segments sent again.
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Share of 5 s windows at or above its target; null without a target.
-    #[serde(serialize_with = "rounded_or_null")]
     pub avr: Option<f64>,
     /// Figures that only the simulator has; TCP only.
     #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
@@ -211,10 +196,8 @@ pub struct SimulatedFlow {
     /// SYNs that went unanswered for too long; they are not among the timeouts.
     pub syn_timeouts: u64,
     /// The time that they cost, seconds.
-    #[serde(serialize_with = "rounded")]
     pub syn_wait_s: f64,
     /// The longest time between two arrivals of new data, from the flow's start to its end, seconds.
-    #[serde(serialize_with = "rounded")]
     pub longest_stall_s: f64,
 }
 
@@ -224,16 +207,12 @@ pub struct FlowReservation {
     /// `admitted` if it ever was; else the last state.
     pub standing: ReservationStanding,
     /// The share of airtime of all reservations of its station; null where unknown.
-    #[serde(serialize_with = "rounded_or_null")]
     pub share: Option<f64>,
     /// Where it was refused: the share of the earlier requests.
-    #[serde(serialize_with = "rounded_or_null")]
     pub taken: Option<f64>,
     /// Where it was refused: the most that may be reserved in all.
-    #[serde(serialize_with = "rounded_or_null")]
     pub limit: Option<f64>,
     /// How long it was admitted, seconds.
-    #[serde(serialize_with = "rounded")]
     pub admitted_s: f64,
 }
 
@@ -287,19 +266,16 @@ pub struct Lateness {
     /// Releases counted.
     pub releases: u64,
     /// Median, milliseconds.
-    #[serde(serialize_with = "rounded")]
     pub p50_ms: f64,
     /// 99th percentile, milliseconds.
-    #[serde(serialize_with = "rounded")]
     pub p99_ms: f64,
     /// The worst, milliseconds.
-    #[serde(serialize_with = "rounded")]
     pub max_ms: f64,
     /// Whether the run kept the lab's bound.
     pub faithful: bool,
     /// How long the lab's ordinary processes waited for a processor, 99th percentile, milliseconds:
     /// agents and proxies that wait decide late. 0 in reports that do not have it.
-    #[serde(default, serialize_with = "rounded")]
+    #[serde(default)]
     pub waits_p99_ms: f64,
 }
 
@@ -491,23 +467,21 @@ fn flow_result(flow: &MeasuredFlow, measured: &Measured<'_>) -> FlowResult {
     }
 }
 
-/// Six decimals: bits per second, microseconds, millionths.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn rounded<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64((value * 1e6).round() / 1e6)
-}
-
-#[expect(clippy::ref_option, reason = "the signature that serde calls")]
-fn rounded_or_null<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => rounded(value, serializer),
-        None => serializer.serialize_none(),
+impl Report {
+    /// The report as one line of JSON, in which numbers have six decimals: bits per second,
+    /// microseconds, millionths.
+    pub fn to_json(&self) -> String {
+        let mut json = Vec::new();
+        let mut serializer = Serializer::with_formatter(&mut json, SixDecimals);
+        self.serialize(&mut serializer).expect("strings, numbers and lists of them");
+        String::from_utf8(json).expect("JSON is UTF-8")
     }
 }
 
-impl Report {
-    /// The report as one line of JSON.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings, numbers and lists of them")
+struct SixDecimals;
+
+impl Formatter for SixDecimals {
+    fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        CompactFormatter.write_f64(writer, (value * 1e6).round() / 1e6)
     }
 }

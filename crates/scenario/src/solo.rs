@@ -4,23 +4,14 @@ use std::collections::BTreeMap;
 
 use wakeai_units::Duration;
 
-use crate::expand::{Direction, Flow, Node};
+use crate::expand::{Flow, Node, StationDirection};
 use crate::experiment::FlowKnobs;
 use crate::result::{Max, MaxFrom};
-use crate::tree::{Node as Written, Table, Value};
+use crate::tree::{Node as Written, Origin, Table, Value};
 use crate::{ResolvedCondition, Scenario};
 
 /// The longest time that a solo run measures.
 const LONGEST: Duration = Duration::from_secs(60);
-
-/// One station and direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StationDirection {
-    /// Index into [`Expanded::stations`](crate::Expanded::stations).
-    pub station: usize,
-    /// The direction.
-    pub direction: Direction,
-}
 
 /// A run with one endless flow of one station and nothing else.
 #[derive(Clone, Debug)]
@@ -91,10 +82,10 @@ fn first_flows(scenario: &Scenario) -> BTreeMap<StationDirection, Flow> {
 
 /// The scenario with one flow only: of the groups `from` and `to` one member each remains.
 fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
-    let text = |text: String| Written::string(scenario.origin(), text);
+    let node = |value| Written::new(Origin::START, value);
+    let text = |text: String| node(Value::String(text));
     let list = |tables: Vec<Table>| {
-        let node = |table| Written::new(scenario.origin(), Value::Table(table));
-        Written::new(scenario.origin(), Value::Array(tables.into_iter().map(node).collect()))
+        node(Value::Array(tables.into_iter().map(|table| node(Value::Table(table))).collect()))
     };
     let entries = scenario.table().entries.iter();
     let kept =
@@ -117,7 +108,7 @@ fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
     }
     if let (Node::Station(group), true) = (from, from == to) {
         let mut both = member(scenario, group, text("solo".to_owned()));
-        both.insert("count", Written::new(scenario.origin(), Value::Integer(2)));
+        both.insert("count", node(Value::Integer(2)));
         stations.push(both);
     }
     table.insert("stations", list(stations));
@@ -131,15 +122,13 @@ fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
         endless.insert("algorithm", text(algorithm.to_string()));
     }
     if let Some(beta_ppm) = flow.knobs.beta_ppm {
-        let beta = Value::Float(f64::from(beta_ppm) / 1e6);
-        endless.insert("beta", Written::new(scenario.origin(), beta));
+        endless.insert("beta", node(Value::Float(f64::from(beta_ppm) / 1e6)));
     }
     if let Some(rtt_ref) = flow.knobs.rtt_ref {
         endless.insert("rtt_ref", text(rtt_ref.to_string()));
     }
     if let Some(friendly) = flow.knobs.tcp_friendliness {
-        let friendly = Value::Boolean(friendly);
-        endless.insert("tcp_friendliness", Written::new(scenario.origin(), friendly));
+        endless.insert("tcp_friendliness", node(Value::Boolean(friendly)));
     }
     table.insert("flows", list(vec![endless]));
 

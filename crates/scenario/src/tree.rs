@@ -17,6 +17,11 @@ pub(crate) enum Origin {
     Override(usize),
 }
 
+impl Origin {
+    /// The beginning of the file, for the whole tree and for a value that is not in the text.
+    pub(crate) const START: Self = Self::File(0);
+}
+
 /// A value and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
@@ -135,8 +140,8 @@ pub(crate) fn beginning(text: &str, most: usize) -> String {
 }
 
 /// The tree of a parsed document.
-pub(crate) fn of_document(document: &DeTable<'_>) -> Node {
-    Node::new(Origin::File(0), Value::Table(table(document, None)))
+pub(crate) fn of_document(document: &DeTable<'_>) -> Table {
+    table(document, None)
 }
 
 /// The tree of one parsed value, all of which comes from override number `index`.
