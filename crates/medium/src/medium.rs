@@ -215,7 +215,6 @@ impl<P: Packet> Medium<P> {
     /// There is no such station, or the delay is more than an hour.
     pub fn set_wired_delay(
         &mut self,
-        _now: Instant,
         station: StationId,
         delay: Duration,
     ) -> Result<(), ConfigError> {
@@ -227,12 +226,7 @@ impl<P: Packet> Medium<P> {
     /// # Errors
     ///
     /// There is no such station or rate, or the link is cellular: there the cell has the rates.
-    pub fn set_rate(
-        &mut self,
-        _now: Instant,
-        station: StationId,
-        rate: Rate,
-    ) -> Result<(), ConfigError> {
+    pub fn set_rate(&mut self, station: StationId, rate: Rate) -> Result<(), ConfigError> {
         self.wifi("rate")?.change(station, |config| config.radio.rate = rate)
     }
 
@@ -245,7 +239,6 @@ impl<P: Packet> Medium<P> {
     /// nothing is lost on the air.
     pub fn set_frame_error_rate(
         &mut self,
-        _now: Instant,
         station: StationId,
         ppm: u32,
     ) -> Result<(), ConfigError> {

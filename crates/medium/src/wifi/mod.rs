@@ -6,6 +6,7 @@
 
 mod access;
 mod access_point;
+mod attempt;
 mod backoff;
 mod config;
 mod contention;
@@ -22,8 +23,8 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::{Bss, Contention as Rules};
 
-use access::Attempt;
 use access_point::AccessPoint;
+use attempt::Attempt;
 pub use config::{HostQueueKind, WifiConfig, WifiStationConfig};
 use contention::Contention;
 use frames::{Frames, Shape};

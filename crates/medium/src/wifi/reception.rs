@@ -6,11 +6,12 @@
 use wakeai_units::Instant;
 
 use super::Wifi;
-use super::access::{Attempt, Path};
+use super::attempt::{Attempt, Path};
 use super::frames::{DELIMITER, Frames};
-use super::outcome::{is_damaged, queue_mut};
+use super::link::is_damaged;
 use super::phy::PhyRate;
-use crate::node::{Node, Packet, StationId};
+use super::ports::queue_mut;
+use crate::node::Packet;
 
 /// An aggregate that is on the air without a collision. Its last MPDU arrives when the aggregate ends, and is
 /// not handled here.
@@ -85,16 +86,7 @@ impl<P: Packet> Wifi<P> {
             let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
             let Some(frame) = frames.hand_up() else { return };
             let (packet, from, to) = (frame.packet.clone(), frame.from, frame.to);
-            match path {
-                Path::Down(_) => {
-                    self.base.counters.access_point.delivered += 1;
-                    self.base.deliver(at, Node::Station(StationId(station as u32)), from, packet);
-                }
-                Path::Up(_) => {
-                    self.base.counters.stations[station].delivered += 1;
-                    self.forward(at, station, to, packet);
-                }
-            }
+            self.arrive(path, station, at, from, to, packet);
         }
     }
 }
