@@ -6,6 +6,7 @@
 //! overflow in every build profile; the `checked_*` and `saturating_*` methods do not.
 
 mod bytes;
+mod operators;
 mod parse;
 mod rate;
 mod segments;

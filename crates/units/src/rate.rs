@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, Div, Mul, Sub};
+use std::ops::Div;
 use std::str::FromStr;
 
+use crate::operators::operators;
 use crate::parse::{ParseQuantityError, parse_scaled, write_scaled};
 use crate::time::mul_div;
 use crate::{Bytes, Duration, Instant};
@@ -95,26 +96,7 @@ impl Rate {
     }
 }
 
-impl Add for Rate {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0.checked_add(other.0).expect("more than 2^64 bit/s"))
-    }
-}
-
-impl Sub for Rate {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        Self(self.0.checked_sub(other.0).expect("a negative rate"))
-    }
-}
-
-impl Mul<u64> for Rate {
-    type Output = Self;
-    fn mul(self, factor: u64) -> Self {
-        Self(self.0.checked_mul(factor).expect("more than 2^64 bit/s"))
-    }
-}
+operators!(Rate, u64, "more than 2^64 bit/s", "a negative rate");
 
 impl Div<u64> for Rate {
     type Output = Self;

@@ -1,9 +1,10 @@
 //! Points in time and spans between them, in nanoseconds.
 
 use std::fmt;
-use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Sub};
 use std::str::FromStr;
 
+use crate::operators::operators;
 use crate::parse::{ParseQuantityError, parse_scaled, write_scaled};
 
 /// `value * numerator / denominator` rounded down; `None` on overflow or division by zero.
@@ -186,38 +187,7 @@ impl Duration {
     }
 }
 
-impl Add for Duration {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        self.checked_add(other).expect("a span past 584 years")
-    }
-}
-
-impl AddAssign for Duration {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-impl Sub for Duration {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        self.checked_sub(other).expect("a negative span")
-    }
-}
-
-impl SubAssign for Duration {
-    fn sub_assign(&mut self, other: Self) {
-        *self = *self - other;
-    }
-}
-
-impl Mul<u64> for Duration {
-    type Output = Self;
-    fn mul(self, factor: u64) -> Self {
-        Self(self.0.checked_mul(factor).expect("a span past 584 years"))
-    }
-}
+operators!(Duration, u64, "a span past 584 years", "a negative span");
 
 impl Div<u64> for Duration {
     type Output = Self;
