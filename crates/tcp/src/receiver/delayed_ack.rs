@@ -208,7 +208,9 @@ impl DelayedAck {
         match self.profile {
             Profile::Linux => self.decide_linux(now, situation),
             Profile::Classic if situation.gap || self.segments >= 2 => self.need = Need::Now,
-            Profile::Classic => self.start_timer(now, self.min_delay),
+            Profile::Classic => {
+                self.timer.get_or_insert(now + self.min_delay);
+            }
         }
     }
 
@@ -238,10 +240,6 @@ impl DelayedAck {
             Some(at) if at <= now + delay => {}
             _ => self.timer = Some(now + delay),
         }
-    }
-
-    fn start_timer(&mut self, now: Instant, delay: Duration) {
-        self.timer.get_or_insert(now + delay);
     }
 
     /// The application has read. `drained`: nothing is left in the buffer.

@@ -5,7 +5,7 @@ use wakeai_units::Instant;
 
 use super::lifecycle::OWN_WINDOW;
 use super::stream::Piece;
-use super::timers::TimerKind;
+use super::timers::{LOCAL_RETRY, TimerKind};
 use super::{Sender, microseconds, stamp};
 use crate::segment::{Flags, Segment, Timestamp};
 
@@ -205,7 +205,7 @@ impl Sender {
         }
         self.board.forget_retransmission(number);
         if number == self.board.first() && self.timer.is(TimerKind::Retransmission) {
-            self.retry_locally(now);
+            self.timer.set(TimerKind::Retransmission, now + LOCAL_RETRY);
         }
     }
 }

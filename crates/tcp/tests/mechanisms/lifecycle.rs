@@ -4,7 +4,7 @@ use wakeai_connection::EventKind;
 use wakeai_tcp::{Flags, Profile, Segment, TcpConfig, by_name};
 use wakeai_units::Duration;
 
-use crate::script::{MSS, SenderScript, at_ms, clock_ms, ms, position};
+use crate::script::{SenderScript, at_ms, clock_ms, ms, position};
 
 fn opening(profile: Profile) -> SenderScript {
     let config = TcpConfig::new(profile);
@@ -91,7 +91,7 @@ fn the_fin_rides_on_the_last_data_and_the_peers_is_acknowledged() {
     assert_eq!(tcp.last.ack, 2);
     assert!(tcp.sender.is_closed());
     assert!(tcp.events().contains(&EventKind::Closed));
-    assert_eq!(tcp.sender.bytes_acknowledged(), 2 * MSS);
+    assert_eq!(tcp.sender.figures().send_queue.get(), 0);
     assert_eq!(tcp.sender.next_timeout(), None);
 }
 
