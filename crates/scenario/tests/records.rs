@@ -10,7 +10,7 @@ use wakeai_connection::{ErrorCode, EventKind, Figures};
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::records::{
     AirKind, AirOf, AirtimeRow, EventRow, Host, Manifest, Output, Queue, QueueRow, Records,
-    RecordsError, RowEvent, SampleRow, Way,
+    RecordsError, Row, RowEvent, SampleRow, Way,
 };
 use wakeai_scenario::result::{ErrorCounts, Measured, MeasuredFlow, Report, Run};
 use wakeai_scenario::{Direction, Expanded, FlowKind, Scenario};
@@ -84,17 +84,17 @@ fn write(output: impl Into<Output>, samples: u32) {
         let k = number.checked_sub(50_000).map(|us| Duration::from_micros(u64::from(us)));
         let figures = Figures { cwnd, k, ..Figures::default() };
         let row = SampleRow { at_ns, flow, figures, ..SampleRow::default() };
-        records.sample(row).unwrap();
+        records.row(Row::Sample(row)).unwrap();
     }
     let event = RowEvent::Connection(EventKind::Error(ErrorCode::DuplicateAck));
     let event = EventRow { at_ns: 5, flow: 1, connection: 0, event, cwnd: Segments::new(10) };
-    records.event(event).unwrap();
+    records.row(Row::Event(event)).unwrap();
     for queue in [Queue::Station(1), Queue::AccessPoint] {
-        records.queue(QueueRow { at_ns: 6, queue, packets: 7 }).unwrap();
+        records.row(Row::Queue(QueueRow { at_ns: 6, queue, packets: 7 })).unwrap();
     }
     for of in [AirOf::Down(0), AirOf::All] {
         let kind = AirKind::TcpAck;
-        records.airtime(AirtimeRow { at_ns: 8, of, kind, air_ns: 9 }).unwrap();
+        records.row(Row::Airtime(AirtimeRow { at_ns: 8, of, kind, air_ns: 9 })).unwrap();
     }
     let run = run(&expanded);
     records.end_run(&run).unwrap();
@@ -172,7 +172,7 @@ fn records_that_are_not_finished_leave_the_earlier_ones_alone() {
         let output = forced(directory.path());
         let mut records = Records::create(output, &scenario, manifest()).unwrap();
         records.begin_run("default", 0, &scenario.expand(7));
-        records.sample(SampleRow::default()).unwrap();
+        records.row(Row::Sample(SampleRow::default())).unwrap();
     }
     assert_eq!(names(directory.path()), ALL);
     assert_eq!(std::fs::read(directory.path().join("samples.parquet")).unwrap(), before);

@@ -32,29 +32,19 @@ impl Default for Options {
 /// The progress of a command's runs; several may run at once.
 pub trait Progress: Sync {
     /// All runs that will be made, solo runs included, each by the longest time that it can last.
-    fn runs(&self, lengths: &[Duration]) {
-        let _ = lengths;
-    }
+    fn runs(&self, _lengths: &[Duration]) {}
     /// A run begins; `run` is its index among all runs.
-    fn begins(&self, run: usize, name: &str) {
-        let _ = (run, name);
-    }
+    fn begins(&self, _run: usize, _name: &str) {}
     /// A run has reached the time `elapsed`.
-    fn reached(&self, run: usize, elapsed: Duration) {
-        let _ = (run, elapsed);
-    }
+    fn reached(&self, _run: usize, _elapsed: Duration) {}
     /// A run has ended.
-    fn ends(&self, run: usize) {
-        let _ = run;
-    }
+    fn ends(&self, _run: usize) {}
     /// Whether the user wants the runs to end.
     fn is_interrupted(&self) -> bool {
         false
     }
-    /// Something that the user should know.
-    fn note(&self, text: &str) {
-        let _ = text;
-    }
+    /// A message for the user.
+    fn note(&self, _text: &str) {}
 }
 
 /// Shows nothing and is never interrupted.

@@ -3,7 +3,7 @@
 use wakeai_connection::{EventKind, Figures};
 use wakeai_control::ReservationState;
 use wakeai_scenario::figures::{AvrMeter, RttHistogram};
-use wakeai_scenario::records::{EventRow, RowEvent, SampleRow};
+use wakeai_scenario::records::{EventRow, Row, RowEvent, SampleRow};
 use wakeai_scenario::result::{ErrorCounts, MeasuredFlow};
 use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind};
 use wakeai_units::{Bytes, Duration, Instant, Segments};
@@ -218,12 +218,8 @@ impl SenderMeter {
             self.rtt[self.groups[flow as usize]].record(rtt);
         }
         if let Some(sink) = &self.sink {
-            sink.sample(SampleRow {
-                at_ns: self.span.since(at).as_nanos(),
-                flow,
-                connection,
-                figures,
-            });
+            let at_ns = self.span.since(at).as_nanos();
+            sink.row(Row::Sample(SampleRow { at_ns, flow, connection, figures }));
         }
     }
 
@@ -255,7 +251,7 @@ impl SenderMeter {
     fn row(&self, at: Instant, (flow, connection): Place, event: RowEvent, cwnd: Segments) {
         if let Some(sink) = &self.sink {
             let at_ns = self.span.since(at).as_nanos();
-            sink.event(EventRow { at_ns, flow, connection, event, cwnd });
+            sink.row(Row::Event(EventRow { at_ns, flow, connection, event, cwnd }));
         }
     }
 

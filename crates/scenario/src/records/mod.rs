@@ -1,8 +1,7 @@
 //! The records of an experiment on disk: what `--out DIR` writes.
 //!
-//! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::sample`],
-//! [`Records::event`], [`Records::queue`] and [`Records::airtime`] any number of times,
-//! [`Records::end_run`]; then [`Records::finish`].
+//! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::row`] any number
+//! of times, [`Records::end_run`]; then [`Records::finish`].
 //! Everything is written in a hidden directory and put into place at the end, `result.json` last:
 //! where that file exists, the others are complete. A run that fails, or a full disk, leaves the directory
 //! as it was. Only an earlier result is replaced, and only if [`Output::force`] is set; anything else in
@@ -35,7 +34,7 @@ use error::{broken, cannot};
 pub use output::Output;
 use parquet::{Column, TableWriter};
 pub use pcapng::Way;
-pub use rows::{AirKind, AirOf, AirtimeRow, EventRow, Queue, QueueRow, RowEvent, SampleRow};
+pub use rows::{AirKind, AirOf, AirtimeRow, EventRow, Queue, QueueRow, Row, RowEvent, SampleRow};
 use tables::{FlowRow, Of, RunName};
 use workplace::Workplace;
 
@@ -198,40 +197,19 @@ impl Records {
         self.run = Some(Arc::new(RunName { condition, repeat, flows, stations }));
     }
 
-    /// Adds a sample of the run. Panics before the first [`Records::begin_run`].
+    /// Adds a row of the run. Panics before the first [`Records::begin_run`].
     ///
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn sample(&mut self, row: SampleRow) -> Result<(), RecordsError> {
-        self.samples.push(run_of(self.run.as_ref()), row)
-    }
-
-    /// Adds an event of the run. Panics before the first [`Records::begin_run`].
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
-    pub fn event(&mut self, row: EventRow) -> Result<(), RecordsError> {
-        self.events.push(run_of(self.run.as_ref()), row)
-    }
-
-    /// Adds the length of a queue. Panics before the first [`Records::begin_run`].
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
-    pub fn queue(&mut self, row: QueueRow) -> Result<(), RecordsError> {
-        self.queues.push(run_of(self.run.as_ref()), row)
-    }
-
-    /// Adds a row of airtime. Panics before the first [`Records::begin_run`].
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
-    pub fn airtime(&mut self, row: AirtimeRow) -> Result<(), RecordsError> {
-        self.airtime.push(run_of(self.run.as_ref()), row)
+    pub fn row(&mut self, row: Row) -> Result<(), RecordsError> {
+        let run = self.run();
+        match row {
+            Row::Sample(row) => self.samples.push(run, row),
+            Row::Event(row) => self.events.push(run, row),
+            Row::Queue(row) => self.queues.push(run, row),
+            Row::Airtime(row) => self.airtime.push(run, row),
+        }
     }
 
     /// Ends the run with its result. Panics before the first [`Records::begin_run`].
@@ -242,9 +220,13 @@ impl Records {
     pub fn end_run(&mut self, run: &Run) -> Result<(), RecordsError> {
         for (flow, result) in run.flows.iter().enumerate() {
             let row = FlowRow { flow: flow as u32, result: result.clone() };
-            self.flows.push(run_of(self.run.as_ref()), row)?;
+            self.flows.push(self.run(), row)?;
         }
         Ok(())
+    }
+
+    fn run(&self) -> Arc<RunName> {
+        self.run.clone().expect("begin_run comes before the rows of a run")
     }
 
     /// Completes the files and puts them into place.
@@ -269,10 +251,6 @@ impl Records {
         text(&workplace, RESULT, &(report.to_json() + "\n"))?;
         workplace.finish(&manifest.version)
     }
-}
-
-fn run_of(run: Option<&Arc<RunName>>) -> Arc<RunName> {
-    run.cloned().expect("begin_run comes before the rows of a run")
 }
 
 impl<R> Table<R> {

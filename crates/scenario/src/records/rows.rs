@@ -3,6 +3,19 @@
 use wakeai_connection::{EventKind, Figures};
 use wakeai_units::Segments;
 
+/// A row of one of the files to which a run adds rows while it lasts.
+#[derive(Clone, Copy, Debug)]
+pub enum Row {
+    /// Of `samples.parquet`.
+    Sample(SampleRow),
+    /// Of `events.parquet`.
+    Event(EventRow),
+    /// Of `queues.parquet`.
+    Queue(QueueRow),
+    /// Of `airtime.parquet`.
+    Airtime(AirtimeRow),
+}
+
 /// One sample of one TCP sender: a row of `samples.parquet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRow {
