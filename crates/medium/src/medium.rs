@@ -10,7 +10,7 @@ use crate::error::ConfigError;
 use crate::node::{Delivery, Destination, Node, Packet, StationId};
 use crate::wifi::{Wifi, WifiConfig};
 
-/// What a [`Medium`] is made from.
+/// The configuration of a [`Medium`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MediumConfig {
     /// An 802.11 BSS.
@@ -100,7 +100,7 @@ impl<P: Packet> Medium<P> {
     /// Takes a packet from a node's host.
     ///
     /// Nothing else happens; a `now` before the last event counts as that event's. A broadcast on
-    /// a cellular link reaches nobody, and its sender is not told.
+    /// a cellular link reaches no station, and its sender gets no notice of that.
     ///
     /// # Errors
     ///

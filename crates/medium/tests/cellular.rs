@@ -145,7 +145,7 @@ fn a_buffer_is_each_stations_own() {
 }
 
 #[test]
-fn whoever_always_sends_gets_the_same_bytes_from_both_schedulers() {
+fn both_schedulers_give_saturating_stations_the_same_bytes() {
     for scheduler in BOTH {
         let arrived = saturated(&config(7, scheduler), Duration::from_secs(7));
         assert!(arrived.iter().all(|packets| (998..=1_001).contains(packets)), "{arrived:?}");
@@ -181,7 +181,7 @@ fn wait_after_a_pause(scheduler: Scheduler) -> Duration {
 }
 
 #[test]
-fn who_comes_after_a_pause_goes_first_by_proportional_fairness_and_last_by_turns() {
+fn after_a_pause_proportional_fairness_serves_a_station_first() {
     let rest = INTERVAL / 2;
     let wire = Duration::from_nanos(120);
     assert_eq!(wait_after_a_pause(Scheduler::ProportionalFair), rest + INTERVAL + wire);

@@ -1,10 +1,10 @@
 //! An experiment as TOML, its fairness figures, its result and its records.
 //!
 //! [`Scenario::load`] or [`Scenario::parse`] reads a file, [`Scenario::with_overrides`] applies
-//! `--set`, [`Scenario::conditions`] gives the conditions to run, [`Experiment::expand`] the single stations
-//! and flows of one run, [`solo_plan`] the runs that measure the stations' solo goodput. A world
-//! then fills a [`result::Report`] by means of [`figures`], prints it with [`table::render`] and
-//! keeps it with [`records`].
+//! `--set`. [`Scenario::conditions`] gives the conditions to run, [`Experiment::expand`] the single stations
+//! and flows of one run, and [`solo_plan`] the runs that measure the stations' solo goodput. A world then
+//! computes a [`result::Report`] with the help of [`figures`], prints it with [`table::render`] and keeps it
+//! with [`records`].
 
 mod condition;
 mod error;

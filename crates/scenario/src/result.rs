@@ -1,7 +1,7 @@
-//! The result of an experiment: exactly the JSON that `wakeai sim` and `wakeai lab` print.
+//! The result of an experiment, which `wakeai sim` and `wakeai lab` print as JSON.
 //!
-//! A world fills a [`Measured`] per run; [`Run::new`] turns it into figures, so that both worlds
-//! mean the same by them.
+//! A world fills a [`Measured`] per run. [`Run::new`] computes the figures from it, so that they mean the
+//! same in both worlds.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,13 +35,14 @@ pub struct Report {
 pub struct Run {
     /// The condition's name.
     pub condition: String,
-    /// Which repeat, from 0.
+    /// The number of the repeat, from 0.
     pub repeat: u32,
     /// The length of the run by its own clock, seconds.
     pub simulated_s: f64,
     /// The real time that it took, seconds.
     pub wall_s: f64,
-    /// What applications received between warmup and end, over that time, Mbit/s.
+    /// The aggregate goodput: the bytes that applications received between warmup and end, over that time,
+    /// Mbit/s.
     pub total_goodput_mbps: f64,
     /// Jain's index over the stations' goodputs; null where nothing was received.
     pub jain: Option<f64>,
@@ -69,16 +70,16 @@ pub struct Run {
     pub drops: Option<Drops>,
 }
 
-/// Packets that were dropped in the whole run, by where.
+/// Packets that were dropped in the whole run, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
-    /// The stations' host queues were full.
+    /// Dropped at a full host queue of a station.
     pub hosts: u64,
-    /// The access point's queue for the air was full.
+    /// Dropped at the access point's full queue for the air.
     pub access_point: u64,
-    /// The queue of the wired leg was full, towards the server.
+    /// Dropped at the full queue of the wired leg, towards the server.
     pub wired_up: u64,
-    /// The queue of the wired leg was full, from the server.
+    /// Dropped at the full queue of the wired leg, from the server.
     pub wired_down: u64,
     /// Given up on the air after the last retry.
     pub air: u64,
@@ -109,7 +110,7 @@ pub struct ErrorCounts {
 }
 
 impl ErrorCounts {
-    /// Counts one more.
+    /// Counts one event.
     pub fn add(&mut self, code: ErrorCode) {
         *match code {
             ErrorCode::Reordering => &mut self.reordering,
@@ -131,11 +132,11 @@ pub struct StationResult {
     pub goodput_mbps: f64,
     /// The goodput that it reaches alone in that direction, Mbit/s; null where unknown.
     pub max_mbps: Option<f64>,
-    /// Where `max_mbps` is from; null where it is.
+    /// The source of `max_mbps`; null where that is null.
     pub max_from: Option<MaxFrom>,
 }
 
-/// What one group of stations reached.
+/// The figures of one group of stations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupResult {
     /// Its name.
@@ -148,13 +149,13 @@ pub struct GroupResult {
     pub rtt_ms: RttMillis,
 }
 
-/// Where a maximum is from.
+/// The source of a station's solo goodput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MaxFrom {
-    /// A run of that station alone.
+    /// A run of that station alone measured it.
     Solo,
-    /// The scenario.
+    /// The scenario states it.
     Given,
 }
 
@@ -169,11 +170,11 @@ pub struct FlowResult {
     pub kind: String,
     /// The congestion control that it ran; null for UDP.
     pub algorithm: Option<String>,
-    /// Bytes that the receiving application got in all.
+    /// Bytes that the receiving application got in the whole run.
     pub bytes: u64,
-    /// What it got between warmup (or its start) and its end, over that time, Mbit/s.
+    /// The goodput between the warmup (or its start) and its end, Mbit/s.
     pub goodput_mbps: f64,
-    /// From its own start until the receiving application had the last byte, seconds; null where it
+    /// The time from its start until the receiving application had the last byte, seconds; null where it
     /// did not finish.
     pub completion_s: Option<f64>,
     /// Segments sent again.
@@ -204,7 +205,7 @@ pub struct SimulatedFlow {
 /// The outcome of a flow's request to leave a rate free.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowReservation {
-    /// `admitted` if it ever was; else the last state.
+    /// `admitted` if it was admitted at any time; otherwise the last state.
     pub standing: ReservationStanding,
     /// The share of airtime of all reservations of its station; null where unknown.
     pub share: Option<f64>,
@@ -212,7 +213,7 @@ pub struct FlowReservation {
     pub taken: Option<f64>,
     /// Where it was refused: the most that may be reserved in all.
     pub limit: Option<f64>,
-    /// How long it was admitted, seconds.
+    /// The time for which it was admitted, seconds.
     pub admitted_s: f64,
 }
 
@@ -238,7 +239,7 @@ impl FlowReservation {
         Self { standing, share: None, taken: None, limit: None, admitted_s: 0.0 }
     }
 
-    /// In words.
+    /// A description for the table.
     pub fn words(&self) -> String {
         let percent = |share: Option<f64>| {
             share.map_or("an unknown part".to_owned(), |share| format!("{:.1} %", share * 100.0))
@@ -273,8 +274,8 @@ pub struct Lateness {
     pub max_ms: f64,
     /// Whether the run kept the lab's bound.
     pub faithful: bool,
-    /// How long the lab's ordinary processes waited for a processor, 99th percentile, milliseconds:
-    /// agents and proxies that wait decide late. 0 in reports that do not have it.
+    /// The time for which the lab's ordinary processes waited for a processor, 99th percentile, milliseconds.
+    /// Agents and proxies that wait decide late. 0 in reports without the figure.
     #[serde(default)]
     pub waits_p99_ms: f64,
 }
@@ -284,7 +285,7 @@ pub struct Lateness {
 pub struct Max {
     /// Mbit/s.
     pub mbps: f64,
-    /// Where it is from.
+    /// The source of the figure.
     pub from: MaxFrom,
 }
 
@@ -293,7 +294,7 @@ pub struct Max {
 pub struct MeasuredFlow {
     /// Index of the station that it counts for.
     pub station: usize,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
     /// TCP or UDP.
     pub kind: FlowKind,
@@ -305,7 +306,7 @@ pub struct MeasuredFlow {
     pub bytes_after_warmup: Bytes,
     /// When it started, from the start of the run.
     pub start: Duration,
-    /// From its start to its last byte in the receiving application's hands, if it finished.
+    /// The time from its start until the receiving application had the last byte, if it finished.
     pub completion: Option<Duration>,
     /// Segments sent again.
     pub retransmits: u64,
@@ -324,9 +325,9 @@ pub struct MeasuredFlow {
 pub struct Measured<'a> {
     /// The condition's name.
     pub condition: &'a str,
-    /// Which repeat, from 0.
+    /// The number of the repeat, from 0.
     pub repeat: u32,
-    /// What is left out of the figures, from the start.
+    /// The time from the start that the figures leave out.
     pub warmup: Duration,
     /// The end of the run: the scenario's duration, or the last completion if all flows are
     /// sized and done.
@@ -383,8 +384,8 @@ impl Run {
         }
     }
 
-    /// The same with figures for each group of `experiment`, where it has several. `rtt` has the
-    /// round-trip times of each group's flows, in the order of [`Experiment::stations`].
+    /// Adds figures for each group of `experiment`, where it has several. `rtt` has the round-trip times of
+    /// each group's flows, in the order of [`Experiment::stations`].
     pub fn with_groups(mut self, experiment: &Experiment, rtt: &[RttHistogram]) -> Self {
         if experiment.stations.len() < 2 {
             return self;
@@ -417,8 +418,8 @@ impl RttMillis {
     }
 }
 
-/// Per station the sum of its goodputs, and the sum of goodput / max over the directions;
-/// `None` for the latter where a max is unknown or zero.
+/// For each station, the sum of its goodputs, and the sum of goodput / max over its directions. The latter
+/// is `None` where a max is unknown or zero.
 fn per_station(
     goodputs: &BTreeMap<StationDirection, f64>,
     maxima: &BTreeMap<StationDirection, Max>,

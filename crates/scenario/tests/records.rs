@@ -241,7 +241,7 @@ fn an_earlier_result_is_replaced_where_that_is_wanted_alone() {
 }
 
 #[test]
-fn what_is_no_earlier_result_is_not_even_replaced_where_that_is_wanted() {
+fn force_replaces_only_an_earlier_result() {
     for name in ALL {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(name);
@@ -307,7 +307,7 @@ fn the_scenario_that_is_run_is_never_replaced() {
 }
 
 #[test]
-fn what_comes_into_the_way_meanwhile_stays_and_the_result_is_kept_aside() {
+fn a_file_that_appears_meanwhile_stays_and_the_result_is_aside() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), 10);
     let earlier = std::fs::read(directory.path().join("samples.parquet")).unwrap();
@@ -332,7 +332,7 @@ fn what_comes_into_the_way_meanwhile_stays_and_the_result_is_kept_aside() {
 }
 
 #[test]
-fn two_runs_do_not_write_to_one_directory_and_a_dead_one_leaves_nothing() {
+fn two_runs_do_not_write_to_one_directory() {
     let directory = tempfile::tempdir().unwrap();
     let partial = directory.path().join(".wakeai.partial");
     let records = captured(directory.path(), 10);
@@ -384,7 +384,7 @@ fn what_is_no_directory_is_refused_and_a_link_to_one_is_taken() {
 }
 
 #[test]
-fn captures_are_whole_also_where_they_are_larger_than_what_is_kept_of_them() {
+fn captures_larger_than_their_buffer_are_complete() {
     let directory = tempfile::tempdir().unwrap();
     captured(directory.path(), 5_000).finish(&empty_report()).unwrap();
     let length = |host: &str| {

@@ -1,4 +1,4 @@
-//! Data rates, and the clock of a link that never loses a fraction of a nanosecond.
+//! Data rates, and the exact times at which a link has sent its packets.
 
 use std::fmt;
 use std::iter::Sum;
@@ -20,7 +20,7 @@ const UNITS: &[(&str, u64)] =
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 impl Rate {
-    /// Nothing moves.
+    /// No data at all.
     pub const ZERO: Self = Self(0);
 
     /// `bits` per second.
@@ -146,14 +146,14 @@ impl fmt::Display for Rate {
 ///
 /// Each packet starts at the later of `now` and the end of the one before. While the link stays
 /// busy the fraction of a nanosecond that a packet's time leaves over is carried to the next, so
-/// the long-term rate is exact; an idle link starts afresh.
+/// the long-term rate is exact. An idle link drops the fraction.
 ///
 /// Order of calls: [`Serializer::send`] once per packet, with `now` never going back.
 #[derive(Clone, Copy, Debug)]
 pub struct Serializer {
     rate: Rate,
     free_at: Instant,
-    /// What is owed past `free_at`, in units of 1 / `rate` nanoseconds; below `rate`.
+    /// The part of the last packet's time beyond `free_at`, in units of 1 / `rate` nanoseconds; below `rate`.
     remainder: u64,
 }
 

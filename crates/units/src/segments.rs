@@ -12,7 +12,7 @@ pub struct Segments(u32);
 impl Segments {
     /// No segment.
     pub const ZERO: Self = Self(0);
-    /// More than any window: what an absent ceiling is.
+    /// More than any window; it stands for an absent ceiling.
     pub const MAX: Self = Self(u32::MAX);
 
     /// `count` segments.

@@ -15,8 +15,8 @@ pub(crate) fn mul_div(value: u64, numerator: u64, denominator: u64) -> Option<u6
 
 /// A point in time: nanoseconds since the epoch of a run.
 ///
-/// What the epoch is belongs to whoever owns the clock: the simulator starts at zero, the lab and
-/// the agent count from the machine's monotonic clock.
+/// The owner of the clock chooses the epoch: the simulator starts at zero, the lab and the agent count from
+/// the epoch of the machine's monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 

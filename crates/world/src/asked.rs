@@ -1,4 +1,4 @@
-//! What a command asks of a world, what it hears while the runs last, and why they may fail.
+//! The request of a command to a world, the progress of its runs, and the reasons for a failure.
 
 use wakeai_scenario::records::{Manifest, Output, RecordsError};
 use wakeai_scenario::{Experiment, ResolvedCondition, Scenario};
@@ -7,7 +7,7 @@ use wakeai_units::Duration;
 use crate::keys::keys_without_effect;
 use crate::{Recorder, VERSION};
 
-/// Which runs of a scenario are made, and where their records go.
+/// The runs of a scenario that a command asks for, and the directory of their records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The seed of the first repeat.
@@ -16,7 +16,7 @@ pub struct Options {
     pub repeat: u32,
     /// The names of the conditions to run; empty: all.
     pub conditions: Vec<String>,
-    /// Where the records go; `None`: none are kept.
+    /// The directory of the records; `None`: none are kept.
     pub out: Option<Output>,
     /// Whether packet captures are among the records. The lab makes none.
     pub captures: bool,

@@ -1,4 +1,4 @@
-//! From the scenario to the medium: its configuration, its addresses, and what changes during a run.
+//! From the scenario to the medium: its configuration, its addresses, and its changes during a run.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;

@@ -147,8 +147,8 @@ struct Rows {
 }
 
 impl RunSink {
-    /// Begins the captures of this run; `None` where none were asked for. They are files of their own, so they
-    /// are written at once.
+    /// Begins the captures of this run; `None` where none were asked for. Each run has its own files, so they
+    /// are written without waiting for its turn.
     ///
     /// # Errors
     ///

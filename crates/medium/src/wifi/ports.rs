@@ -1,4 +1,4 @@
-//! Where packets enter the BSS, and how they go on from one leg to the next.
+//! The entry of packets into the BSS, and their way from one leg to the next.
 
 use wakeai_units::Instant;
 

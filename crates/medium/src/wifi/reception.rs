@@ -1,7 +1,7 @@
-//! Reception of an aggregate: its MPDUs arrive one after another, not all at its end.
+//! Reception of an aggregate, whose MPDUs arrive one after another.
 //!
-//! A receiver checks each MPDU as it comes, and hands up what is in order (802.11-2020 9.7.3 and
-//! 10.25.6.6). The sender learns of it by the BlockAck, and keeps all of them until then.
+//! A receiver checks each MPDU as it arrives, and hands up the packets that are in order (802.11-2020 9.7.3
+//! and 10.25.6.6). The sender keeps all MPDUs until the BlockAck tells it which have arrived.
 
 use wakeai_units::Instant;
 
@@ -20,7 +20,7 @@ pub(crate) struct Reception {
     path: Path,
     /// The station at one end of the link.
     station: usize,
-    /// Begin of the PPDU.
+    /// The start of the PPDU.
     start: Instant,
     rate: PhyRate,
     /// MPDUs that arrive before the last.
@@ -29,7 +29,7 @@ pub(crate) struct Reception {
     place: usize,
     /// Bytes of the PSDU after it, padding included.
     bytes: u32,
-    /// When it arrives.
+    /// The time of its arrival.
     pub(crate) at: Instant,
 }
 

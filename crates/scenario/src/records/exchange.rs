@@ -1,4 +1,4 @@
-//! Putting a result into the place of an earlier one.
+//! Replaces an earlier result by a new one.
 
 use std::fs;
 use std::io;

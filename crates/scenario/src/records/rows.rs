@@ -25,17 +25,17 @@ pub struct SampleRow {
     pub flow: u32,
     /// Which connection of the flow, from 0.
     pub connection: u32,
-    /// Its figures then.
+    /// Its figures at that time.
     pub figures: Figures,
 }
 
-/// What an event row tells.
+/// The event of an event row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowEvent {
     /// Something happened to the connection.
     Connection(EventKind),
-    /// The flow's reservation changed: 0 nothing is asked for, 1 admitted, 2 refused, 3 refused
-    /// because its part of the air is unknown.
+    /// The flow's reservation changed: 0 no request, 1 admitted, 2 refused, 3 refused because its share of
+    /// airtime is unknown.
     Reservation(u32),
 }
 
@@ -48,7 +48,7 @@ impl RowEvent {
         }
     }
 
-    /// The number beside it.
+    /// The number that goes with the word.
     pub fn value(self) -> u32 {
         match self {
             Self::Connection(kind) => u32::from(kind.value()),
@@ -68,20 +68,20 @@ pub struct EventRow {
     pub connection: u32,
     /// What happened.
     pub event: RowEvent,
-    /// The congestion window then.
+    /// The congestion window at that time.
     pub cwnd: Segments,
 }
 
 /// Where packets wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// The host's queue of a station, by its index.
+    /// The host queue of the station with this index.
     Station(u32),
-    /// The access point's, for the air.
+    /// The access point's queue for the air.
     AccessPoint,
-    /// The wired leg's, towards the server.
+    /// The queue of the wired leg, towards the server.
     WiredUp,
-    /// The wired leg's, from the server.
+    /// The queue of the wired leg, from the server.
     WiredDown,
 }
 
@@ -108,7 +108,7 @@ pub struct QueueRow {
     pub packets: u32,
 }
 
-/// What the air carried, or did not.
+/// The use of the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AirKind {
     /// Data frames with data.
@@ -121,9 +121,9 @@ pub enum AirKind {
     MacAck,
     /// RTS and CTS frames.
     Protection,
-    /// What collided.
+    /// Frames that collided.
     Collision,
-    /// Nothing.
+    /// The air was idle.
     Idle,
 }
 
@@ -142,16 +142,16 @@ impl AirKind {
     }
 }
 
-/// Whose air it was.
+/// The sender, and the receiver where it is one station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AirOf {
-    /// What a station sent, by its index.
+    /// The station with this index sent it.
     Up(u32),
-    /// What the access point sent to a station.
+    /// The access point sent it to the station with this index.
     Down(u32),
-    /// All that the access point sent.
+    /// The access point sent it, to one station or to all.
     AccessPoint,
-    /// The air as a whole.
+    /// All senders.
     All,
 }
 
@@ -167,15 +167,15 @@ impl AirOf {
     }
 }
 
-/// Air of one kind within one step of time: a row of `airtime.parquet`.
+/// The airtime of one use within one step of time: a row of `airtime.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AirtimeRow {
     /// The end of the step, since the start of the run, nanoseconds.
     pub at_ns: u64,
-    /// Whose.
+    /// Whose airtime it is.
     pub of: AirOf,
     /// What it carried.
     pub kind: AirKind,
-    /// How much, nanoseconds.
+    /// The airtime, nanoseconds.
     pub air_ns: u64,
 }

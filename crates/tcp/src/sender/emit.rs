@@ -106,7 +106,7 @@ impl Sender {
         self.emit(now, piece)
     }
 
-    /// Before sending with nothing out: the window may be from long ago.
+    /// Lets the algorithm reconsider its window before the first segment after a pause.
     pub(super) fn reconsider_window(&mut self, now: Instant) {
         if self.board.out() == 0 {
             self.publish_at(now);

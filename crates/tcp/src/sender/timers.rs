@@ -117,8 +117,8 @@ impl Sender {
         }
     }
 
-    /// Waits for the retransmission timeout, counted from now; where a shorter timer ran meanwhile, from
-    /// when the head was sent.
+    /// Arms the retransmission timer. The timeout counts from now, or from the transmission of the head where a
+    /// shorter timer ran meanwhile.
     pub(super) fn rearm_timeout(&mut self, now: Instant) {
         if self.board.out() == 0 {
             if self.phase == Phase::Established {

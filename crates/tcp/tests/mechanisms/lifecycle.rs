@@ -38,7 +38,7 @@ fn the_handshake_gives_the_first_rtt() {
 }
 
 #[test]
-fn a_syn_without_answer_is_repeated_a_second_apart_and_then_with_backoff() {
+fn a_syn_is_repeated_each_second_and_then_with_backoff() {
     let mut tcp = opening(Profile::Linux);
     tcp.sends_flags(Flags::SYN, 0);
     for seconds in [1, 2, 3, 4, 5, 7, 11, 19, 35, 67] {

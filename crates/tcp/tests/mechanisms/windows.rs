@@ -59,7 +59,7 @@ fn writes_every_10_ms(tcp: &mut SenderScript, millis: u64) -> u32 {
 }
 
 #[test]
-fn an_application_that_writes_steadily_keeps_its_queue_empty_and_its_window_near_what_it_uses() {
+fn steady_writes_keep_the_queue_empty_and_the_window_small() {
     for algorithm in ["cubic", "reno", "wakeai_rtt"] {
         let config = TcpConfig::new(Profile::Linux);
         let algorithm = by_name(algorithm, &config).expect("it is known");
@@ -114,7 +114,7 @@ fn a_scaled_window_lets_more_out_than_16_bits_can_say() {
 }
 
 #[test]
-fn a_closed_window_is_probed_with_backoff_and_resumed_when_it_opens() {
+fn a_closed_window_is_probed_with_backoff_until_it_opens() {
     let mut tcp = established(Profile::Linux);
     tcp.supply(None).sends(0..10);
     tcp.window = 0;
@@ -137,7 +137,7 @@ fn a_closed_window_is_probed_with_backoff_and_resumed_when_it_opens() {
 }
 
 #[test]
-fn an_idle_connection_restarts_with_half_of_its_window_per_timeout() {
+fn an_idle_connection_halves_its_window_per_timeout() {
     let mut tcp = established(Profile::Linux);
     tcp.supply(Some(40)).sends(0..10);
     tcp.at(200).ack(10).sends(10..30);
