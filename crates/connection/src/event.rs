@@ -1,8 +1,8 @@
-//! What happens to a connection, and which congestion event it is.
+//! The events of a connection, and the congestion event that each stands for.
 
 use crate::CongestionState;
 
-/// What happened to a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// The connection was established.
@@ -11,9 +11,9 @@ pub enum EventKind {
     Closed,
     /// The congestion state changed.
     StateChange {
-        /// Before.
+        /// The state before.
         from: CongestionState,
-        /// After.
+        /// The state after.
         to: CongestionState,
         /// What asked for the reduction that [`CongestionState::Cwr`] is, where it is known.
         signal: Option<Signal>,
@@ -60,7 +60,7 @@ impl EventKind {
 
     /// The error code of Matsuno et al. (table 2) that this event stands for.
     ///
-    /// Disorder counts where it begins in Open: what Recovery or CWR ends in is no new reordering.
+    /// Disorder counts where it begins in Open: Disorder after Recovery or CWR is no new reordering.
     /// CWR counts as an overflow of the local queue where no [`Signal`] explains it. A timeout counts
     /// each time, also one in Loss that changes no state.
     pub fn error(self) -> Option<ErrorCode> {

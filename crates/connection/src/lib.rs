@@ -127,8 +127,8 @@ pub struct SocketBounds {
     pub ceiling: u32,
     /// Bytes per second: the connection does not send faster than this.
     pub pacing_bytes_per_second: u64,
-    /// Bytes of packets: so much may wait in the host's queue (TCP small queues) where TCP would
-    /// let less in; only with a ceiling, and where nothing paces.
+    /// Bytes of packets that may wait in the host's queue (TCP small queues) where TCP would admit less.
+    /// This applies only with a ceiling and without pacing.
     pub small_queue_bytes: u64,
 }
 

@@ -7,7 +7,7 @@ use crate::node::Kind;
 /// Bytes of MPDUs, by [`Kind`].
 pub(crate) type BytesByKind = [u64; 3];
 
-/// Everything that is counted, since the start.
+/// All counters, since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Per station, in the order of their ids: its own sending (uplink).

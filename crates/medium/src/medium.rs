@@ -10,7 +10,7 @@ use crate::error::ConfigError;
 use crate::node::{Delivery, Destination, Node, Packet, StationId};
 use crate::wifi::{Wifi, WifiConfig};
 
-/// What a [`Medium`] is made from.
+/// The configuration of a [`Medium`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MediumConfig {
     /// An 802.11 BSS.
@@ -100,7 +100,7 @@ impl<P: Packet> Medium<P> {
     /// Takes a packet from a node's host.
     ///
     /// Nothing else happens; a `now` before the last event counts as that event's. A broadcast on
-    /// a cellular link reaches nobody, and its sender is not told.
+    /// a cellular link reaches no station, and its sender gets no notice of that.
     ///
     /// # Errors
     ///
@@ -215,7 +215,6 @@ impl<P: Packet> Medium<P> {
     /// There is no such station, or the delay is more than an hour.
     pub fn set_wired_delay(
         &mut self,
-        _now: Instant,
         station: StationId,
         delay: Duration,
     ) -> Result<(), ConfigError> {
@@ -227,12 +226,7 @@ impl<P: Packet> Medium<P> {
     /// # Errors
     ///
     /// There is no such station or rate, or the link is cellular: there the cell has the rates.
-    pub fn set_rate(
-        &mut self,
-        _now: Instant,
-        station: StationId,
-        rate: Rate,
-    ) -> Result<(), ConfigError> {
+    pub fn set_rate(&mut self, station: StationId, rate: Rate) -> Result<(), ConfigError> {
         self.wifi("rate")?.change(station, |config| config.radio.rate = rate)
     }
 
@@ -245,7 +239,6 @@ impl<P: Packet> Medium<P> {
     /// nothing is lost on the air.
     pub fn set_frame_error_rate(
         &mut self,
-        _now: Instant,
         station: StationId,
         ppm: u32,
     ) -> Result<(), ConfigError> {

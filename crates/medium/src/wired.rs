@@ -57,7 +57,7 @@ impl<T> Wire<T> {
         self.departures.len() - self.departures.partition_point(|departure| *departure <= now)
     }
 
-    /// When a full queue has room again, which is when a sender that was held back must try again.
+    /// The time at which a full queue has room again, when a sender that was refused tries again.
     pub(crate) fn next_room(&self) -> Option<Instant> {
         if self.departures.len() < self.limit { None } else { self.departures.front().copied() }
     }

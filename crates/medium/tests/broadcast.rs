@@ -77,7 +77,7 @@ fn a_broadcast_counts_against_the_access_points_buffer() {
 }
 
 #[test]
-fn each_station_has_its_own_errors_in_a_broadcast_and_nothing_is_tried_again() {
+fn each_station_has_its_own_errors_in_a_broadcast() {
     let mut config = config(Standard::G, 3);
     config.stations[1].frame_error_ppm = 1_000_000;
     config.bss.queue = QueueDiscipline::Fq;

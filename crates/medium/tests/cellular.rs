@@ -145,7 +145,7 @@ fn a_buffer_is_each_stations_own() {
 }
 
 #[test]
-fn whoever_always_sends_gets_the_same_bytes_from_both_schedulers() {
+fn both_schedulers_give_saturating_stations_the_same_bytes() {
     for scheduler in BOTH {
         let arrived = saturated(&config(7, scheduler), Duration::from_secs(7));
         assert!(arrived.iter().all(|packets| (998..=1_001).contains(packets)), "{arrived:?}");
@@ -181,7 +181,7 @@ fn wait_after_a_pause(scheduler: Scheduler) -> Duration {
 }
 
 #[test]
-fn who_comes_after_a_pause_goes_first_by_proportional_fairness_and_last_by_turns() {
+fn after_a_pause_proportional_fairness_serves_a_station_first() {
     let rest = INTERVAL / 2;
     let wire = Duration::from_nanos(120);
     assert_eq!(wait_after_a_pause(Scheduler::ProportionalFair), rest + INTERVAL + wire);
@@ -225,7 +225,7 @@ fn station_to_station_goes_up_and_then_down() {
 #[test]
 fn a_wired_delay_changes_in_mid_run() {
     let mut cell = cell(&config(1, Scheduler::ProportionalFair));
-    cell.set_wired_delay(Instant::ZERO, StationId(0), Duration::from_millis(100)).unwrap();
+    cell.set_wired_delay(StationId(0), Duration::from_millis(100)).unwrap();
     cell.enqueue(Instant::ZERO, station(0), TO_SERVER, full(1)).unwrap();
     let arrived = run(&mut cell, Instant::MAX);
     assert_eq!(arrived[0].at, at_ms(101) + Duration::from_nanos(120));
@@ -234,9 +234,9 @@ fn a_wired_delay_changes_in_mid_run() {
 #[test]
 fn what_a_cell_does_not_have_is_refused_by_name() {
     let mut cell = cell(&config(1, Scheduler::ProportionalFair));
-    let no_rate = cell.set_rate(Instant::ZERO, StationId(0), Rate::from_mbps(1)).unwrap_err();
+    let no_rate = cell.set_rate(StationId(0), Rate::from_mbps(1)).unwrap_err();
     assert_eq!(no_rate.to_string(), "a station on a cellular link has no rate of its own");
-    let nobody = cell.set_wired_delay(Instant::ZERO, StationId(1), Duration::ZERO).unwrap_err();
+    let nobody = cell.set_wired_delay(StationId(1), Duration::ZERO).unwrap_err();
     assert_eq!(nobody, ConfigError::NoSuchStation { found: 1, stations: 1 });
     let mut silent = config(1, Scheduler::ProportionalFair);
     silent.cell.uplink = Rate::ZERO;
@@ -305,7 +305,7 @@ proptest! {
                 }
                 Step::Delay(station, ms) => {
                     let delay = Duration::from_millis(ms);
-                    cell.set_wired_delay(now, StationId(station), delay).unwrap();
+                    cell.set_wired_delay(StationId(station), delay).unwrap();
                 }
             }
             let counters = cell.counters();

@@ -118,15 +118,15 @@ fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) ->
             }
             Operation::Delay { station, ms } => {
                 let delay = Duration::from_millis(ms);
-                medium.set_wired_delay(now, StationId(station), delay).unwrap();
+                medium.set_wired_delay(StationId(station), delay).unwrap();
             }
             Operation::Errors { station, ppm } => {
-                medium.set_frame_error_rate(now, StationId(station), ppm).unwrap();
+                medium.set_frame_error_rate(StationId(station), ppm).unwrap();
             }
             Operation::Rate { station, slow } => {
                 let standard = config.stations[station as usize].radio.standard;
                 let rate = if slow { slowest(standard) } else { config.bss.default_rate(standard) };
-                medium.set_rate(now, StationId(station), rate).unwrap();
+                medium.set_rate(StationId(station), rate).unwrap();
             }
         }
         assert_conserved(&medium);

@@ -77,7 +77,7 @@ proptest! {
         let mut medium = medium(&config(standard, 2), seed);
         let (mut now, mut arrived) = (Instant::ZERO, Vec::new());
         for (round, delay) in delays_ms.iter().enumerate() {
-            medium.set_wired_delay(now, StationId(0), Duration::from_millis(*delay)).unwrap();
+            medium.set_wired_delay(StationId(0), Duration::from_millis(*delay)).unwrap();
             for index in 0..2 {
                 let packet = packet(round as u64);
                 medium.enqueue(now, station(index), TO_SERVER, packet).unwrap();

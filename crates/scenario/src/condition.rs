@@ -2,8 +2,7 @@
 
 use wakeai_units::Segments;
 
-use crate::Scenario;
-use crate::experiment::Selector;
+use crate::stations::Selector;
 
 /// The law by which agents turn observations into a floor and a ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,51 +69,5 @@ impl Condition {
             bounds: Vec::new(),
             set: Vec::new(),
         }
-    }
-}
-
-/// A condition with its `set` applied, as it is run.
-#[derive(Clone, Debug)]
-pub struct ResolvedCondition {
-    /// The condition.
-    pub condition: Condition,
-    /// The scenario with `set` applied.
-    pub scenario: Scenario,
-}
-
-impl ResolvedCondition {
-    /// The condition's name.
-    pub fn name(&self) -> &str {
-        &self.condition.name
-    }
-
-    /// The law of its agents; without one no agent runs.
-    pub fn law(&self) -> Option<Law> {
-        self.condition.law
-    }
-
-    /// For every station by index: whether it runs an agent.
-    pub fn agents(&self) -> Vec<bool> {
-        let count = self.scenario.station_count() as usize;
-        if self.condition.law.is_none() {
-            return vec![false; count];
-        }
-        if self.condition.agents.is_empty() {
-            return vec![true; count];
-        }
-        let mut runs = vec![false; count];
-        for selector in &self.condition.agents {
-            runs[self.scenario.select(*selector)].fill(true);
-        }
-        runs
-    }
-
-    /// For every station by index: floor and ceiling by hand, where there are any.
-    pub fn bounds(&self) -> Vec<Option<(Segments, Segments)>> {
-        let mut bounds = vec![None; self.scenario.station_count() as usize];
-        for rule in &self.condition.bounds {
-            bounds[self.scenario.select(rule.stations)].fill(Some((rule.floor, rule.ceiling)));
-        }
-        bounds
     }
 }

@@ -1,4 +1,4 @@
-//! The experiment as single stations and single flows, the same in the simulator and in the lab.
+//! The single stations and flows of an experiment. Simulator and lab run the same ones.
 
 use std::sync::Arc;
 
@@ -48,6 +48,15 @@ impl Direction {
             Self::Peer => "peer",
         }
     }
+}
+
+/// One station and direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StationDirection {
+    /// Index into [`Expanded::stations`](crate::Expanded::stations).
+    pub station: usize,
+    /// The direction.
+    pub direction: Direction,
 }
 
 /// One flow.
@@ -102,9 +111,9 @@ impl Flow {
 /// Single stations and flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expanded {
-    /// By group in the order of the file, then by number.
+    /// In the order of the groups in the file, then by number.
     pub stations: Vec<Station>,
-    /// By entry in the order of the file, then by sender, then by receiver.
+    /// In the order of the entries in the file, then by sender, then by receiver.
     pub flows: Vec<Flow>,
 }
 
@@ -130,9 +139,9 @@ impl Experiment {
 
     /// The single stations and flows, starts drawn from `seed`.
     ///
-    /// The starts come from the generator [`Pcg64Mcg`] seeded by `seed_from_u64`, one draw of 64
-    /// bits per flow in the order of [`Expanded::flows`], also where it is not used: so jitter of one flow
-    /// does not change the start of another.
+    /// The starts come from the generator [`Pcg64Mcg`], seeded by `seed_from_u64`. Each flow takes one draw of
+    /// 64 bits in the order of [`Expanded::flows`], even without jitter, so that the jitter of one flow does
+    /// not change the start of another.
     pub fn expand(&self, seed: u64) -> Expanded {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let mut flows = Vec::new();

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use wakeai_units::{Bytes, Duration, Rate};
-use wakeai_wifi::{StationRadio, Wired};
+use wakeai_wifi::Wired;
 
 use crate::condition::Condition;
-use crate::radio::AccessPoint;
+use crate::stations::{AccessPoint, Selector, StationGroup};
 
 /// The content of a scenario file.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,140 +29,6 @@ pub struct Experiment {
     pub events: Vec<EventSpec>,
     /// The conditions that are compared; the first is the baseline. Never empty.
     pub conditions: Vec<Condition>,
-}
-
-/// A group of `count` equal stations.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StationGroup {
-    /// The group's name, and with a count of 1 the station's.
-    pub name: String,
-    /// The number of stations: 1 to 10000.
-    pub count: u32,
-    /// The radio of each; `None` on a cellular link.
-    pub radio: Option<StationRadio>,
-    /// The queue of each host, in packets of all flows together.
-    pub queue: u32,
-    /// The kind of that queue.
-    pub host_queue: HostQueue,
-    /// Lost MPDUs per million.
-    pub frame_error_ppm: u32,
-    /// The delay in each direction, in addition to [`Wired::delay`], to this station's server.
-    pub wired_delay: Duration,
-    /// The goodput that one of them reaches alone, where the file states it.
-    pub max: Option<Rate>,
-    /// The TCP at both ends of its flows.
-    pub tcp: TcpProfile,
-    /// Whether its senders are behind a proxy on it (the TCP-AV paper, figure 16), which carries their flows over
-    /// the air.
-    pub proxy: bool,
-    /// The values that its agent announces instead of the true ones.
-    pub announces: Announces,
-}
-
-/// The values that an agent announces instead of the true ones, to study faulty and lying members; a value
-/// of `None` is announced truly.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Announces {
-    /// Whether it is sending.
-    pub sending: Option<bool>,
-    /// The rate that it delivers now.
-    pub rate: Option<Rate>,
-    /// The goodput that it reaches alone.
-    pub max_rate: Option<Told>,
-    /// Its PHY rate.
-    pub link_rate: Option<Told>,
-    /// Its minimum RTT.
-    pub min_rtt: Option<Duration>,
-    /// Its queueing delay: the RTT minus the minimum.
-    pub growth: Option<Duration>,
-    /// The share of airtime, in millionths, that it asks to be left free and claims in full, before
-    /// all other requests.
-    pub reservation: Option<u32>,
-}
-
-impl Announces {
-    /// Whether all values are announced truly.
-    pub fn is_truth(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// The keys of the values that are replaced.
-    pub fn keys(&self) -> Vec<&'static str> {
-        let keys = [
-            ("sending", self.sending.is_some()),
-            ("rate", self.rate.is_some()),
-            ("max_rate", self.max_rate.is_some()),
-            ("link_rate", self.link_rate.is_some()),
-            ("min_rtt", self.min_rtt.is_some()),
-            ("growth", self.growth.is_some()),
-            ("reservation", self.reservation.is_some()),
-        ];
-        keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key).collect()
-    }
-}
-
-/// The announcement of a rate that an agent may not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// The rate is not known.
-    Unknown,
-    /// The rate.
-    Rate(Rate),
-}
-
-impl StationGroup {
-    /// The name of the group's station number `number`, from 1.
-    pub fn station_name(&self, number: u32) -> String {
-        if self.count == 1 { self.name.clone() } else { format!("{}{number}", self.name) }
-    }
-}
-
-/// The queue between a host's TCP and its radio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostQueue {
-    /// A plain FIFO; an overflow is local congestion.
-    Fifo,
-    /// A FIFO with TCP small queues, which limit the bytes of a sender in it.
-    Tsq,
-    /// The queue of mac80211: TCP small queues, and FQ-CoDel (RFC 8290), whose drops TCP is not told of.
-    Mac80211,
-}
-
-impl HostQueue {
-    /// The name in a scenario file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fifo => "fifo",
-            Self::Tsq => "tsq",
-            Self::Mac80211 => "mac80211",
-        }
-    }
-
-    /// The packets that it holds by default.
-    pub const fn default_packets(self) -> u32 {
-        match self {
-            Self::Fifo | Self::Tsq => 1_000,
-            Self::Mac80211 => 8_192,
-        }
-    }
-}
-
-/// How the simulator's TCP behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TcpProfile {
-    /// As Linux does today.
-    Linux,
-    /// Without RACK-TLP, TSQ and local congestion; 4 MB buffers.
-    Classic,
-}
-
-/// Some stations: a whole group or one of its members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Selector {
-    /// Index into [`Experiment::stations`].
-    pub group: usize,
-    /// The member, from 1; all of them without.
-    pub number: Option<u32>,
 }
 
 /// One end of an entry of `[[flows]]`.

@@ -1,33 +1,32 @@
 //! An experiment as TOML, its fairness figures, its result and its records.
 //!
 //! [`Scenario::load`] or [`Scenario::parse`] reads a file, [`Scenario::with_overrides`] applies
-//! `--set`, [`Scenario::conditions`] gives the conditions to run, [`Experiment::expand`] the single stations
-//! and flows of one run, [`solo_plan`] the runs that measure the stations' solo goodput. A world
-//! then fills a [`result::Report`] by means of [`figures`], prints it with [`table::render`] and
-//! keeps it with [`records`].
+//! `--set`. [`Scenario::conditions`] gives the conditions to run, [`Experiment::expand`] the single stations
+//! and flows of one run, and [`solo_plan`] the runs that measure the stations' solo goodput. A world then
+//! computes a [`result::Report`] with the help of [`figures`], prints it with [`table::render`] and keeps it
+//! with [`records`].
 
-pub mod condition;
-pub mod error;
-pub mod expand;
-pub mod experiment;
+mod condition;
+mod error;
+mod expand;
+mod experiment;
 pub mod figures;
-pub mod radio;
 mod read;
 pub mod records;
 pub mod result;
 mod scenario;
 mod set;
-pub mod solo;
+mod solo;
+mod stations;
 pub mod table;
 mod tree;
 
-pub use condition::{BoundsRule, Condition, Law, ResolvedCondition};
+pub use condition::{BoundsRule, Condition, Law};
 pub use error::{Place, Problem, ScenarioError};
-pub use expand::{Direction, Expanded, Flow, Node, Station, repeat_seed};
-pub use experiment::{
-    Announces, Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec, HostQueue, Selector,
-    StationGroup, TcpProfile, Told,
+pub use expand::{Direction, Expanded, Flow, Node, Station, StationDirection, repeat_seed};
+pub use experiment::{Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec};
+pub use scenario::{ResolvedCondition, Scenario};
+pub use solo::{SoloRun, given_maxima, solo_plan};
+pub use stations::{
+    AccessPoint, Announces, HostQueue, Medium, Selector, StationGroup, TcpProfile, Told,
 };
-pub use radio::{AccessPoint, Medium};
-pub use scenario::Scenario;
-pub use solo::{SoloRun, StationDirection, given_maxima, solo_plan};

@@ -1,18 +1,19 @@
-//! The result of an experiment: exactly the JSON that `wakeai sim` and `wakeai lab` print.
+//! The result of an experiment, which `wakeai sim` and `wakeai lab` print as JSON.
 //!
-//! A world fills a [`Measured`] per run; [`Run::new`] turns it into figures, so that both worlds
-//! mean the same by them.
+//! A world fills a [`Measured`] per run. [`Run::new`] computes the figures from it, so that they mean the
+//! same in both worlds.
 
 use std::collections::BTreeMap;
+use std::io;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use wakeai_connection::ErrorCode;
 use wakeai_units::{Bytes, Duration, Rate};
 
-use crate::expand::{Direction, Station};
+use crate::expand::{Direction, Station, StationDirection};
 use crate::experiment::{Experiment, FlowKind};
 use crate::figures::{self, RttHistogram};
-use crate::solo::StationDirection;
 
 /// All runs of one scenario in one world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,26 +35,21 @@ pub struct Report {
 pub struct Run {
     /// The condition's name.
     pub condition: String,
-    /// Which repeat, from 0.
+    /// The number of the repeat, from 0.
     pub repeat: u32,
     /// The length of the run by its own clock, seconds.
-    #[serde(serialize_with = "rounded")]
     pub simulated_s: f64,
     /// The real time that it took, seconds.
-    #[serde(serialize_with = "rounded")]
     pub wall_s: f64,
-    /// What applications received between warmup and end, over that time, Mbit/s.
-    #[serde(serialize_with = "rounded")]
+    /// The aggregate goodput: the bytes that applications received between warmup and end, over that time,
+    /// Mbit/s.
     pub total_goodput_mbps: f64,
     /// Jain's index over the stations' goodputs; null where nothing was received.
-    #[serde(serialize_with = "rounded_or_null")]
     pub jain: Option<f64>,
     /// Jain's index over the shares goodput / max of solo goodput; null where a max is unknown or
     /// nothing was received.
-    #[serde(serialize_with = "rounded_or_null")]
     pub capacity_normalised: Option<f64>,
     /// The mean share of solo goodput, goodput / max; null where a max is unknown.
-    #[serde(serialize_with = "rounded_or_null")]
     pub mean_utilisation: Option<f64>,
     /// Round-trip times under load, pooled over senders.
     pub rtt_ms: RttMillis,
@@ -74,16 +70,16 @@ pub struct Run {
     pub drops: Option<Drops>,
 }
 
-/// Packets that were dropped in the whole run, by where.
+/// Packets that were dropped in the whole run, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
-    /// The stations' host queues were full.
+    /// Dropped at a full host queue of a station.
     pub hosts: u64,
-    /// The access point's queue for the air was full.
+    /// Dropped at the access point's full queue for the air.
     pub access_point: u64,
-    /// The queue of the wired leg was full, towards the server.
+    /// Dropped at the full queue of the wired leg, towards the server.
     pub wired_up: u64,
-    /// The queue of the wired leg was full, from the server.
+    /// Dropped at the full queue of the wired leg, from the server.
     pub wired_down: u64,
     /// Given up on the air after the last retry.
     pub air: u64,
@@ -93,13 +89,10 @@ pub struct Drops {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RttMillis {
     /// The median.
-    #[serde(serialize_with = "rounded_or_null")]
     pub p50: Option<f64>,
     /// The 95th percentile.
-    #[serde(serialize_with = "rounded_or_null")]
     pub p95: Option<f64>,
     /// The 99th percentile.
-    #[serde(serialize_with = "rounded_or_null")]
     pub p99: Option<f64>,
 }
 
@@ -117,7 +110,7 @@ pub struct ErrorCounts {
 }
 
 impl ErrorCounts {
-    /// Counts one more.
+    /// Counts one event.
     pub fn add(&mut self, code: ErrorCode) {
         *match code {
             ErrorCode::Reordering => &mut self.reordering,
@@ -136,37 +129,33 @@ pub struct StationResult {
     /// `up`, `down` or `peer`.
     pub direction: String,
     /// The sum of its flows' goodputs in that direction, Mbit/s.
-    #[serde(serialize_with = "rounded")]
     pub goodput_mbps: f64,
     /// The goodput that it reaches alone in that direction, Mbit/s; null where unknown.
-    #[serde(serialize_with = "rounded_or_null")]
     pub max_mbps: Option<f64>,
-    /// Where `max_mbps` is from; null where it is.
+    /// The source of `max_mbps`; null where that is null.
     pub max_from: Option<MaxFrom>,
 }
 
-/// What one group of stations reached.
+/// The figures of one group of stations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupResult {
     /// Its name.
     pub group: String,
     /// The sum of its flows' goodputs, Mbit/s.
-    #[serde(serialize_with = "rounded")]
     pub goodput_mbps: f64,
     /// Jain's index over its stations' goodputs; null where nothing was received.
-    #[serde(serialize_with = "rounded_or_null")]
     pub jain: Option<f64>,
     /// Round-trip times under load, pooled over the senders of its flows.
     pub rtt_ms: RttMillis,
 }
 
-/// Where a maximum is from.
+/// The source of a station's solo goodput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MaxFrom {
-    /// A run of that station alone.
+    /// A run of that station alone measured it.
     Solo,
-    /// The scenario.
+    /// The scenario states it.
     Given,
 }
 
@@ -181,21 +170,18 @@ pub struct FlowResult {
     pub kind: String,
     /// The congestion control that it ran; null for UDP.
     pub algorithm: Option<String>,
-    /// Bytes that the receiving application got in all.
+    /// Bytes that the receiving application got in the whole run.
     pub bytes: u64,
-    /// What it got between warmup (or its start) and its end, over that time, Mbit/s.
-    #[serde(serialize_with = "rounded")]
+    /// The goodput between the warmup (or its start) and its end, Mbit/s.
     pub goodput_mbps: f64,
-    /// From its own start until the receiving application had the last byte, seconds; null where it
+    /// The time from its start until the receiving application had the last byte, seconds; null where it
     /// did not finish.
-    #[serde(serialize_with = "rounded_or_null")]
     pub completion_s: Option<f64>,
     /// Segments sent again.
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Share of 5 s windows at or above its target; null without a target.
-    #[serde(serialize_with = "rounded_or_null")]
     pub avr: Option<f64>,
     /// Figures that only the simulator has; TCP only.
     #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
@@ -211,29 +197,23 @@ pub struct SimulatedFlow {
     /// SYNs that went unanswered for too long; they are not among the timeouts.
     pub syn_timeouts: u64,
     /// The time that they cost, seconds.
-    #[serde(serialize_with = "rounded")]
     pub syn_wait_s: f64,
     /// The longest time between two arrivals of new data, from the flow's start to its end, seconds.
-    #[serde(serialize_with = "rounded")]
     pub longest_stall_s: f64,
 }
 
 /// The outcome of a flow's request to leave a rate free.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowReservation {
-    /// `admitted` if it ever was; else the last state.
+    /// `admitted` if it was admitted at any time; otherwise the last state.
     pub standing: ReservationStanding,
     /// The share of airtime of all reservations of its station; null where unknown.
-    #[serde(serialize_with = "rounded_or_null")]
     pub share: Option<f64>,
     /// Where it was refused: the share of the earlier requests.
-    #[serde(serialize_with = "rounded_or_null")]
     pub taken: Option<f64>,
     /// Where it was refused: the most that may be reserved in all.
-    #[serde(serialize_with = "rounded_or_null")]
     pub limit: Option<f64>,
-    /// How long it was admitted, seconds.
-    #[serde(serialize_with = "rounded")]
+    /// The time for which it was admitted, seconds.
     pub admitted_s: f64,
 }
 
@@ -259,7 +239,7 @@ impl FlowReservation {
         Self { standing, share: None, taken: None, limit: None, admitted_s: 0.0 }
     }
 
-    /// In words.
+    /// A description for the table.
     pub fn words(&self) -> String {
         let percent = |share: Option<f64>| {
             share.map_or("an unknown part".to_owned(), |share| format!("{:.1} %", share * 100.0))
@@ -287,19 +267,16 @@ pub struct Lateness {
     /// Releases counted.
     pub releases: u64,
     /// Median, milliseconds.
-    #[serde(serialize_with = "rounded")]
     pub p50_ms: f64,
     /// 99th percentile, milliseconds.
-    #[serde(serialize_with = "rounded")]
     pub p99_ms: f64,
     /// The worst, milliseconds.
-    #[serde(serialize_with = "rounded")]
     pub max_ms: f64,
     /// Whether the run kept the lab's bound.
     pub faithful: bool,
-    /// How long the lab's ordinary processes waited for a processor, 99th percentile, milliseconds:
-    /// agents and proxies that wait decide late. 0 in reports that do not have it.
-    #[serde(default, serialize_with = "rounded")]
+    /// The time for which the lab's ordinary processes waited for a processor, 99th percentile, milliseconds.
+    /// Agents and proxies that wait decide late. 0 in reports without the figure.
+    #[serde(default)]
     pub waits_p99_ms: f64,
 }
 
@@ -308,7 +285,7 @@ pub struct Lateness {
 pub struct Max {
     /// Mbit/s.
     pub mbps: f64,
-    /// Where it is from.
+    /// The source of the figure.
     pub from: MaxFrom,
 }
 
@@ -317,7 +294,7 @@ pub struct Max {
 pub struct MeasuredFlow {
     /// Index of the station that it counts for.
     pub station: usize,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
     /// TCP or UDP.
     pub kind: FlowKind,
@@ -329,7 +306,7 @@ pub struct MeasuredFlow {
     pub bytes_after_warmup: Bytes,
     /// When it started, from the start of the run.
     pub start: Duration,
-    /// From its start to its last byte in the receiving application's hands, if it finished.
+    /// The time from its start until the receiving application had the last byte, if it finished.
     pub completion: Option<Duration>,
     /// Segments sent again.
     pub retransmits: u64,
@@ -348,9 +325,9 @@ pub struct MeasuredFlow {
 pub struct Measured<'a> {
     /// The condition's name.
     pub condition: &'a str,
-    /// Which repeat, from 0.
+    /// The number of the repeat, from 0.
     pub repeat: u32,
-    /// What is left out of the figures, from the start.
+    /// The time from the start that the figures leave out.
     pub warmup: Duration,
     /// The end of the run: the scenario's duration, or the last completion if all flows are
     /// sized and done.
@@ -407,8 +384,8 @@ impl Run {
         }
     }
 
-    /// The same with figures for each group of `experiment`, where it has several. `rtt` has the
-    /// round-trip times of each group's flows, in the order of [`Experiment::stations`].
+    /// Adds figures for each group of `experiment`, where it has several. `rtt` has the round-trip times of
+    /// each group's flows, in the order of [`Experiment::stations`].
     pub fn with_groups(mut self, experiment: &Experiment, rtt: &[RttHistogram]) -> Self {
         if experiment.stations.len() < 2 {
             return self;
@@ -441,8 +418,8 @@ impl RttMillis {
     }
 }
 
-/// Per station the sum of its goodputs, and the sum of goodput / max over the directions;
-/// `None` for the latter where a max is unknown or zero.
+/// For each station, the sum of its goodputs, and the sum of goodput / max over its directions. The latter
+/// is `None` where a max is unknown or zero.
 fn per_station(
     goodputs: &BTreeMap<StationDirection, f64>,
     maxima: &BTreeMap<StationDirection, Max>,
@@ -491,23 +468,21 @@ fn flow_result(flow: &MeasuredFlow, measured: &Measured<'_>) -> FlowResult {
     }
 }
 
-/// Six decimals: bits per second, microseconds, millionths.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn rounded<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64((value * 1e6).round() / 1e6)
-}
-
-#[expect(clippy::ref_option, reason = "the signature that serde calls")]
-fn rounded_or_null<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => rounded(value, serializer),
-        None => serializer.serialize_none(),
+impl Report {
+    /// The report as one line of JSON, in which numbers have six decimals: bits per second,
+    /// microseconds, millionths.
+    pub fn to_json(&self) -> String {
+        let mut json = Vec::new();
+        let mut serializer = Serializer::with_formatter(&mut json, SixDecimals);
+        self.serialize(&mut serializer).expect("strings, numbers and lists of them");
+        String::from_utf8(json).expect("JSON is UTF-8")
     }
 }
 
-impl Report {
-    /// The report as one line of JSON.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings, numbers and lists of them")
+struct SixDecimals;
+
+impl Formatter for SixDecimals {
+    fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        CompactFormatter.write_f64(writer, (value * 1e6).round() / 1e6)
     }
 }

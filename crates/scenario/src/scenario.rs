@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
+use wakeai_units::Segments;
 
-use crate::condition::ResolvedCondition;
+use crate::condition::{Condition, Law};
 use crate::error::{Place, Problem, ScenarioError};
 use crate::experiment::Experiment;
 use crate::read;
@@ -15,27 +16,27 @@ use crate::read::problems::{Finding, Problems};
 use crate::set;
 use crate::tree::{self, Node, Origin, Table, Value};
 
-/// The largest file that is read.
+/// The largest file that is read, in bytes.
 const LARGEST_FILE: usize = 1 << 20;
-/// Problems that an error lists.
+/// The most problems that an error lists.
 const LISTED: usize = 20;
 
-/// A scenario: its content (by [`Deref`]) and the text that it came from.
+/// A scenario: its content (by [`Deref`]), and the text that it was read from.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     experiment: Arc<Experiment>,
+    /// The content of the text, with the overrides applied.
+    root: Arc<Table>,
     source: Arc<Source>,
 }
 
-/// What a scenario was read from.
+/// The places that problems refer to.
 #[derive(Clone, Debug)]
 struct Source {
     text: Arc<str>,
     file: Option<PathBuf>,
     /// Keys of the overrides, by number.
     overrides: Vec<String>,
-    /// The text's content with the overrides applied.
-    root: Node,
 }
 
 impl Deref for Scenario {
@@ -50,8 +51,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// Lists everything that is wrong with `text`: an unknown key, a value out of range, a name
-    /// that does not exist.
+    /// `text` is not a scenario; the error lists each unknown key, value out of range and unknown name.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         Self::parse_as(text, None)
     }
@@ -71,22 +71,21 @@ impl Scenario {
     }
 
     fn parse_as(text: &str, file: Option<PathBuf>) -> Result<Self, ScenarioError> {
+        let source = Source { text: Arc::from(text), file, overrides: Vec::new() };
+        let problems = Problems::default();
         if text.len() > LARGEST_FILE {
-            let problem = Problem {
-                place: Place::File { line: 1, column: 1 },
-                key: String::new(),
-                condition: None,
-                found: "a larger file".to_owned(),
-                allowed: format!("at most {LARGEST_FILE} bytes"),
-            };
-            return Err(ScenarioError::Refused { file, problems: vec![problem], more: 0 });
+            let allowed = format!("at most {LARGEST_FILE} bytes");
+            problems.add(Origin::START, "", "a larger file", allowed);
+            problems.check().map_err(|findings| source.refused(findings))?;
         }
         let (document, errors) = DeTable::parse_recoverable(text);
-        if !errors.is_empty() {
-            return Err(not_toml(text, file, &errors));
+        let problems = Problems::default();
+        for error in &errors {
+            let start = error.span().map_or(0, |span| span.start);
+            problems.add(Origin::File(start), "", tree::beginning(error.message(), 200), "TOML");
         }
-        let root = tree::of_document(document.get_ref());
-        Self::read(Source { text: Arc::from(text), file, overrides: Vec::new(), root })
+        problems.check().map_err(|findings| source.refused(findings))?;
+        Self::read(source.into(), tree::of_document(document.get_ref()))
     }
 
     /// The scenario with keys changed as `--set KEY=VALUE` asks, in order. The value is TOML
@@ -97,39 +96,32 @@ impl Scenario {
     /// As [`Scenario::parse`], naming the override.
     pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Self, ScenarioError> {
         let mut source = Source::clone(&self.source);
+        let mut root = Table::clone(&self.root);
         let problems = Problems::default();
         for (key, value) in overrides {
             let index = source.overrides.len();
             source.overrides.push(key.clone());
-            let node = override_node(value, index);
-            if let Err(wrong) = set::set(source.root_table(), key, node) {
+            if let Err(wrong) = set::set(&mut root, key, override_node(value, index)) {
                 problems.add(Origin::Override(index), "", wrong.found, wrong.allowed);
             }
         }
-        if !problems.is_empty() {
-            return Err(source.refused(problems.into_findings()));
-        }
-        Self::read(source)
+        problems.check().map_err(|findings| source.refused(findings))?;
+        Self::read(source.into(), root)
     }
 
     /// Reads the tree, and every condition with its `set` applied.
-    fn read(source: Source) -> Result<Self, ScenarioError> {
-        let problems = Problems::default();
-        let Some(experiment) = read::experiment(&source.root, &problems) else {
-            return Err(source.refused(problems.into_findings()));
-        };
-        let scenario = Self { experiment: Arc::new(experiment), source: Arc::new(source) };
-        let mut findings = Vec::new();
-        for index in 0..scenario.conditions.len() {
-            if !scenario.conditions[index].set.is_empty() {
-                findings.extend(scenario.resolve(index).err().into_iter().flatten());
-            }
-        }
+    fn read(source: Arc<Source>, root: Table) -> Result<Self, ScenarioError> {
+        let experiment = read::experiment(&root, Problems::default())
+            .map_err(|findings| source.refused(findings))?;
+        let scenario = Self { experiment: experiment.into(), root: root.into(), source };
+        let with_set = (0..).zip(&scenario.conditions).filter(|(_, one)| !one.set.is_empty());
+        let findings = with_set.filter_map(|(index, _)| scenario.resolve(index).err());
+        let findings: Vec<Finding> = findings.flatten().collect();
         if findings.is_empty() { Ok(scenario) } else { Err(scenario.source.refused(findings)) }
     }
 
-    /// What is compared, each with its `set` applied, in the order of the file. The scenario of
-    /// each has that condition alone.
+    /// The conditions that are compared, each with its `set` applied, in the order of the file. The
+    /// scenario of each has that condition alone.
     pub fn conditions(&self) -> Vec<ResolvedCondition> {
         let resolved = (0..self.conditions.len()).map(|index| self.resolve(index));
         resolved.map(|condition| condition.expect("read together with the scenario")).collect()
@@ -138,62 +130,98 @@ impl Scenario {
     fn resolve(&self, index: usize) -> Result<ResolvedCondition, Vec<Finding>> {
         let condition = &self.conditions[index];
         let problems = Problems::of_condition(&condition.name);
-        let (root, set) = self.root_of(index);
-        let mut source = Source { root, ..Source::clone_without_root(&self.source) };
+        let (mut root, set) = self.root_of(index);
         for (path, node) in set {
             let origin = node.origin;
-            if let Err(wrong) = set::set(source.root_table(), &path, node) {
+            if let Err(wrong) = set::set(&mut root, &path, node) {
                 let key = format!("conditions.{}.set", condition.name);
                 problems.add(origin, key, wrong.found, wrong.allowed);
             }
         }
-        if !problems.is_empty() {
-            return Err(problems.into_findings());
-        }
-        let Some(experiment) = read::experiment(&source.root, &problems) else {
-            return Err(problems.into_findings());
-        };
+        problems.check()?;
+        let experiment = read::experiment(&root, Problems::of_condition(&condition.name))?;
         let mut resolved = experiment.conditions[0].clone();
         resolved.set.clone_from(&condition.set);
-        let scenario = Self { experiment: Arc::new(experiment), source: Arc::new(source) };
+        let (experiment, root) = (experiment.into(), root.into());
+        let scenario = Self { experiment, root, source: self.source.clone() };
         Ok(ResolvedCondition { condition: resolved, scenario })
     }
 
-    /// The tree with condition `index` alone, without its `set`, and what that sets.
-    fn root_of(&self, index: usize) -> (Node, Vec<(String, Node)>) {
-        let entries = self.source.table().entries.iter().filter(|entry| entry.key != "conditions");
-        let mut table = Table { entries: entries.cloned().collect() };
+    /// The tree with condition `index` alone, without its `set`, and the keys and values of that.
+    fn root_of(&self, index: usize) -> (Table, Vec<(String, Node)>) {
+        let entries = self.root.entries.iter().filter(|entry| entry.key != "conditions");
+        let mut root = Table { entries: entries.cloned().collect() };
         let mut set = Vec::new();
-        let conditions = self.source.table().get("conditions").map(|entry| &entry.node);
+        let conditions = self.root.get("conditions").map(|entry| &entry.node);
         let own = conditions.and_then(Node::as_array).and_then(|nodes| nodes.get(index));
         if let (Some(node), Some(mut own)) = (conditions, own.cloned()) {
             if let Some(removed) = own.as_table_mut().and_then(|table| table.remove("set")) {
                 set = removed.node.as_table().map(set::flatten).unwrap_or_default();
             }
-            table.insert("conditions", Node::new(node.origin, Value::Array(vec![own])));
+            root.insert("conditions", Node::new(node.origin, Value::Array(vec![own])));
         }
-        (Node::new(self.source.root.origin, Value::Table(table)), set)
+        (root, set)
     }
 
-    /// A scenario read from a tree that was made from this one's.
-    pub(crate) fn derive(&self, table: Table) -> Result<Self, ScenarioError> {
-        let root = Node::new(self.source.root.origin, Value::Table(table));
-        Self::read(Source { root, ..Source::clone_without_root(&self.source) })
+    /// A scenario that is read from a tree made of parts of this one's.
+    pub(crate) fn derive(&self, root: Table) -> Result<Self, ScenarioError> {
+        Self::read(self.source.clone(), root)
     }
 
     /// The tree that this was read from.
     pub(crate) fn table(&self) -> &Table {
-        self.source.table()
+        &self.root
     }
 
-    /// The origin of the whole, for what has none of its own.
-    pub(crate) fn origin(&self) -> Origin {
-        self.source.root.origin
-    }
-
-    /// The scenario as TOML, overrides applied; what [`Scenario::parse`] reads back as this one.
+    /// The scenario as TOML, with the overrides applied. [`Scenario::parse`] reads the same scenario from it.
     pub fn to_toml(&self) -> String {
-        tree::to_toml(self.source.table())
+        tree::to_toml(&self.root)
+    }
+}
+
+/// A condition with its `set` applied, as it is run.
+#[derive(Clone, Debug)]
+pub struct ResolvedCondition {
+    /// The condition.
+    pub condition: Condition,
+    /// The scenario with `set` applied.
+    pub scenario: Scenario,
+}
+
+impl ResolvedCondition {
+    /// The condition's name.
+    pub fn name(&self) -> &str {
+        &self.condition.name
+    }
+
+    /// The law of its agents; without one no agent runs.
+    pub fn law(&self) -> Option<Law> {
+        self.condition.law
+    }
+
+    /// For every station by index: whether it runs an agent.
+    pub fn agents(&self) -> Vec<bool> {
+        let count = self.scenario.station_count() as usize;
+        if self.condition.law.is_none() {
+            return vec![false; count];
+        }
+        if self.condition.agents.is_empty() {
+            return vec![true; count];
+        }
+        let mut runs = vec![false; count];
+        for selector in &self.condition.agents {
+            runs[self.scenario.select(*selector)].fill(true);
+        }
+        runs
+    }
+
+    /// For every station by index: floor and ceiling by hand, where there are any.
+    pub fn bounds(&self) -> Vec<Option<(Segments, Segments)>> {
+        let mut bounds = vec![None; self.scenario.station_count() as usize];
+        for rule in &self.condition.bounds {
+            bounds[self.scenario.select(rule.stations)].fill(Some((rule.floor, rule.ceiling)));
+        }
+        bounds
     }
 }
 
@@ -208,23 +236,7 @@ fn override_node(value: &str, index: usize) -> Node {
 }
 
 impl Source {
-    fn clone_without_root(&self) -> Self {
-        Self {
-            text: self.text.clone(),
-            file: self.file.clone(),
-            overrides: self.overrides.clone(),
-            root: Node::new(Origin::File(0), Value::Boolean(false)),
-        }
-    }
-
-    fn table(&self) -> &Table {
-        self.root.as_table().expect("the root is a table")
-    }
-
-    fn root_table(&mut self) -> &mut Table {
-        self.root.as_table_mut().expect("the root is a table")
-    }
-
+    /// The error for these problems.
     fn refused(&self, mut findings: Vec<Finding>) -> ScenarioError {
         findings.sort();
         let more = findings.len().saturating_sub(LISTED);
@@ -254,19 +266,4 @@ fn place_in(text: &str, offset: usize) -> Place {
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
     Place::File { line, column: before[start..].chars().count() + 1 }
-}
-
-fn not_toml(text: &str, file: Option<PathBuf>, errors: &[toml::de::Error]) -> ScenarioError {
-    let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
-    let mut errors: Vec<&toml::de::Error> = errors.iter().collect();
-    errors.sort_by_key(|error| start(error));
-    let problems = errors.iter().take(LISTED).map(|error| Problem {
-        place: place_in(text, start(error)),
-        key: String::new(),
-        condition: None,
-        found: tree::beginning(error.message(), 200),
-        allowed: "TOML".to_owned(),
-    });
-    let problems = problems.collect();
-    ScenarioError::Refused { file, problems, more: errors.len().saturating_sub(LISTED) }
 }

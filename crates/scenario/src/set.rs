@@ -1,8 +1,8 @@
-//! Changing a key of the tree by its dotted path, as `set` and `--set` do.
+//! Changes a key of the tree by its dotted path, for `set` and `--set`.
 
 use crate::tree::{Node, Table, Value};
 
-/// Why a path names no key.
+/// The reason why a path names no key.
 pub(crate) struct NoSuchPath {
     pub(crate) found: String,
     pub(crate) allowed: String,
@@ -93,8 +93,8 @@ fn entries(nodes: &[Node], before: &str) -> String {
     }
 }
 
-/// The paths and values of a `set` table: nested tables (from dotted keys without quotes) count
-/// as paths too.
+/// The paths and values of a `set` table. Nested tables, which dotted keys without quotes make, become
+/// paths too.
 pub(crate) fn flatten(table: &Table) -> Vec<(String, Node)> {
     let mut flat = Vec::new();
     flatten_into(table, "", &mut flat);

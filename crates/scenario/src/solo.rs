@@ -4,31 +4,22 @@ use std::collections::BTreeMap;
 
 use wakeai_units::Duration;
 
-use crate::expand::{Direction, Flow, Node};
+use crate::expand::{Flow, Node, StationDirection};
 use crate::experiment::FlowKnobs;
 use crate::result::{Max, MaxFrom};
-use crate::tree::{Node as Written, Table, Value};
+use crate::tree::{Node as Written, Origin, Table, Value};
 use crate::{ResolvedCondition, Scenario};
 
 /// The longest time that a solo run measures.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// One station and direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StationDirection {
-    /// Index into [`Expanded::stations`](crate::Expanded::stations).
-    pub station: usize,
-    /// The direction.
-    pub direction: Direction,
-}
-
 /// A run with one endless flow of one station and nothing else.
 #[derive(Clone, Debug)]
 pub struct SoloRun {
-    /// What to run: one condition without law, one endless flow (the only one), for the
-    /// scenario's duration but at most 60 s (if the warmup is 60 s or longer, 60 s after
-    /// it). Runs with equal [`Scenario::to_toml`] are made once: conditions without `set`, and
-    /// all whose `set` does not concern this station, share one run.
+    /// The scenario to run. It has one condition without law and one endless flow. It lasts as long as the
+    /// original but at most 60 s, or 60 s after a warmup of 60 s or more. Runs with equal
+    /// [`Scenario::to_toml`] are made once: conditions without `set`, and all whose `set` does not concern
+    /// this station, share one run.
     pub scenario: Scenario,
     /// The stations and directions whose solo goodput it measures.
     pub applies_to: Vec<StationDirection>,
@@ -37,8 +28,8 @@ pub struct SoloRun {
 /// The properties of a flow that its station's solo goodput depends on.
 type Class = (Node, Node, Option<std::sync::Arc<str>>, FlowKnobs);
 
-/// The runs that measure the solo goodput of each station of a condition, in each direction. There is none for a
-/// station whose `max` is given, see [`given_maxima`]. If a station has several flows in one direction,
+/// The runs that measure the solo goodput of each station of a condition in each direction. A station
+/// whose `max` is given has none, see [`given_maxima`]. If a station has several flows in one direction,
 /// the first determines kind and algorithm.
 pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
     let scenario = &condition.scenario;
@@ -57,7 +48,7 @@ pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
         let class = (group(flow.from), group(flow.to), flow.algorithm.clone(), flow.knobs);
         let run = *run_of.entry(class).or_insert_with_key(|(from, to, _, _)| {
             let alone = alone(scenario, &flow, *from, *to);
-            // Groups that differ in nothing but name and number share a run as well.
+            // Groups that differ only in name and number share a run as well.
             *run_of_text.entry(alone.to_toml()).or_insert_with(|| {
                 runs.push(SoloRun { scenario: alone, applies_to: Vec::new() });
                 runs.len() - 1
@@ -89,12 +80,12 @@ fn first_flows(scenario: &Scenario) -> BTreeMap<StationDirection, Flow> {
     first
 }
 
-/// The scenario with one flow only: of the groups `from` and `to` one member each remains.
+/// The scenario with one flow only. One member of each of the groups `from` and `to` remains.
 fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
-    let text = |text: String| Written::string(scenario.origin(), text);
+    let node = |value| Written::new(Origin::START, value);
+    let text = |text: String| node(Value::String(text));
     let list = |tables: Vec<Table>| {
-        let node = |table| Written::new(scenario.origin(), Value::Table(table));
-        Written::new(scenario.origin(), Value::Array(tables.into_iter().map(node).collect()))
+        node(Value::Array(tables.into_iter().map(|table| node(Value::Table(table))).collect()))
     };
     let entries = scenario.table().entries.iter();
     let kept =
@@ -117,7 +108,7 @@ fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
     }
     if let (Node::Station(group), true) = (from, from == to) {
         let mut both = member(scenario, group, text("solo".to_owned()));
-        both.insert("count", Written::new(scenario.origin(), Value::Integer(2)));
+        both.insert("count", node(Value::Integer(2)));
         stations.push(both);
     }
     table.insert("stations", list(stations));
@@ -131,15 +122,13 @@ fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
         endless.insert("algorithm", text(algorithm.to_string()));
     }
     if let Some(beta_ppm) = flow.knobs.beta_ppm {
-        let beta = Value::Float(f64::from(beta_ppm) / 1e6);
-        endless.insert("beta", Written::new(scenario.origin(), beta));
+        endless.insert("beta", node(Value::Float(f64::from(beta_ppm) / 1e6)));
     }
     if let Some(rtt_ref) = flow.knobs.rtt_ref {
         endless.insert("rtt_ref", text(rtt_ref.to_string()));
     }
     if let Some(friendly) = flow.knobs.tcp_friendliness {
-        let friendly = Value::Boolean(friendly);
-        endless.insert("tcp_friendliness", Written::new(scenario.origin(), friendly));
+        endless.insert("tcp_friendliness", node(Value::Boolean(friendly)));
     }
     table.insert("flows", list(vec![endless]));
 

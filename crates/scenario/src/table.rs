@@ -17,7 +17,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Every line of the tables fits into so many columns.
+    /// The least width, into which every line of the tables fits.
     pub const MIN_COLUMNS: usize = 80;
 }
 
@@ -243,7 +243,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// What the columns leave unsaid, a paragraph per entry.
+    /// Explanations of the columns, a paragraph per entry.
     fn legend(&self, report: &Report) -> Vec<String> {
         let baseline = &self.conditions[0];
         let mut lines = Vec::new();

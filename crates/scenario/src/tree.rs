@@ -1,7 +1,7 @@
 //! The file as a tree in which every value has its place in the text.
 //!
-//! Conditions, `--set` and solo runs change this tree and read it anew. So
-//! every key can be set, and each value is checked alike and reported at its own place.
+//! Conditions, `--set` and solo runs change this tree and read it anew. So every key can be set, and each
+//! value passes the same checks and is reported at its own place.
 
 use std::fmt::Write as _;
 
@@ -15,6 +15,11 @@ pub(crate) enum Origin {
     File(usize),
     /// Number of an override, from 0.
     Override(usize),
+}
+
+impl Origin {
+    /// The beginning of the file, for the whole tree and for a value that is not in the text.
+    pub(crate) const START: Self = Self::File(0);
 }
 
 /// A value and its place.
@@ -54,7 +59,7 @@ impl Table {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// Replaces or adds `key`.
+    /// Sets `key`, which is added where it does not exist.
     pub(crate) fn insert(&mut self, key: &str, node: Node) {
         let origin = node.origin;
         match self.entries.iter_mut().find(|entry| entry.key == key) {
@@ -106,7 +111,7 @@ impl Node {
         }
     }
 
-    /// The value in a few words, for an error.
+    /// A short description of the value, for an error.
     pub(crate) fn found(&self) -> String {
         match &self.value {
             Value::String(text) => format!("\"{}\"", excerpt(text)),
@@ -135,11 +140,11 @@ pub(crate) fn beginning(text: &str, most: usize) -> String {
 }
 
 /// The tree of a parsed document.
-pub(crate) fn of_document(document: &DeTable<'_>) -> Node {
-    Node::new(Origin::File(0), Value::Table(table(document, None)))
+pub(crate) fn of_document(document: &DeTable<'_>) -> Table {
+    table(document, None)
 }
 
-/// The tree of one parsed value, all of which comes from override number `index`.
+/// The tree of a parsed value from override number `index`.
 pub(crate) fn of_override(value: &Spanned<DeValue<'_>>, index: usize) -> Node {
     node(value, Some(Origin::Override(index)))
 }
@@ -194,7 +199,7 @@ pub(crate) fn to_toml(root: &Table) -> String {
     text
 }
 
-/// The tables that are written under headers of their own, with the headers.
+/// The tables that have a header of their own, each with its header.
 fn section(entry: &Entry) -> Vec<(String, &Table)> {
     let key = inline_key(&entry.key);
     match &entry.node.value {
@@ -221,7 +226,7 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A value as it is written on one line.
+/// The value as TOML on one line.
 pub(crate) fn inline(node: &Node) -> String {
     match &node.value {
         Value::String(text) => quoted(text),

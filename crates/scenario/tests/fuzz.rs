@@ -6,7 +6,7 @@ mod mutate;
 const FILES: u64 = 20_000;
 
 #[test]
-fn mutated_files_are_refused_or_accepted_but_never_break_the_reader() {
+fn mutated_files_never_break_the_reader() {
     let seeds = mutate::seeds();
     assert!(seeds.iter().all(|seed| mutate::exercise(seed)), "what is mutated is accepted");
     let mut accepted = 0;

@@ -103,7 +103,7 @@ fn a_station_of_an_older_standard_has_that_standard_s_defaults() {
 }
 
 #[test]
-fn what_a_file_says_about_aggregates_is_for_all_stations_that_can_have_it() {
+fn aggregates_apply_to_all_stations_that_can_have_them() {
     let access_point = "access_point.standard";
     let scenario = with(
         &parse(LEAST),

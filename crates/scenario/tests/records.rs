@@ -10,7 +10,7 @@ use wakeai_connection::{ErrorCode, EventKind, Figures};
 use wakeai_scenario::figures::RttHistogram;
 use wakeai_scenario::records::{
     AirKind, AirOf, AirtimeRow, EventRow, Host, Manifest, Output, Queue, QueueRow, Records,
-    RecordsError, RowEvent, SampleRow, Way,
+    RecordsError, Row, RowEvent, SampleRow, Way,
 };
 use wakeai_scenario::result::{ErrorCounts, Measured, MeasuredFlow, Report, Run};
 use wakeai_scenario::{Direction, Expanded, FlowKind, Scenario};
@@ -84,17 +84,17 @@ fn write(output: impl Into<Output>, samples: u32) {
         let k = number.checked_sub(50_000).map(|us| Duration::from_micros(u64::from(us)));
         let figures = Figures { cwnd, k, ..Figures::default() };
         let row = SampleRow { at_ns, flow, figures, ..SampleRow::default() };
-        records.sample(row).unwrap();
+        records.row(Row::Sample(row)).unwrap();
     }
     let event = RowEvent::Connection(EventKind::Error(ErrorCode::DuplicateAck));
     let event = EventRow { at_ns: 5, flow: 1, connection: 0, event, cwnd: Segments::new(10) };
-    records.event(event).unwrap();
+    records.row(Row::Event(event)).unwrap();
     for queue in [Queue::Station(1), Queue::AccessPoint] {
-        records.queue(QueueRow { at_ns: 6, queue, packets: 7 }).unwrap();
+        records.row(Row::Queue(QueueRow { at_ns: 6, queue, packets: 7 })).unwrap();
     }
     for of in [AirOf::Down(0), AirOf::All] {
         let kind = AirKind::TcpAck;
-        records.airtime(AirtimeRow { at_ns: 8, of, kind, air_ns: 9 }).unwrap();
+        records.row(Row::Airtime(AirtimeRow { at_ns: 8, of, kind, air_ns: 9 })).unwrap();
     }
     let run = run(&expanded);
     records.end_run(&run).unwrap();
@@ -172,7 +172,7 @@ fn records_that_are_not_finished_leave_the_earlier_ones_alone() {
         let output = forced(directory.path());
         let mut records = Records::create(output, &scenario, manifest()).unwrap();
         records.begin_run("default", 0, &scenario.expand(7));
-        records.sample(SampleRow::default()).unwrap();
+        records.row(Row::Sample(SampleRow::default())).unwrap();
     }
     assert_eq!(names(directory.path()), ALL);
     assert_eq!(std::fs::read(directory.path().join("samples.parquet")).unwrap(), before);
@@ -241,7 +241,7 @@ fn an_earlier_result_is_replaced_where_that_is_wanted_alone() {
 }
 
 #[test]
-fn what_is_no_earlier_result_is_not_even_replaced_where_that_is_wanted() {
+fn force_replaces_only_an_earlier_result() {
     for name in ALL {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(name);
@@ -307,7 +307,7 @@ fn the_scenario_that_is_run_is_never_replaced() {
 }
 
 #[test]
-fn what_comes_into_the_way_meanwhile_stays_and_the_result_is_kept_aside() {
+fn a_file_that_appears_meanwhile_stays_and_the_result_is_aside() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), 10);
     let earlier = std::fs::read(directory.path().join("samples.parquet")).unwrap();
@@ -332,7 +332,7 @@ fn what_comes_into_the_way_meanwhile_stays_and_the_result_is_kept_aside() {
 }
 
 #[test]
-fn two_runs_do_not_write_to_one_directory_and_a_dead_one_leaves_nothing() {
+fn two_runs_do_not_write_to_one_directory() {
     let directory = tempfile::tempdir().unwrap();
     let partial = directory.path().join(".wakeai.partial");
     let records = captured(directory.path(), 10);
@@ -384,7 +384,7 @@ fn what_is_no_directory_is_refused_and_a_link_to_one_is_taken() {
 }
 
 #[test]
-fn captures_are_whole_also_where_they_are_larger_than_what_is_kept_of_them() {
+fn captures_larger_than_their_buffer_are_complete() {
     let directory = tempfile::tempdir().unwrap();
     captured(directory.path(), 5_000).finish(&empty_report()).unwrap();
     let length = |host: &str| {

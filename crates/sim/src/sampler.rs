@@ -1,7 +1,7 @@
 //! Samples of queue lengths and airtime for the records.
 
 use wakeai_medium::{Airtime, Medium, Node, StationId};
-use wakeai_scenario::records::{AirKind, AirOf, AirtimeRow, Queue, QueueRow};
+use wakeai_scenario::records::{AirKind, AirOf, AirtimeRow, Queue, QueueRow, Row};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{RunSink, Span};
 
@@ -69,7 +69,7 @@ impl Sampler {
             let packets = packets as u32;
             // A queue that stays empty has no row.
             if std::mem::replace(before, packets) > 0 || packets > 0 {
-                self.sink.queue(QueueRow { at_ns, queue, packets });
+                self.sink.row(Row::Queue(QueueRow { at_ns, queue, packets }));
             }
         }
     }
@@ -79,7 +79,7 @@ impl Sampler {
         let sink = &self.sink;
         let row = |of, before: &mut Airtime, now: &Airtime| {
             for (kind, air) in grown(before, now).into_iter().filter(|(_, air)| !air.is_zero()) {
-                sink.airtime(AirtimeRow { at_ns, of, kind, air_ns: air.as_nanos() });
+                sink.row(Row::Airtime(AirtimeRow { at_ns, of, kind, air_ns: air.as_nanos() }));
             }
             *before = *now;
         };

@@ -126,7 +126,7 @@ impl<O: Observer> Simulation<O> {
         if let (Some(agent), Change::Rate(rate)) = (agent, timed.change) {
             agent.set_link_rate(rate);
         }
-        let changed = timed.apply(&mut self.carrier.medium, now);
+        let changed = timed.apply(&mut self.carrier.medium);
         changed.expect("the scenario's values were checked when it was read");
     }
 

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
+use std::ops::Add;
 use std::str::FromStr;
 
+use crate::operators::operators;
 use crate::parse::{ParseQuantityError, parse_scaled, write_scaled};
 
 /// An amount of data in bytes. Its prefixes are decimal: 1 kB is 1000 bytes.
@@ -44,38 +45,7 @@ impl Bytes {
     }
 }
 
-impl Add for Bytes {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        self.checked_add(other).expect("more than 2^64 bytes")
-    }
-}
-
-impl AddAssign for Bytes {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-impl Sub for Bytes {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        Self(self.0.checked_sub(other.0).expect("a negative amount of data"))
-    }
-}
-
-impl SubAssign for Bytes {
-    fn sub_assign(&mut self, other: Self) {
-        *self = *self - other;
-    }
-}
-
-impl Mul<u64> for Bytes {
-    type Output = Self;
-    fn mul(self, factor: u64) -> Self {
-        Self(self.0.checked_mul(factor).expect("more than 2^64 bytes"))
-    }
-}
+operators!(Bytes, u64, "more than 2^64 bytes", "a negative amount of data");
 
 impl Sum for Bytes {
     fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {

@@ -2,10 +2,11 @@
 //!
 //! All of them are unsigned integers behind a type: a run that is replayed must give the same
 //! bits on every machine, so nothing here rounds through floating point, and a division that
-//! leaves a remainder hands it back (see [`Serializer`]). The operators `+`, `-` and `*` panic on
+//! leaves a remainder keeps it (see [`Serializer`]). The operators `+`, `-` and `*` panic on
 //! overflow in every build profile; the `checked_*` and `saturating_*` methods do not.
 
 mod bytes;
+mod operators;
 mod parse;
 mod rate;
 mod segments;

@@ -1,10 +1,11 @@
-//! Data rates, and the clock of a link that never loses a fraction of a nanosecond.
+//! Data rates, and the exact times at which a link has sent its packets.
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, Div, Mul, Sub};
+use std::ops::Div;
 use std::str::FromStr;
 
+use crate::operators::operators;
 use crate::parse::{ParseQuantityError, parse_scaled, write_scaled};
 use crate::time::mul_div;
 use crate::{Bytes, Duration, Instant};
@@ -19,7 +20,7 @@ const UNITS: &[(&str, u64)] =
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 impl Rate {
-    /// Nothing moves.
+    /// No data at all.
     pub const ZERO: Self = Self(0);
 
     /// `bits` per second.
@@ -95,26 +96,7 @@ impl Rate {
     }
 }
 
-impl Add for Rate {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0.checked_add(other.0).expect("more than 2^64 bit/s"))
-    }
-}
-
-impl Sub for Rate {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        Self(self.0.checked_sub(other.0).expect("a negative rate"))
-    }
-}
-
-impl Mul<u64> for Rate {
-    type Output = Self;
-    fn mul(self, factor: u64) -> Self {
-        Self(self.0.checked_mul(factor).expect("more than 2^64 bit/s"))
-    }
-}
+operators!(Rate, u64, "more than 2^64 bit/s", "a negative rate");
 
 impl Div<u64> for Rate {
     type Output = Self;
@@ -164,14 +146,14 @@ impl fmt::Display for Rate {
 ///
 /// Each packet starts at the later of `now` and the end of the one before. While the link stays
 /// busy the fraction of a nanosecond that a packet's time leaves over is carried to the next, so
-/// the long-term rate is exact; an idle link starts afresh.
+/// the long-term rate is exact. An idle link drops the fraction.
 ///
 /// Order of calls: [`Serializer::send`] once per packet, with `now` never going back.
 #[derive(Clone, Copy, Debug)]
 pub struct Serializer {
     rate: Rate,
     free_at: Instant,
-    /// What is owed past `free_at`, in units of 1 / `rate` nanoseconds; below `rate`.
+    /// The part of the last packet's time beyond `free_at`, in units of 1 / `rate` nanoseconds; below `rate`.
     remainder: u64,
 }
 

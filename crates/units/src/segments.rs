@@ -1,8 +1,8 @@
 //! Congestion windows.
 
 use std::fmt;
-use std::ops::{Add, Mul, Sub};
 
+use crate::operators::operators;
 use crate::{Bytes, Duration, Rate};
 
 /// A number of full-sized TCP segments, the unit of a congestion window.
@@ -12,7 +12,7 @@ pub struct Segments(u32);
 impl Segments {
     /// No segment.
     pub const ZERO: Self = Self(0);
-    /// More than any window: what an absent ceiling is.
+    /// More than any window; it stands for an absent ceiling.
     pub const MAX: Self = Self(u32::MAX);
 
     /// `count` segments.
@@ -50,26 +50,7 @@ impl Segments {
     }
 }
 
-impl Add for Segments {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0.checked_add(other.0).expect("more than 2^32 segments"))
-    }
-}
-
-impl Sub for Segments {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        Self(self.0.checked_sub(other.0).expect("a negative window"))
-    }
-}
-
-impl Mul<u32> for Segments {
-    type Output = Self;
-    fn mul(self, factor: u32) -> Self {
-        Self(self.0.checked_mul(factor).expect("more than 2^32 segments"))
-    }
-}
+operators!(Segments, u32, "more than 2^32 segments", "a negative window");
 
 impl fmt::Display for Segments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

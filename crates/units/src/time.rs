@@ -1,9 +1,10 @@
 //! Points in time and spans between them, in nanoseconds.
 
 use std::fmt;
-use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Sub};
 use std::str::FromStr;
 
+use crate::operators::operators;
 use crate::parse::{ParseQuantityError, parse_scaled, write_scaled};
 
 /// `value * numerator / denominator` rounded down; `None` on overflow or division by zero.
@@ -14,8 +15,8 @@ pub(crate) fn mul_div(value: u64, numerator: u64, denominator: u64) -> Option<u6
 
 /// A point in time: nanoseconds since the epoch of a run.
 ///
-/// What the epoch is belongs to whoever owns the clock: the simulator starts at zero, the lab and
-/// the agent count from the machine's monotonic clock.
+/// The owner of the clock chooses the epoch: the simulator starts at zero, the lab and the agent count from
+/// the epoch of the machine's monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -186,38 +187,7 @@ impl Duration {
     }
 }
 
-impl Add for Duration {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        self.checked_add(other).expect("a span past 584 years")
-    }
-}
-
-impl AddAssign for Duration {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-impl Sub for Duration {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        self.checked_sub(other).expect("a negative span")
-    }
-}
-
-impl SubAssign for Duration {
-    fn sub_assign(&mut self, other: Self) {
-        *self = *self - other;
-    }
-}
-
-impl Mul<u64> for Duration {
-    type Output = Self;
-    fn mul(self, factor: u64) -> Self {
-        Self(self.0.checked_mul(factor).expect("a span past 584 years"))
-    }
-}
+operators!(Duration, u64, "a span past 584 years", "a negative span");
 
 impl Div<u64> for Duration {
     type Output = Self;

@@ -1,4 +1,4 @@
-//! What an access point and its stations are configured with, and the defaults of each standard.
+//! The configuration of an access point and of its stations, with the defaults of each standard.
 
 use wakeai_units::{Bytes, Duration, Rate};
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_rate_of_a_station_is_one_that_it_may_be_configured_with() {
+    fn a_station_may_be_configured_with_its_default_rate() {
         let mut compared = 0;
         for bss in settings() {
             for standard in Standard::ALL.into_iter().filter(|one| one.can_join(bss.standard)) {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_of_an_older_standard_has_its_own_default_width_and_one_stream() {
+    fn an_older_station_has_its_own_default_width_and_one_stream() {
         let ax = Bss { streams: 2, ..Bss::new(Standard::Ax) };
         assert_eq!(ax.default_rate(Standard::N), Rate::from_mbps(65));
         assert_eq!(ax.default_rate(Standard::Ac), Rate::from_mbps(390));

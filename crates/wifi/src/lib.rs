@@ -3,9 +3,9 @@
 //! `scenario` reads the configuration from a file, `medium` emulates it, and `control` computes with the same
 //! limits. Each standard, table of rates, default and limit is therefore written here once.
 //!
-//! - [`Standard`], [`Width`], [`GuardInterval`]: what each amendment has, its timing and its limits.
+//! - [`Standard`], [`Width`], [`GuardInterval`]: the options, the timing and the limits of each amendment.
 //! - [`Mode`]: the tables of rates (modulation and coding schemes).
-//! - [`Bss`], [`StationRadio`], [`Contention`]: what an access point and a station are configured with.
+//! - [`Bss`], [`StationRadio`], [`Contention`]: the configuration of an access point and of a station.
 //! - [`Wired`], [`Cell`]: the leg behind the access point, and the cellular link that may replace the BSS.
 
 mod bss;

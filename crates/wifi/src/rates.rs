@@ -46,19 +46,19 @@ const MCS: [(u64, u64, u64); 12] = [
 const VHT_LEFT_OUT: [(Width, u8, usize); 4] =
     [(Width::Mhz80, 3, 6), (Width::Mhz80, 6, 9), (Width::Mhz80, 7, 6), (Width::Mhz160, 3, 9)];
 
-/// Half of the 0.1 Mbit/s that the tables round to: a configured rate means the mode that is so near.
+/// Half of the 0.1 Mbit/s to which the tables round: a configured rate means a mode within this distance.
 const ROUNDING_BPS: u64 = 50_000;
 
 /// One entry of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// The standard whose tables it is from; 802.11a for each non-HT rate, whoever uses it.
+    /// The standard whose tables it is from; 802.11a for each non-HT rate, also where another standard uses it.
     pub standard: Standard,
     /// Spatial streams.
     pub streams: u8,
     /// Guard interval of a data symbol.
     pub guard_interval: GuardInterval,
-    /// N_DBPS as a fraction. HE rounds it down (27.5); HT and VHT have none that needs it.
+    /// N_DBPS as a fraction. HE rounds it down (27.5); in HT and VHT it is a whole number.
     bits: (u64, u64),
 }
 

@@ -1,4 +1,4 @@
-//! The amendments of 802.11 that are known here, and what each of them fixes: timing, widths, limits.
+//! The amendments of 802.11 that are known here, with the timing, the widths and the limits of each.
 
 use std::fmt;
 
@@ -45,12 +45,12 @@ impl Standard {
         }
     }
 
-    /// aSlotTime: 9 us in each; for g the short slot, without 802.11b stations around.
+    /// aSlotTime: 9 us in each; for g the short slot, since there are no 802.11b stations.
     pub const fn slot(self) -> Duration {
         Duration::from_micros(9)
     }
 
-    /// The silence that ends every ERP-OFDM frame, so that a decoder made for 16 us of SIFS has its time
+    /// The silence that ends every ERP-OFDM frame. It gives a decoder that needs 16 us of SIFS enough time
     /// (18.3.2.4, aSignalExtension). It is part of the frame's time on the air.
     pub const fn signal_extension(self) -> Duration {
         match self {

@@ -1,4 +1,4 @@
-//! What a command asks of a world, what it hears while the runs last, and why they may fail.
+//! The request of a command to a world, the progress of its runs, and the reasons for a failure.
 
 use wakeai_scenario::records::{Manifest, Output, RecordsError};
 use wakeai_scenario::{Experiment, ResolvedCondition, Scenario};
@@ -7,7 +7,7 @@ use wakeai_units::Duration;
 use crate::keys::keys_without_effect;
 use crate::{Recorder, VERSION};
 
-/// Which runs of a scenario are made, and where their records go.
+/// The runs of a scenario that a command asks for, and the directory of their records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The seed of the first repeat.
@@ -16,7 +16,7 @@ pub struct Options {
     pub repeat: u32,
     /// The names of the conditions to run; empty: all.
     pub conditions: Vec<String>,
-    /// Where the records go; `None`: none are kept.
+    /// The directory of the records; `None`: none are kept.
     pub out: Option<Output>,
     /// Whether packet captures are among the records. The lab makes none.
     pub captures: bool,
@@ -32,29 +32,19 @@ impl Default for Options {
 /// The progress of a command's runs; several may run at once.
 pub trait Progress: Sync {
     /// All runs that will be made, solo runs included, each by the longest time that it can last.
-    fn runs(&self, lengths: &[Duration]) {
-        let _ = lengths;
-    }
+    fn runs(&self, _lengths: &[Duration]) {}
     /// A run begins; `run` is its index among all runs.
-    fn begins(&self, run: usize, name: &str) {
-        let _ = (run, name);
-    }
+    fn begins(&self, _run: usize, _name: &str) {}
     /// A run has reached the time `elapsed`.
-    fn reached(&self, run: usize, elapsed: Duration) {
-        let _ = (run, elapsed);
-    }
+    fn reached(&self, _run: usize, _elapsed: Duration) {}
     /// A run has ended.
-    fn ends(&self, run: usize) {
-        let _ = run;
-    }
+    fn ends(&self, _run: usize) {}
     /// Whether the user wants the runs to end.
     fn is_interrupted(&self) -> bool {
         false
     }
-    /// Something that the user should know.
-    fn note(&self, text: &str) {
-        let _ = text;
-    }
+    /// A message for the user.
+    fn note(&self, _text: &str) {}
 }
 
 /// Shows nothing and is never interrupted.

@@ -1,8 +1,8 @@
 //! What the simulator and the lab share, so that the same scenario means the same in both.
 //!
-//! [`Options`], [`Progress`] and [`RunError`] are a command's side: what it asks for, what it hears, why
-//! it fails. [`session`] puts the runs of a command in order (solo runs, conditions, repeats) over anything
-//! that is a [`World`], and [`Recorder`] keeps their records.
+//! [`Options`], [`Progress`] and [`RunError`] are the interface of a command: its request, the progress of
+//! its runs, and the reasons for a failure. [`session`] puts the runs of a command in order (solo runs,
+//! conditions, repeats) over anything that is a [`World`], and [`Recorder`] keeps their records.
 //!
 //! For one run, [`medium_config`], [`Changes`] and [`generator`] give the medium; [`agent`] says which
 //! stations run an agent and what its configuration is; [`flows`] which connections carry a flow and when

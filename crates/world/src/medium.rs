@@ -1,4 +1,4 @@
-//! From the scenario to the medium: its configuration, its addresses, and what changes during a run.
+//! From the scenario to the medium: its configuration, its addresses, and its changes during a run.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -156,11 +156,11 @@ impl TimedChange {
     /// # Errors
     ///
     /// The medium refuses the new value.
-    pub fn apply<P: Packet>(self, medium: &mut Medium<P>, now: Instant) -> Result<(), ConfigError> {
+    pub fn apply<P: Packet>(self, medium: &mut Medium<P>) -> Result<(), ConfigError> {
         match self.change {
-            Change::WiredDelay(delay) => medium.set_wired_delay(now, self.station, delay),
-            Change::Rate(rate) => medium.set_rate(now, self.station, rate),
-            Change::FrameErrorPpm(ppm) => medium.set_frame_error_rate(now, self.station, ppm),
+            Change::WiredDelay(delay) => medium.set_wired_delay(self.station, delay),
+            Change::Rate(rate) => medium.set_rate(self.station, rate),
+            Change::FrameErrorPpm(ppm) => medium.set_frame_error_rate(self.station, ppm),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What is measured of a run: at the flows' receivers and at their senders.
+//! Measures the flows of a run at their receivers and at their senders.
 
 use wakeai_connection::{EventKind, Figures};
 use wakeai_control::ReservationState;
 use wakeai_scenario::figures::{AvrMeter, RttHistogram};
-use wakeai_scenario::records::{EventRow, RowEvent, SampleRow};
+use wakeai_scenario::records::{EventRow, Row, RowEvent, SampleRow};
 use wakeai_scenario::result::{ErrorCounts, MeasuredFlow};
 use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind};
 use wakeai_units::{Bytes, Duration, Instant, Segments};
@@ -163,8 +163,8 @@ impl ReceiverMeter {
         self.completed.unwrap_or(end)
     }
 
-    /// The figures of `flow`, the one of [`Self::new`], in a run that ended at `end`. What the sender
-    /// does is not among them.
+    /// The figures of `flow`, the one of [`Self::new`], in a run that ended at `end`. The counts of its
+    /// sender are 0.
     pub fn measured(&self, flow: &Flow, end: Instant) -> MeasuredFlow {
         let since_start = |at: Instant| at.saturating_since(self.start);
         let avr = self.avr.clone();
@@ -189,7 +189,7 @@ impl ReceiverMeter {
 /// One of the connections of a flow: the flow's index, and the connection's number from 0.
 pub type Place = (u32, u32);
 
-/// Counts what the TCP senders of a run do, and records it.
+/// Counts the events of the TCP senders of a run, and records them.
 #[derive(Debug)]
 pub struct SenderMeter {
     span: Span,
@@ -218,12 +218,8 @@ impl SenderMeter {
             self.rtt[self.groups[flow as usize]].record(rtt);
         }
         if let Some(sink) = &self.sink {
-            sink.sample(SampleRow {
-                at_ns: self.span.since(at).as_nanos(),
-                flow,
-                connection,
-                figures,
-            });
+            let at_ns = self.span.since(at).as_nanos();
+            sink.row(Row::Sample(SampleRow { at_ns, flow, connection, figures }));
         }
     }
 
@@ -255,11 +251,11 @@ impl SenderMeter {
     fn row(&self, at: Instant, (flow, connection): Place, event: RowEvent, cwnd: Segments) {
         if let Some(sink) = &self.sink {
             let at_ns = self.span.since(at).as_nanos();
-            sink.event(EventRow { at_ns, flow, connection, event, cwnd });
+            sink.row(Row::Event(EventRow { at_ns, flow, connection, event, cwnd }));
         }
     }
 
-    /// Adds what the flow of this index did to its figures.
+    /// Adds the sender's counts to the figures of the flow with this index.
     pub fn measured(&self, index: usize, flow: MeasuredFlow) -> MeasuredFlow {
         let (retransmits, timeouts) = self.flows[index];
         MeasuredFlow { retransmits, timeouts, ..flow }

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use wakeai_scenario::records::{
-    AirtimeRow, Captures, EventRow, Manifest, Output, QueueRow, Records, RecordsError, RunCaptures,
-    SampleRow,
+    Captures, Manifest, Output, Records, RecordsError, Row, RunCaptures,
 };
 use wakeai_scenario::result::{Report, Run};
 use wakeai_scenario::{Expanded, Scenario};
@@ -17,15 +16,6 @@ use wakeai_scenario::{Expanded, Scenario};
 const BATCH: usize = 4_096;
 /// The number of rows that a run keeps before its turn: some 40 MB.
 const MOST_KEPT: usize = 1 << 19;
-
-/// A row of one of the files.
-#[derive(Clone, Copy, Debug)]
-enum Row {
-    Sample(SampleRow),
-    Event(EventRow),
-    Queue(QueueRow),
-    Airtime(AirtimeRow),
-}
 
 /// The records of a command.
 #[derive(Clone, Debug)]
@@ -55,8 +45,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// Where the directory or a file in it cannot be made, or something is there that is not to be
-    /// replaced.
+    /// The directory or a file in it cannot be made, or a file there must not be replaced.
     pub fn create(
         output: impl Into<Output>,
         scenario: &Scenario,
@@ -127,12 +116,7 @@ impl State {
             records.begin_run(&named.condition, named.repeat, &named.expanded);
             self.begun = true;
         }
-        rows.drain(..).try_for_each(|row| match row {
-            Row::Sample(row) => records.sample(row),
-            Row::Event(row) => records.event(row),
-            Row::Queue(row) => records.queue(row),
-            Row::Airtime(row) => records.airtime(row),
-        })
+        rows.drain(..).try_for_each(|row| records.row(row))
     }
 }
 
@@ -163,32 +147,12 @@ struct Rows {
 }
 
 impl RunSink {
-    /// Adds a sample.
-    pub fn sample(&self, row: SampleRow) {
-        self.push(Row::Sample(row));
-    }
-
-    /// Adds an event.
-    pub fn event(&self, row: EventRow) {
-        self.push(Row::Event(row));
-    }
-
-    /// Adds the length of a queue.
-    pub fn queue(&self, row: QueueRow) {
-        self.push(Row::Queue(row));
-    }
-
-    /// Adds airtime.
-    pub fn airtime(&self, row: AirtimeRow) {
-        self.push(Row::Airtime(row));
-    }
-
-    /// Begins the captures of this run; `None` where none were asked for. They are files of their own, so they
-    /// are written at once.
+    /// Begins the captures of this run; `None` where none were asked for. Each run has its own files, so they
+    /// are written without waiting for its turn.
     ///
     /// # Errors
     ///
-    /// Where they cannot be made.
+    /// Their files cannot be made.
     pub fn captures(&self) -> Result<Option<RunCaptures>, RecordsError> {
         let Sink { files, named, .. } = &*self.0;
         let Some(captures) = &files.0.captures else { return Ok(None) };
@@ -196,7 +160,8 @@ impl RunSink {
         captures.run(&named.condition, named.repeat, stations).map(Some)
     }
 
-    fn push(&self, row: Row) {
+    /// Adds a row.
+    pub fn row(&self, row: Row) {
         let mut rows = self.rows();
         if rows.failed.is_some() {
             return;

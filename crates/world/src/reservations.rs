@@ -1,4 +1,4 @@
-//! Reservations: the rate that each station's flows ask for, and what becomes of it in a run.
+//! Reservations: the rate that each station's flows ask for, and the outcome in a run.
 
 use wakeai_control::{ReservationState, Share};
 use wakeai_scenario::result::{FlowReservation, ReservationStanding};
@@ -17,7 +17,7 @@ pub fn reserved(expanded: &Expanded) -> Vec<Option<Rate>> {
     rates
 }
 
-/// What has become of one station's reservation in a run.
+/// The states of one station's reservation in a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReservationLog {
     standing: ReservationState,

@@ -258,7 +258,7 @@ impl Loop {
 
     fn apply_changes(&mut self, now: Instant) {
         while let Some(change) = self.changes.poll(now) {
-            if let Err(error) = change.apply(&mut self.medium, now) {
+            if let Err(error) = change.apply(&mut self.medium) {
                 self.missing.push(format!("an event had no effect: {error}"));
             }
         }

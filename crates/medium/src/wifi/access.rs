@@ -3,91 +3,13 @@
 use wakeai_units::{Duration, Instant};
 
 use super::Wifi;
-use super::frames::{Framing, Limits, Psdu};
+use super::attempt::{Attempt, Contender, Path};
+use super::frames::{Framing, Limits};
 use super::link::Link;
 use crate::node::{Node, Packet, StationId};
 
 /// A broadcast is one MPDU without QoS field.
 const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0 };
-
-/// A contender for the air.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contender {
-    /// A station, by its index.
-    Station(usize),
-    AccessPoint,
-}
-
-impl Contender {
-    /// Its index among all contenders: the stations, and after them the access point.
-    pub(crate) fn index(self, stations: usize) -> usize {
-        match self {
-            Self::Station(station) => station,
-            Self::AccessPoint => stations,
-        }
-    }
-
-    /// The station's index, if it is one.
-    pub(crate) fn station(self) -> Option<usize> {
-        match self {
-            Self::Station(station) => Some(station),
-            Self::AccessPoint => None,
-        }
-    }
-}
-
-/// A receiver of the access point's frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Receiver {
-    /// A station, by its index.
-    Station(usize),
-    /// All stations: a broadcast.
-    Everyone,
-}
-
-/// The sender and the receiver of the frames of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Path {
-    /// From this station to the access point.
-    Up(usize),
-    /// From the access point.
-    Down(Receiver),
-}
-
-impl Path {
-    pub(crate) fn sender(self) -> Contender {
-        match self {
-            Self::Up(station) => Contender::Station(station),
-            Self::Down(_) => Contender::AccessPoint,
-        }
-    }
-
-    /// The station at one end of the link; `None` for a broadcast.
-    pub(crate) fn station(self) -> Option<usize> {
-        match self {
-            Self::Up(station) | Self::Down(Receiver::Station(station)) => Some(station),
-            Self::Down(Receiver::Everyone) => None,
-        }
-    }
-}
-
-/// One sender's access to the medium.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Attempt {
-    pub(crate) path: Path,
-    pub(crate) psdu: Psdu,
-    pub(crate) start: Instant,
-    /// RTS and CTS, with the SIFS that follow them.
-    pub(crate) lead: Duration,
-    /// The part of `lead` in which a frame is on the air.
-    pub(crate) lead_frames: Duration,
-    /// End of the data frame, if nothing collides.
-    pub(crate) end: Instant,
-    /// End of the frame that the sender has on the air when it notices a collision: the RTS, or all of it.
-    pub(crate) end_if_collided: Instant,
-    /// When the TXOP is over; equal to `start` where it holds only one exchange.
-    pub(crate) txop_end: Instant,
-}
 
 /// A place in a TXOP.
 #[derive(Clone, Copy)]
@@ -100,13 +22,13 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// The limits of the data frame that starts after `lead`.
-    fn limits(&self, station: &Link, lead: Duration) -> Limits {
+    /// The limits of the data frame, which starts after the RTS and CTS of the first exchange.
+    fn limits(&self, station: &Link) -> Limits {
         if self.txop_end == self.start {
-            station.limits
-        } else {
-            station.limits_within(self.txop_end.saturating_since(self.start + lead))
+            return station.limits;
         }
+        let lead = if self.first { station.lead } else { Duration::ZERO };
+        station.limits_within(self.txop_end.saturating_since(self.start + lead))
     }
 
     fn admits(&self, end: Instant) -> bool {
@@ -161,8 +83,7 @@ impl<P: Packet> Wifi<P> {
         let counters = &mut self.base.counters.stations[station];
         let mut gone = self.base.departures.of(Some(station));
         let from = Node::Station(StationId(station as u32));
-        let room = if turn.first { link.lead } else { Duration::ZERO };
-        frames.fill(&turn.limits(link, room), || {
+        frames.fill(&turn.limits(link), || {
             let next = host.pop(self.base.clock, |(packet, ..)| {
                 counters.queue_drops += 1;
                 gone(&packet);
@@ -172,8 +93,7 @@ impl<P: Packet> Wifi<P> {
     }
 
     fn plan_data(&self, path: Path, station: &Link, turn: Turn) -> Option<Attempt> {
-        let room = if turn.first { station.lead } else { Duration::ZERO };
-        let psdu = self.queue(path).plan(&turn.limits(station, room))?;
+        let psdu = self.queue(path).plan(&turn.limits(station))?;
         let is_protected = turn.first && psdu.bytes > station.protected_above;
         let lead = if is_protected { station.lead } else { Duration::ZERO };
         let end = turn.start + lead + station.rate.duration(psdu.bytes);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use wakeai_units::Duration;
 use wakeai_wifi::QueueDiscipline;
 
-use super::access::Receiver;
+use super::attempt::Receiver;
 use super::frames::{Frames, Shape};
 use crate::node::{Destination, Node};
 

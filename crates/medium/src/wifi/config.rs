@@ -1,4 +1,4 @@
-//! What a BSS is made from: plain data, with the defaults of each standard and their ranges.
+//! The configuration of a BSS: plain data, with the defaults of each standard and the ranges.
 
 use std::fmt::Display;
 

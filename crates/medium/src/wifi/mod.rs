@@ -1,11 +1,12 @@
 //! An 802.11 BSS: stations that contend for the air with their access point.
 //!
-//! What it does not have: hidden stations and capture (everybody hears everybody alike), rate
-//! adaptation, power saving, beacons and management frames, errors in control frames, A-MSDU,
-//! fragments, transmission to several users at once.
+//! The model has no hidden stations and no capture (all stations hear each other equally well), rate
+//! adaptation, power saving, beacons and management frames, errors in control frames, A-MSDU, fragments, or
+//! transmission to several users at once.
 
 mod access;
 mod access_point;
+mod attempt;
 mod backoff;
 mod config;
 mod contention;
@@ -22,8 +23,8 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::{Bss, Contention as Rules};
 
-use access::Attempt;
 use access_point::AccessPoint;
+use attempt::Attempt;
 pub use config::{HostQueueKind, WifiConfig, WifiStationConfig};
 use contention::Contention;
 use frames::{Frames, Shape};

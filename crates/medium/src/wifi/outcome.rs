@@ -1,13 +1,14 @@
 //! Outcomes: the end of the frames on the air, their ACKs, and the next backoff.
 
-use rand_core::Rng;
 use wakeai_units::{Duration, Instant};
 
 use super::Wifi;
-use super::access::{Attempt, Contender, Path, Receiver, Turn};
-use super::access_point::AccessPoint;
+use super::access::Turn;
+use super::attempt::{Attempt, Contender, Path, Receiver};
 use super::backoff::Backoff;
-use super::frames::{Frames, Psdu};
+use super::frames::Psdu;
+use super::link::is_damaged;
+use super::ports::queue_mut;
 use crate::counters::{Airtime, BytesByKind, ContenderCounters};
 use crate::node::{Node, Packet, StationId};
 
@@ -43,7 +44,7 @@ impl<P: Packet> Wifi<P> {
         counters.mpdus += psdu.mpdus as u64;
         counters.mpdu_failures += settled.failed as u64;
         counters.retry_drops += settled.dropped as u64;
-        self.handed_on(attempt, settled.acknowledged + settled.dropped, at);
+        self.handed_on(path, station, settled.acknowledged + settled.dropped, at);
         self.account_data(attempt, station, at, bytes, answered);
         if answered {
             self.backoff(sender).succeeded();
@@ -166,7 +167,7 @@ impl<P: Packet> Wifi<P> {
             counters.mpdu_failures += settled.failed as u64;
         }
         counters.retry_drops += settled.dropped as u64;
-        self.handed_on(attempt, settled.dropped, at);
+        self.handed_on(path, station, settled.dropped, at);
         self.backoff(sender).failed();
     }
 
@@ -239,21 +240,4 @@ impl<P: Packet> Wifi<P> {
             Contender::AccessPoint => &mut self.base.counters.access_point,
         }
     }
-}
-
-/// The queue that an access takes its frames from.
-pub(crate) fn queue_mut<'a, P>(
-    uplinks: &'a mut [Frames<P>],
-    access_point: &'a mut AccessPoint<P>,
-    path: Path,
-) -> &'a mut Frames<P> {
-    match path {
-        Path::Up(station) => &mut uplinks[station],
-        Path::Down(receiver) => access_point.frames_mut(receiver),
-    }
-}
-
-/// Whether an MPDU arrives damaged.
-pub(crate) fn is_damaged(ppm: u32, rng: &mut rand_pcg::Pcg64Mcg) -> bool {
-    ppm > 0 && (u64::from(rng.next_u32()) * 1_000_000) >> 32 < u64::from(ppm)
 }

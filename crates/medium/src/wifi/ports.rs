@@ -1,9 +1,10 @@
-//! Where packets enter the BSS, and how they go on from one leg to the next.
+//! The entry of packets into the BSS, and their way from one leg to the next.
 
 use wakeai_units::Instant;
 
 use super::Wifi;
-use super::access::{Attempt, Contender, Path, Receiver};
+use super::access_point::AccessPoint;
+use super::attempt::{Contender, Path, Receiver};
 use super::frames::{Frames, Shape};
 use crate::node::{Destination, Node, Packet, StationId};
 
@@ -82,29 +83,32 @@ impl<P: Packet> Wifi<P> {
 
     /// Hands on the packets that are in order now, after some frames of a queue were settled and `gone` of
     /// them left it.
-    pub(crate) fn handed_on(&mut self, attempt: Attempt, gone: usize, at: Instant) {
-        match attempt.path {
-            Path::Down(receiver) => {
-                self.access_point.left(receiver, gone);
-                let Receiver::Station(station) = receiver else { return };
-                while let Some(frame) = self.access_point.frames_mut(receiver).release() {
-                    self.base.counters.access_point.delivered += 1;
-                    let to = Node::Station(StationId(station as u32));
-                    self.base.deliver(at, to, frame.from, frame.packet);
-                }
-            }
-            Path::Up(station) => {
-                while let Some(frame) = self.uplinks[station].release() {
-                    self.base.counters.stations[station].delivered += 1;
-                    self.forward(at, station, frame.to, frame.packet);
-                }
-            }
+    pub(crate) fn handed_on(&mut self, path: Path, station: usize, gone: usize, at: Instant) {
+        if let Path::Down(receiver) = path {
+            self.access_point.left(receiver, gone);
+        }
+        while let Some(frame) = queue_mut(&mut self.uplinks, &mut self.access_point, path).release()
+        {
+            self.arrive(path, station, at, frame.from, frame.to, frame.packet);
         }
     }
 
-    /// The access point forwards a frame that has come from a station.
-    pub(crate) fn forward(&mut self, at: Instant, station: usize, to: Destination, packet: P) {
-        let from = Node::Station(StationId(station as u32));
+    /// A unicast packet has crossed the air: it is delivered to its station, or the access point forwards it.
+    pub(crate) fn arrive(
+        &mut self,
+        path: Path,
+        station: usize,
+        at: Instant,
+        from: Node,
+        to: Destination,
+        packet: P,
+    ) {
+        if let Path::Down(_) = path {
+            self.base.counters.access_point.delivered += 1;
+            self.base.deliver(at, Node::Station(StationId(station as u32)), from, packet);
+            return;
+        }
+        self.base.counters.stations[station].delivered += 1;
         match to {
             Destination::Unicast(Node::Server) => self.base.send_to_server(at, station, packet),
             Destination::Unicast(Node::Station(_)) | Destination::Broadcast => {
@@ -119,5 +123,17 @@ impl<P: Packet> Wifi<P> {
             Path::Up(station) => &self.uplinks[station],
             Path::Down(receiver) => self.access_point.frames(receiver),
         }
+    }
+}
+
+/// The queue that an access takes its frames from.
+pub(crate) fn queue_mut<'a, P>(
+    uplinks: &'a mut [Frames<P>],
+    access_point: &'a mut AccessPoint<P>,
+    path: Path,
+) -> &'a mut Frames<P> {
+    match path {
+        Path::Up(station) => &mut uplinks[station],
+        Path::Down(receiver) => access_point.frames_mut(receiver),
     }
 }

@@ -1,16 +1,17 @@
-//! Reception of an aggregate: its MPDUs arrive one after another, not all at its end.
+//! Reception of an aggregate, whose MPDUs arrive one after another.
 //!
-//! A receiver checks each MPDU as it comes, and hands up what is in order (802.11-2020 9.7.3 and
-//! 10.25.6.6). The sender learns of it by the BlockAck, and keeps all of them until then.
+//! A receiver checks each MPDU as it arrives, and hands up the packets that are in order (802.11-2020 9.7.3
+//! and 10.25.6.6). The sender keeps all MPDUs until the BlockAck tells it which have arrived.
 
 use wakeai_units::Instant;
 
 use super::Wifi;
-use super::access::{Attempt, Path};
+use super::attempt::{Attempt, Path};
 use super::frames::{DELIMITER, Frames};
-use super::outcome::{is_damaged, queue_mut};
+use super::link::is_damaged;
 use super::phy::PhyRate;
-use crate::node::{Node, Packet, StationId};
+use super::ports::queue_mut;
+use crate::node::Packet;
 
 /// An aggregate that is on the air without a collision. Its last MPDU arrives when the aggregate ends, and is
 /// not handled here.
@@ -19,7 +20,7 @@ pub(crate) struct Reception {
     path: Path,
     /// The station at one end of the link.
     station: usize,
-    /// Begin of the PPDU.
+    /// The start of the PPDU.
     start: Instant,
     rate: PhyRate,
     /// MPDUs that arrive before the last.
@@ -28,7 +29,7 @@ pub(crate) struct Reception {
     place: usize,
     /// Bytes of the PSDU after it, padding included.
     bytes: u32,
-    /// When it arrives.
+    /// The time of its arrival.
     pub(crate) at: Instant,
 }
 
@@ -85,16 +86,7 @@ impl<P: Packet> Wifi<P> {
             let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
             let Some(frame) = frames.hand_up() else { return };
             let (packet, from, to) = (frame.packet.clone(), frame.from, frame.to);
-            match path {
-                Path::Down(_) => {
-                    self.base.counters.access_point.delivered += 1;
-                    self.base.deliver(at, Node::Station(StationId(station as u32)), from, packet);
-                }
-                Path::Up(_) => {
-                    self.base.counters.stations[station].delivered += 1;
-                    self.forward(at, station, to, packet);
-                }
-            }
+            self.arrive(path, station, at, from, to, packet);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Backoffs in order of their end, in constant time.
+//! The backoffs in the order in which they end, at constant cost.
 
-/// Ends a bucket's list.
+/// The end of a bucket's list.
 const NONE: u32 = u32::MAX;
 
 /// Contenders keyed by the slot count at which their backoff ends.

@@ -7,8 +7,8 @@ const WINDOW: Duration = Duration::from_secs(5);
 
 /// Counts the 5 s windows of a flow that are at or above its target.
 ///
-/// The first window is left out (120 s make 23), and so is every other that starts before the
-/// run's warmup has ended; a window that the end cuts short does not count.
+/// The first window is left out (120 s have 23 that count), and so is each other window that starts before
+/// the run's warmup has ended. A window that the end cuts short does not count.
 ///
 /// Order of calls: [`AvrMeter::on_received`] with `since_start` never going back, then
 /// [`AvrMeter::finish`].
@@ -17,7 +17,7 @@ pub struct AvrMeter {
     target: Rate,
     /// Windows that are left out, from the flow's start.
     skipped: u64,
-    /// The window that is being filled, and what it has got.
+    /// The window that is being filled, and the bytes received in it.
     current: u64,
     received: Bytes,
     reached: u64,

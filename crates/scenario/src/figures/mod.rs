@@ -1,4 +1,4 @@
-//! The figures that runs are judged by.
+//! The figures that compare runs.
 
 mod avr;
 mod fairness;

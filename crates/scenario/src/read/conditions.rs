@@ -4,25 +4,25 @@ use std::collections::BTreeSet;
 
 use wakeai_units::{Duration, Rate, Segments};
 
-use super::access_point::Read;
 use super::fields::{Field, Fields};
 use super::flows::selector;
 use super::names::{self, Names, overlap};
-use super::radio::phy_rate;
+use super::radio::{Read, phy_rate};
 use super::{LONGEST_RUN, Span, delay, list};
 use crate::condition::{BoundsRule, Condition, Law};
-use crate::experiment::{EventSpec, Selector, StationGroup};
+use crate::experiment::EventSpec;
 use crate::set;
+use crate::stations::{Selector, StationGroup};
 use crate::tree::inline;
 
-/// Conditions in a file: each is read by itself with its `set` applied.
+/// The most conditions in a file. Each is read by itself with its `set` applied.
 const MOST_CONDITIONS: usize = 100;
-/// Keys in one `set`.
+/// The most keys in one `set`.
 const MOST_SET: usize = 200;
-/// Rules in `bounds`, names in `agents`.
+/// The most rules in `bounds`, and the most names in `agents`.
 const MOST_RULES: usize = 1_000;
 const MOST_EVENTS: usize = 10_000;
-/// The largest window that bounds can name, segments.
+/// The largest window of a bound, in segments.
 const LARGEST_WINDOW: u32 = 1_000_000;
 
 const STATIONS: &str = "the name of a group or of one station";
@@ -34,33 +34,33 @@ pub(super) fn events(
     access_point: Option<&Read>,
     span: &Span,
 ) -> Vec<EventSpec> {
-    let around = Around { names, groups, access_point, span };
+    let context = Context { names, groups, access_point, span };
     let tables = list(fields, "events", MOST_EVENTS);
-    tables.into_iter().filter_map(|table| event(table, &around)).collect()
+    tables.into_iter().filter_map(|table| event(table, &context)).collect()
 }
 
 /// What an event is checked against.
-struct Around<'a> {
+struct Context<'a> {
     names: &'a Names<'a>,
     groups: &'a [StationGroup],
     access_point: Option<&'a Read>,
     span: &'a Span,
 }
 
-fn event(mut fields: Fields<'_>, around: &Around<'_>) -> Option<EventSpec> {
+fn event(mut fields: Fields<'_>, context: &Context<'_>) -> Option<EventSpec> {
     let at = fields.require("at", "a duration such as \"60s\"").and_then(|field| {
         let at = field.duration(Duration::ZERO..=LONGEST_RUN)?;
-        if at >= around.span.duration {
-            field.refuse(format!("less than `duration`, {}", around.span.duration));
+        if at >= context.span.duration {
+            field.refuse(format!("less than `duration`, {}", context.span.duration));
         }
         Some(at)
     });
     let stations = fields.require("station", STATIONS);
-    let stations = stations.and_then(|field| selector(&field, around.names, STATIONS));
+    let stations = stations.and_then(|field| selector(&field, context.names, STATIONS));
     let wired_delay = fields.get("wired_delay").map(|field| delay(&field));
-    let rate = fields.get("rate").map(|field| new_rate(field, around, stations));
+    let rate = fields.get("rate").map(|field| new_rate(&field, context, stations));
     let losses = fields.get("frame_error_rate");
-    let losses = losses.map(|field| around.on_wifi(field).and_then(|f| f.parts_per_million()));
+    let losses = losses.map(|field| context.on_wifi(&field)?.parts_per_million());
     if wired_delay.is_none() && rate.is_none() && losses.is_none() {
         let allowed = "at least one of wired_delay, rate, frame_error_rate";
         fields.problems.add(fields.origin, &fields.path, "nothing that changes", allowed);
@@ -75,22 +75,22 @@ fn event(mut fields: Fields<'_>, around: &Around<'_>) -> Option<EventSpec> {
     })
 }
 
-impl Around<'_> {
-    fn on_wifi<'f>(&self, field: Field<'f>) -> Option<Field<'f>> {
-        if self.access_point.is_none_or(|read| read.access_point.wifi().is_some()) {
-            return Some(field);
-        }
-        field.refuse("nothing on a cellular link: its rates are the access point's");
-        None
+impl Context<'_> {
+    /// The field, unless the link is cellular.
+    fn on_wifi<'f, 'a>(&self, field: &'f Field<'a>) -> Option<&'f Field<'a>> {
+        let is_wifi = self.access_point.is_none_or(|read| read.access_point.wifi().is_some());
+        field.or_refuse(is_wifi.then_some(field), || {
+            "nothing on a cellular link: its rates are the access point's".to_owned()
+        })
     }
 }
 
 /// The PHY rate that an event gives to `stations`.
-fn new_rate(field: Field<'_>, around: &Around<'_>, stations: Option<Selector>) -> Option<Rate> {
-    let field = around.on_wifi(field)?;
-    let bss = around.access_point?.access_point.wifi()?;
-    let radio = around.groups[stations?.group].radio?;
-    phy_rate(&field, radio.standard, bss)
+fn new_rate(field: &Field<'_>, context: &Context<'_>, stations: Option<Selector>) -> Option<Rate> {
+    context.on_wifi(field)?;
+    let bss = context.access_point?.access_point.wifi()?;
+    let radio = context.groups[stations?.group].radio?;
+    phy_rate(field, radio.standard, bss)
 }
 
 pub(super) fn read(fields: &mut Fields<'_>, names: &Names<'_>) -> Vec<Condition> {
@@ -111,12 +111,7 @@ fn condition(
 ) -> Option<Condition> {
     const NAME: &str = "1 to 32 of A-Z, a-z, 0-9, - and _, unlike the other conditions";
     let name = fields.require("name", NAME).and_then(|field| {
-        let name = field.text(NAME)?;
-        if !names::is_name(name) || !seen.insert(name.to_owned()) {
-            field.refuse(NAME);
-            return None;
-        }
-        Some(name.to_owned())
+        field.text_if(NAME, |name| names::is_name(name) && seen.insert(name.to_owned()))
     });
     let law = fields.get("law");
     let law_key = law.is_some();
@@ -131,7 +126,7 @@ fn condition(
     let bounds = bounds(&mut fields, names, law, law_key);
     let set = set_keys(&mut fields);
     fields.finish();
-    Some(Condition { name: name?, law, agents: agents.unwrap_or_default(), bounds, set })
+    Some(Condition { name: name?.to_owned(), law, agents: agents.unwrap_or_default(), bounds, set })
 }
 
 fn bounds(
@@ -156,7 +151,7 @@ fn bounds(
     if tables.is_empty() && law == Some(Law::Fixed) {
         field.refuse_as("no rule that can be read", "at least one { stations, floor, ceiling }");
     }
-    let mut rules: Vec<BoundsRule> = Vec::new();
+    let mut rules = Vec::new();
     for table in tables {
         rule(table, names, &mut rules);
     }
@@ -166,8 +161,8 @@ fn bounds(
 /// Reads one rule and adds it for each of its stations.
 fn rule(mut fields: Fields<'_>, names: &Names<'_>, rules: &mut Vec<BoundsRule>) {
     let stations = fields.require("stations", STATIONS);
-    let floor = fields.get("floor").and_then(|field| field.integer(0..=LARGEST_WINDOW));
-    let ceiling = fields.get("ceiling").and_then(|field| {
+    let floor = fields.read("floor", |field| field.integer(0..=LARGEST_WINDOW));
+    let ceiling = fields.read("ceiling", |field| {
         let ceiling = field.integer(1..=LARGEST_WINDOW)?;
         if floor.is_some_and(|floor| floor > ceiling) {
             field.refuse("at least `floor`");
@@ -177,10 +172,8 @@ fn rule(mut fields: Fields<'_>, names: &Names<'_>, rules: &mut Vec<BoundsRule>) 
     for field in stations.iter().flat_map(|field| field.one_or_more(MOST_RULES)) {
         let Some(stations) = selector(&field, names, STATIONS) else { continue };
         if rules.iter().any(|rule| overlap(rule.stations, stations)) {
-            field.refuse_as(
-                format!("{}, which an earlier rule bounds already", field.node.found()),
-                "each station in at most one rule",
-            );
+            let found = format!("{}, which an earlier rule bounds already", field.node.found());
+            field.refuse_as(found, "each station in at most one rule");
         }
         if rules.len() < MOST_RULES {
             rules.push(BoundsRule {
@@ -193,7 +186,7 @@ fn rule(mut fields: Fields<'_>, names: &Names<'_>, rules: &mut Vec<BoundsRule>) 
     fields.finish();
 }
 
-/// The keys of `set`, as text: they are applied to the tree, not here.
+/// The keys and values of `set` as text. [`set::set`] applies them to the tree.
 fn set_keys(fields: &mut Fields<'_>) -> Vec<(String, String)> {
     let Some(field) = fields.get("set") else { return Vec::new() };
     let Some(table) = field.node.as_table() else {

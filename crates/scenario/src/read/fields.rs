@@ -1,6 +1,8 @@
-//! Reading the keys of one table: each by its type and range, and none that is not known.
+//! The keys of one table, each read by its type and range; an unknown key is a problem.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use wakeai_units::{Bytes, Duration, Rate};
 
@@ -15,11 +17,12 @@ pub(crate) struct Fields<'a> {
     table: &'a Table,
     pub(crate) origin: Origin,
     pub(crate) path: String,
+    /// The keys that were asked for.
     known: Vec<&'static str>,
     pub(crate) problems: &'a Problems,
 }
 
-/// One key that was found.
+/// A key that the table has, and its value.
 pub(crate) struct Field<'a> {
     pub(crate) node: &'a Node,
     pub(crate) path: String,
@@ -47,7 +50,26 @@ impl<'a> Fields<'a> {
         Some(Field { node, path: self.path_of(key), problems: self.problems })
     }
 
-    /// The value of `key`; without one, a problem that says what is `allowed`.
+    /// What `read` makes of the value of `key`, where there is one.
+    pub(crate) fn read<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&Field<'a>) -> Option<T>,
+    ) -> Option<T> {
+        self.get(key).and_then(|field| read(&field))
+    }
+
+    /// The same, with `default` where the key is absent or its value is refused.
+    pub(crate) fn read_or<T>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        read: impl FnOnce(&Field<'a>) -> Option<T>,
+    ) -> T {
+        self.read(key, read).unwrap_or(default)
+    }
+
+    /// The value of `key`; its absence is a problem that says what is `allowed`.
     pub(crate) fn require(&mut self, key: &'static str, allowed: &str) -> Option<Field<'a>> {
         let field = self.get(key);
         if field.is_none() {
@@ -56,7 +78,7 @@ impl<'a> Fields<'a> {
         field
     }
 
-    /// Reports the keys that were not asked for.
+    /// Reports the keys that no call of [`Fields::get`] named.
     pub(crate) fn finish(self) {
         for entry in &self.table.entries {
             if !self.known.contains(&entry.key.as_str()) {
@@ -82,36 +104,52 @@ impl<'a> Field<'a> {
         self.problems.add(self.node.origin, &self.path, found, allowed);
     }
 
-    pub(crate) fn text(&self, allowed: &str) -> Option<&'a str> {
-        let text = self.node.as_str();
-        if text.is_none() {
-            self.refuse(allowed);
+    /// `value`; its absence is a problem that says what is allowed.
+    pub(crate) fn or_refuse<T>(
+        &self,
+        value: Option<T>,
+        allowed: impl FnOnce() -> String,
+    ) -> Option<T> {
+        if value.is_none() {
+            self.refuse(allowed());
         }
-        text
+        value
+    }
+
+    /// The text, if `is_allowed` holds for it.
+    pub(crate) fn text_if(
+        &self,
+        allowed: &str,
+        is_allowed: impl FnOnce(&str) -> bool,
+    ) -> Option<&'a str> {
+        let text = self.node.as_str().filter(|text| is_allowed(text));
+        self.or_refuse(text, || allowed.to_owned())
+    }
+
+    /// What the text means, if it means anything.
+    pub(crate) fn parsed<T: FromStr>(&self) -> Option<T> {
+        self.node.as_str()?.parse().ok()
     }
 
     pub(crate) fn duration(&self, range: RangeInclusive<Duration>) -> Option<Duration> {
-        let value = self.node.as_str().and_then(|text| text.parse().ok());
-        self.within(value, &range, "a duration", "in ns, us, ms, s, min or h")
+        self.within(self.parsed(), &range, "a duration", "in ns, us, ms, s, min or h")
     }
 
     pub(crate) fn rate(&self, range: RangeInclusive<Rate>) -> Option<Rate> {
-        let value = self.node.as_str().and_then(|text| text.parse().ok());
-        self.within(value, &range, "a rate", "in bit/s, kbit/s, Mbit/s or Gbit/s")
+        self.within(self.parsed(), &range, "a rate", "in bit/s, kbit/s, Mbit/s or Gbit/s")
     }
 
     pub(crate) fn size(&self, range: RangeInclusive<Bytes>) -> Option<Bytes> {
         let value = match &self.node.value {
             Value::Integer(bytes) => u64::try_from(*bytes).ok().map(Bytes::new),
-            Value::String(text) => text.parse().ok(),
-            _ => None,
+            _ => self.parsed(),
         };
         self.within(value, &range, "a size", "in B, kB, MB, GB or TB")
     }
 
     pub(crate) fn integer<T>(&self, range: RangeInclusive<T>) -> Option<T>
     where
-        T: Copy + PartialOrd + std::fmt::Display + TryFrom<i64>,
+        T: Copy + PartialOrd + Display + TryFrom<i64>,
     {
         let value = match &self.node.value {
             Value::Integer(number) => T::try_from(*number).ok(),
@@ -120,7 +158,7 @@ impl<'a> Field<'a> {
         self.within(value, &range, "an integer", "without quotes")
     }
 
-    fn within<T: PartialOrd + std::fmt::Display>(
+    fn within<T: PartialOrd + Display>(
         &self,
         value: Option<T>,
         range: &RangeInclusive<T>,
@@ -128,55 +166,42 @@ impl<'a> Field<'a> {
         how: &str,
     ) -> Option<T> {
         let value = value.filter(|value| range.contains(value));
-        if value.is_none() {
-            self.refuse(format!("{what} from {} to {}, {how}", range.start(), range.end()));
-        }
-        value
+        self.or_refuse(value, || format!("{what} from {} to {}, {how}", range.start(), range.end()))
     }
 
     /// A share from 0 to 1, in millionths.
     pub(crate) fn parts_per_million(&self) -> Option<u32> {
-        let share = match &self.node.value {
-            Value::Integer(number) => Some(*number as f64),
-            Value::Float(number) => Some(*number),
+        let share = match self.node.value {
+            Value::Integer(number) => Some(number as f64),
+            Value::Float(number) => Some(number),
             _ => None,
         };
         let share = share.filter(|share| (0.0..=1.0).contains(share));
-        if share.is_none() {
-            self.refuse("a number from 0.0 to 1.0");
-        }
-        share.map(|share| (share * 1e6).round() as u32)
+        let share = self.or_refuse(share, || "a number from 0.0 to 1.0".to_owned())?;
+        Some((share * 1e6).round() as u32)
     }
 
     pub(crate) fn boolean(&self) -> Option<bool> {
-        let Value::Boolean(flag) = self.node.value else {
-            self.refuse("true or false");
-            return None;
+        let flag = match self.node.value {
+            Value::Boolean(flag) => Some(flag),
+            _ => None,
         };
-        Some(flag)
+        self.or_refuse(flag, || "true or false".to_owned())
     }
 
-    /// One of a few words.
+    /// The meaning of one of a few words.
     pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
         let text = self.node.as_str();
         let found = choices.iter().find(|(name, _)| Some(*name) == text);
-        if found.is_none() {
-            let names: Vec<String> =
-                choices.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-            self.refuse(names.join(", "));
-        }
-        found.map(|(_, value)| *value)
+        self.or_refuse(found.map(|(_, value)| *value), || quoted(choices.iter().map(|(n, _)| n)))
     }
 
     pub(crate) fn table(&self) -> Option<Fields<'a>> {
-        let Value::Table(table) = &self.node.value else {
-            self.refuse(format!("a table, [{}]", self.path));
-            return None;
-        };
+        let table = self.or_refuse(self.node.as_table(), || format!("a table, [{}]", self.path))?;
         Some(Fields::new(table, self.node.origin, &self.path, self.problems))
     }
 
-    /// A list of tables: each with its own path, by name where it has one and else by number.
+    /// A list of tables. The path of each ends in its name, or where it has none in its number.
     pub(crate) fn tables(&self, most: usize) -> Vec<Fields<'a>> {
         let allowed = format!("a list of tables, [[{}]], of at most {most}", self.path);
         let Some(nodes) = self.node.as_array() else {
@@ -202,7 +227,7 @@ impl<'a> Field<'a> {
         tables.collect()
     }
 
-    /// One text, or a list of them: each as a field of its own.
+    /// One text or a list of texts, each as a field of its own.
     pub(crate) fn one_or_more(&self, most: usize) -> Vec<Field<'a>> {
         let nodes = match &self.node.value {
             Value::Array(nodes) => nodes.as_slice(),
@@ -217,7 +242,12 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The known key that `key` was probably meant to be.
+/// The words in quotes, with commas between them.
+pub(crate) fn quoted(words: impl Iterator<Item = impl Display>) -> String {
+    words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
+}
+
+/// The known key that is closest to `key`, if it is close enough to be meant.
 fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
     if key.len() > 32 {
         return None;
@@ -226,7 +256,7 @@ fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
     (near.0 <= near.1.len().max(3) / 3).then_some(near.1)
 }
 
-/// Characters to insert, delete or replace (Levenshtein).
+/// The number of characters to insert, delete or replace (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -6,16 +6,17 @@ use wakeai_units::{Bytes, Duration, Rate};
 
 use super::fields::{Field, Fields};
 use super::names::{Names, overlap};
-use super::proxied::{self, Written};
-use super::{FASTEST, LONGEST_RUN, SLOWEST, Span};
-use crate::experiment::{Endpoint, FlowKind, FlowKnobs, FlowSpec, Selector, StationGroup};
-use crate::tree::Value;
+use super::problems::Problems;
+use super::{LONGEST_RUN, Span, rate};
+use crate::experiment::{Endpoint, FlowKind, FlowKnobs, FlowSpec};
+use crate::stations::{Selector, StationGroup};
+use crate::tree::Origin;
 
-/// Single flows in all entries together.
+/// The most single flows in all entries together.
 const MOST: u64 = 100_000;
 /// The largest transfer.
 const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
-/// Connections that one transfer is split over.
+/// The most connections that one transfer is split over.
 const MOST_CHUNKS: u32 = 100_000;
 
 /// The allowed RTTs at which `wakeai_rtt` is as fast as CUBIC.
@@ -38,13 +39,14 @@ pub(super) fn read(
     if tables.is_empty() {
         field.refuse_as("no flow that can be read", "at least one [[flows]]");
     }
-    let written = tables.into_iter().filter_map(|table| {
-        let (origin, path) = (table.origin, table.path.clone());
-        Some(Written { flow: flow(table, names, span)?, origin, path })
-    });
-    let written: Vec<Written> = written.collect();
-    proxied::check(&written, groups, problems);
-    let flows: Vec<FlowSpec> = written.into_iter().map(|written| written.flow).collect();
+    let (places, flows): (Vec<_>, Vec<_>) = tables
+        .into_iter()
+        .filter_map(|table| {
+            let place = (table.origin, table.path.clone());
+            Some((place, flow(table, names, span)?))
+        })
+        .unzip();
+    check_proxied(&flows, &places, groups, problems);
     let count = |endpoint| match endpoint {
         Endpoint::Server | Endpoint::Stations(Selector { number: Some(_), .. }) => 1,
         Endpoint::Stations(Selector { group, number: None }) => u64::from(groups[group].count),
@@ -63,40 +65,35 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
     let to = to.and_then(|field| {
         let to = endpoint(&field, names)?;
         if from.is_some_and(|from| same(from, to)) {
-            field
-                .refuse_as("the sender itself among the receivers", "a receiver other than `from`");
+            let found = "the sender itself among the receivers";
+            field.refuse_as(found, "a receiver other than `from`");
             return None;
         }
         Some(to)
     });
-    let kinds = [("tcp", FlowKind::Tcp), ("udp", FlowKind::Udp)];
-    let kind = fields.get("kind").and_then(|field| field.choice(&kinds)).unwrap_or(FlowKind::Tcp);
-    let size = fields.get("size").and_then(|field| field.size(Bytes::new(1)..=LARGEST));
+    let kinds = [FlowKind::Tcp, FlowKind::Udp].map(|kind| (kind.name(), kind));
+    let kind = fields.read_or("kind", FlowKind::Tcp, |field| field.choice(&kinds));
+    let size = fields.read("size", |field| field.size(Bytes::new(1)..=LARGEST));
     let (start, jitter) = start(&mut fields, span);
-    let algorithm = fields.get("algorithm");
-    let algorithm = match kind {
-        FlowKind::Tcp => {
-            Some(algorithm.and_then(|field| name(&field)).unwrap_or_else(|| Arc::from("cubic")))
-        }
-        FlowKind::Udp => {
-            refuse_for_udp(algorithm.as_ref());
-            None
-        }
-    };
-    let chunks = fields.get("chunks");
-    let chunks = chunks.and_then(|field| chunks_of(&field, kind, size)).unwrap_or(1);
-    let rate = fields.get("rate").and_then(|field| field.rate(SLOWEST..=FASTEST));
-    let limit = fields.get("limit").and_then(|field| limit_of(&field, kind));
-    let reserve = fields.get("reserve").and_then(|field| {
+    let algorithm = fields.read("algorithm", |field| tcp_only(field, kind).and_then(name));
+    let chunks = fields.read_or("chunks", 1, |field| chunks(field, kind, size));
+    let target = fields.read("rate", rate);
+    let limit = fields.read("limit", |field| limit(field, kind));
+    let reserve = fields.read_or("reserve", false, |field| {
         let reserve = field.boolean()?;
-        if reserve && (rate.is_none() || kind == FlowKind::Udp) {
+        if reserve && (target.is_none() || kind == FlowKind::Udp) {
             field.refuse("false, or a TCP flow with `rate`, which is what is reserved");
         }
         Some(reserve)
     });
-    let knobs = knobs(&mut fields, kind);
+    let knobs = FlowKnobs {
+        beta_ppm: fields
+            .read("beta", |field| tcp_only(field, kind).and_then(Field::parts_per_million)),
+        rtt_ref: fields.read("rtt_ref", |field| tcp_only(field, kind)?.duration(RTT_REF)),
+        tcp_friendliness: fields
+            .read("tcp_friendliness", |field| tcp_only(field, kind).and_then(Field::boolean)),
+    };
     fields.finish();
-    let reserve = reserve.unwrap_or(false);
     Some(FlowSpec {
         from: from?,
         to: to?,
@@ -104,24 +101,28 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
         size,
         start,
         jitter,
-        algorithm,
+        algorithm: match kind {
+            FlowKind::Tcp => Some(algorithm.unwrap_or_else(|| Arc::from("cubic"))),
+            FlowKind::Udp => None,
+        },
         knobs,
         chunks,
-        rate,
+        rate: target,
         limit,
         reserve,
     })
 }
 
-pub(super) fn endpoint(field: &Field<'_>, names: &Names<'_>) -> Option<Endpoint> {
+fn endpoint(field: &Field<'_>, names: &Names<'_>) -> Option<Endpoint> {
     if field.node.as_str() == Some("server") {
         return Some(Endpoint::Server);
     }
     selector(field, names, WHO).map(Endpoint::Stations)
 }
 
+/// The stations that a name means.
 pub(super) fn selector(field: &Field<'_>, names: &Names<'_>, allowed: &str) -> Option<Selector> {
-    let selector = names.resolve(field.text(allowed)?);
+    let selector = names.resolve(field.text_if(allowed, |_| true)?);
     if selector.is_none() {
         let found = format!("{}, which no station or group is called", field.node.found());
         field.refuse_as(found, allowed);
@@ -139,70 +140,51 @@ fn same(from: Endpoint, to: Endpoint) -> bool {
 
 fn start(fields: &mut Fields<'_>, span: &Span) -> (Duration, Duration) {
     let range = Duration::ZERO..=LONGEST_RUN;
-    let start = fields.get("start").and_then(|field| {
+    let start = fields.read_or("start", Duration::ZERO, |field| {
         let start = field.duration(range.clone())?;
         if start >= span.duration {
             field.refuse(format!("less than `duration`, {}", span.duration));
         }
         Some(start)
     });
-    let start = start.unwrap_or(Duration::ZERO);
-    let jitter = fields.get("jitter").and_then(|field| {
+    let jitter = fields.read_or("jitter", Duration::ZERO, |field| {
         let jitter = field.duration(range)?;
         if start < span.duration && start + jitter >= span.duration {
             field.refuse(format!("with `start` less than `duration`, {}", span.duration));
         }
         Some(jitter)
     });
-    (start, jitter.unwrap_or(Duration::ZERO))
+    (start, jitter)
 }
 
-/// A congestion control's name, as the kernel limits it (`TCP_CA_NAME_MAX`, 16 with the end).
+/// The name of a congestion control, as the kernel limits it (`TCP_CA_NAME_MAX`, 16 with the
+/// terminating zero).
 fn name(field: &Field<'_>) -> Option<Arc<str>> {
-    const ALLOWED: &str = "the name of a congestion control: 1 to 15 of a-z, 0-9, - and _";
-    let text = field.text(ALLOWED)?;
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-    if !(1..=15).contains(&text.len()) || !text.chars().all(allowed) {
-        field.refuse(ALLOWED);
-        return None;
-    }
-    Some(Arc::from(text))
+    let name = field
+        .text_if("the name of a congestion control: 1 to 15 of a-z, 0-9, - and _", |text| {
+            (1..=15).contains(&text.len()) && text.chars().all(allowed)
+        });
+    name.map(Arc::from)
 }
 
-fn knobs(fields: &mut Fields<'_>, kind: FlowKind) -> FlowKnobs {
-    let [beta, rtt_ref, friendliness] =
-        ["beta", "rtt_ref", "tcp_friendliness"].map(|key| fields.get(key));
-    if kind == FlowKind::Udp {
-        for field in [&beta, &rtt_ref, &friendliness] {
-            refuse_for_udp(field.as_ref());
-        }
-        return FlowKnobs::default();
-    }
-    FlowKnobs {
-        beta_ppm: beta.and_then(|field| field.parts_per_million()),
-        rtt_ref: rtt_ref.and_then(|field| field.duration(RTT_REF)),
-        tcp_friendliness: friendliness.and_then(|field| field.boolean()),
-    }
+/// The field of a parameter of congestion control, which a UDP flow does not have.
+fn tcp_only<'f, 'a>(field: &'f Field<'a>, kind: FlowKind) -> Option<&'f Field<'a>> {
+    field.or_refuse((kind == FlowKind::Tcp).then_some(field), || {
+        "nothing: a flow of kind \"udp\" has no congestion control".to_owned()
+    })
 }
 
-fn refuse_for_udp(field: Option<&Field<'_>>) {
-    if let Some(field) = field {
-        field.refuse("nothing: a flow of kind \"udp\" has no congestion control");
-    }
-}
-
-fn limit_of(field: &Field<'_>, kind: FlowKind) -> Option<Rate> {
+fn limit(field: &Field<'_>, kind: FlowKind) -> Option<Rate> {
     if kind == FlowKind::Udp {
         field.refuse("nothing: what a flow of kind \"udp\" sends is its `rate`");
         return None;
     }
-    field.rate(SLOWEST..=FASTEST)
+    rate(field)
 }
 
-fn chunks_of(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<u32> {
-    if let Value::String(text) = &field.node.value
-        && text == "auto"
-    {
+fn chunks(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<u32> {
+    if field.node.as_str() == Some("auto") {
         field.refuse(format!(
             "an integer from 1 to {MOST_CHUNKS}: a sender that decides by itself does not exist yet"
         ));
@@ -216,4 +198,41 @@ fn chunks_of(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<u
         field.refuse("no more chunks than `size` has bytes");
     }
     Some(chunks)
+}
+
+/// Reports the flows that a station's proxy cannot carry. It relays TCP to the server, and has one
+/// congestion control and one target rate for all flows. `places` says where each flow is written.
+fn check_proxied(
+    flows: &[FlowSpec],
+    places: &[(Origin, String)],
+    groups: &[StationGroup],
+    problems: &Problems,
+) {
+    let behind = |endpoint| match endpoint {
+        Endpoint::Stations(selector) if groups[selector.group].proxy => Some(selector),
+        _ => None,
+    };
+    for (index, (flow, (origin, path))) in flows.iter().zip(places).enumerate() {
+        let refuse = |key: &str, found: &str, allowed: &str| {
+            problems.add(*origin, format!("{path}.{key}"), found, allowed);
+        };
+        if behind(flow.to).is_some() {
+            refuse("to", "a station with `proxy`", "a station without: it carries uploads alone");
+        }
+        let Some(sender) = behind(flow.from) else { continue };
+        if flow.to != Endpoint::Server {
+            refuse("to", "a flow to a station, from one with `proxy`", "\"server\"");
+        }
+        if flow.kind == FlowKind::Udp {
+            refuse("kind", "\"udp\" from a station with `proxy`", "\"tcp\", which it relays");
+        }
+        let differs = |other: &FlowSpec| {
+            matches!(other.from, Endpoint::Stations(from) if overlap(from, sender))
+                && (&other.algorithm, other.rate) != (&flow.algorithm, flow.rate)
+        };
+        if flows[..index].iter().any(differs) {
+            let found = "another algorithm or rate than the station's flow before";
+            refuse("algorithm", found, "the same for all flows of a station with `proxy`");
+        }
+    }
 }

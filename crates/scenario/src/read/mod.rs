@@ -1,12 +1,10 @@
 //! From the tree to the typed experiment.
 
-mod access_point;
 mod conditions;
 pub(crate) mod fields;
 mod flows;
 pub(crate) mod names;
 pub(crate) mod problems;
-mod proxied;
 mod radio;
 mod stations;
 
@@ -14,35 +12,34 @@ use wakeai_units::{Duration, Rate};
 use wakeai_wifi::Wired;
 
 use crate::experiment::Experiment;
-use crate::tree::Node;
+use crate::tree::{Origin, Table};
 use fields::{Field, Fields};
 use names::Names;
-use problems::Problems;
+use problems::{Finding, Problems};
 
-/// The longest delay each way.
+/// The longest delay in each direction.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// The slowest and the fastest rate of a wire, a flow or a maximum.
 const SLOWEST: Rate = Rate::from_bps(1_000);
 const FASTEST: Rate = Rate::from_mbps(1_000_000);
-/// Packets in a queue.
+/// The most packets that a queue may hold.
 const LONGEST_QUEUE: u32 = 1_000_000;
 /// The shortest and the longest run.
 const SHORTEST_RUN: Duration = Duration::from_millis(1);
 const LONGEST_RUN: Duration = Duration::from_secs(1_000 * 3_600);
 
-/// What a run's own keys say.
+/// The length of a run and of its warmup.
 pub(crate) struct Span {
     pub(crate) duration: Duration,
     pub(crate) warmup: Duration,
 }
 
-/// Reads everything; `None` where it came across a problem.
-pub(crate) fn experiment(root: &Node, problems: &Problems) -> Option<Experiment> {
-    let table = root.as_table().expect("a document is a table");
-    let mut fields = Fields::new(table, root.origin, "", problems);
+/// Reads everything; reports everything that is wrong.
+pub(crate) fn experiment(root: &Table, problems: Problems) -> Result<Experiment, Vec<Finding>> {
+    let mut fields = Fields::new(root, Origin::START, "", &problems);
     let name = fields.require("name", "a text of 1 to 100 characters").and_then(|f| title(&f));
     let span = span(&mut fields);
-    let access_point = access_point::read(&mut fields);
+    let access_point = radio::access_point(&mut fields);
     let wired = wired(&mut fields);
     let stations = stations::read(&mut fields, access_point.as_ref());
     let names = Names::new(&stations);
@@ -50,14 +47,12 @@ pub(crate) fn experiment(root: &Node, problems: &Problems) -> Option<Experiment>
     let events = conditions::events(&mut fields, &names, &stations, access_point.as_ref(), &span);
     let conditions = conditions::read(&mut fields, &names);
     fields.finish();
-    if !problems.is_empty() {
-        return None;
-    }
-    Some(Experiment {
-        name: name?,
+    problems.check()?;
+    Ok(Experiment {
+        name: name.expect("its absence is a problem"),
         duration: span.duration,
         warmup: span.warmup,
-        access_point: access_point?.access_point,
+        access_point: access_point.expect("its absence is a problem").access_point,
         wired,
         flows,
         events,
@@ -67,43 +62,43 @@ pub(crate) fn experiment(root: &Node, problems: &Problems) -> Option<Experiment>
 }
 
 fn title(field: &Field<'_>) -> Option<String> {
-    const ALLOWED: &str = "a text of 1 to 100 characters, none of them control characters";
-    let text = field.text(ALLOWED)?;
-    let long = text.len() > 400 || text.chars().count() > 100;
-    if text.trim().is_empty() || long || text.chars().any(char::is_control) {
-        field.refuse(ALLOWED);
-        return None;
-    }
-    Some(text.to_owned())
+    let title =
+        field.text_if("a text of 1 to 100 characters, none of them control characters", |text| {
+            !text.trim().is_empty()
+                && text.len() <= 400
+                && text.chars().count() <= 100
+                && !text.chars().any(char::is_control)
+        });
+    title.map(str::to_owned)
 }
 
 fn span(fields: &mut Fields<'_>) -> Span {
     let duration = fields.require("duration", "a duration such as \"600s\"");
     let duration = duration.and_then(|field| field.duration(SHORTEST_RUN..=LONGEST_RUN));
-    let warmup = fields.get("warmup").and_then(|field| {
+    let warmup = fields.read_or("warmup", Duration::ZERO, |field| {
         let warmup = field.duration(Duration::ZERO..=LONGEST_RUN)?;
         if duration.is_some_and(|duration| warmup >= duration) {
             field.refuse("less than `duration`");
         }
         Some(warmup)
     });
-    Span { duration: duration.unwrap_or(LONGEST_RUN), warmup: warmup.unwrap_or(Duration::ZERO) }
+    Span { duration: duration.unwrap_or(LONGEST_RUN), warmup }
 }
 
 fn wired(fields: &mut Fields<'_>) -> Wired {
     let defaults = Wired::default();
-    let Some(mut wired) = fields.get("wired").and_then(|field| field.table()) else {
-        return defaults;
+    let Some(mut wired) = fields.read("wired", Field::table) else { return defaults };
+    let read = Wired {
+        rate: wired.read_or("rate", defaults.rate, rate),
+        delay: wired.read_or("delay", defaults.delay, delay),
+        queue: wired.read_or("queue", defaults.queue, queue),
     };
-    let rate = wired.get("rate").and_then(|field| field.rate(SLOWEST..=FASTEST));
-    let delay = wired.get("delay").and_then(|field| delay(&field));
-    let queue = wired.get("queue").and_then(|field| queue(&field));
     wired.finish();
-    Wired {
-        rate: rate.unwrap_or(defaults.rate),
-        delay: delay.unwrap_or(defaults.delay),
-        queue: queue.unwrap_or(defaults.queue),
-    }
+    read
+}
+
+fn rate(field: &Field<'_>) -> Option<Rate> {
+    field.rate(SLOWEST..=FASTEST)
 }
 
 fn delay(field: &Field<'_>) -> Option<Duration> {
@@ -114,7 +109,7 @@ fn queue(field: &Field<'_>) -> Option<u32> {
     field.integer(1..=LONGEST_QUEUE)
 }
 
-/// The tables of a list that may be left out.
+/// The tables of a list that may be absent.
 fn list<'a>(fields: &mut Fields<'a>, key: &'static str, most: usize) -> Vec<Fields<'a>> {
     fields.get(key).map(|field| field.tables(most)).unwrap_or_default()
 }

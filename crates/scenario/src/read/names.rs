@@ -1,13 +1,13 @@
-//! Names of stations: which are allowed, and whom each means.
+//! The names of stations: which are allowed, and which stations each means.
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{Selector, StationGroup};
+use crate::stations::{Selector, StationGroup};
 
-/// What a name may be.
+/// The rule for a name, in words.
 pub(crate) const ALLOWED: &str = "1 to 32 of A-Z, a-z, 0-9, - and _, other than \"server\"";
 
-/// Whether `name` can be a station's or a condition's.
+/// Whether a station or a condition can have this name.
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     (1..=32).contains(&name.len()) && name.chars().all(allowed) && name != "server"
@@ -25,7 +25,7 @@ impl<'a> Names<'a> {
         Self { groups, by_name: by_name.collect() }
     }
 
-    /// Whom `name` means: a group, or a numbered member of one.
+    /// The stations that `name` means: a group, or a numbered member of one.
     pub(crate) fn resolve(&self, name: &str) -> Option<Selector> {
         if let Some(group) = self.by_name.get(name) {
             return Some(Selector { group: *group, number: None });
@@ -33,7 +33,7 @@ impl<'a> Names<'a> {
         self.member(name)
     }
 
-    /// Whom `name` means as a numbered member.
+    /// The numbered member that `name` means.
     fn member(&self, name: &str) -> Option<Selector> {
         numbered(name).find_map(|(prefix, number)| {
             let group = *self.by_name.get(prefix)?;
@@ -42,7 +42,7 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// A name that both `group` and another group give: the group's own, or that of a member.
+    /// A name that `group` or a member of it shares with another group or its members.
     pub(crate) fn clash(&self, group: usize) -> Option<String> {
         let StationGroup { name, count, .. } = &self.groups[group];
         if self.by_name.get(name.as_str()) != Some(&group) {

@@ -1,13 +1,13 @@
-//! What is found wrong while a tree is read.
+//! The problems that are found while a tree is read.
 
 use std::cell::RefCell;
 
 use crate::tree::Origin;
 
-/// Problems that are kept; more are only counted.
+/// Problems that are kept; all further ones are dropped.
 const KEPT: usize = 1_000;
 
-/// One thing that is wrong, before its place is turned into line and column.
+/// One problem, before its place is turned into line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     pub(crate) origin: Origin,
@@ -22,12 +22,12 @@ pub(crate) struct Finding {
 #[derive(Default)]
 pub(crate) struct Problems {
     findings: RefCell<Vec<Finding>>,
-    /// The condition that is being read with its `set` applied.
+    /// The condition that is read with its `set` applied.
     condition: Option<String>,
 }
 
 impl Problems {
-    /// None yet, for a condition that is read with its `set` applied.
+    /// Collects the problems of a condition that is read with its `set` applied.
     pub(crate) fn of_condition(name: &str) -> Self {
         Self { condition: Some(name.to_owned()), ..Self::default() }
     }
@@ -51,15 +51,11 @@ impl Problems {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.findings.borrow().is_empty()
-    }
-
-    /// Everything found, in the order of the file.
-    pub(crate) fn into_findings(self) -> Vec<Finding> {
+    /// All problems in the order of the file, as an error if there are any.
+    pub(crate) fn check(self) -> Result<(), Vec<Finding>> {
         let mut findings = self.findings.into_inner();
         findings.sort();
         findings.dedup();
-        findings
+        if findings.is_empty() { Ok(()) } else { Err(findings) }
     }
 }

@@ -1,24 +1,61 @@
-//! The keys of the radio: most are the access point's, for the whole BSS.
+//! `[access_point]` and the keys of the radio.
 
 use std::fmt::Display;
 
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{
-    Bss, Contention, GuardInterval, LEGACY_RATES, Protection, QueueDiscipline, Standard, Width,
+    Bss, Cell, Contention, GuardInterval, LEGACY_RATES, Protection, QueueDiscipline, Scheduler,
+    Standard, Width,
 };
 
-use super::fields::{Field, Fields};
+use super::fields::{Field, Fields, quoted};
+use super::{queue, rate};
+use crate::stations::{AccessPoint, Medium};
 
-/// The EDCA parameter set counts a TXOP in units of 32 us; a byte of them is more than any
+/// The EDCA parameter set counts a TXOP in units of 32 us. One byte of them is more than any
 /// table has.
 const LONGEST_TXOP: Duration = Duration::from_micros(255 * 32);
 
-/// Reads the keys of an 802.11 access point, each as its standard allows it, and what it says about
-/// contention.
-pub(super) fn bss(fields: &mut Fields<'_>) -> Option<(Bss, ContentionKeys)> {
-    let names = Standard::ALL.map(|standard| format!("\"{standard}\"")).join(", ");
+/// The access point, and the contention keys that its stations take over.
+pub(super) struct Read {
+    pub(super) access_point: AccessPoint,
+    pub(super) contention: ContentionKeys,
+}
+
+pub(super) fn access_point(fields: &mut Fields<'_>) -> Option<Read> {
+    let field = fields.require("access_point", "a table with at least `standard`")?;
+    let mut fields = field.table()?;
+    let kinds = [("wifi", false), ("cellular", true)];
+    let is_cellular = fields.read_or("medium", false, |field| field.choice(&kinds));
+    let buffer = fields.read_or("buffer", 300, queue);
+    let read = if is_cellular {
+        cellular(&mut fields).map(|cell| (Medium::Cellular(cell), ContentionKeys::default()))
+    } else {
+        bss(&mut fields).map(|(bss, contention)| (Medium::Wifi(bss), contention))
+    };
+    fields.finish();
+    let (medium, contention) = read?;
+    Some(Read { access_point: AccessPoint { buffer, medium }, contention })
+}
+
+fn cellular(fields: &mut Fields<'_>) -> Option<Cell> {
+    let allowed = "a rate such as \"50Mbit/s\"";
+    let uplink = fields.require("uplink", allowed).and_then(|field| rate(&field));
+    let downlink = fields.require("downlink", allowed).and_then(|field| rate(&field));
+    let schedulers = [
+        ("proportional-fair", Scheduler::ProportionalFair),
+        ("round-robin", Scheduler::RoundRobin),
+    ];
+    let scheduler =
+        fields.read_or("scheduler", Scheduler::default(), |field| field.choice(&schedulers));
+    Some(Cell { uplink: uplink?, downlink: downlink?, scheduler })
+}
+
+/// Reads the keys of an 802.11 access point, each within the limits of its standard.
+fn bss(fields: &mut Fields<'_>) -> Option<(Bss, ContentionKeys)> {
+    let names = quoted(Standard::ALL.iter());
     let known = fields.require("standard", &names).and_then(|field| standard(&field));
-    // Without a known standard the others are read as for the most permissive one.
+    // Without a known standard the other keys are read as for the most permissive one.
     let standard = known.unwrap_or(Standard::Ax);
     let defaults = Bss::new(standard);
     let queues = [("fifo", QueueDiscipline::Fifo), ("fq", QueueDiscipline::Fq)];
@@ -31,46 +68,29 @@ pub(super) fn bss(fields: &mut Fields<'_>) -> Option<(Bss, ContentionKeys)> {
     // The keys are read in this order, which is that of the messages.
     let mut bss = Bss {
         standard,
-        queue: fields.get("queue").and_then(|f| f.choice(&queues)).unwrap_or(defaults.queue),
+        queue: fields.read_or("queue", defaults.queue, |field| field.choice(&queues)),
         protection: fields
-            .get("protection")
-            .and_then(|field| field.choice(&protections))
-            .unwrap_or(defaults.protection),
-        rts_threshold: fields
-            .get("rts_threshold")
-            .and_then(|field| field.size(Bytes::ZERO..=longest))
-            .unwrap_or(defaults.rts_threshold),
-        basic_rate: fields
-            .get("basic_rate")
-            .and_then(|field| legacy_rate(&field))
-            .unwrap_or(defaults.basic_rate),
-        width: fields
-            .get("width")
-            .and_then(|field| width(&field, standard))
-            .unwrap_or(defaults.width),
-        streams: fields
-            .get("streams")
-            .and_then(|field| field.integer(1..=standard.most_streams()))
-            .unwrap_or(defaults.streams),
-        guard_interval: fields
-            .get("guard_interval")
-            .and_then(|field| guard_interval(&field, standard))
-            .unwrap_or(defaults.guard_interval),
-        ampdu: fields
-            .get("ampdu")
-            .and_then(|field| aggregating(field, standard))
-            .and_then(|field| field.size(Bytes::new(1)..=standard.longest_ampdu()))
-            .unwrap_or(defaults.ampdu),
-        ampdu_subframes: fields
-            .get("ampdu_subframes")
-            .and_then(|field| aggregating(field, standard))
-            .and_then(|field| field.integer(1..=standard.most_subframes()))
-            .unwrap_or(defaults.ampdu_subframes),
+            .read_or("protection", defaults.protection, |field| field.choice(&protections)),
+        rts_threshold: fields.read_or("rts_threshold", defaults.rts_threshold, |field| {
+            field.size(Bytes::ZERO..=longest)
+        }),
+        basic_rate: fields.read_or("basic_rate", defaults.basic_rate, legacy_rate),
+        width: fields.read_or("width", defaults.width, |field| width(field, standard)),
+        streams: fields.read_or("streams", defaults.streams, |field| {
+            field.integer(1..=standard.most_streams())
+        }),
+        guard_interval: fields.read_or("guard_interval", defaults.guard_interval, |field| {
+            guard_interval(field, standard)
+        }),
+        ampdu: fields.read_or("ampdu", defaults.ampdu, |field| {
+            aggregating(field, standard)?.size(Bytes::new(1)..=standard.longest_ampdu())
+        }),
+        ampdu_subframes: fields.read_or("ampdu_subframes", defaults.ampdu_subframes, |field| {
+            aggregating(field, standard)?.integer(1..=standard.most_subframes())
+        }),
         retry_limit: fields
-            .get("retry_limit")
-            .and_then(|field| field.integer(1..=255))
-            .unwrap_or(defaults.retry_limit),
-        control_rate: fields.get("control_rate").and_then(|field| legacy_rate(&field)),
+            .read_or("retry_limit", defaults.retry_limit, |field| field.integer(1..=255)),
+        control_rate: fields.read("control_rate", legacy_rate),
         contention: defaults.contention,
     };
     let keys = ContentionKeys::read(fields, standard, ContentionKeys::default());
@@ -78,7 +98,7 @@ pub(super) fn bss(fields: &mut Fields<'_>) -> Option<(Bss, ContentionKeys)> {
     known.map(|_| (bss, keys))
 }
 
-/// What a table says about contention; what it does not say is `None`.
+/// The keys of a `contention` table; an absent key is `None`.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ContentionKeys {
     aifsn: Option<u8>,
@@ -88,21 +108,20 @@ pub(super) struct ContentionKeys {
 }
 
 impl ContentionKeys {
-    /// Reads `contention`, completed by `outer`; what neither says is as in `standard`.
+    /// Reads `contention`. `outer` has the values of absent keys.
     pub(super) fn read(fields: &mut Fields<'_>, standard: Standard, outer: Self) -> Self {
         let Some(field) = fields.get("contention") else { return outer };
         let Some(mut fields) = field.table() else { return outer };
-        let aifsn = fields.get("aifsn").and_then(|f| f.integer(1..=Contention::MOST_AIFSN));
-        let cw_min = fields.get("cw_min").and_then(|field| window(&field));
-        let cw_max = fields.get("cw_max").and_then(|field| window(&field));
-        let txop = fields.get("txop").and_then(|f| f.duration(Duration::ZERO..=LONGEST_TXOP));
-        fields.finish();
+        let aifsns = 1..=Contention::MOST_AIFSN;
         let keys = Self {
-            aifsn: aifsn.or(outer.aifsn),
-            cw_min: cw_min.or(outer.cw_min),
-            cw_max: cw_max.or(outer.cw_max),
-            txop: txop.or(outer.txop),
+            aifsn: fields.read("aifsn", |field| field.integer(aifsns)).or(outer.aifsn),
+            cw_min: fields.read("cw_min", window).or(outer.cw_min),
+            cw_max: fields.read("cw_max", window).or(outer.cw_max),
+            txop: fields
+                .read("txop", |field| field.duration(Duration::ZERO..=LONGEST_TXOP))
+                .or(outer.txop),
         };
+        fields.finish();
         let Contention { cw_min, cw_max, .. } = keys.resolve(standard);
         if cw_min > cw_max {
             let found = format!("cw_min {cw_min} above cw_max {cw_max}");
@@ -111,7 +130,7 @@ impl ContentionKeys {
         keys
     }
 
-    /// With the defaults of `standard` for what is not said.
+    /// The values, with the defaults of `standard` for absent keys.
     pub(super) fn resolve(self, standard: Standard) -> Contention {
         let Self { aifsn, cw_min, cw_max, txop } = self;
         let defaults = Contention::of(standard);
@@ -128,11 +147,11 @@ pub(super) fn standard(field: &Field<'_>) -> Option<Standard> {
     field.choice(&Standard::ALL.map(|standard| (standard.name(), standard)))
 }
 
-/// A PHY rate of data frames of `standard` in `bss`, written as the standard's tables round it.
+/// A PHY rate of data frames of `standard` in `bss`, rounded as in the tables of the standard.
 pub(super) fn phy_rate(field: &Field<'_>, standard: Standard, bss: &Bss) -> Option<Rate> {
     const SHOWN: usize = 8;
     let rates = bss.rates(standard);
-    let found: Option<Rate> = field.node.as_str().and_then(|text| text.parse().ok());
+    let found: Option<Rate> = field.parsed();
     if found.is_some_and(|found| rates.binary_search(&found).is_ok()) {
         return found;
     }
@@ -152,12 +171,8 @@ pub(super) fn phy_rate(field: &Field<'_>, standard: Standard, bss: &Bss) -> Opti
 
 /// A rate of broadcasts and control frames: non-HT OFDM in every standard.
 fn legacy_rate(field: &Field<'_>) -> Option<Rate> {
-    let found: Option<Rate> = field.node.as_str().and_then(|text| text.parse().ok());
-    let found = found.filter(|found| LEGACY_RATES.contains(found));
-    if found.is_none() {
-        field.refuse(names(&LEGACY_RATES));
-    }
-    found
+    let found = field.parsed().filter(|found| LEGACY_RATES.contains(found));
+    field.or_refuse(found, || names(&LEGACY_RATES))
 }
 
 fn names(rates: &[Rate]) -> String {
@@ -174,36 +189,26 @@ fn guard_interval(field: &Field<'_>, standard: Standard) -> Option<GuardInterval
     })
 }
 
-/// One of the values that `standard` has; `is_meant` says whether a text means one of them.
+/// The one of the standard's `values` that the text means according to `is_meant`.
 fn one_of<T: Copy + Display>(
     field: &Field<'_>,
     standard: Standard,
     values: &[T],
     is_meant: impl Fn(&str, T) -> bool,
 ) -> Option<T> {
-    let text = field.node.as_str();
-    let found =
-        values.iter().copied().find(|value| text.is_some_and(|text| is_meant(text, *value)));
-    if found.is_none() {
-        let names: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
-        field.refuse(format!("{} for {standard}", names.join(", ")));
-    }
-    found
+    let is_meant = |value: &T| field.node.as_str().is_some_and(|text| is_meant(text, *value));
+    let found = values.iter().copied().find(is_meant);
+    field.or_refuse(found, || format!("{} for {standard}", quoted(values.iter())))
 }
 
-fn aggregating(field: Field<'_>, standard: Standard) -> Option<Field<'_>> {
-    if standard.is_qos() {
-        return Some(field);
-    }
-    field.refuse(format!("nothing: {standard} does not aggregate"));
-    None
+/// The field, if `standard` aggregates.
+fn aggregating<'f, 'a>(field: &'f Field<'a>, standard: Standard) -> Option<&'f Field<'a>> {
+    let allowed = standard.is_qos().then_some(field);
+    field.or_refuse(allowed, || format!("nothing: {standard} does not aggregate"))
 }
 
 fn window(field: &Field<'_>) -> Option<u16> {
     let window = field.integer(0..=Contention::LARGEST_WINDOW)?;
-    if !(window + 1).is_power_of_two() {
-        field.refuse("one less than a power of two: 0, 1, 3, 7, 15, … 32767");
-        return None;
-    }
-    Some(window)
+    let window = Some(window).filter(|window| (window + 1).is_power_of_two());
+    field.or_refuse(window, || "one less than a power of two: 0, 1, 3, 7, 15, … 32767".to_owned())
 }

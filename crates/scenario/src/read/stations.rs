@@ -3,32 +3,26 @@
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, Standard, StationRadio};
 
-use super::access_point::Read;
-use super::fields::{Field, Fields};
+use super::fields::{Field, Fields, quoted};
 use super::names::{self, Names};
-use super::radio::{self, ContentionKeys, phy_rate};
-use super::{FASTEST, SLOWEST, delay, queue};
-use crate::experiment::{Announces, HostQueue, StationGroup, TcpProfile, Told};
-use crate::radio::Medium;
+use super::radio::{self, ContentionKeys, Read, phy_rate};
+use super::{FASTEST, delay, queue, rate};
+use crate::stations::{Announces, HostQueue, Medium, StationGroup, TcpProfile, Told};
 
-/// Stations in a group and in all groups together.
+/// The most stations in a group, and in all groups together.
 const MOST: u32 = 10_000;
 
 pub(super) fn read(fields: &mut Fields<'_>, access_point: Option<&Read>) -> Vec<StationGroup> {
-    let tables = match fields.require("stations", "at least one [[stations]]") {
-        Some(field) => field.tables(MOST as usize),
-        None => return Vec::new(),
-    };
+    let field = fields.require("stations", "at least one [[stations]]");
+    let tables = field.map(|field| field.tables(MOST as usize)).unwrap_or_default();
     let problems = fields.problems;
-    let mut places = Vec::new();
-    let mut groups = Vec::new();
-    for table in tables {
-        let place = (table.origin, table.path.clone());
-        if let Some(group) = group(table, access_point) {
-            groups.push(group);
-            places.push(place);
-        }
-    }
+    let (places, groups): (Vec<_>, Vec<_>) = tables
+        .into_iter()
+        .filter_map(|table| {
+            let place = (table.origin, table.path.clone());
+            Some((place, group(table, access_point)?))
+        })
+        .unzip();
     let total: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
     if total > u64::from(MOST) {
         let origin = places.last().map_or(fields.origin, |(origin, _)| *origin);
@@ -39,28 +33,18 @@ pub(super) fn read(fields: &mut Fields<'_>, access_point: Option<&Read>) -> Vec<
     for (index, (origin, path)) in places.iter().enumerate() {
         if let Some(name) = names.clash(index) {
             let found = format!("a second station or group named \"{name}\"");
-            problems.add(
-                *origin,
-                format!("{path}.name"),
-                found,
-                "names that are unique, groups \
-                and numbered members (tablet1, tablet2, …) together",
-            );
+            let allowed = "names that are unique, groups and numbered members (tablet1, tablet2, …) \
+                           together";
+            problems.add(*origin, format!("{path}.name"), found, allowed);
         }
     }
     groups
 }
 
 fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationGroup> {
-    let name = fields.require("name", names::ALLOWED).and_then(|field| {
-        let name = field.text(names::ALLOWED)?;
-        if !names::is_name(name) {
-            field.refuse(names::ALLOWED);
-            return None;
-        }
-        Some(name.to_owned())
-    });
-    let count = fields.get("count").and_then(|field| field.integer(1..=MOST));
+    let name = fields.require("name", names::ALLOWED);
+    let name = name.and_then(|field| field.text_if(names::ALLOWED, names::is_name));
+    let count = fields.read_or("count", 1, |field| field.integer(1..=MOST));
     let medium = access_point.map(|read| &read.access_point.medium);
     let is_cellular = matches!(medium, Some(Medium::Cellular(_)));
     let (radio, frame_error_ppm) = match medium {
@@ -71,16 +55,16 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         Some(Medium::Wifi(bss)) => station_radio(&mut fields, access_point, Some(bss)),
         None => station_radio(&mut fields, None, None),
     };
-    let queue = fields.get("queue").and_then(|field| queue(&field));
+    let queue = fields.read("queue", queue);
     let host_queue = fields.get("host_queue");
-    let wired_delay = fields.get("wired_delay").and_then(|field| delay(&field));
-    let max = fields.get("max").and_then(|field| field.rate(SLOWEST..=FASTEST));
+    let wired_delay = fields.read_or("wired_delay", Duration::ZERO, delay);
+    let max = fields.read("max", rate);
     let profiles = [("linux", TcpProfile::Linux), ("classic", TcpProfile::Classic)];
-    let tcp = fields.get("tcp").and_then(|field| field.choice(&profiles));
+    let tcp = fields.read_or("tcp", TcpProfile::Linux, |field| field.choice(&profiles));
     let host_queue = host_queue.and_then(|field| {
         let kinds = [HostQueue::Fifo, HostQueue::Tsq, HostQueue::Mac80211];
         let host_queue = field.choice(&kinds.map(|kind| (kind.name(), kind)))?;
-        if host_queue != HostQueue::Fifo && tcp == Some(TcpProfile::Classic) {
+        if host_queue != HostQueue::Fifo && tcp == TcpProfile::Classic {
             field.refuse("\"fifo\" with `tcp = \"classic\"`, which has no TCP small queues");
         } else if host_queue == HostQueue::Mac80211 && is_cellular {
             field.refuse("\"fifo\", \"tsq\" on a cellular link, whose modem has no mac80211");
@@ -88,9 +72,9 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         Some(host_queue)
     });
     let host_queue = host_queue.unwrap_or(HostQueue::Fifo);
-    let proxy = fields.get("proxy").and_then(|field| {
+    let proxy = fields.read_or("proxy", false, |field| {
         let proxy = field.boolean()?;
-        if proxy && tcp == Some(TcpProfile::Classic) {
+        if proxy && tcp == TcpProfile::Classic {
             field.refuse("false with `tcp = \"classic\"`, which is the simulator's own TCP");
         }
         Some(proxy)
@@ -98,16 +82,16 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
     let announces = announces(&mut fields);
     fields.finish();
     Some(StationGroup {
-        name: name?,
-        count: count.unwrap_or(1),
+        name: name?.to_owned(),
+        count,
         radio,
         queue: queue.unwrap_or(host_queue.default_packets()),
         host_queue,
         frame_error_ppm,
-        wired_delay: wired_delay.unwrap_or(Duration::ZERO),
+        wired_delay,
         max,
-        tcp: tcp.unwrap_or(TcpProfile::Linux),
-        proxy: proxy.unwrap_or(false),
+        tcp,
+        proxy,
         announces,
     })
 }
@@ -117,12 +101,12 @@ fn station_radio(
     access_point: Option<&Read>,
     bss: Option<&Bss>,
 ) -> (Option<StationRadio>, u32) {
-    let own = fields.get("standard").and_then(|field| {
-        let standard = radio::standard(&field)?;
+    let own = fields.read("standard", |field| {
+        let standard = radio::standard(field)?;
         if let Some(bss) = bss.filter(|bss| !standard.can_join(bss.standard)) {
             let can_join = Standard::ALL.into_iter().filter(|one| one.can_join(bss.standard));
-            let names: Vec<String> = can_join.map(|one| format!("\"{one}\"")).collect();
-            field.refuse(format!("{} with an access point of {}", names.join(", "), bss.standard));
+            let names = quoted(can_join);
+            field.refuse(format!("{names} with an access point of {}", bss.standard));
         }
         Some(standard)
     });
@@ -130,13 +114,12 @@ fn station_radio(
     let permissive = Bss::new(Standard::Ax);
     let known = bss.unwrap_or(&permissive);
     let standard = own.unwrap_or(known.standard);
-    let rate = fields.get("rate").zip(bss);
-    let rate = rate.and_then(|(field, bss)| phy_rate(&field, standard, bss));
+    let rate = fields.read("rate", |field| phy_rate(field, standard, bss?));
     let outer = access_point.map_or(ContentionKeys::default(), |read| read.contention);
     let contention = ContentionKeys::read(fields, standard, outer).resolve(standard);
-    let losses = fields.get("frame_error_rate").and_then(|field| field.parts_per_million());
+    let losses = fields.read_or("frame_error_rate", 0, Field::parts_per_million);
     let rate = rate.unwrap_or_else(|| known.default_rate(standard));
-    (Some(StationRadio { standard, rate, contention }), losses.unwrap_or(0))
+    (Some(StationRadio { standard, rate, contention }), losses)
 }
 
 fn refuse_radio_keys(fields: &mut Fields<'_>) {
@@ -147,38 +130,33 @@ fn refuse_radio_keys(fields: &mut Fields<'_>) {
     }
 }
 
-/// The presence format holds a span of up to 71 minutes.
+/// The longest announced time. A presence message can hold up to 71 minutes.
 const MAX_SPAN: Duration = Duration::from_secs(3_600);
-const ALLOWED_RATE: &str = "a rate from 0bit/s to 1000Gbit/s, or \"unknown\"";
 
 /// `announces`: the values that a station's agent announces instead of the true ones.
 fn announces(fields: &mut Fields<'_>) -> Announces {
-    let Some(mut fields) = fields.get("announces").and_then(|field| field.table()) else {
+    let Some(mut fields) = fields.read("announces", Field::table) else {
         return Announces::default();
     };
-    let span = |field: Field<'_>| field.duration(Duration::ZERO..=MAX_SPAN);
+    let span = |field: &Field<'_>| field.duration(Duration::ZERO..=MAX_SPAN);
     let announces = Announces {
-        sending: fields.get("sending").and_then(|field| field.boolean()),
-        rate: fields.get("rate").and_then(|field| field.rate(Rate::ZERO..=FASTEST)),
-        max_rate: fields.get("max_rate").and_then(|field| rate_or_unknown(&field)),
-        link_rate: fields.get("link_rate").and_then(|field| rate_or_unknown(&field)),
-        min_rtt: fields.get("min_rtt").and_then(span),
-        growth: fields.get("growth").and_then(span),
-        reservation: fields.get("reservation").and_then(|field| field.parts_per_million()),
+        sending: fields.read("sending", Field::boolean),
+        rate: fields.read("rate", |field| field.rate(Rate::ZERO..=FASTEST)),
+        max_rate: fields.read("max_rate", rate_or_unknown),
+        link_rate: fields.read("link_rate", rate_or_unknown),
+        min_rtt: fields.read("min_rtt", span),
+        growth: fields.read("growth", span),
+        reservation: fields.read("reservation", Field::parts_per_million),
     };
     fields.finish();
     announces
 }
 
-/// A rate that an agent may also say to not know.
+/// A rate, or the statement that the agent does not know it.
 fn rate_or_unknown(field: &Field<'_>) -> Option<Told> {
-    let text = field.text(ALLOWED_RATE)?;
-    if text == "unknown" {
+    if field.node.as_str() == Some("unknown") {
         return Some(Told::Unknown);
     }
-    let rate = text.parse().ok().filter(|rate| *rate <= FASTEST);
-    if rate.is_none() {
-        field.refuse(ALLOWED_RATE);
-    }
-    rate.map(Told::Rate)
+    let rate = field.parsed().filter(|rate| *rate <= FASTEST).map(Told::Rate);
+    field.or_refuse(rate, || "a rate from 0bit/s to 1000Gbit/s, or \"unknown\"".to_owned())
 }

@@ -1,7 +1,7 @@
 //! Packet captures: a directory for each run, and in it a file for each host.
 //!
-//! They are moved with the other records. Files are not kept open: with a thousand stations, and several runs at once, there would be more than a process may
-//! have.
+//! They are moved with the other records. Files are not kept open: a thousand stations in several runs at
+//! once would need more open files than a process may have.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use super::pcapng::{self, Way};
 use super::{RecordsError, cannot};
 
-/// What a host's file collects before it is written to.
+/// The bytes that are collected for a host before they are appended to its file.
 const BUFFER: usize = 1 << 16;
 
 /// The captures of a command.
@@ -21,16 +21,16 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Begins captures in `directory`, which exists.
+    /// Captures into `directory`, which exists.
     pub(super) fn create(directory: PathBuf, version: &str) -> Self {
         Self { directory, application: format!("wakeai {version}") }
     }
 
-    /// Begins those of a run: of the server and of these stations.
+    /// Begins the captures of a run: a file for the server, and one for each of these stations.
     ///
     /// # Errors
     ///
-    /// Where the directory or a file in it cannot be made.
+    /// The directory or a file in it cannot be made.
     pub fn run<'a>(
         &self,
         condition: &str,
@@ -56,7 +56,7 @@ impl Captures {
     }
 }
 
-/// Which host a capture is of.
+/// The host whose packets a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
     /// The server.
@@ -101,7 +101,7 @@ impl RunCaptures {
     ///
     /// # Errors
     ///
-    /// Where a file could not be written, now or before.
+    /// A file could not be written, now or before.
     pub fn finish(mut self) -> Result<(), RecordsError> {
         if let Some(error) = self.failed {
             return Err(error);

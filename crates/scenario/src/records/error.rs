@@ -19,7 +19,7 @@ pub enum RecordsError {
         /// Why.
         reason: String,
     },
-    /// There is something else.
+    /// The path is not a directory.
     #[error(
         "--out: found {found} at {}, expected a directory or nothing; choose another --out",
         path.display()
@@ -27,10 +27,10 @@ pub enum RecordsError {
     NotADirectory {
         /// Where.
         path: PathBuf,
-        /// What there is.
+        /// What is there.
         found: &'static str,
     },
-    /// The scenario that is run would be replaced.
+    /// The file of the scenario that is run would be replaced.
     #[error(
         "--out: {} is the scenario that is run, and is never replaced; choose another --out",
         path.display()
@@ -39,7 +39,7 @@ pub enum RecordsError {
         /// Its file.
         path: PathBuf,
     },
-    /// Somebody else's file would be replaced.
+    /// A file that is not of an earlier result would be replaced.
     #[error(
         "--out: {} is not as wakeai wrote it, or not from wakeai at all, and is never replaced; \
          choose another --out, or move it away", path.display()
@@ -66,7 +66,7 @@ pub enum RecordsError {
         /// The directory.
         directory: PathBuf,
     },
-    /// Something has come into the way since the first run began.
+    /// A file has appeared in the way since the first run began.
     #[error(
         "cannot put {} into place: {reason}; the result is whole in {}",
         path.display(), kept.display()
@@ -76,13 +76,13 @@ pub enum RecordsError {
         path: PathBuf,
         /// Why.
         reason: String,
-        /// Where all files are.
+        /// The directory in which all files were kept.
         kept: PathBuf,
     },
 }
 
 impl RecordsError {
-    /// Whether another `--out` was to be given.
+    /// Whether the user should give another `--out`.
     pub fn is_usage(&self) -> bool {
         !matches!(self, Self::Write { .. } | Self::Aside { .. })
     }

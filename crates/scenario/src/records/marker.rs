@@ -1,8 +1,8 @@
 //! The list of the files of a result with their digests, which distinguishes them from the user's files.
 //!
-//! A file is ours while its length and its digest are those that the list has. One that was edited
-//! since is the user's, and so is all that the list does not name. The list ends with a digest of
-//! itself.
+//! A file belongs to the result while its length and its digest are those in the list. A file that was
+//! edited since is the user's, and so is each file that the list does not name. The list ends with a digest
+//! of itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,12 +10,12 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-/// The list, in the directory of the result.
+/// The name of the list, in the directory of the result.
 pub(super) const MARKER: &str = "wakeai.files";
-/// No result has a longer list: a thousand stations with a thousand captures each.
+/// The longest list that is read, in bytes: more than a thousand stations with a thousand captures each need.
 const LONGEST: u64 = 1 << 28;
 
-/// What a file was when it was written.
+/// A file's length and digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     length: u64,
@@ -23,7 +23,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// What the file is now.
+    /// Those of the file as it is now.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let (mut hasher, mut length) = (blake3::Hasher::new(), 0);
@@ -46,7 +46,7 @@ impl Seen {
 pub(super) struct Listed(pub(super) BTreeMap<PathBuf, Seen>);
 
 impl Listed {
-    /// What the list of `directory` names; nothing where there is no list, or none of ours.
+    /// Reads the list in `directory`; empty where there is none, or one that Wakeai did not write.
     pub(super) fn read(directory: &Path) -> Self {
         let path = directory.join(MARKER);
         let is_list = |path: &Path| {
@@ -76,7 +76,7 @@ impl Listed {
         listed.lines().skip(1).map(entry).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether the file is as it was written, and no symbolic link leads to it.
+    /// Whether the file is as it was written and is reached without a symbolic link.
     pub(super) fn is_ours(&self, directory: &Path, path: &Path) -> bool {
         if path == Path::new(MARKER) {
             return !self.0.is_empty() && Self::read(directory) == *self;
@@ -102,7 +102,7 @@ fn entry(line: &str) -> Option<(PathBuf, Seen)> {
     is_below.then_some((path, Seen { length, digest }))
 }
 
-/// Whether all directories on the way are directories and no links.
+/// Whether each directory of `path` below `directory` is a directory and no symbolic link.
 pub(super) fn is_inside(directory: &Path, path: &Path) -> bool {
     let parents = path.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
     let is_directory = |parent: &Path| {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_edited_replaced_by_a_link_or_lies_behind_one_is_not_ours() {
+    fn an_edited_or_linked_file_is_not_of_the_result() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         fs::create_dir(directory.join("pcap")).unwrap();

@@ -1,13 +1,11 @@
 //! The records of an experiment on disk: what `--out DIR` writes.
 //!
-//! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::sample`],
-//! [`Records::event`], [`Records::queue`] and [`Records::airtime`] any number of times,
-//! [`Records::end_run`]; then [`Records::finish`].
+//! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::row`] any number
+//! of times, [`Records::end_run`]; then [`Records::finish`].
 //! Everything is written in a hidden directory and put into place at the end, `result.json` last:
-//! where that file is, the others are whole. A run that fails, or a full disk, leaves the directory
-//! as it was. Nothing is replaced but an earlier result, and that only where [`Output::force`] says
-//! so; what is in the way is found before the first run. `docs/reference/records.md` describes the
-//! files.
+//! where that file exists, the others are complete. A run that fails, or a full disk, leaves the directory
+//! as it was. Only an earlier result is replaced, and only if [`Output::force`] is set; anything else in
+//! the way is found before the first run. `docs/reference/records.md` describes the files.
 
 mod captures;
 mod error;
@@ -36,7 +34,7 @@ use error::{broken, cannot};
 pub use output::Output;
 use parquet::{Column, TableWriter};
 pub use pcapng::Way;
-pub use rows::{AirKind, AirOf, AirtimeRow, EventRow, Queue, QueueRow, RowEvent, SampleRow};
+pub use rows::{AirKind, AirOf, AirtimeRow, EventRow, Queue, QueueRow, Row, RowEvent, SampleRow};
 use tables::{FlowRow, Of, RunName};
 use workplace::Workplace;
 
@@ -58,7 +56,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// What the directories of its runs are called.
+    /// The names of the directories of its runs.
     fn runs(&self) -> impl Iterator<Item = String> {
         let repeats = |name: &String| {
             let name = name.clone();
@@ -85,9 +83,9 @@ struct Written<'a> {
     #[serde(flatten)]
     manifest: &'a Manifest,
     command: String,
-    /// Whether there are captures of it.
+    /// Whether packets were captured.
     pcap: bool,
-    /// Rows of each file.
+    /// The number of rows of each file.
     rows: Rows,
 }
 
@@ -111,11 +109,15 @@ pub struct Records {
     queues: Table<QueueRow>,
     airtime: Table<AirtimeRow>,
     captures: Option<Captures>,
-    /// Where all of it lies. The last field: dropped after the files in it.
+    /// The directory of all files. It is the last field, so that it is dropped after them.
     workplace: Workplace,
 }
 
-type Table<R> = (PathBuf, TableWriter<Of<R>, File>);
+/// A Parquet file of rows.
+struct Table<R: 'static> {
+    path: PathBuf,
+    writer: TableWriter<Of<R>, File>,
+}
 
 impl std::fmt::Debug for Records {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -141,8 +143,7 @@ impl Records {
     ///
     /// # Errors
     ///
-    /// Where the directory or a file in it cannot be made, or something is there that is not to be
-    /// replaced.
+    /// The directory or a file in it cannot be made, or a file there must not be replaced.
     pub fn create(
         output: impl Into<Output>,
         scenario: &Scenario,
@@ -150,11 +151,11 @@ impl Records {
     ) -> Result<Self, RecordsError> {
         let workplace = Workplace::begin(output.into())?;
         Ok(Self {
-            flows: table(&workplace, FILES[0], &tables::FLOWS)?,
-            samples: table(&workplace, FILES[1], &tables::SAMPLES)?,
-            events: table(&workplace, FILES[2], &tables::EVENTS)?,
-            queues: table(&workplace, FILES[3], &tables::QUEUES)?,
-            airtime: table(&workplace, FILES[4], &tables::AIRTIME)?,
+            flows: Table::create(&workplace, FILES[0], &tables::FLOWS)?,
+            samples: Table::create(&workplace, FILES[1], &tables::SAMPLES)?,
+            events: Table::create(&workplace, FILES[2], &tables::EVENTS)?,
+            queues: Table::create(&workplace, FILES[3], &tables::QUEUES)?,
+            airtime: Table::create(&workplace, FILES[4], &tables::AIRTIME)?,
             manifest,
             scenario: scenario.to_toml(),
             run: None,
@@ -167,15 +168,15 @@ impl Records {
     ///
     /// # Errors
     ///
-    /// Where their directory cannot be made, or something is there that is not to be replaced.
+    /// Their directory cannot be made, or a file there must not be replaced.
     pub fn capture(&mut self) -> Result<Captures, RecordsError> {
         let directory = self.workplace.directory("pcap", self.manifest.runs())?;
         let captures = Captures::create(directory, &self.manifest.version);
         Ok(self.captures.insert(captures).clone())
     }
 
-    /// A directory for what the agents of each run write, in a directory of the run's name. It is
-    /// moved with the other records.
+    /// Makes a directory for the files that agents write, with a directory per run. It is moved with the
+    /// other records.
     ///
     /// # Errors
     ///
@@ -184,7 +185,7 @@ impl Records {
         self.workplace.directory("agents", self.manifest.runs())
     }
 
-    /// The rows that follow are of this run.
+    /// Begins a run, to which the following rows belong.
     pub fn begin_run(&mut self, condition: &str, repeat: u32, expanded: &Expanded) {
         let flows = expanded
             .flows
@@ -196,56 +197,30 @@ impl Records {
         self.run = Some(Arc::new(RunName { condition, repeat, flows, stations }));
     }
 
-    /// Adds a sample of the run. Panics before the first [`Records::begin_run`].
+    /// Adds a row of the run. Panics before the first [`Records::begin_run`].
     ///
     /// # Errors
     ///
-    /// Where the file cannot be written.
-    pub fn sample(&mut self, row: SampleRow) -> Result<(), RecordsError> {
-        let row = Of { run: self.run(), row };
-        self.samples.1.push(row).map_err(|error| broken(&self.samples.0, &error))
+    /// The file cannot be written.
+    pub fn row(&mut self, row: Row) -> Result<(), RecordsError> {
+        let run = self.run();
+        match row {
+            Row::Sample(row) => self.samples.push(run, row),
+            Row::Event(row) => self.events.push(run, row),
+            Row::Queue(row) => self.queues.push(run, row),
+            Row::Airtime(row) => self.airtime.push(run, row),
+        }
     }
 
-    /// Adds an event of the run. Panics before the first [`Records::begin_run`].
+    /// Ends the run with its result. Panics before the first [`Records::begin_run`].
     ///
     /// # Errors
     ///
-    /// Where the file cannot be written.
-    pub fn event(&mut self, row: EventRow) -> Result<(), RecordsError> {
-        let row = Of { run: self.run(), row };
-        self.events.1.push(row).map_err(|error| broken(&self.events.0, &error))
-    }
-
-    /// Adds the length of a queue. Panics before the first [`Records::begin_run`].
-    ///
-    /// # Errors
-    ///
-    /// Where the file cannot be written.
-    pub fn queue(&mut self, row: QueueRow) -> Result<(), RecordsError> {
-        let row = Of { run: self.run(), row };
-        self.queues.1.push(row).map_err(|error| broken(&self.queues.0, &error))
-    }
-
-    /// Adds some air. Panics before the first [`Records::begin_run`].
-    ///
-    /// # Errors
-    ///
-    /// Where the file cannot be written.
-    pub fn airtime(&mut self, row: AirtimeRow) -> Result<(), RecordsError> {
-        let row = Of { run: self.run(), row };
-        self.airtime.1.push(row).map_err(|error| broken(&self.airtime.0, &error))
-    }
-
-    /// Ends the run with what it came to. Panics before the first [`Records::begin_run`].
-    ///
-    /// # Errors
-    ///
-    /// Where the file cannot be written.
+    /// The file cannot be written.
     pub fn end_run(&mut self, run: &Run) -> Result<(), RecordsError> {
         for (flow, result) in run.flows.iter().enumerate() {
             let row = FlowRow { flow: flow as u32, result: result.clone() };
-            let row = Of { run: self.run(), row };
-            self.flows.1.push(row).map_err(|error| broken(&self.flows.0, &error))?;
+            self.flows.push(self.run(), row)?;
         }
         Ok(())
     }
@@ -258,15 +233,15 @@ impl Records {
     ///
     /// # Errors
     ///
-    /// Where a file cannot be written; then none is put into place.
+    /// A file cannot be written; then none is put into place.
     pub fn finish(self, report: &Report) -> Result<(), RecordsError> {
-        let Self { manifest, scenario, flows, samples, events, workplace, .. } = self;
+        let Self { manifest, scenario, workplace, .. } = self;
         let rows = Rows {
-            flows: complete(flows)?,
-            samples: complete(samples)?,
-            events: complete(events)?,
-            queues: complete(self.queues)?,
-            airtime: complete(self.airtime)?,
+            flows: self.flows.complete()?,
+            samples: self.samples.complete()?,
+            events: self.events.complete()?,
+            queues: self.queues.complete()?,
+            airtime: self.airtime.complete()?,
         };
         let (command, pcap) = (manifest.command(), self.captures.is_some());
         let written = Written { command, pcap, manifest: &manifest, rows };
@@ -278,21 +253,28 @@ impl Records {
     }
 }
 
-fn table<R>(
-    workplace: &Workplace,
-    name: &str,
-    columns: &'static [Column<Of<R>>],
-) -> Result<Table<R>, RecordsError> {
-    let path = workplace.path(name);
-    let file = File::create(&path).map_err(|error| cannot(&path, &error))?;
-    let writer = TableWriter::new(columns, file).map_err(|error| broken(&path, &error))?;
-    Ok((path, writer))
-}
+impl<R> Table<R> {
+    fn create(
+        workplace: &Workplace,
+        name: &str,
+        columns: &'static [Column<Of<R>>],
+    ) -> Result<Self, RecordsError> {
+        let path = workplace.path(name);
+        let file = File::create(&path).map_err(|error| cannot(&path, &error))?;
+        let writer = TableWriter::new(columns, file).map_err(|error| broken(&path, &error))?;
+        Ok(Self { path, writer })
+    }
 
-fn complete<R>((path, writer): Table<R>) -> Result<u64, RecordsError> {
-    let (file, rows) = writer.finish().map_err(|error| broken(&path, &error))?;
-    file.sync_all().map_err(|error| cannot(&path, &error))?;
-    Ok(rows)
+    fn push(&mut self, run: Arc<RunName>, row: R) -> Result<(), RecordsError> {
+        self.writer.push(Of { run, row }).map_err(|error| broken(&self.path, &error))
+    }
+
+    /// Writes the remaining rows, and returns the number of all.
+    fn complete(self) -> Result<u64, RecordsError> {
+        let (file, rows) = self.writer.finish().map_err(|error| broken(&self.path, &error))?;
+        file.sync_all().map_err(|error| cannot(&self.path, &error))?;
+        Ok(rows)
+    }
 }
 
 fn text(workplace: &Workplace, name: &str, content: &str) -> Result<(), RecordsError> {

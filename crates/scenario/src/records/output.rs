@@ -1,4 +1,4 @@
-//! Where records go, and what is never replaced there.
+//! The directory of the records, and the files in it that must not be replaced.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use super::marker::{self, Listed, MARKER};
 use super::{FILES, RecordsError, cannot};
 
-/// Where records go.
+/// The directory of the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// The directory; it is made where there is none.
+    /// Its path. The directory is made where it does not exist.
     pub directory: PathBuf,
-    /// Whether an earlier result there is replaced.
+    /// Whether an earlier result in it is replaced.
     pub force: bool,
     /// The file that the scenario was read from. It is never replaced.
     pub scenario: Option<PathBuf>,
@@ -27,7 +27,8 @@ impl From<&Path> for Output {
 }
 
 impl Output {
-    /// Makes the directory where there is none. What was made, the outermost first.
+    /// Makes the directory where it does not exist. Returns the directories that were made, the outermost
+    /// first.
     pub(super) fn make(&self) -> Result<Vec<PathBuf>, RecordsError> {
         let mut missing = Vec::new();
         for path in self.directory.ancestors().filter(|path| !path.as_os_str().is_empty()) {
@@ -40,7 +41,7 @@ impl Output {
                     }
                     missing.push(path.to_owned());
                 }
-                // The next one up is what is in the way.
+                // A file further up is in the way; the next step finds it.
                 Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
                 Err(error) => return Err(cannot(path, &error)),
             }
@@ -49,7 +50,7 @@ impl Output {
         for path in missing.into_iter().rev() {
             match fs::create_dir(&path) {
                 Ok(()) => made.push(path),
-                // `a/..`, once `a` is there.
+                // The path is `a/..`, and `a` was just made.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
                 Err(error) => {
                     remove_empty(&made);
@@ -60,16 +61,15 @@ impl Output {
         Ok(made)
     }
 
-    /// An error where one of the files that every result has would replace something else than an
-    /// earlier result that may be replaced.
+    /// Checks the files that every result has: each may replace only a file of an earlier result, and that
+    /// only with [`Self::force`].
     pub(super) fn check(&self, earlier: &Listed) -> Result<(), RecordsError> {
         let names = FILES.iter().copied().chain([MARKER]);
         let names = names.map(PathBuf::from).filter(|path| self.is_there(path));
         self.check_all(&names.collect::<Vec<_>>(), earlier)
     }
 
-    /// The same for directories, whose names are not of the user's choice: what is in them already
-    /// must be of an earlier result.
+    /// The same for a directory of one run: the files in it must be of an earlier result.
     pub(super) fn check_directory(
         &self,
         directory: &Path,
@@ -89,7 +89,7 @@ impl Output {
         self.check_all(&names.collect::<Vec<_>>(), earlier)
     }
 
-    /// The same for files that are there.
+    /// The same for files that exist.
     fn check_all(&self, there: &[PathBuf], earlier: &Listed) -> Result<(), RecordsError> {
         for path in there {
             if self.is_scenario(path) {
@@ -100,7 +100,7 @@ impl Output {
             if self.force {
                 !earlier.is_ours(&self.directory, path)
             } else {
-                // By name: it is not replaced anyway.
+                // The name is enough, since nothing is replaced.
                 !earlier.0.contains_key(*path) && **path != Path::new(MARKER)
                     || earlier.0.is_empty()
             }
@@ -116,7 +116,7 @@ impl Output {
         fs::symlink_metadata(self.directory.join(path)).is_ok()
     }
 
-    /// Also by another name, or by a link.
+    /// Whether the path leads to the scenario's file, under whatever name.
     fn is_scenario(&self, path: &Path) -> bool {
         let identity = |found: Metadata| (found.dev(), found.ino());
         let of = |path: &Path| fs::metadata(path).map(identity).ok();
@@ -132,6 +132,6 @@ fn not_a_directory(path: &Path, found: &'static str) -> RecordsError {
 /// Removes those of these directories that are empty, the last first.
 pub(super) fn remove_empty(directories: &[PathBuf]) {
     for directory in directories.iter().rev() {
-        let _ = fs::remove_dir(directory); // in use by now, and so not ours alone
+        let _ = fs::remove_dir(directory); // fails where another process has put a file into it
     }
 }

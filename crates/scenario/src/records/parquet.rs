@@ -10,7 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-/// Rows of a row group: what is kept in memory.
+/// The rows of a row group, which is kept in memory until it is written.
 const ROW_GROUP: usize = 32_768;
 
 /// A column: its name and how to find its value in a row.
@@ -45,7 +45,7 @@ impl<R, W: Write + Send> TableWriter<R, W> {
         Ok(Self { columns, file, rows: Vec::new(), written: 0 })
     }
 
-    /// Adds a row; writes when there are enough for a row group.
+    /// Adds a row, and writes a row group when it is full.
     pub(crate) fn push(&mut self, row: R) -> Result<(), ParquetError> {
         self.rows.push(row);
         if self.rows.len() < ROW_GROUP { Ok(()) } else { self.flush() }

@@ -8,12 +8,12 @@ const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Says which byte order the section has.
+/// Shows the byte order of the section.
 const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 /// The section's length is not given.
 const UNKNOWN_LENGTH: u64 = u64::MAX;
 
-/// Packets begin with their IPv4 or IPv6 header (the registry of link types: `LINKTYPE_RAW`).
+/// The link type of packets that begin with their IPv4 or IPv6 header (`LINKTYPE_RAW`).
 const RAW_IP: u16 = 101;
 
 // Options (sections 3.5, 4.1, 4.2 and 4.3).
@@ -27,16 +27,16 @@ const PACKET_FLAGS: u16 = 2;
 /// Times are in units of 10 to the minus 9 seconds.
 const NANOSECONDS: u8 = 9;
 
-/// Which way a packet went at the host that is captured.
+/// The direction of a packet at the host whose packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It came.
+    /// It arrived.
     In,
     /// It left.
     Out,
 }
 
-/// Begins a file: the section, and its only interface.
+/// Begins a file with its section and its only interface.
 pub(super) fn begin(file: &mut Vec<u8>, application: &str, interface: &str, comment: &str) {
     block(file, SECTION_HEADER, |body| {
         body.extend(BYTE_ORDER.to_le_bytes());
@@ -48,7 +48,7 @@ pub(super) fn begin(file: &mut Vec<u8>, application: &str, interface: &str, comm
     block(file, INTERFACE_DESCRIPTION, |body| {
         body.extend(RAW_IP.to_le_bytes());
         body.extend([0; 2]); // reserved
-        body.extend([0; 4]); // no limit that is the same for all packets
+        body.extend([0; 4]); // no limit to the captured length
         option(body, COMMENT, comment.as_bytes());
         option(body, INTERFACE_NAME, interface.as_bytes());
         option(body, INTERFACE_RESOLUTION, &[NANOSECONDS]);
@@ -88,13 +88,13 @@ fn block(file: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
 
 fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     body.extend(code.to_le_bytes());
-    body.extend((value.len() as u16).to_le_bytes()); // names and sentences of ours
+    body.extend((value.len() as u16).to_le_bytes()); // short texts
     body.extend(value);
     pad(body);
 }
 
-/// Blocks begin at multiples of 4 bytes, and so does everything in them; a buffer always begins
-/// with a block.
+/// Pads to a multiple of 4 bytes, at which each block and each option begins. A buffer always begins with
+/// a block.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }

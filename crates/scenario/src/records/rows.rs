@@ -3,6 +3,19 @@
 use wakeai_connection::{EventKind, Figures};
 use wakeai_units::Segments;
 
+/// A row of one of the files to which a run adds rows while it lasts.
+#[derive(Clone, Copy, Debug)]
+pub enum Row {
+    /// Of `samples.parquet`.
+    Sample(SampleRow),
+    /// Of `events.parquet`.
+    Event(EventRow),
+    /// Of `queues.parquet`.
+    Queue(QueueRow),
+    /// Of `airtime.parquet`.
+    Airtime(AirtimeRow),
+}
+
 /// One sample of one TCP sender: a row of `samples.parquet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRow {
@@ -12,17 +25,17 @@ pub struct SampleRow {
     pub flow: u32,
     /// Which connection of the flow, from 0.
     pub connection: u32,
-    /// Its figures then.
+    /// Its figures at that time.
     pub figures: Figures,
 }
 
-/// What an event row tells.
+/// The event of an event row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowEvent {
     /// Something happened to the connection.
     Connection(EventKind),
-    /// The flow's reservation changed: 0 nothing is asked for, 1 admitted, 2 refused, 3 refused
-    /// because its part of the air is unknown.
+    /// The flow's reservation changed: 0 no request, 1 admitted, 2 refused, 3 refused because its share of
+    /// airtime is unknown.
     Reservation(u32),
 }
 
@@ -35,7 +48,7 @@ impl RowEvent {
         }
     }
 
-    /// The number beside it.
+    /// The number that goes with the word.
     pub fn value(self) -> u32 {
         match self {
             Self::Connection(kind) => u32::from(kind.value()),
@@ -55,20 +68,20 @@ pub struct EventRow {
     pub connection: u32,
     /// What happened.
     pub event: RowEvent,
-    /// The congestion window then.
+    /// The congestion window at that time.
     pub cwnd: Segments,
 }
 
 /// Where packets wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// The host's queue of a station, by its index.
+    /// The host queue of the station with this index.
     Station(u32),
-    /// The access point's, for the air.
+    /// The access point's queue for the air.
     AccessPoint,
-    /// The wired leg's, towards the server.
+    /// The queue of the wired leg, towards the server.
     WiredUp,
-    /// The wired leg's, from the server.
+    /// The queue of the wired leg, from the server.
     WiredDown,
 }
 
@@ -95,7 +108,7 @@ pub struct QueueRow {
     pub packets: u32,
 }
 
-/// What the air carried, or did not.
+/// The use of the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AirKind {
     /// Data frames with data.
@@ -108,9 +121,9 @@ pub enum AirKind {
     MacAck,
     /// RTS and CTS frames.
     Protection,
-    /// What collided.
+    /// Frames that collided.
     Collision,
-    /// Nothing.
+    /// The air was idle.
     Idle,
 }
 
@@ -129,16 +142,16 @@ impl AirKind {
     }
 }
 
-/// Whose air it was.
+/// The sender, and the receiver where it is one station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AirOf {
-    /// What a station sent, by its index.
+    /// The station with this index sent it.
     Up(u32),
-    /// What the access point sent to a station.
+    /// The access point sent it to the station with this index.
     Down(u32),
-    /// All that the access point sent.
+    /// The access point sent it, to one station or to all.
     AccessPoint,
-    /// The air as a whole.
+    /// All senders.
     All,
 }
 
@@ -154,15 +167,15 @@ impl AirOf {
     }
 }
 
-/// Air of one kind within one step of time: a row of `airtime.parquet`.
+/// The airtime of one use within one step of time: a row of `airtime.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AirtimeRow {
     /// The end of the step, since the start of the run, nanoseconds.
     pub at_ns: u64,
-    /// Whose.
+    /// Whose airtime it is.
     pub of: AirOf,
     /// What it carried.
     pub kind: AirKind,
-    /// How much, nanoseconds.
+    /// The airtime, nanoseconds.
     pub air_ns: u64,
 }

@@ -8,7 +8,7 @@ use super::parquet::{Column, Value};
 use super::rows::{AirOf, AirtimeRow, EventRow, Queue, QueueRow, SampleRow};
 use crate::result::FlowResult;
 
-/// A run, as far as its rows name it.
+/// The names that the rows of a run refer to.
 #[derive(Debug)]
 pub(crate) struct RunName {
     pub(crate) condition: String,
@@ -31,7 +31,7 @@ pub(crate) struct FlowRow {
     pub(crate) result: FlowResult,
 }
 
-/// Microseconds; 0 where nothing was measured.
+/// The span in microseconds; 0 where nothing was measured.
 fn micros(span: Option<Duration>) -> u32 {
     clamped(span.map_or(0, Duration::as_micros))
 }
@@ -48,7 +48,7 @@ fn flow_of(run: &RunName, flow: u32) -> Option<&(String, &'static str)> {
     run.flows.get(flow as usize)
 }
 
-/// The name of a station, where there is one.
+/// The name of the station with this index.
 fn station_of(run: &RunName, station: Option<u32>) -> Option<&str> {
     run.stations.get(station? as usize).map(String::as_str)
 }

@@ -1,4 +1,4 @@
-//! Records that are not whole yet lie in a hidden directory, and are put into place at the end.
+//! The hidden directory in which records are written until all are complete.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -10,33 +10,32 @@ use super::marker::{self, Listed, MARKER, Seen};
 use super::output::{Output, remove_empty};
 use super::{RESULT, RecordsError, cannot};
 
-/// In the directory of the records, while they are not whole.
+/// The name of the hidden directory, in the directory of the records.
 const PARTIAL: &str = ".wakeai.partial";
-/// In there: held by the process that writes.
+/// In the hidden directory: a file that the writing process has locked.
 const LOCK: &str = "lock";
 
-/// The hidden directory of one command. Dropped before its end, it goes with all that is in it.
+/// The hidden directory of one command. It is removed with its content when this is dropped.
 #[derive(Debug)]
 pub(super) struct Workplace {
-    pub(super) output: Output,
-    pub(super) partial: PathBuf,
+    output: Output,
+    partial: PathBuf,
     /// Directories that were made for it, the outermost first.
     made: Vec<PathBuf>,
-    /// What an earlier command wrote here.
-    pub(super) earlier: Listed,
-    /// Held as long as this is.
+    /// The files that an earlier command wrote here.
+    earlier: Listed,
+    /// Locked until this is dropped.
     _lock: File,
 }
 
 impl Workplace {
-    /// Begins one, where `output` may be written.
+    /// Makes the hidden directory, if `output` may be written.
     pub(super) fn begin(output: Output) -> Result<Self, RecordsError> {
         let made = output.make()?;
-        let begun = Self::in_directory(&output);
-        match begun {
-            Ok((partial, earlier, lock)) => {
-                Ok(Self { output, partial, made, earlier, _lock: lock })
-            }
+        let earlier = Listed::read(&output.directory);
+        let partial = output.directory.join(PARTIAL);
+        match output.check(&earlier).and_then(|()| take(&output, &partial)) {
+            Ok(lock) => Ok(Self { output, partial, made, earlier, _lock: lock }),
             Err(error) => {
                 remove_empty(&made);
                 Err(error)
@@ -44,21 +43,13 @@ impl Workplace {
         }
     }
 
-    fn in_directory(output: &Output) -> Result<(PathBuf, Listed, File), RecordsError> {
-        let earlier = Listed::read(&output.directory);
-        output.check(&earlier)?;
-        let partial = output.directory.join(PARTIAL);
-        let lock = take(output, &partial)?;
-        Ok((partial, earlier, lock))
-    }
-
-    /// Where a file or directory of this name is written.
+    /// The path at which the file or directory `name` is written.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.partial.join(name)
     }
 
-    /// A directory for the files of each of these runs, by name, where what there is of them is of an
-    /// earlier result.
+    /// Makes the directory `name` for the files of each of these runs. It is an error if the directory of
+    /// a run exists and has files that are not of an earlier result.
     pub(super) fn directory(
         &self,
         name: &str,
@@ -72,8 +63,8 @@ impl Workplace {
         Ok(path)
     }
 
-    /// Puts everything into place, `result.json` last. Where something is in the way by now, the
-    /// records stay together under another name.
+    /// Puts everything into place, `result.json` last. Where something has come in the way, the
+    /// records are kept together under another name.
     pub(super) fn finish(mut self, version: &str) -> Result<(), RecordsError> {
         let list = self.list()?;
         let path = self.path(MARKER);
@@ -81,7 +72,7 @@ impl Workplace {
         let mut names: Vec<PathBuf> = list.0.into_keys().collect();
         names.retain(|name| name != Path::new(RESULT));
         names.extend([PathBuf::from(MARKER), PathBuf::from(RESULT)]);
-        let placed = Exchange::new(&self).run(&names);
+        let placed = Exchange::new(&self.output, &self.partial, &self.earlier).run(&names);
         let result = placed.map_err(|(path, error)| self.set_aside(path, &error));
         if result.is_ok() {
             self.made.clear(); // they are in use
@@ -89,7 +80,7 @@ impl Workplace {
         result
     }
 
-    /// What has been written.
+    /// Lists the files that have been written.
     fn list(&self) -> Result<Listed, RecordsError> {
         let mut list = Listed::default();
         let mut directories = vec![PathBuf::new()];
@@ -110,14 +101,14 @@ impl Workplace {
         Ok(list)
     }
 
-    /// Keeps the records where nothing is; says where.
+    /// Moves the records to a free name, which the error states.
     fn set_aside(&mut self, path: PathBuf, error: &io::Error) -> RecordsError {
         let names = (1..1_000).map(|number| self.output.directory.join(format!("result-{number}")));
         let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
         // A rename takes no space, and replaces nothing but an empty directory.
         let kept = free.find(|name| fs::rename(&self.partial, name).is_ok());
         let Some(kept) = kept else { return cannot(&path, error) };
-        let _ = fs::remove_file(kept.join(LOCK)); // one file too many does no harm
+        let _ = fs::remove_file(kept.join(LOCK)); // a file too many does no harm
         self.made.clear();
         RecordsError::Aside { path, reason: error.to_string(), kept }
     }
@@ -125,13 +116,14 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // What cannot be removed is removed by the next command that writes here.
+        // The next command that writes here removes what remains.
         let _ = fs::remove_dir_all(&self.partial);
         remove_empty(&self.made);
     }
 }
 
-/// Makes the hidden directory, or takes over that of a dead process, and empties it.
+/// Makes the hidden directory, or takes over that of a process that died, and empties it. Returns the
+/// locked file.
 fn take(output: &Output, partial: &Path) -> Result<File, RecordsError> {
     let failed = |error: io::Error| cannot(partial, &error);
     let lock = partial.join(LOCK);
@@ -166,7 +158,7 @@ fn take(output: &Output, partial: &Path) -> Result<File, RecordsError> {
     }
     let inode = file.metadata().map_err(failed)?.ino();
     if !fs::symlink_metadata(&lock).is_ok_and(|now| now.ino() == inode) {
-        return Err(busy()); // its process ended just now, and took it away
+        return Err(busy()); // the process that held it has just ended and removed it
     }
     for entry in fs::read_dir(partial).map_err(failed)? {
         let path = entry.map_err(failed)?.path();

@@ -56,8 +56,9 @@ impl Receiver {
         self.acks.answer();
     }
 
-    /// Only a segment that reaches back to the last ACK may change what is echoed: so the RTT that
-    /// the sender measures includes the delay of the ACK, and no gap (RFC 7323 section 4.3).
+    /// Takes the segment's timestamps. Only a segment that reaches back to the last ACK changes the echoed
+    /// one, so that the RTT that the sender measures includes the delay of the ACK but no gap (RFC 7323
+    /// section 4.3).
     fn note_timestamps(&mut self, now: Instant, segment: &Segment) {
         let (Some(_), Some(timestamp)) = (self.echo, segment.timestamp) else { return };
         if segment.seq <= self.window.acknowledged() {
@@ -191,7 +192,7 @@ impl Receiver {
         }
     }
 
-    /// Whether the window could be twice what the sender knows of, where that is little.
+    /// Whether the window could be at least twice the one that the sender knows, where that is small.
     fn window_reopens(&self) -> bool {
         let left = self.window.left(self.next);
         if 2 * left > self.window.space() {

@@ -1,12 +1,12 @@
-//! How large the receive buffer should be: dynamic right-sizing, as Linux does it
+//! The size of the receive buffer: dynamic right-sizing, as Linux does it
 //! (`tcp_rcv_space_adjust`; Fisk and Feng, "Dynamic Right-Sizing in TCP").
 //!
-//! The sender's window is what the application took in one RTT. The buffer gets twice that, and more
-//! while it grows, so that it does not limit the sender.
+//! The sender's window is the number of bytes that the application took in one RTT. The buffer is made
+//! twice that, and larger while the number grows, so that it does not limit the sender.
 
 use wakeai_units::{Duration, Instant};
 
-/// Segments that the first RTT is expected to bring (RFC 6928).
+/// The number of segments that arrive in the first RTT (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
 
 /// The measurements of one receiver.
@@ -14,13 +14,13 @@ const INITIAL_WINDOW: u64 = 10;
 pub(super) struct Autotune {
     /// Smoothed RTT in microseconds, times 8; 0 before the first sample.
     rtt_us_times_8: u64,
-    /// The echo that gave the last sample: each gives one.
+    /// The echo of the last sample; each echo gives one sample.
     last_echo: Option<u32>,
-    /// Where the window that is being timed ends, and when it began.
+    /// The end of the window that is being timed, and the time at which it began.
     round: Option<(u64, Instant)>,
     /// The most that was taken in one RTT.
     taken: u64,
-    /// Where and when the present RTT began.
+    /// The position and the time at which the present RTT began.
     since: (u64, Instant),
 }
 
@@ -31,12 +31,12 @@ pub(super) struct Progress {
     pub(super) read: u64,
     /// Positions that have come in order.
     pub(super) next: u64,
-    /// How far beyond `next` something has come.
+    /// The distance from `next` to the end of the data that has come out of order.
     pub(super) ahead: u64,
 }
 
 impl Autotune {
-    /// Of a connection that is established now.
+    /// For a connection that is established now.
     pub(super) fn new(now: Instant, mss: u64) -> Self {
         Self {
             rtt_us_times_8: 0,
@@ -47,7 +47,7 @@ impl Autotune {
         }
     }
 
-    /// The RTT that the data shows.
+    /// The RTT that was estimated from the data.
     pub(super) fn rtt(&self) -> Option<Duration> {
         (self.rtt_us_times_8 > 0).then(|| Duration::from_micros(self.rtt_us_times_8 / 8))
     }
@@ -85,7 +85,7 @@ impl Autotune {
         smaller
     }
 
-    /// Takes that the application has read. Gives the new size of the buffer, once per RTT where the
+    /// Handles a read of the application. Returns the new size of the buffer, once per RTT in which the
     /// application took more than in any RTT before.
     pub(super) fn on_read(&mut self, now: Instant, progress: Progress) -> Option<u64> {
         let (position, began) = self.since;
@@ -99,7 +99,7 @@ impl Autotune {
             return None;
         }
         let before = std::mem::replace(&mut self.taken, taken);
-        // The measurement is an RTT late, and the sender may double again in the next one.
+        // The measurement is one RTT old, and the sender may double its window in the next RTT.
         let window = 2 * taken;
         let growth = window.saturating_mul(taken - before) / before.max(1);
         Some(window + 2 * growth + progress.ahead)

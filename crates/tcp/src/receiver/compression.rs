@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_rtt_holds_none_back_for_more_than_a_millisecond_or_more_than_44() {
+    fn at_most_44_acks_are_held_back_for_at_most_1_ms() {
         let mut acks = Compression::default();
         let rtt = Some(Duration::from_secs(1));
         let held = (0..100).position(|nth| acks.on_gap(Instant::ZERO, 100, rtt) && nth >= 3);

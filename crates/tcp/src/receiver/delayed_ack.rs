@@ -73,7 +73,7 @@ pub(super) struct DelayedAck {
 }
 
 impl DelayedAck {
-    /// Of a connection on which nothing has come.
+    /// For a connection on which nothing has arrived.
     pub(super) fn new(config: &TcpConfig) -> Self {
         Self {
             profile: config.profile,
@@ -97,7 +97,7 @@ impl DelayedAck {
         self.segment_size
     }
 
-    /// Asks for an ACK at once.
+    /// Whether an ACK is due at once.
     pub(super) fn is_due(&self) -> bool {
         matches!(self.need, Need::Now | Need::Answer)
     }
@@ -112,7 +112,7 @@ impl DelayedAck {
         self.timer.into_iter().chain(self.compression.next_timeout()).min()
     }
 
-    /// Data came in order. `timeout` is the receiver's own retransmission timeout.
+    /// Handles data that arrived in order. `timeout` is the receiver's own retransmission timeout.
     pub(super) fn on_data(&mut self, now: Instant, len: u64, window: u64, timeout: Duration) {
         self.schedule();
         if len >= self.segment_size {
@@ -126,7 +126,7 @@ impl DelayedAck {
         self.last_data = now;
     }
 
-    /// Follows the time between segments: the delay shrinks to the minimum while they come fast.
+    /// Adapts the delay to the time between segments. It shrinks to the minimum while they arrive fast.
     fn adapt(&mut self, now: Instant, window: u64, timeout: Duration) {
         if self.delay.is_zero() {
             self.allow_quick(window);
@@ -144,7 +144,7 @@ impl DelayedAck {
         }
     }
 
-    /// Quick ACKs for half a window, at most 16.
+    /// Allows quick ACKs for half a window, at most 16.
     fn allow_quick(&mut self, window: u64) {
         let half_window = window / (2 * self.segment_size);
         let quick = if half_window == 0 { 2 } else { half_window.min(MAX_QUICK) };
@@ -194,7 +194,7 @@ impl DelayedAck {
         }
     }
 
-    /// The sender has finished, and this end will answer soon.
+    /// Handles the sender's FIN, which this end will answer soon.
     pub(super) fn on_fin(&mut self) {
         self.schedule();
         self.pingpong = true;
@@ -208,7 +208,9 @@ impl DelayedAck {
         match self.profile {
             Profile::Linux => self.decide_linux(now, situation),
             Profile::Classic if situation.gap || self.segments >= 2 => self.need = Need::Now,
-            Profile::Classic => self.start_timer(now, self.min_delay),
+            Profile::Classic => {
+                self.timer.get_or_insert(now + self.min_delay);
+            }
         }
     }
 
@@ -240,11 +242,7 @@ impl DelayedAck {
         }
     }
 
-    fn start_timer(&mut self, now: Instant, delay: Duration) {
-        self.timer.get_or_insert(now + delay);
-    }
-
-    /// The application has read. `drained`: nothing is left in the buffer.
+    /// Handles a read of the application. `drained`: nothing is left in the buffer.
     pub(super) fn on_read(&mut self, unacknowledged: u64, drained: bool) {
         if self.need != Need::Later || self.profile == Profile::Classic {
             return;
@@ -255,7 +253,7 @@ impl DelayedAck {
         }
     }
 
-    /// Applies the passing of time. Gives whether an ACK became due.
+    /// Handles the timers that are due, and returns whether an ACK became due.
     pub(super) fn handle_timeout(&mut self, now: Instant, timeout: Duration) -> bool {
         let late = |timer: Option<Instant>| timer.is_some_and(|at| at <= now);
         if late(self.compression.next_timeout()) {
@@ -275,7 +273,7 @@ impl DelayedAck {
         due
     }
 
-    /// The delay was too short for what comes, or this end did not answer after all.
+    /// Adapts the delay after it was over: it was too short, or this end did not answer after all.
     fn inflate(&mut self, timeout: Duration) {
         if self.pingpong {
             self.pingpong = false;
@@ -285,7 +283,7 @@ impl DelayedAck {
         }
     }
 
-    /// Ends: no ACK leaves any more.
+    /// Cancels all ACKs, for a connection that has ended.
     pub(super) fn cancel(&mut self) {
         self.on_sent();
         self.quick = 0;

@@ -1,4 +1,4 @@
-//! How a connection begins and ends at the receiver.
+//! The beginning and the end of a connection at the receiver.
 
 use wakeai_units::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(super) enum Phase {
 }
 
 impl Receiver {
-    /// A segment has arrived.
+    /// Handles a segment that has arrived.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
         match self.phase {
             P::Listen => self.listen(now, segment),
@@ -48,8 +48,8 @@ impl Receiver {
         self.due = Due::SynAck;
     }
 
-    /// The sender's SYN again means that the SYN-ACK was lost; anything that acknowledges it
-    /// completes the handshake, be it data.
+    /// Waits for the acknowledgement of the SYN-ACK, which any segment may carry. A repeated SYN shows that the
+    /// SYN-ACK was lost.
     fn await_handshake(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.rst {
             self.forget();
@@ -78,7 +78,7 @@ impl Receiver {
         }
     }
 
-    /// How old the clock is that a segment echoes.
+    /// The time, in milliseconds, since this end sent the timestamp that the segment echoes.
     pub(super) fn elapsed_ms(&self, now: Instant, segment: &Segment) -> Option<u32> {
         self.echo?;
         segment.timestamp.map(|timestamp| clock_ms(now).wrapping_sub(timestamp.echo))
@@ -119,14 +119,14 @@ impl Receiver {
         self.due = Due::Fin;
     }
 
-    /// The sender acknowledges everything before `ack` of what this end sent.
+    /// Handles the sender's acknowledgement of everything that this end sent before `ack`.
     pub(super) fn on_own_acknowledged(&mut self, ack: u64) {
         if self.phase == P::LastAck && ack >= 2 {
             self.close();
         }
     }
 
-    /// The connection is over.
+    /// Ends the connection.
     pub(super) fn close(&mut self) {
         self.phase = P::Closed;
         self.retransmission = None;

@@ -215,7 +215,7 @@ impl Receiver {
         }
     }
 
-    /// A segment that acknowledges all that has come.
+    /// A segment that acknowledges everything that has arrived in order.
     fn answer(&mut self, now: Instant, seq: u64, flags: Flags) -> Segment {
         let held = self.held();
         let window = self.window.offer(self.next, held, self.acks.segment_size());
@@ -242,7 +242,7 @@ impl Receiver {
         self.echo.map(|echo| Timestamp { value: clock_ms(now), echo })
     }
 
-    /// Bytes that have come in order and lie in the buffer.
+    /// Bytes in order that the application has not read.
     fn unread(&self) -> u64 {
         self.next - self.read
     }
@@ -252,7 +252,7 @@ impl Receiver {
         self.unread() + self.reassembly.bytes()
     }
 
-    /// How far beyond what has come in order something has come.
+    /// The number of positions from the first missing one to the end of the data that has come out of order.
     fn ahead(&self) -> u64 {
         self.reassembly.end().map_or(0, |end| end - self.next)
     }

@@ -1,4 +1,4 @@
-//! Data that came out of order.
+//! The data that has come out of order.
 
 use std::collections::VecDeque;
 
@@ -16,9 +16,9 @@ pub(super) struct Reassembly {
 /// The result of inserting data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Insertion {
-    /// The interval that it belongs to now.
+    /// The interval to which the data belongs now.
     pub(super) merged: (u64, u64),
-    /// From the first to the last position of it that had come before.
+    /// The range from the first to the last of its positions that had come before.
     pub(super) duplicate: Option<(u64, u64)>,
 }
 
@@ -28,23 +28,23 @@ impl Reassembly {
         self.held.is_empty()
     }
 
-    /// Positions that are held.
+    /// The number of positions that are held.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The position after the last that is held.
+    /// The position after the last one that is held.
     pub(super) fn end(&self) -> Option<u64> {
         self.held.back().map(|held| held.1)
     }
 
-    /// What is held of the positions before `end`, of the first interval alone.
+    /// The part of the first interval that lies before `end`.
     pub(super) fn first_below(&self, end: u64) -> Option<(u64, u64)> {
         let first = self.held.front().filter(|held| held.0 < end)?;
         Some((first.0, first.1.min(end)))
     }
 
-    /// Holds the positions from `start` to before `end`.
+    /// Adds the positions from `start` to before `end`.
     pub(super) fn insert(&mut self, start: u64, end: u64) -> Insertion {
         if self.end().is_none_or(|last| last < start) {
             self.held.push_back((start, end));
@@ -81,8 +81,8 @@ impl Reassembly {
         }
     }
 
-    /// Removes what is in order once everything before `next` has come. Gives the position that is missing
-    /// then.
+    /// Removes what is in order once everything before `next` has come, and returns the first position that
+    /// is then missing.
     pub(super) fn advance(&mut self, mut next: u64) -> u64 {
         while let Some((start, end)) = self.held.front().copied().filter(|held| held.0 <= next) {
             self.held.pop_front();

@@ -5,7 +5,7 @@ use crate::segment::SackBlocks;
 /// The number of blocks that are kept, as in Linux: one more than fit an ACK.
 const REMEMBERED: usize = 4;
 
-/// The intervals that changed last, and what came twice since the last ACK.
+/// The intervals that changed last, and the positions that arrived twice since the last ACK.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sacks {
     /// Most recent first (RFC 2018 section 4).
@@ -20,7 +20,7 @@ impl Sacks {
         self.len == REMEMBERED
     }
 
-    /// A segment arrived that belongs to this interval now.
+    /// Records the interval to which the segment that has just arrived belongs.
     pub(super) fn report(&mut self, interval: (u64, u64)) {
         self.forget(|block| interval.0 <= block.0 && block.1 <= interval.1);
         self.len = (self.len + 1).min(REMEMBERED);
@@ -28,7 +28,7 @@ impl Sacks {
         self.recent[0] = interval;
     }
 
-    /// Everything before `next` is acknowledged by number.
+    /// Forgets the intervals before `next`, which the acknowledgement number covers.
     pub(super) fn acknowledge(&mut self, next: u64) {
         self.forget(|block| block.1 <= next);
     }
@@ -44,7 +44,7 @@ impl Sacks {
         self.len = kept;
     }
 
-    /// Notes positions that came a second time. Several in one ACK are reported as one block.
+    /// Notes positions that arrived a second time. Several in one ACK are reported as one block.
     pub(super) fn report_duplicate(&mut self, start: u64, end: u64) {
         let hull = self.duplicate.map_or((start, end), |old| (old.0.min(start), old.1.max(end)));
         self.duplicate = Some(hull);

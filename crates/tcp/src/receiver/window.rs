@@ -3,9 +3,9 @@
 
 /// The largest value of the header's 16 bits.
 const MAX_UNSCALED: u64 = 65_535;
-/// Linux's first buffer (`tcp_rmem`). It holds headers and bookkeeping too: half of it counts as
-/// payload before anything has come, and five eighths once full segments have (which is what
-/// Linux 6.18 makes of packets of 1500 bytes from a TUN device).
+/// Linux's first buffer (`tcp_rmem`). It holds headers and bookkeeping too. Half of it counts as payload
+/// before anything has arrived, and five eighths once a full segment has (as in Linux 6.18 with packets of
+/// 1500 bytes from a TUN device).
 const INITIAL_BUFFER: u64 = 131_072;
 
 /// The window of one receiver, in payload bytes.
@@ -16,8 +16,8 @@ pub(super) struct Window {
     limit: u64,
     /// Whether the buffer's overhead of a full segment is still unknown.
     is_guess: bool,
-    /// The window is not above this: it opens with what arrives, so that a sender that begins with
-    /// small segments does not fill the memory with headers.
+    /// The limit of the window. It rises with the data that arrives, so that a sender that begins with small
+    /// segments does not fill the memory with headers.
     threshold: u64,
     /// The last window, and the acknowledgement number with it.
     offered: u64,
@@ -27,8 +27,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Of a connection that begins: 65,160 bytes with the usual segments where the buffer follows
-    /// the connection, otherwise everything that the header of a SYN-ACK can say.
+    /// For a connection that begins. The first window is 65,160 bytes with the usual segments where the buffer
+    /// is autotuned, and otherwise the largest that the header of a SYN-ACK can state.
     pub(super) fn new(mss: u64, limit: u64, autotuned: bool) -> Self {
         let space = if autotuned { limit.min(INITIAL_BUFFER) / 2 } else { limit };
         let threshold = if autotuned { whole_segments(space, mss) } else { limit };
@@ -45,12 +45,12 @@ impl Window {
         }
     }
 
-    /// What the SYN-ACK proposes to shift windows by (RFC 7323 section 2.2).
+    /// The window scale that the SYN-ACK proposes (RFC 7323 section 2.2).
     pub(super) fn scale(&self) -> u8 {
         self.scale
     }
 
-    /// The sender's SYN proposed no scale: windows stay below 64 KB (RFC 7323 section 2.2).
+    /// Limits windows to 64 KB, because the sender's SYN proposed no scale (RFC 7323 section 2.2).
     pub(super) fn disable_scale(&mut self) {
         self.limit = self.limit.min(MAX_UNSCALED);
         self.space = self.space.min(self.limit);
@@ -68,17 +68,17 @@ impl Window {
         self.offered_at
     }
 
-    /// The position after the last that may be sent.
+    /// The position after the last one that the sender may send.
     pub(super) fn edge(&self) -> u64 {
         self.offered_at + self.offered
     }
 
-    /// What is left of the window when everything before `next` has come.
+    /// The part of the window that is left once everything before `next` has come.
     pub(super) fn left(&self, next: u64) -> u64 {
         self.edge().saturating_sub(next)
     }
 
-    /// Room in the buffer beside `held` bytes.
+    /// The room in the buffer beside `held` bytes.
     pub(super) fn free(&self, held: u64) -> u64 {
         self.space.saturating_sub(held)
     }
@@ -93,7 +93,7 @@ impl Window {
         self.space
     }
 
-    /// A full segment came: five eighths of the buffer are for payload, where half was assumed.
+    /// Notes a full segment: five eighths of the buffer now count as payload, and no longer half.
     pub(super) fn note_full_segment(&mut self) {
         if std::mem::take(&mut self.is_guess) {
             self.space += self.space / 4;
@@ -101,13 +101,13 @@ impl Window {
         }
     }
 
-    /// Lets the buffer grow, never shrink.
+    /// Enlarges the buffer; it never shrinks.
     pub(super) fn set_space(&mut self, space: u64) {
         self.space = self.space.max(space.min(self.limit));
     }
 
-    /// Takes a segment of `len` bytes that came in order, upon which the window may grow by two. Gives whether
-    /// it does, so that an ACK should follow soon.
+    /// Handles a segment of `len` bytes that came in order, upon which the window may grow by two segments.
+    /// Returns whether it does, since an ACK should then follow soon.
     pub(super) fn grow(&mut self, len: u64, held: u64) -> bool {
         let room = self.free(held).saturating_sub(self.threshold);
         self.threshold += room.min(2 * self.mss.max(len));
@@ -129,14 +129,14 @@ impl Window {
         if self.scale == 0 { self.in_segments(window, segment_size) } else { up_to(window, unit) }
     }
 
-    /// Without a scale whole segments are offered; a window that is within one of them stays.
+    /// The window without a scale, in whole segments. It stays as it is while it differs by less than one.
     fn in_segments(&self, free: u64, segment_size: u64) -> u64 {
         let keep = self.offered <= free && self.offered + segment_size > free;
         if keep || segment_size == 0 { self.offered.min(free) } else { free - free % segment_size }
     }
 
-    /// Offers a window with the acknowledgement of everything before `next`, and gives it as the
-    /// header says it. Its edge never moves back (RFC 9293 section 3.8.6.2.1).
+    /// Offers a window with the acknowledgement of everything before `next`, and returns it as the header
+    /// states it. Its edge never moves back (RFC 9293 section 3.8.6.2.1).
     pub(super) fn offer(&mut self, next: u64, held: u64, segment_size: u64) -> u64 {
         let unit = 1_u64 << self.scale;
         let least = up_to(self.left(next), unit);
@@ -163,7 +163,7 @@ mod tests {
     const MSS: u64 = 1448;
 
     #[test]
-    fn an_autotuned_window_begins_with_45_segments_and_a_fixed_one_with_all_it_has() {
+    fn an_autotuned_window_begins_with_45_segments() {
         let tuned = Window::new(MSS, 64 << 20, true);
         assert_eq!((tuned.offered(), tuned.scale()), (65_160, 11));
         let mut fixed = Window::new(MSS, 4 << 20, false);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_opens_by_two_segments_for_each_that_comes_until_the_buffer_ends() {
+    fn the_window_opens_by_two_segments_per_arrival() {
         let mut window = Window::new(MSS, 64 << 20, true);
         window.set_space(70_000);
         assert!(window.grow(MSS, 0));

@@ -75,7 +75,11 @@ impl Sender {
         }
         let mut ack = Ack { advanced: segment.ack > self.una, ..Ack::default() };
         if segment.ack < self.una {
-            self.handle_old_ack(now, segment, &mut ack);
+            // It was overtaken by a later one: only its SACK blocks may be new.
+            if !segment.sack.is_empty() {
+                self.take_sacks(now, segment, &mut ack);
+                self.alert(now, &mut ack);
+            }
             return;
         }
         let (delivered, lost, out) = (self.delivered, self.lost, self.board.out());
@@ -84,7 +88,7 @@ impl Sender {
             self.timeouts_in_a_row = 0;
             self.una = segment.ack;
         }
-        self.timer.reset_persistence();
+        self.timer.window_probes = 0;
         let sacked_end = self.board.sacked_end();
         self.output.retransmission = Retransmission::Nothing;
         self.take_sacks(now, segment, &mut ack);
@@ -123,14 +127,6 @@ impl Sender {
             && self.state == CongestionState::Recovery
             && self.board.out() > 0
             && std::mem::replace(&mut self.episode.restarted_timer, true)
-    }
-
-    /// Handles an acknowledgement that was overtaken by a later one: only its SACK blocks may be new.
-    fn handle_old_ack(&mut self, now: Instant, segment: &Segment, ack: &mut Ack) {
-        if !segment.sack.is_empty() {
-            self.take_sacks(now, segment, ack);
-            self.alert(now, ack);
-        }
     }
 
     fn remove_acknowledged(&mut self, now: Instant, sacked_end: u64, ack: &mut Ack) {

@@ -51,7 +51,7 @@ impl Sender {
         }
         self.find_losses(now, ack);
         if self.state != CongestionState::Recovery {
-            // It was undone, and yet something is lost: another recovery begins.
+            // The reduction was undone, but segments are lost: another recovery begins.
             if self.board.lost_out() == 0 {
                 return false;
             }
@@ -60,8 +60,8 @@ impl Sender {
         true
     }
 
-    /// Gives whether losses are handled as in other states: the timeout was undone, or retransmissions
-    /// were lost, too.
+    /// Returns whether losses are handled as in other states, because the timeout was undone or
+    /// retransmissions were lost as well.
     fn go_on_in_loss(&mut self, now: Instant, ack: &mut Ack) -> bool {
         let retransmission = self.process_loss(ack);
         self.output.retransmission = retransmission;

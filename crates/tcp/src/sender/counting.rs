@@ -40,20 +40,17 @@ impl Counting {
 
 impl Sender {
     /// Applies RFC 6675's `IsLost` to all segments that are out: a segment is lost when [`THRESHOLD`]
-    /// segments above it have arrived. Gives the number of newly lost segments.
-    pub(super) fn judge_by_count(&mut self) -> u32 {
+    /// segments above it have arrived.
+    pub(super) fn judge_by_count(&mut self) {
         let end = self.counting.highest[THRESHOLD - 1].saturating_sub(1);
         let mut from = self.counting.judged.max(self.board.first());
-        let mut lost = 0;
         while let Some(segment) = self.board.next_unsacked(from, end) {
             if !self.board.record(segment).marks.lost() {
-                lost += u32::from(self.board.lose(segment));
+                self.lost += u64::from(self.board.lose(segment));
             }
             from = segment + 1;
         }
         self.counting.judged = self.counting.judged.max(end);
-        self.lost += u64::from(lost);
-        lost
     }
 
     /// Retransmits what may be lost, where a recovery has nothing lost to repair and nothing new to send:

@@ -5,7 +5,7 @@ use wakeai_units::Instant;
 
 use super::lifecycle::OWN_WINDOW;
 use super::stream::Piece;
-use super::timers::TimerKind;
+use super::timers::{LOCAL_RETRY, TimerKind};
 use super::{Sender, microseconds, stamp};
 use crate::segment::{Flags, Segment, Timestamp};
 
@@ -106,7 +106,7 @@ impl Sender {
         self.emit(now, piece)
     }
 
-    /// Before sending with nothing out: the window may be from long ago.
+    /// Lets the algorithm reconsider its window before the first segment after a pause.
     pub(super) fn reconsider_window(&mut self, now: Instant) {
         if self.board.out() == 0 {
             self.publish_at(now);
@@ -205,7 +205,7 @@ impl Sender {
         }
         self.board.forget_retransmission(number);
         if number == self.board.first() && self.timer.is(TimerKind::Retransmission) {
-            self.retry_locally(now);
+            self.timer.set(TimerKind::Retransmission, now + LOCAL_RETRY);
         }
     }
 }

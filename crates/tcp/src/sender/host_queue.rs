@@ -78,14 +78,14 @@ impl HostQueue {
 }
 
 impl Sender {
-    /// Takes the departure of a packet of this connection from the host's queue; packets depart in the
-    /// order in which they entered. With [`TcpConfig::small_queues`] it must be called for each packet;
+    /// Handles the departure of a packet of this connection from the host's queue. Packets depart in the order
+    /// in which they entered. With [`TcpConfig::small_queues`] it must be called for each packet;
     /// without, it has no effect.
     pub fn handle_departure(&mut self, _now: Instant, packet_len: usize) {
         self.host_queue.leave(packet_len);
     }
 
-    /// Takes the refusal of the segment that was polled last: the host's queue had no room.
+    /// Handles the refusal of the segment that was polled last: the host's queue had no room.
     ///
     /// Linux sends the segment at the next ACK or timeout and reduces the window (local congestion). The
     /// classic sender does not notice.

@@ -77,8 +77,8 @@ impl Rack {
         self.rtt
     }
 
-    /// A segment is acknowledged, selectively or not (step 2). A retransmission that is answered
-    /// faster than the path allows is none: the answer is that of the transmission before it.
+    /// Records that a segment is acknowledged, selectively or not (step 2). An acknowledgement that comes faster
+    /// than the path allows is of an earlier transmission, and is ignored.
     pub(super) fn deliver(&mut self, now: Instant, segment: u64, record: Record, least_us: u32) {
         let rtt = now.saturating_since(record.sent_at);
         if record.marks.sent_again() && rtt < Duration::from_micros(u64::from(least_us)) {
@@ -89,15 +89,15 @@ impl Rack {
         self.newest = self.newest.max((record.sent_at, segment));
     }
 
-    /// A segment left again.
+    /// Records that a segment left again.
     pub(super) fn resend(&mut self, now: Instant, segment: u64) {
         if self.enabled {
             self.retransmissions.push_back((now, segment));
         }
     }
 
-    /// Takes what was sent longer ago than `window` before the newest delivered transmission for
-    /// lost (step 5). Gives how many segments, and whether others may be lost soon.
+    /// Marks as lost what was sent longer than `window` before the newest delivered transmission (step 5).
+    /// Returns the number of these segments, and whether others may be lost soon.
     fn judge(&mut self, now: Instant, window: Duration, board: &mut Scoreboard) -> (u32, bool) {
         let (mut lost, mut undecided) = (0, false);
         self.judged = self.judged.max(board.first());
@@ -167,25 +167,25 @@ impl Rack {
         }
     }
 
-    /// A recovery ended for what it was.
+    /// Counts a recovery that was not spurious.
     pub(super) fn count_recovery(&mut self) {
         self.persistence = self.persistence.saturating_sub(1);
     }
 
-    /// A recovery was needless.
+    /// Counts a recovery that was spurious.
     pub(super) fn discount_recovery(&mut self) {
         self.persistence = (self.persistence + 1).min(PERSISTENCE);
     }
 
-    /// A timeout although so many segments had arrived behind it: the path reorders less than was
-    /// thought.
+    /// Resets the reordering degree upon a timeout before which as many segments had arrived out of order: the
+    /// path reorders less than was assumed.
     pub(super) fn doubt_reordering(&mut self, sacked_out: u32) {
         if sacked_out >= self.reordering {
             self.reordering = DUPLICATE_THRESHOLD;
         }
     }
 
-    /// Segments arrived `distance` behind later ones (step 3).
+    /// Records that a segment arrived after another that was sent `distance` segments later (step 3).
     pub(super) fn see_reordering(&mut self, distance: u64) {
         let distance = u32::try_from(distance).unwrap_or(u32::MAX);
         self.reordering = self.reordering.max(distance.min(MAX_REORDERING));
@@ -202,8 +202,8 @@ enum Verdict {
 }
 
 impl Sender {
-    /// How much later than its successors a segment may arrive (step 4): nothing while no
-    /// reordering was seen and three duplicates speak for a loss.
+    /// The time by which a segment may arrive later than its successors (step 4). It is zero while no
+    /// reordering was seen and three duplicates indicate a loss.
     fn reordering_window(&self) -> Duration {
         let rack = &self.rack;
         let evident =
@@ -215,8 +215,8 @@ impl Sender {
         Duration::from_micros(u64::from(window_us.min(self.rtt.smoothed_us())))
     }
 
-    /// Judges what is out; gives how many segments were newly taken for lost. Arms the reordering
-    /// timer where more may follow (step 5), and says whether it did.
+    /// Looks for losses among the segments that are out, and returns the number of newly lost segments. Arms
+    /// the reordering timer where more may be lost soon (step 5), and returns whether it did.
     pub(super) fn judge_by_time(&mut self, now: Instant) -> (u32, bool) {
         let window = self.reordering_window();
         let (lost, undecided) = self.rack.judge(now, window, &mut self.board);
@@ -228,7 +228,7 @@ impl Sender {
         (lost, undecided)
     }
 
-    /// The reordering timer expired.
+    /// Handles the expiry of the reordering timer.
     pub(super) fn handle_reordering_timeout(&mut self, now: Instant) {
         self.timer.clear();
         if self.judge_by_time(now).0 > 0 {
@@ -242,7 +242,7 @@ impl Sender {
         }
     }
 
-    /// A segment arrived that was overtaken by others: the path reorders.
+    /// Notes the reordering that a segment shows which arrived after later ones.
     pub(super) fn check_reordering(&mut self, segment: u64) {
         let end = self.board.sacked_end();
         if segment < end {

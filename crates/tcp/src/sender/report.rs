@@ -87,24 +87,9 @@ impl Sender {
         self.phase == super::Phase::Failed
     }
 
-    /// Bytes of the stream that are acknowledged.
-    pub fn bytes_acknowledged(&self) -> u64 {
-        self.una.min(self.stream.data_end()).saturating_sub(1)
-    }
-
-    /// Bytes that the application has handed over and that were never sent.
-    pub fn unsent(&self) -> u64 {
-        self.written_end().saturating_sub(self.nxt.max(1))
-    }
-
     /// The retransmission timeout, backoff included.
     pub fn retransmission_timeout(&self) -> Duration {
         self.timeout
-    }
-
-    /// Whether the sender spreads its segments over time.
-    pub fn is_paced(&self) -> bool {
-        self.algorithm.sk_pacing_status != 0
     }
 
     /// The connection's figures as they are now.

@@ -11,8 +11,8 @@ const GRANULARITY_US: u32 = 1_000;
 
 /// Smoothed RTT, its variation, and the timeout that follows from them.
 ///
-/// Two estimators: RFC 6298's own, whose *timeout* is never below the minimum, and Linux's, whose
-/// *variation* is never below it. So on a path without jitter Linux waits an RTT longer than the
+/// There are two estimators: that of RFC 6298, whose *timeout* is never below the minimum, and that of
+/// Linux, whose *variation* is never below it. So on a path without jitter Linux waits an RTT longer than the
 /// minimum. Linux also takes the largest deviation of a round instead of four times the smoothed
 /// one, follows a falling RTT eight times more slowly, and lets the variation decay once a round.
 #[derive(Clone, Debug)]
@@ -86,8 +86,8 @@ impl RttEstimator {
         Some(Duration::from_micros(timeout_us).min(self.maximum))
     }
 
-    /// An ACK gave a sample: `oldest_us` of the oldest segment that it acknowledges, which is what
-    /// the timeout must outlast, `newest_us` of the newest. `una` and `nxt` as after the ACK.
+    /// Takes the sample of an ACK: the RTT `oldest_us` of the oldest segment that it acknowledges, which the
+    /// timeout must exceed, and `newest_us` of the newest. `una` and `nxt` are those after the ACK.
     pub(super) fn sample(
         &mut self,
         now: Instant,
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_of_the_rtt_lengthens_the_rfc_s_timeout_and_not_linux_s() {
+    fn a_falling_rtt_lengthens_the_timeout_of_the_rfc_only() {
         let after_a_fall = |profile| {
             let mut rtt = estimator(profile);
             for round in 0..200 {

@@ -134,7 +134,7 @@ impl Scoreboard {
         &mut self.records[(segment & self.mask) as usize]
     }
 
-    /// The next segment leaves for the first time.
+    /// Records that the next segment leaves for the first time, and returns its number.
     pub(super) fn send(&mut self, now: Instant, packet: u32) -> u64 {
         if self.next - self.first > self.mask {
             self.grow();
@@ -157,8 +157,8 @@ impl Scoreboard {
         self.next -= 1;
     }
 
-    /// A segment leaves again. `probe`: whatever becomes of the first copy, this one is not counted
-    /// as in flight (RFC 8985 section 7.3: it is the first copy that is).
+    /// Records that a segment leaves again. With `probe` the copy is not counted as in flight, because the
+    /// first copy still is (RFC 8985 section 7.3).
     pub(super) fn resend(&mut self, segment: u64, now: Instant, packet: u32, probe: bool) {
         let record = self.record_mut(segment);
         record.sent_at = now;
@@ -174,8 +174,7 @@ impl Scoreboard {
         }
     }
 
-    /// The retransmission of a segment is not out any more. Where the segment is lost, it waits
-    /// again.
+    /// Records that the retransmission of a segment is no longer out. A lost segment then waits again.
     pub(super) fn forget_retransmission(&mut self, segment: u64) {
         let record = self.record_mut(segment);
         if !record.marks.retransmitted() {
@@ -189,7 +188,7 @@ impl Scoreboard {
         }
     }
 
-    /// The oldest segment is acknowledged. Gives what it was.
+    /// Removes the oldest segment, which is acknowledged, and returns its record.
     pub(super) fn acknowledge(&mut self) -> Record {
         let segment = self.first;
         let record = self.record(segment);
@@ -221,7 +220,7 @@ impl Scoreboard {
         self.sacked.next_clear(from.max(self.first), to.min(self.next))
     }
 
-    /// A segment is selectively acknowledged for the first time. Gives what it was.
+    /// Marks a segment as selectively acknowledged, for the first time. Returns its record from before.
     pub(super) fn sack(&mut self, segment: u64) -> Record {
         let record = self.record(segment);
         if record.marks.lost() {
@@ -241,8 +240,8 @@ impl Scoreboard {
         record
     }
 
-    /// Takes a segment that is not selectively acknowledged for lost, or its retransmission. Gives
-    /// whether that is news.
+    /// Marks as lost a segment that is not selectively acknowledged, or its retransmission. Returns whether it
+    /// was not marked before.
     pub(super) fn lose(&mut self, segment: u64) -> bool {
         let marks = self.record(segment).marks;
         debug_assert!(!marks.sacked(), "what arrived is not lost");
@@ -258,7 +257,7 @@ impl Scoreboard {
         true
     }
 
-    /// Takes nothing for lost any more.
+    /// Removes all marks of loss.
     pub(super) fn unlose_all(&mut self) {
         if self.lost_out == 0 {
             return;

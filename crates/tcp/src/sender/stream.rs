@@ -8,7 +8,7 @@ const GRANTED: u64 = 2 * 4_352;
 /// What a segment takes beside its payload where two share a header, as they mostly do.
 const OVERHEAD: u64 = 416;
 
-/// What the application has for us, and where each segment of it begins.
+/// The application's data, and the position at which each of its segments begins.
 ///
 /// All segments are full but the last one before the FIN, so a segment's number and its position
 /// follow from each other. The FIN rides on the last segment where it is known by then, and is a
@@ -107,17 +107,17 @@ impl Stream {
         u64::from(piece.len) < self.mss && !piece.fin
     }
 
-    /// The FIN leaves for the first time.
+    /// Notes that the FIN leaves with this segment for the first time.
     pub(super) fn mark_fin(&mut self, segment: u64) {
         self.fin = Some(segment);
     }
 
-    /// It did not.
+    /// Takes that back: the segment did not leave.
     pub(super) fn unmark_fin(&mut self) {
         self.fin = None;
     }
 
-    /// A segment that was sent.
+    /// The segment of this number, which was sent.
     pub(super) fn piece(&self, segment: u64) -> Piece {
         let seq = (1 + segment * self.mss).min(self.data_end);
         let len = self.mss.min(self.data_end - seq) as u32;

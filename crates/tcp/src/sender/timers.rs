@@ -29,7 +29,7 @@ pub(super) const SLACK: Duration = Duration::from_millis(8);
 /// The wait where the time of a timer has passed already.
 const AT_ONCE: Duration = Duration::from_millis(1);
 /// The wait after the host's queue refused a timeout's retransmission, as in Linux.
-const LOCAL_RETRY: Duration = Duration::from_millis(500);
+pub(super) const LOCAL_RETRY: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timer {
@@ -57,11 +57,6 @@ impl Timer {
         self.armed.is_some()
     }
 
-    /// Resets the count of window probes: the peer has answered.
-    pub(super) fn reset_persistence(&mut self) {
-        self.window_probes = 0;
-    }
-
     fn due(&self, now: Instant) -> Option<TimerKind> {
         self.armed.filter(|&(_, at)| at <= now).map(|(kind, _)| kind)
     }
@@ -71,10 +66,7 @@ impl Sender {
     /// The time of the next timeout if no segment arrives.
     pub fn next_timeout(&self) -> Option<Instant> {
         let timer = self.timer.armed.map(|(_, at)| at);
-        match (timer, self.pacing.next_timeout()) {
-            (Some(timer), Some(pace)) => Some(timer.min(pace)),
-            (timer, pace) => timer.or(pace),
-        }
+        timer.into_iter().chain(self.pacing.next_timeout()).min()
     }
 
     /// Handles the timer that is due at `now`.
@@ -118,11 +110,6 @@ impl Sender {
         self.timeout = self.timeout.saturating_mul(2).min(self.config.max_timeout);
     }
 
-    /// Waits to retry a timeout's retransmission that did not leave the host.
-    pub(super) fn retry_locally(&mut self, now: Instant) {
-        self.timer.set(TimerKind::Retransmission, now + LOCAL_RETRY);
-    }
-
     /// Restarts the timer after an acknowledgement, for a tail loss probe where one may be sent.
     pub(super) fn set_timer(&mut self, now: Instant) {
         if !self.schedule_probe(now, true) {
@@ -130,8 +117,8 @@ impl Sender {
         }
     }
 
-    /// Waits for the retransmission timeout, counted from now; where a shorter timer ran meanwhile, from
-    /// when the head was sent.
+    /// Arms the retransmission timer. The timeout counts from now, or from the transmission of the head where a
+    /// shorter timer ran meanwhile.
     pub(super) fn rearm_timeout(&mut self, now: Instant) {
         if self.board.out() == 0 {
             if self.phase == Phase::Established {

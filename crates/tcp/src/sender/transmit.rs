@@ -171,9 +171,10 @@ impl PeerWindow {
         self.largest
     }
 
-    /// Takes the window of an acknowledgement that is not older than `una`. Gives whether it has changed. A repeated acknowledgement may have been overtaken by a later one, so
-    /// its window counts only where it is larger, or zero (RFC 9293 section 3.10.7.4 orders them
-    /// by the peer's sequence number, which is constant here).
+    /// Takes the window of an acknowledgement that is not older than `una`, and returns whether it has changed.
+    /// A repeated acknowledgement may have been overtaken by a later one, so its window counts only where it
+    /// is larger, or zero (RFC 9293 section 3.10.7.4 orders them by the peer's sequence number, which is
+    /// constant here).
     pub(super) fn update(&mut self, advances: bool, bytes: u64) -> bool {
         let changed = self.bytes != bytes;
         if !advances && bytes < self.bytes && bytes != 0 {
@@ -185,7 +186,7 @@ impl PeerWindow {
     }
 }
 
-/// The first segments of a connection are not paced, as in Linux: its first window.
+/// The number of segments at the start of a connection that are not paced, as in Linux: its first window.
 const UNPACED: u64 = 10;
 
 /// When the next segment may leave.

@@ -65,8 +65,14 @@ impl Sender {
         }
     }
 
+    /// Whether the episode can be undone.
+    fn is_undoable(&self) -> bool {
+        self.config.undo_spurious && self.episode.undo_marker.is_some()
+    }
+
+    /// The proof that the reduction was spurious, if there is one.
     fn may_undo(&self) -> Option<Proof> {
-        if !self.config.undo_spurious || self.episode.undo_marker.is_none() {
+        if !self.is_undoable() {
             return None;
         }
         if self.episode.undo_retransmissions == Some(0) {
@@ -103,9 +109,7 @@ impl Sender {
 
     /// Undoes the reduction where D-SACKs showed all retransmissions to be spurious.
     pub(super) fn try_undo_by_dsack(&mut self) -> bool {
-        let needless = self.config.undo_spurious
-            && self.episode.undo_marker.is_some()
-            && self.episode.undo_retransmissions == Some(0);
+        let needless = self.is_undoable() && self.episode.undo_retransmissions == Some(0);
         if needless {
             self.rack.discount_recovery();
             self.undo(Proof::Dsack);
@@ -117,10 +121,7 @@ impl Sender {
     /// and not lost. Gives whether the acknowledgement is handled: while retransmissions are still out, new
     /// data may leave but nothing more is repaired.
     pub(super) fn try_undo_partly(&mut self) -> bool {
-        let late = self.config.undo_spurious
-            && self.episode.undo_marker.is_some()
-            && self.answers_original();
-        if !late {
+        if !self.is_undoable() || !self.answers_original() {
             return false;
         }
         self.check_reordering(self.board.first());

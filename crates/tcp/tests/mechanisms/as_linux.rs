@@ -27,7 +27,7 @@ fn forty(algorithm: &str, rtt_ms: u64, endless: bool) -> SenderScript {
 }
 
 #[test]
-fn a_recovery_that_the_reordering_timer_begins_retransmits_one_segment() {
+fn a_recovery_upon_the_reordering_timer_resends_one_segment() {
     for algorithm in ["cubic", "reno"] {
         let mut tcp = forty(algorithm, 100, true);
         // 39 are lost, and the last arrives.
@@ -49,7 +49,7 @@ fn the_first_burst_after_an_idle_time_is_the_restart_window() {
 }
 
 #[test]
-fn idle_time_is_counted_from_the_last_segment_and_not_from_its_ack() {
+fn idle_time_is_counted_from_the_last_segment_sent() {
     for algorithm in ["cubic", "reno"] {
         let mut tcp = forty(algorithm, 300, false);
         // 900 ms after the last segments left, and 600 ms after their ACK; the timeout lies between.

@@ -22,7 +22,7 @@ fn numbers(tcp: &mut SenderScript) -> Vec<u64> {
 }
 
 #[test]
-fn the_window_that_is_left_in_recovery_goes_to_what_may_be_lost_too() {
+fn a_recovery_resends_what_may_be_lost_with_window_to_spare() {
     // RFC 6675's rule 3: segment 7 has two above it that arrived, which is no loss yet.
     let mut tcp = ten(Profile::Classic);
     tcp.at(200).ack_with(0, &[1..4]).sends([0]);
@@ -86,7 +86,7 @@ fn a_second_partial_ack_leaves_the_timer_as_it_is() {
 }
 
 #[test]
-fn as_in_ns_3_an_ack_of_what_was_sent_again_gives_no_rtt_and_ends_the_backoff() {
+fn as_in_ns_3_an_ack_of_a_retransmission_ends_the_backoff() {
     for forgets_backoff in [true, false] {
         let config = TcpConfig { forgets_backoff, ..TcpConfig::new(Profile::Classic) };
         let cubic = by_name("ns3_cubic", &config).expect("it is known");

@@ -25,7 +25,7 @@ fn calls(tcp: &mut SenderScript, script: impl FnOnce(&mut SenderScript)) -> Vec<
 }
 
 #[test]
-fn an_algorithm_begins_with_the_handshake_and_hears_of_the_first_flight() {
+fn an_algorithm_begins_with_the_handshake() {
     let tcp = flight();
     assert_eq!(tcp.sender.algorithm().recorded(), [Ack(0), BeforeSending(0), AfterIdle(0)]);
 }
@@ -43,7 +43,7 @@ fn each_ack_is_one_call_with_what_it_delivers() {
 }
 
 #[test]
-fn a_recovery_asks_for_the_threshold_before_the_state_changes_and_then_tells_of_the_ack() {
+fn a_recovery_asks_for_the_threshold_before_the_state_changes() {
     let mut tcp = flight();
     tcp.at(200);
     let duplicates = calls(&mut tcp, |tcp| {
@@ -71,7 +71,7 @@ fn echo(millis: u64) -> u32 {
 }
 
 #[test]
-fn a_timeout_asks_for_the_threshold_of_the_old_window_and_then_changes_the_state() {
+fn a_timeout_asks_for_the_threshold_of_the_old_window() {
     let mut tcp = flight();
     tcp.at_next_timeout(); // a probe
     while tcp.take().is_some() {}

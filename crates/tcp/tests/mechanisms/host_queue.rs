@@ -39,7 +39,7 @@ fn a_write_tries_again_what_the_queue_has_refused() {
 }
 
 #[test]
-fn local_congestion_reduces_the_window_once_and_ends_with_the_flight() {
+fn local_congestion_reduces_the_window_once_per_flight() {
     let mut tcp = established(&TcpConfig::new(Profile::Linux));
     tcp.room = Some(9);
     tcp.supply(Some(100)).sends(0..9);
@@ -124,7 +124,7 @@ fn kept(algorithm: &str, bounds: (u32, u32, u64, u64)) -> usize {
 }
 
 #[test]
-fn a_budget_keeps_an_aggregate_in_the_host_queue_under_a_ceiling() {
+fn a_budget_under_a_ceiling_keeps_an_aggregate_queued() {
     for algorithm in ["cubic", "reno", "wakeai_rtt", "wakeai_av", "wakeai_compound"] {
         // 43 packets of 1500 bytes fit.
         assert_eq!(kept(algorithm, (60, 60, 0, AGGREGATE)), 43, "{algorithm}");
@@ -163,7 +163,7 @@ fn a_host_without_small_queues_takes_what_the_window_lets_out() {
 }
 
 #[test]
-fn neither_generation_has_small_queues_unless_the_host_queue_has() {
+fn small_queues_are_off_unless_the_host_queue_has_them() {
     for profile in [Profile::Linux, Profile::Classic] {
         assert!(!TcpConfig::new(profile).small_queues);
     }

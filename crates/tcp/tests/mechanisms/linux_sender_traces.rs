@@ -32,7 +32,7 @@ fn three_holes_are_repaired_as_they_show() {
 }
 
 #[test]
-fn a_retransmission_that_is_lost_too_is_repaired_in_the_same_recovery() {
+fn a_lost_retransmission_is_repaired_in_the_same_recovery() {
     let mut tcp = flight(10);
     // The kernel withheld segment 11 from here to the fourth SACK, to send two at once.
     let sent: Vec<Vec<u64>> = (2..18)
@@ -60,7 +60,7 @@ fn a_needless_timeout_that_a_dsack_shows_goes_on_where_it_was() {
 }
 
 #[test]
-fn two_timeouts_are_followed_by_new_data_and_taken_back_by_the_next_ack() {
+fn new_data_after_two_timeouts_undoes_them() {
     let mut tcp = flight(100);
     for sent in [10, 0, 0] {
         tcp.at_next_timeout();

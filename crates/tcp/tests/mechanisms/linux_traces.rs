@@ -42,7 +42,7 @@ fn twenty_two_quick_acks_and_then_one_for_two() {
 }
 
 #[test]
-fn four_acks_for_data_out_of_order_and_then_one_in_half_a_millisecond() {
+fn four_acks_of_a_gap_go_and_then_one_per_half_millisecond() {
     let mut tcp = begun();
     tcp.at(103);
     for segment in 25..29 {
@@ -218,7 +218,7 @@ fn timed_out() -> SenderScript {
 }
 
 #[test]
-fn a_timeout_after_which_new_data_goes_first_and_shows_it_to_be_needless() {
+fn new_data_after_a_timeout_shows_it_to_be_spurious() {
     let mut tcp = timed_out();
     let retransmitted = tcp.last.timestamp.map_or(0, |stamp| stamp.value);
     tcp.ack_echoing(1, &[], retransmitted).sends([11, 12]);
@@ -236,7 +236,7 @@ fn a_timeout_after_which_new_data_goes_first_and_shows_it_to_be_needless() {
 }
 
 #[test]
-fn a_timeout_that_is_taken_back_at_once_when_the_second_segment_is_acknowledged_too() {
+fn a_timeout_is_undone_when_the_second_segment_is_acknowledged() {
     let mut tcp = timed_out();
     let retransmitted = tcp.last.timestamp.map_or(0, |stamp| stamp.value);
     tcp.ack_echoing(2, &[], retransmitted);

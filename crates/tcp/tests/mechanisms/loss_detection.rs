@@ -23,7 +23,7 @@ fn state(tcp: &SenderScript) -> CongestionState {
 }
 
 #[test]
-fn limited_transmit_sends_a_new_segment_for_each_of_the_first_two_duplicates() {
+fn limited_transmit_sends_new_data_for_two_duplicates() {
     for profile in [Profile::Linux, Profile::Classic] {
         let mut tcp = flight(profile);
         tcp.at(200).ack_with(0, &[1..2]).sends([10]);
@@ -68,7 +68,7 @@ fn only_the_holes_of_the_scoreboard_are_sent_again() {
 }
 
 #[test]
-fn rack_finds_a_loss_without_three_duplicates_after_a_quarter_of_the_rtt() {
+fn rack_finds_a_loss_after_a_quarter_of_the_rtt() {
     let mut tcp = established(Profile::Linux);
     tcp.supply(Some(3)).sends(0..3);
     tcp.at(200).ack_with(0, &[1..3]).sends_nothing();
@@ -112,7 +112,7 @@ fn rack_finds_a_retransmission_that_was_lost() {
 }
 
 #[test]
-fn the_classic_sender_needs_a_timeout_for_a_retransmission_that_was_lost() {
+fn the_classic_sender_repairs_a_lost_retransmission_by_timeout() {
     let mut tcp = lost_retransmission(Profile::Classic);
     while let Some(segment) = tcp.take() {
         assert_ne!(segment.seq, 1);
@@ -124,7 +124,7 @@ fn the_classic_sender_needs_a_timeout_for_a_retransmission_that_was_lost() {
 }
 
 #[test]
-fn a_lost_tail_is_probed_after_two_rtts_and_then_repaired_without_a_timeout() {
+fn a_lost_tail_is_probed_and_repaired_without_a_timeout() {
     let mut tcp = established(Profile::Linux);
     tcp.supply(Some(3)).sends(0..3);
     tcp.at(299).sends_nothing();

@@ -34,7 +34,7 @@ fn without_a_reason_a_window_leaves_at_once() {
     let mut tcp = established(cubic());
     tcp.supply(None).sends(0..10);
     tcp.at(200).ack(10).sends(10..30);
-    assert!(!tcp.sender.is_paced());
+    assert_eq!(tcp.sender.algorithm().sk_pacing_status, 0);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn reno_follows_the_square_root_law() {
 }
 
 #[test]
-fn cubic_is_as_fast_as_reno_where_losses_are_many_and_faster_where_they_are_few() {
+fn cubic_is_faster_than_reno_where_losses_are_few() {
     for (one_in, expected) in [(64, (1.5_f64 * 64.0).sqrt()), (4096, 0.0)] {
         // RFC 9438 section 5.1: 1.054 (RTT^3 / p^3)^(1/4) with C = 0.4.
         let cubic_region = 1.054 * (0.001 * (one_in as f64).powi(3)).powf(0.25);

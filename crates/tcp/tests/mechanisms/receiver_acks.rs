@@ -21,7 +21,7 @@ fn settled() -> (ReceiverScript, u64) {
 }
 
 #[test]
-fn the_first_segments_are_acknowledged_each_and_then_every_second() {
+fn first_each_segment_is_acknowledged_and_then_every_second() {
     // Six while the window opens, and sixteen more.
     let mut tcp = ReceiverScript::established(&linux());
     tcp.data(0..22).acks_each(1..=22);
@@ -47,7 +47,7 @@ fn a_single_segment_is_acknowledged_after_40_ms() {
 }
 
 #[test]
-fn segments_that_come_slowly_are_waited_for_longer_but_no_longer_than_200_ms() {
+fn slow_segments_delay_the_ack_for_at_most_200_ms() {
     let config = linux();
     let mut tcp = ReceiverScript::listening(&config);
     tcp.syn().sends(Flags::SYN_ACK, 0);
@@ -60,7 +60,7 @@ fn segments_that_come_slowly_are_waited_for_longer_but_no_longer_than_200_ms() {
 }
 
 #[test]
-fn a_short_segment_is_acknowledged_at_once_by_an_application_that_has_read_all() {
+fn a_short_segment_that_was_read_is_acknowledged_at_once() {
     let (mut tcp, next) = settled();
     tcp.bytes(position(next), 100).sends(Flags::ACK, 1);
     assert_eq!(tcp.last.ack, position(next) + 100);
@@ -73,7 +73,7 @@ fn a_long_pause_makes_acks_quick_again() {
 }
 
 #[test]
-fn the_classic_receiver_acknowledges_every_second_segment_from_the_first_on() {
+fn the_classic_receiver_acknowledges_every_second_segment() {
     let mut tcp = ReceiverScript::established(&classic());
     // The first tells of the window, for which a SYN-ACK has no room.
     tcp.data(0..6).acks_each([1, 3, 5]).sends_nothing();
@@ -115,7 +115,7 @@ fn part_of_a_gap_that_is_filled_is_acknowledged_at_once() {
 }
 
 #[test]
-fn after_some_acks_for_data_out_of_order_one_goes_per_twentieth_of_an_rtt() {
+fn later_acks_of_a_gap_go_once_per_twentieth_of_an_rtt() {
     let (mut tcp, next) = settled();
     tcp.data(next + 1..next + 12);
     // The first opens the window a last time, which makes it quick; then the three.

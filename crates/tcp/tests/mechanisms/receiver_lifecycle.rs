@@ -44,7 +44,7 @@ fn what_the_syn_does_not_offer_is_not_used() {
 }
 
 #[test]
-fn a_syn_ack_without_answer_is_repeated_five_times_and_then_forgotten() {
+fn a_syn_ack_without_answer_is_repeated_five_times() {
     let mut tcp = ReceiverScript::listening(&linux());
     tcp.syn().sends(Flags::SYN_ACK, 0);
     for seconds in [1, 3, 7, 15, 31] {
@@ -75,7 +75,7 @@ fn data_completes_the_handshake_where_the_ack_was_lost() {
 }
 
 #[test]
-fn a_fin_in_order_is_answered_with_the_fin_of_an_application_that_has_read_all() {
+fn a_fin_in_order_is_answered_with_a_fin_once_all_is_read() {
     let mut tcp = ReceiverScript::established(&linux());
     tcp.data(0..1).acks(1);
     assert!(!tcp.receiver.finished());
@@ -108,7 +108,7 @@ fn a_fin_without_answer_is_repeated_with_backoff() {
 }
 
 #[test]
-fn a_fin_behind_a_gap_ends_the_stream_only_when_the_gap_is_filled() {
+fn a_fin_behind_a_gap_waits_for_the_gap_to_be_filled() {
     let mut tcp = ReceiverScript::established(&linux());
     tcp.fin(1);
     let fin = (position(1), position(1) + 1);
@@ -129,7 +129,7 @@ fn a_fin_that_comes_again_is_acknowledged_again() {
 }
 
 #[test]
-fn the_receiver_closes_when_its_application_has_read_what_came_before_the_fin() {
+fn the_receiver_closes_once_its_application_has_read_all() {
     let mut tcp = ReceiverScript::established(&linux());
     let now = tcp.now();
     tcp.receiver.set_reading(now, Reading::At(Rate::from_bps(8 * 144_800)));

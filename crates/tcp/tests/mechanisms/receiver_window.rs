@@ -72,7 +72,7 @@ fn windows_are_what_the_scale_can_say() {
 }
 
 #[test]
-fn a_window_closes_while_the_application_does_not_read_and_opens_when_it_does() {
+fn a_window_closes_until_the_application_reads() {
     let mut tcp = ReceiverScript::established(&small_buffer());
     let now = tcp.now();
     tcp.receiver.set_reading(now, Reading::Paused);
@@ -101,7 +101,7 @@ fn a_probe_of_a_closed_window_is_answered_and_not_taken() {
 }
 
 #[test]
-fn no_window_smaller_than_a_segment_or_a_sixteenth_of_the_buffer_is_offered() {
+fn no_window_below_a_segment_or_a_16th_of_the_buffer_is_offered() {
     let mut tcp = ReceiverScript::established(&small_buffer());
     let now = tcp.now();
     tcp.receiver.set_reading(now, Reading::Paused);
@@ -121,7 +121,7 @@ fn now_ms(tcp: &ReceiverScript) -> u64 {
 }
 
 #[test]
-fn what_lies_behind_a_gap_takes_room_in_the_window_but_never_moves_its_edge_back() {
+fn data_behind_a_gap_never_moves_the_window_edge_back() {
     let mut tcp = ReceiverScript::established(&small_buffer());
     tcp.data(0..2).acks(2);
     let edge = tcp.last.ack + tcp.last.window;

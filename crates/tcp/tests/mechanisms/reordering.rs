@@ -41,7 +41,7 @@ fn patience(tcp: &mut SenderScript, millis: u64, hole: u64) -> Duration {
 }
 
 #[test]
-fn who_has_seen_reordering_waits_a_quarter_of_the_rtt_whatever_is_sacked() {
+fn after_reordering_a_loss_waits_for_a_quarter_of_the_rtt() {
     let mut tcp = overtaken();
     let waits = patience(&mut tcp, 202, 3);
     assert!((25..=34).contains(&waits.as_millis()), "{waits}");

@@ -23,7 +23,7 @@ fn nothing_is_sent_again_within_200_ms() {
 }
 
 #[test]
-fn the_classic_timeout_is_the_minimum_and_that_of_linux_is_above_the_rtt_by_it() {
+fn linux_adds_the_minimum_timeout_to_the_rtt() {
     for (profile, timeout) in [(Profile::Classic, 200), (Profile::Linux, 220)] {
         let tcp = established(profile, 20);
         assert_eq!(tcp.sender.retransmission_timeout(), ms(timeout));

@@ -23,7 +23,7 @@ fn echo(millis: u64) -> u32 {
 }
 
 #[test]
-fn an_echo_from_before_the_retransmission_takes_the_reduction_back() {
+fn an_echo_from_before_the_retransmission_undoes_the_reduction() {
     let mut tcp = needless_recovery(Profile::Linux);
     tcp.at(205).ack_echoing(4, &[], echo(100));
     let sample = tcp.sender.figures();

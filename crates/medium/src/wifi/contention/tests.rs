@@ -203,7 +203,7 @@ fn who_found_the_medium_idle_but_is_beaten_draws_a_backoff() {
 }
 
 #[test]
-fn the_window_doubles_up_to_its_maximum_and_starts_anew_after_the_retry_limit() {
+fn the_window_doubles_until_the_retry_limit_resets_it() {
     let rules = Rules { aifsn: 2, cw_min: 15, cw_max: 1_023, txop: Duration::ZERO };
     let mut backoff = Backoff::new(rules, 0, 7);
     let mut rng = generator(1);

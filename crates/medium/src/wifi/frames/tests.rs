@@ -90,7 +90,7 @@ fn handed_up(frames: &mut Frames<u32>) -> Vec<u32> {
 }
 
 #[test]
-fn what_was_handed_up_in_mid_aggregate_stays_with_the_sender_and_is_not_handed_up_again() {
+fn what_was_handed_up_in_mid_aggregate_is_not_handed_up_again() {
     let mut frames = frames(4);
     let psdu = frames.plan(&ht(64, 65_535)).unwrap();
     frames.decode(0, false);

@@ -18,7 +18,7 @@ const MEMORY_INTERVALS: u64 = 16;
 pub(super) struct Waiting<T> {
     pub(super) item: T,
     pub(super) bytes: u32,
-    /// When it came.
+    /// The time of its arrival.
     pub(super) since: Instant,
 }
 

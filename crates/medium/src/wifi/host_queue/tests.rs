@@ -67,7 +67,7 @@ fn each_flow_keeps_its_order() {
 }
 
 #[test]
-fn the_flow_with_the_most_bytes_loses_from_its_head_where_there_are_too_many_packets() {
+fn too_many_packets_cost_the_flow_with_the_most_bytes_its_head() {
     let mut queue = HostQueue::new(Room { packets: 100, ..ROOM });
     for number in 0..90 {
         push(&mut queue, ms(0), (1, number));
@@ -210,7 +210,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn packets_go_in_order_or_are_dropped_after_the_target_or_for_lack_of_room(
+    fn packets_go_in_order_or_are_dropped(
         operations in prop::collection::vec(operation(), 1..60),
         packets in 1_usize..300,
         memory in prop::sample::select(vec![1_u64 << 16, 1 << 18, 4 << 20]),
