@@ -17,6 +17,7 @@ mod create;
 mod lease;
 mod namespace;
 mod netlink;
+mod private;
 mod privileges;
 mod process;
 mod registry;
@@ -33,6 +34,7 @@ pub use create::{MakeError, check_socket_path};
 pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
 pub use netlink::{LinkSettings, Netlink};
+pub use private::{PrivateError, STATE, lock, state_directory};
 pub use privileges::{
     Capability, PrivilegeError, become_user, drop_privileges, effective_privileges,
     require_privileges,
