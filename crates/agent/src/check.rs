@@ -9,9 +9,8 @@ use wakeai_kernel::{Bounded, features};
 use crate::error::AgentError;
 use crate::interface::Interface;
 use crate::key::GroupKeys;
-use crate::presence::Presence;
 use crate::run::{DEFAULT_ALGORITHM, ask_wifi, check_socket, derived_station, group_id};
-use crate::station::destination;
+use crate::station::{destination, open_presence};
 
 /// The findings of [`check`].
 #[derive(Debug, Default)]
@@ -79,14 +78,13 @@ fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
 
 /// Whether the port can be bound. The running agent of this configuration may hold it.
 fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
-    let is_known = subject.interface.is_some() && subject.examined.is_good("presence.port");
-    if !is_known || running_agent().is_some() {
-        return Ok(());
-    }
     let config = subject.config;
-    let (to, _) = destination(config, subject.interface);
+    let is_good = subject.examined.is_good("presence.port");
+    let Some(interface) = subject.interface.filter(|_| is_good && running_agent().is_none()) else {
+        return Ok(());
+    };
     in_event_loop(async {
-        match Presence::open(&config.interface, to, config.presence.port) {
+        match open_presence(config, interface) {
             // Without the privilege to bind it, nothing can be said.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             opened => opened.map(|_| ()).map_err(AgentError::system(format!(

@@ -153,7 +153,7 @@ fn take_hold(
     let (reserve, wanted) = watch::channel(config.reserve);
     let path = socket_path(&config, netns);
     let server = Server::bind(lease, &path, group, Limits::default(), reports, reserve)?;
-    let presence = open_presence(&config, Some(interface)).map_err(AgentError::system(format!(
+    let presence = open_presence(&config, interface).map_err(AgentError::system(format!(
         "bind UDP port {} on {}",
         config.presence.port, config.interface
     )))?;
@@ -188,7 +188,8 @@ fn take_hold(
 
 fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
     lease.record(Change::KernelParts)?;
-    let control = Control::open()?;
+    let mut control = Control::open()?;
+    control.watch()?;
     let cookie = netns_cookie().map_err(AgentError::system("read the namespace's cookie"))?;
     Ok(Actuator::new(control, cookie))
 }

@@ -219,7 +219,7 @@ fn strange(path: &Path, metadata: &Metadata, expected: String) -> PrivateError {
     PrivateError::Strange { path: path.to_owned(), found, expected }
 }
 
-/// The process that holds a lock on this file, by proc_locks(5).
+/// The process that holds a lock on this file, by `proc_locks(5)`.
 fn holder(locked: &Metadata) -> Option<String> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let pid = holder_pid(&locks, locked.dev(), locked.ino())?;

@@ -62,7 +62,7 @@ impl ProcessId {
 
     /// Sends a signal to the process; returns `false` where it had ended. The process is held by a file
     /// descriptor before it is compared, so no process that gets its pid meanwhile gets the signal
-    /// (pidfd_open(2)).
+    /// (`pidfd_open(2)`).
     ///
     /// # Errors
     ///
