@@ -140,7 +140,7 @@ fn open_lock(path: &Path) -> Result<File, PrivateError> {
 /// # Errors
 ///
 /// [`PrivateError`].
-pub(crate) fn directory(path: &Path, mode: u32) -> Result<(), PrivateError> {
+pub fn private_directory(path: &Path, mode: u32) -> Result<(), PrivateError> {
     match DirBuilder::new().mode(mode).create(path) {
         Ok(()) => {}
         Err(_) if path.is_dir() => {} // also where /run is mounted read-only
@@ -167,7 +167,7 @@ pub(crate) fn directory(path: &Path, mode: u32) -> Result<(), PrivateError> {
 ///
 /// [`PrivateError`], where it is another user's or others may write it.
 pub fn state_directory() -> Result<(), PrivateError> {
-    directory(Path::new(STATE), 0o755)
+    private_directory(Path::new(STATE), 0o755)
 }
 
 /// Reads a file that is this user's, and that nobody else may write.
@@ -273,12 +273,12 @@ mod tests {
     fn a_directory_that_others_may_write_is_refused_and_one_that_they_may_read_is_closed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("leases");
-        directory(&path, 0o700).unwrap();
+        private_directory(&path, 0o700).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-        directory(&path, 0o700).unwrap();
+        private_directory(&path, 0o700).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
-        let said = directory(&path, 0o700).unwrap_err().to_string();
+        let said = private_directory(&path, 0o700).unwrap_err().to_string();
         assert!(said.contains("mode 777") && said.contains("remove it"), "{said}");
     }
 

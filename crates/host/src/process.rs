@@ -143,8 +143,10 @@ mod tests {
         unsafe {
             let (number, size) = (nix::libc::SYS_clone3, size_of_val(&arguments));
             let made = nix::libc::syscall(number, arguments.as_ptr(), size);
-            while made == 0 {
-                nix::libc::pause();
+            if made == 0 {
+                loop {
+                    nix::libc::pause();
+                }
             }
             assert_eq!(made, i64::from(pid), "{}", io::Error::last_os_error());
         }

@@ -73,7 +73,7 @@ impl Registry {
         if self.dir.starts_with(private::STATE) {
             private::state_directory()?;
         }
-        private::directory(&self.dir, 0o700)?;
+        private::private_directory(&self.dir, 0o700)?;
         Ok(private::lock(&self.dir.join(".lock"))?)
     }
 

@@ -100,10 +100,13 @@ pub(crate) fn prepare() -> io::Result<()> {
         fs::write(MOUNTED_BY_US, mounts::here().unwrap_or_default().to_string())?;
         mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>)?;
     }
-    match fs::create_dir(pins()) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other,
-    }
+    Ok(wakeai_host::private_directory(&pins(), 0o755)?)
+}
+
+/// Checks that the directory of the pins, where there is one, is this user's: in a bpffs everybody may make
+/// directories, and the owner of one replaces what is in it.
+pub(crate) fn check_pins() -> io::Result<()> {
+    if pins().is_dir() { Ok(wakeai_host::private_directory(&pins(), 0o755)?) } else { Ok(()) }
 }
 
 /// Removes every pin but the one named `kept`; returns `false` where there was none.

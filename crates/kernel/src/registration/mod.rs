@@ -46,6 +46,7 @@ pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
     quiet();
     place::in_machine_mounts(|| {
         let _lock = place::lock().map_err(|error| Error::from_io(LOAD, error))?;
+        place::check_pins().map_err(|error| Error::from_io(LOAD, error))?;
         if is_complete() {
             place::keep();
             return pinned_maps();
