@@ -121,6 +121,10 @@ impl Fleet {
         let _ = fs::remove_file(&notify);
         let ready = UnixDatagram::bind(&notify).unwrap();
         ready.set_nonblocking(true).unwrap();
+        // As systemd's: also an agent of another user tells.
+        for (path, mode) in [(self.directory.path(), 0o711), (&notify, 0o666)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
         let log = self.path(&format!("{station}.log"));
         let netns = bss.namespace(name).id().0;
         let child = command
