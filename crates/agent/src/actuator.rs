@@ -23,7 +23,8 @@ impl Actuator {
     /// that have none any more. The first error is returned after the rest was tried.
     pub(crate) fn apply(&mut self, index: u32, actuation: &Actuation) -> Result<(), Error> {
         let Actuation { sockets, default } = actuation;
-        let mut result = self.control.set_interface(self.netns_cookie, index, *default);
+        let written = self.control.set_interface(self.netns_cookie, index, *default);
+        let mut result = self.control.check().and(written);
         for (cookie, bounds) in sockets {
             result = result.and(self.control.set_socket(*cookie, *bounds));
         }

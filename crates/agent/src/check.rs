@@ -1,6 +1,9 @@
 //! Finds everything because of which a start would fail, without changing anything.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use wakeai_api::config::{Automatic, Config, Examined};
 use wakeai_host::{NetnsId, Role, read_sysctl};
@@ -9,9 +12,8 @@ use wakeai_kernel::{Bounded, features};
 use crate::error::AgentError;
 use crate::interface::Interface;
 use crate::key::GroupKeys;
-use crate::presence::Presence;
 use crate::run::{DEFAULT_ALGORITHM, ask_wifi, check_socket, derived_station, group_id};
-use crate::station::destination;
+use crate::station::{destination, open_presence};
 
 /// The findings of [`check`].
 #[derive(Debug, Default)]
@@ -20,6 +22,21 @@ pub struct Findings {
     pub problems: Vec<AgentError>,
     /// Remarks on what a start would do.
     pub notes: Vec<String>,
+}
+
+/// Checks that nobody but root, or the user who runs the agent, can change the configuration: it names files and
+/// the law.
+///
+/// # Errors
+/// [`AgentError::ConfigFile`]. A file that cannot be examined is no error here: reading it says why.
+pub fn check_config_file(path: &Path) -> Result<(), AgentError> {
+    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
+    let trusted = [0, nix::unistd::geteuid().as_raw()];
+    if trusted.contains(&owner) && mode & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(AgentError::ConfigFile { path: path.to_owned(), owner, mode })
 }
 
 /// What the checks work on.
@@ -79,14 +96,13 @@ fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
 
 /// Whether the port can be bound. The running agent of this configuration may hold it.
 fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
-    let is_known = subject.interface.is_some() && subject.examined.is_good("presence.port");
-    if !is_known || running_agent().is_some() {
-        return Ok(());
-    }
     let config = subject.config;
-    let (to, _) = destination(config, subject.interface);
+    let is_good = subject.examined.is_good("presence.port");
+    let Some(interface) = subject.interface.filter(|_| is_good && running_agent().is_none()) else {
+        return Ok(());
+    };
     in_event_loop(async {
-        match Presence::open(&config.interface, to, config.presence.port) {
+        match open_presence(config, interface) {
             // Without the privilege to bind it, nothing can be said.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             opened => opened.map(|_| ()).map_err(AgentError::system(format!(
@@ -160,4 +176,32 @@ fn in_event_loop<T>(work: impl Future<Output = Result<T, AgentError>>) -> Result
         .build()
         .map_err(AgentError::system("start the event loop"))?;
     runtime.block_on(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_configuration_that_others_may_write_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("agent.toml");
+        fs::write(&path, "").unwrap();
+        for (mode, is_good) in [(0o644, true), (0o600, true), (0o664, false), (0o646, false)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let said = check_config_file(&path).map_err(|error| error.to_string());
+            assert_eq!(said.is_ok(), is_good, "{mode:o}: {said:?}");
+            if let Err(said) = said {
+                assert!(said.contains(&format!("mode {mode:03o}")), "{said}");
+            }
+        }
+        if nix::unistd::geteuid().is_root() {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            std::os::unix::fs::chown(&path, Some(65533), None).unwrap();
+            let said = check_config_file(&path).unwrap_err().to_string();
+            assert!(said.contains("user 65533"), "{said}");
+        }
+    }
 }

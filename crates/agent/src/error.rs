@@ -1,8 +1,9 @@
 //! Why an agent could not start.
 
 use std::io;
+use std::path::PathBuf;
 
-use wakeai_host::{LeaseError, MakeError, PrivilegeError};
+use wakeai_host::{ApartError, LeaseError, MakeError, PrivilegeError};
 
 use crate::interface::InterfaceError;
 use crate::key::KeyError;
@@ -14,12 +15,29 @@ pub enum AgentError {
     /// The group key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// Others can change the configuration.
+    #[error(
+        "configuration {}: found user {owner} as its owner and mode {mode:03o}, expected root, or the user who runs the \
+         agent, and no right to write for others; run: chown root {} && chmod go-w {}",
+        path.display(), path.display(), path.display()
+    )]
+    ConfigFile {
+        /// The file.
+        path: PathBuf,
+        /// Its owner's number.
+        owner: u32,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// The interface does not exist.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// A privilege is missing or could not be given up.
     #[error(transparent)]
     Privilege(#[from] PrivilegeError),
+    /// It cannot run as another user.
+    #[error(transparent)]
+    Apart(#[from] ApartError),
     /// Another agent runs here, or the host's records cannot be written.
     #[error(transparent)]
     Lease(#[from] LeaseError),
@@ -76,6 +94,7 @@ impl AgentError {
         match self {
             Self::Privilege(error) => matches!(error, PrivilegeError::Missing { .. }),
             Self::Kernel(error) => error.is_missing(),
+            Self::Apart(error) => matches!(error, ApartError::NeedsRoot),
             Self::Socket(error) => error.is_permission(),
             Self::Lease(LeaseError::Io(source)) | Self::System { source, .. } => {
                 source.kind() == io::ErrorKind::PermissionDenied

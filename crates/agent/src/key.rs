@@ -70,6 +70,19 @@ pub enum KeyError {
         /// Its permission bits.
         mode: u32,
     },
+    /// Another user can change the key.
+    #[error(
+        "key file {path}: found user {found} as its owner, expected root or user {expected}, who runs the \
+         agent: its owner can change the group's key; run: chown root {path}"
+    )]
+    Owner {
+        /// The file.
+        path: PathBuf,
+        /// Its owner.
+        found: u32,
+        /// Who may own it beside root.
+        expected: u32,
+    },
     /// The file does not hold a key.
     #[error(
         "key file {path}: line {line}: found {found}, expected 32 bytes as 64 hexadecimal digits \
@@ -108,6 +121,10 @@ impl GroupKeys {
         let mode = metadata.mode() & 0o777;
         if mode & 0o027 != 0 {
             return Err(KeyError::Open { path: path.to_owned(), mode });
+        }
+        let (found, expected) = (metadata.uid(), nix::unistd::geteuid().as_raw());
+        if found != 0 && found != expected {
+            return Err(KeyError::Owner { path: path.to_owned(), found, expected });
         }
         let mut bytes = Vec::new();
         file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -222,6 +239,20 @@ mod tests {
             let message = GroupKeys::load(&path).unwrap_err().to_string();
             assert!(message.contains(&format!("found mode {mode:03o}")), "{message}");
         }
+    }
+
+    #[test]
+    fn a_key_of_another_user_is_refused() {
+        if !nix::unistd::geteuid().is_root() {
+            let required = std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_some_and(|it| it == "1");
+            assert!(!required, "WAKEAI_REQUIRE_KERNEL=1, but this is not root");
+            let _ = io::stdout().write_all(b"SKIPPED: giving a file away needs root\n");
+            return;
+        }
+        let (_directory, path) = file_with(&"ab".repeat(32), 0o600);
+        std::os::unix::fs::chown(&path, Some(65533), None).unwrap();
+        let message = GroupKeys::load(&path).unwrap_err().to_string();
+        assert!(message.contains("found user 65533"), "{message}");
     }
 
     #[test]

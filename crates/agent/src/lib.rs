@@ -23,7 +23,7 @@ mod server;
 mod station;
 mod wifi;
 
-pub use check::{Findings, check};
+pub use check::{Findings, check, check_config_file};
 pub use error::AgentError;
 pub use interface::InterfaceError;
 pub use run::{run, terminated};

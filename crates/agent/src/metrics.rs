@@ -9,8 +9,10 @@ use wakeai_control::PresenceCounters;
 pub(crate) enum Fault {
     /// The connections could not be read.
     Snapshot,
-    /// A bound or heartbeat could not be written.
+    /// A bound could not be written, or the algorithms are not registered any more.
     Bound,
+    /// A heartbeat could not be written: bounds expire.
+    Heartbeat,
     /// A connection could not be moved.
     Move,
     /// A presence message could not be sent.
@@ -28,9 +30,10 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Snapshot,
         Self::Bound,
+        Self::Heartbeat,
         Self::Move,
         Self::Send,
         Self::Receive,
@@ -44,6 +47,7 @@ impl Fault {
         match self {
             Self::Snapshot => "faults_snapshot",
             Self::Bound => "faults_bound",
+            Self::Heartbeat => "faults_heartbeat",
             Self::Move => "faults_move",
             Self::Send => "faults_send",
             Self::Receive => "faults_receive",
@@ -72,6 +76,11 @@ impl Faults {
             tracing::warn!(fault = fault.name(), error = %words, "failed; the agent goes on");
             self.standing.insert(fault, words);
         }
+    }
+
+    /// Whether the last attempt failed.
+    pub(crate) fn stands(&self, fault: Fault) -> bool {
+        self.standing.contains_key(&fault)
     }
 
     pub(crate) fn passed(&mut self, fault: Fault) {

@@ -1,5 +1,6 @@
 //! The UDP socket of presence messages, bound to one interface.
 
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -22,12 +23,20 @@ pub(crate) struct Presence {
     /// The same socket outside the event loop: sending does not wait for room, it fails instead.
     sender: std::net::UdpSocket,
     to: SocketAddrV4,
+    /// The index of its interface.
+    index: u32,
 }
 
 impl Presence {
-    /// Opens the socket on the interface that has this name now. After the interface was removed and came
-    /// back, another socket is needed.
-    pub(crate) fn open(interface: &str, to: Ipv4Addr, port: u16) -> io::Result<Self> {
+    /// Opens the socket on the interface that has this name and index now. After the interface was removed and
+    /// came back, another socket is needed. `to` is the destination of messages, and why. Where the port is
+    /// taken, the error names the processes.
+    pub(crate) fn open(
+        interface: &str,
+        index: u32,
+        to: (Ipv4Addr, String),
+        port: u16,
+    ) -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
         // Before `bind`, so that its queue never holds a datagram of another interface.
         socket.bind_device(Some(interface.as_bytes()))?;
@@ -36,10 +45,26 @@ impl Presence {
         // A large queue, so that a flood during a tick does not displace the peers' messages. With
         // CAP_NET_ADMIN it may exceed `net.core.rmem_max`; without, the default stays.
         let _ = setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER_BYTES);
-        socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into())?;
+        let bound = socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into());
+        bound.map_err(|error| taken(error, port))?;
         let sender = socket.try_clone()?.into();
         let receiver = UdpSocket::from_std(socket.into())?;
-        Ok(Self { receiver, sender, to: SocketAddrV4::new(to, port) })
+        let (to, why) = to;
+        tracing::info!("presence goes to {to}:{port} ({why})");
+        Ok(Self { receiver, sender, to: SocketAddrV4::new(to, port), index })
+    }
+
+    /// The index of its interface.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Sends to this address from now on.
+    pub(crate) fn set_destination(&mut self, (to, why): (Ipv4Addr, String)) {
+        if to != *self.to.ip() {
+            self.to.set_ip(to);
+            tracing::info!("presence goes to {} ({why})", self.to);
+        }
     }
 
     /// The destination of messages.
@@ -71,6 +96,59 @@ impl Presence {
     }
 }
 
+/// The error with the holders of the port, where it is taken.
+fn taken(error: io::Error, port: u16) -> io::Error {
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return error;
+    }
+    let holders = holders(port);
+    let holders =
+        if holders.is_empty() { "a socket that is gone".to_owned() } else { holders.join(", ") };
+    let said =
+        format!("{holders} has it; end that, or state another presence.port on all stations");
+    io::Error::new(io::ErrorKind::AddrInUse, said)
+}
+
+/// Who has UDP sockets on this port in this network namespace.
+fn holders(port: u16) -> Vec<String> {
+    let sockets = ["udp", "udp6"].map(|table| {
+        fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default()
+    });
+    let sockets = sockets.iter().flat_map(|table| sockets_on(table, port));
+    sockets
+        .map(|(user, inode)| match process_with(inode) {
+            Some(process) => format!("{process} of user {user}"),
+            None => format!("a process of user {user}"), // seeing which takes CAP_SYS_PTRACE
+        })
+        .collect()
+}
+
+/// User and inode of each socket on this port. The second column of the table is the local address, the eighth
+/// the user and the tenth the inode (`proc_pid_net(5)`).
+fn sockets_on(table: &str, port: u16) -> Vec<(u32, u64)> {
+    let socket = |line: &str| {
+        let words: Vec<_> = line.split_ascii_whitespace().collect();
+        let local = words.get(1)?.rsplit_once(':')?.1;
+        let found = u16::from_str_radix(local, 16).ok()?;
+        let (user, inode) = (words.get(7)?.parse().ok()?, words.get(9)?.parse().ok()?);
+        (found == port).then_some((user, inode))
+    };
+    table.lines().skip(1).filter_map(socket).collect()
+}
+
+/// The process that has this socket open.
+fn process_with(inode: u64) -> Option<String> {
+    let link = format!("socket:[{inode}]");
+    fs::read_dir("/proc").ok()?.flatten().find_map(|process| {
+        let mut files = fs::read_dir(process.path().join("fd")).ok()?.flatten();
+        files.find(|file| {
+            fs::read_link(file.path()).is_ok_and(|to| to.as_os_str() == link.as_str())
+        })?;
+        let name = fs::read_to_string(process.path().join("comm")).ok()?;
+        Some(format!("process {} ({})", process.file_name().display(), name.trim_end()))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,7 +157,7 @@ mod tests {
     async fn the_first_message_leaves_at_once_and_is_heard_on_the_interface() {
         let to = Ipv4Addr::new(127, 255, 255, 255);
         let port = wakeai_api::config::DEFAULT_PORT + 1;
-        let presence = Presence::open("lo", to, port).unwrap();
+        let presence = Presence::open("lo", 1, (to, String::new()), port).unwrap();
         presence.send(b"here").unwrap();
         presence.readable().await.unwrap();
         let mut heard = Vec::new();
@@ -89,6 +167,30 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn an_interface_that_is_not_there_is_an_error() {
-        assert!(Presence::open("wlan77", Ipv4Addr::BROADCAST, 0).is_err());
+        let to = (Ipv4Addr::BROADCAST, String::new());
+        assert!(Presence::open("wlan77", 77, to, 0).is_err());
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_port_that_is_taken_is_refused_with_the_process_that_has_it() {
+        let holder = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        let port = holder.local_addr().unwrap().port();
+        let to = (Ipv4Addr::BROADCAST, String::new());
+        let refused = Presence::open("lo", 1, to, port).unwrap_err();
+        let expected = format!("process {} (", std::process::id());
+        assert!(refused.to_string().contains(&expected), "{refused}");
+        let user = format!("of user {}", nix::unistd::getuid());
+        assert!(refused.to_string().contains(&user), "{refused}");
+    }
+
+    #[test]
+    fn sockets_on_other_ports_are_not_named() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  \
+                     timeout inode ref pointer drops\n\
+                     12: 00000000:4D07 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000 \
+                     0 4242 2 0000 0\n\
+                     13: 00000000:4D08 00000000:0000 07 00000000:00000000 00:00000000 00000000  1001 \
+                     0 4243 2 0000 0\n";
+        assert_eq!(sockets_on(table, 19719), [(1000, 4242)]);
     }
 }

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::task::Poll;
 use std::time::Duration as Wait;
 
+use nix::unistd::User;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use wakeai_api::config::{Automatic, Config, Group};
 use wakeai_host::{
-    Capability, Change, Lease, MakeError, NetnsId, Role, SysctlGuard, check_socket_path,
-    drop_privileges, holders, read_sysctl, require_privileges,
+    Apart, Capability, Change, Lease, MakeError, NetnsId, Role, SysctlGuard, block_signals,
+    check_socket_path, drop_privileges, holders, read_sysctl, require_privileges, serve_as,
+    serving_user, split, supervise,
 };
 use wakeai_kernel::{Bounded, Control, Snapshotter, move_connections, netns_cookie};
 
@@ -38,18 +40,23 @@ const KEPT_CAPABILITIES: [Capability; 3] =
 /// The time between two queries of nl80211.
 const WIFI_INTERVAL: Wait = Wait::from_secs(1);
 
-/// Runs the agent of the calling thread's network namespace until `shutdown` is ready, and undoes its
+/// Runs the agent of the calling thread's network namespace, as the user of the name `user` where there is one, until `shutdown` is ready, and undoes its
 /// changes. The process must have one thread; it gives up most privileges for good.
 ///
 /// # Errors
 /// [`AgentError`] where the agent cannot start; then all changes are undone.
-pub fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
+pub fn run(
+    config: Config,
+    user: Option<&str>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), AgentError> {
+    let user = user.map(serving_user).transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
         .build()
         .map_err(AgentError::system("start the event loop"))?;
-    tokio::task::LocalSet::new().block_on(&runtime, start(config, shutdown))
+    tokio::task::LocalSet::new().block_on(&runtime, start(config, user, shutdown))
 }
 
 /// Waits for `SIGTERM` or `SIGINT`. Call it inside the future that is given to [`run`].
@@ -86,7 +93,11 @@ fn is_an_agents(path: &Path) -> bool {
     agents.flat_map(|holder| &holder.changes).any(|change| change.socket() == Some(path))
 }
 
-async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
+async fn start(
+    config: Config,
+    user: Option<User>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), AgentError> {
     let mut shutdown = std::pin::pin!(shutdown);
     // Polled once before anything is changed, so that its signal handlers are installed: from here on
     // a signal ends the agent in order.
@@ -112,16 +123,16 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
     let started = take_hold(config, brain, interface, wifi, group, netns, &lease);
     let outcome = match started {
         Ok((mut station, server, guard)) => {
-            let outcome = drop_privileges(&KEPT_CAPABILITIES).map_err(AgentError::from);
-            if outcome.is_ok() {
-                let serving = tokio::task::spawn_local(server.serve());
-                tracing::info!(interface = station.config.interface, "started");
-                station.begin();
-                notify::ready(&format!("interface {}", station.config.interface));
-                station.run(shutdown).await;
-                notify::stopping();
-                serving.abort();
-            }
+            let outcome = match user {
+                Some(user) => serve_apart(&user, &mut station, server, shutdown).await,
+                None => match drop_privileges(&KEPT_CAPABILITIES) {
+                    Ok(()) => {
+                        serve(&mut station, server, shutdown).await;
+                        Ok(())
+                    }
+                    Err(error) => Err(error.into()),
+                },
+            };
             let_go(&mut station, guard, &lease);
             outcome
         }
@@ -132,6 +143,48 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
     }
     tracing::info!("stopped");
     outcome
+}
+
+/// Serves until `shutdown` is ready, and clears the bounds.
+async fn serve(station: &mut Station, server: Server, shutdown: impl Future<Output = ()>) {
+    let serving = tokio::task::spawn_local(server.serve());
+    tracing::info!(interface = station.config.interface, "started");
+    station.begin();
+    notify::ready(&format!("interface {}", station.config.interface));
+    station.run(shutdown).await;
+    notify::stopping();
+    serving.abort();
+    clear_bounds(station);
+}
+
+/// Serves as this user in a process of its own. This process keeps the lease, and only waits for its end: it
+/// reads nothing that others write, and nobody but root can add to what it will undo.
+///
+/// The two processes share what the event loop has open, its epoll instance included. So this one must not
+/// turn its loop, nor drop what is registered there, while the other one runs.
+async fn serve_apart(
+    user: &User,
+    station: &mut Station,
+    server: Server,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), AgentError> {
+    let mask = block_signals()?;
+    let parent = match split()? {
+        Apart::Supervising(child) => {
+            let ended = supervise(child, &KEPT_CAPABILITIES);
+            let _ = mask.thread_set_mask(); // the mask was in force before
+            return Ok(ended?);
+        }
+        Apart::Serving(parent) => parent,
+    };
+    let became = serve_as(user, &KEPT_CAPABILITIES, parent).map_err(AgentError::from);
+    let unblocked = mask.thread_set_mask().map_err(std::io::Error::from);
+    let became = became.and(unblocked.map_err(AgentError::system("take signals again")));
+    match &became {
+        Ok(()) => serve(station, server, shutdown).await,
+        Err(error) => tracing::error!(%error, "the serving process ends"),
+    }
+    std::process::exit(i32::from(became.is_err())) // the rest is the parent's
 }
 
 /// Does everything that needs privileges: registration, pins, sockets, the sysctl.
@@ -153,7 +206,7 @@ fn take_hold(
     let (reserve, wanted) = watch::channel(config.reserve);
     let path = socket_path(&config, netns);
     let server = Server::bind(lease, &path, group, Limits::default(), reports, reserve)?;
-    let presence = open_presence(&config, Some(interface)).map_err(AgentError::system(format!(
+    let presence = open_presence(&config, interface).map_err(AgentError::system(format!(
         "bind UDP port {} on {}",
         config.presence.port, config.interface
     )))?;
@@ -189,7 +242,8 @@ fn take_hold(
 
 fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
     lease.record(Change::KernelParts)?;
-    let control = Control::open()?;
+    let mut control = Control::open()?;
+    control.watch()?;
     let cookie = netns_cookie().map_err(AgentError::system("read the namespace's cookie"))?;
     Ok(Actuator::new(control, cookie))
 }
@@ -214,13 +268,19 @@ fn set_default(lease: &Lease) -> Result<Option<SysctlGuard>, AgentError> {
     })
 }
 
-/// Undoes the changes of the running agent, with the privileges that it has kept.
-fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
-    let Some(actuator) = &mut station.actuator else { return };
-    if let Some(interface) = station.interface
+fn clear_bounds(station: &mut Station) {
+    if let (Some(interface), Some(actuator)) = (station.interface, &mut station.actuator)
         && let Err(error) = actuator.clear(interface.index)
     {
         tracing::warn!(%error, "bounds not cleared; they expire by themselves");
+    }
+}
+
+/// Undoes the changes of the running agent, with the privileges that it has kept.
+fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
+    clear_bounds(station);
+    if station.actuator.is_none() {
+        return;
     }
     // The default first, so that no new connection uses the algorithm that the others leave.
     if let Some(Err(error)) = guard.map(|guard| guard.restore(lease)) {

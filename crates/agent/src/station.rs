@@ -105,12 +105,14 @@ impl Station {
             // At least a millisecond, so that an overdue timeout does not make the loop spin.
             let wait = due.min(next_heartbeat).saturating_since(clock::now());
             let wait = Wait::from(wait).max(Wait::from_millis(1));
+            // After an error it is tried again at the next tick, so that a lasting one does not make the loop spin.
+            let heard = self.presence.as_ref().filter(|_| !self.faults.stands(Fault::Receive));
             tokio::select! {
                 biased;
                 () = &mut shutdown => return,
                 Some(()) = self.hangup.recv() => self.reload_keys(),
                 () = tokio::time::sleep(wait) => {}
-                readable = wait_readable(self.presence.as_ref()) => self.receive(readable),
+                readable = wait_readable(heard) => self.receive(readable),
             }
         }
     }
@@ -129,7 +131,7 @@ impl Station {
         let index = self.index().filter(|_| fresh && self.brain.bssid().is_some());
         if let (Some(index), Some(actuator)) = (index, &self.actuator) {
             let result = actuator.heartbeat(index);
-            self.faults.check(Fault::Bound, result);
+            self.faults.check(Fault::Heartbeat, result);
         }
     }
 
@@ -175,13 +177,28 @@ impl Station {
             let result = actuator.clear(gone.index);
             self.faults.check(Fault::Bound, result);
         }
-        if found != before {
-            self.presence = None;
-        }
         self.interface = found;
-        if self.presence.is_none() && found.is_some_and(|found| found.up) {
-            let opened = open_presence(&self.config, found);
-            self.presence = self.faults.check(Fault::Receive, opened);
+        self.find_presence();
+    }
+
+    /// Keeps the socket of presence messages as long as the interface has its index, also while it is down:
+    /// another user could take the port meanwhile. Where it has another one, the old socket keeps the port
+    /// until there is a new one.
+    fn find_presence(&mut self) {
+        let Some(found) = self.interface else { return };
+        match &mut self.presence {
+            Some(presence) if presence.index() == found.index => {
+                presence.set_destination(destination(&self.config, self.interface));
+                if self.faults.stands(Fault::Receive) {
+                    self.receive(Ok(()));
+                }
+            }
+            _ if found.up => {
+                let opened = open_presence(&self.config, found);
+                let opened = self.faults.check(Fault::Receive, opened);
+                self.presence = opened.or(self.presence.take());
+            }
+            _ => {}
         }
     }
 
@@ -234,7 +251,8 @@ impl Station {
 
     fn transmit(&mut self, now: Instant) {
         while let Some(datagram) = self.brain.poll_transmit(now) {
-            if let Some(presence) = &self.presence {
+            let usable = self.interface.is_some_and(|interface| interface.up);
+            if let Some(presence) = self.presence.as_ref().filter(|_| usable) {
                 let result = presence.send(&datagram);
                 self.faults.check(Fault::Send, result);
             }
@@ -273,10 +291,7 @@ impl Station {
             Some(presence) => presence.receive(|datagram| brain.datagram(now, datagram)),
             None => Ok(()),
         });
-        if self.faults.check(Fault::Receive, result).is_none() {
-            // Reopened at the next tick, so that a lasting error does not make the loop spin.
-            self.presence = None;
-        }
+        self.faults.check(Fault::Receive, result);
     }
 
     fn state(&self, now: Instant) -> State {
@@ -285,6 +300,8 @@ impl Station {
             if up { State::WaitingForAddress } else { State::WaitingForInterface }
         } else if self.brain.bssid().is_none() {
             State::WaitingForAccessPoint
+        } else if self.faults.stands(Fault::Bound) || self.faults.stands(Fault::Heartbeat) {
+            State::WithoutBounds
         } else if now.saturating_since(self.last_good) >= BLIND_AFTER {
             State::Blind
         } else {
@@ -321,7 +338,11 @@ impl Station {
             station: self.brain.station().to_string(),
             bssid: self.brain.bssid().map(|bssid| bssid.to_string()),
             link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
-            presence_to: self.presence.as_ref().map(|presence| presence.to().to_string()),
+            presence_to: self
+                .presence
+                .as_ref()
+                .filter(|_| self.interface.is_some_and(|interface| interface.up))
+                .map(|presence| presence.to().to_string()),
             law: self.config.law_name().to_owned(),
             default_algorithm: wakeai_host::read_sysctl(crate::run::DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,
@@ -388,14 +409,9 @@ fn connection(snapshot: &TcpSnapshot) -> Connection {
     }
 }
 
-pub(crate) fn open_presence(
-    config: &Config,
-    interface: Option<Interface>,
-) -> std::io::Result<Presence> {
-    let (to, why) = destination(config, interface);
-    let presence = Presence::open(&config.interface, to, config.presence.port)?;
-    tracing::info!("presence goes to {to}:{} ({why})", config.presence.port);
-    Ok(presence)
+pub(crate) fn open_presence(config: &Config, interface: Interface) -> std::io::Result<Presence> {
+    let to = destination(config, Some(interface));
+    Presence::open(&config.interface, interface.index, to, config.presence.port)
 }
 
 /// The destination of presence messages, and why. Every station on the link accepts datagrams to

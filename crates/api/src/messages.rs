@@ -154,6 +154,8 @@ pub enum State {
     WaitingForAccessPoint,
     /// Connections cannot be read; no bound binds.
     Blind,
+    /// Bounds or heartbeats cannot be written, or nothing obeys them: the algorithms are not registered any more.
+    WithoutBounds,
     /// It reads connections and writes bounds.
     Controlling,
 }
@@ -166,6 +168,7 @@ impl State {
             Self::WaitingForAddress => "waiting for an IP address",
             Self::WaitingForAccessPoint => "waiting for an access point",
             Self::Blind => "blind: connections cannot be read",
+            Self::WithoutBounds => "without bounds: they cannot be written, or nothing obeys them",
             Self::Controlling => "controlling",
         }
     }

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use wakeai_api::json_line;
 use wakeai_host::{Holder, Lease, MakeError, Role};
@@ -184,12 +183,10 @@ pub fn end(wanted: Option<u32>) -> Result<usize, AssignError> {
 
 fn end_one(holder: &Holder) -> Result<(), AssignError> {
     let process = holder.process;
-    match kill(Pid::from_raw(process.pid), Signal::SIGTERM) {
-        Ok(()) | Err(Errno::ESRCH) => {} // it may have ended since
-        Err(errno) => {
-            return Err(AssignError::Unresponsive(format!("cannot end {process}: {errno}")));
-        }
-    }
+    // It may have ended since.
+    process
+        .signal(Signal::SIGTERM)
+        .map_err(|error| AssignError::Unresponsive(format!("cannot end {process}: {error}")))?;
     let give_up = Instant::now() + END_PATIENCE;
     while process.is_alive() {
         if Instant::now() > give_up {

@@ -182,6 +182,10 @@ pub(crate) struct AgentArguments {
     /// Write a new group key to FILE, which must not exist. Starts nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "config"])]
     pub(crate) generate_key: Option<PathBuf>,
+    /// Run as this user, with three capabilities, once everything is prepared; needs root. A second process
+    /// stays root's, and only undoes the changes at the end
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
 }
 
 /// Show the state of this machine's agents: bounds, reasons, connections, peers

@@ -11,12 +11,14 @@
 //! [`Lease::create_directory`], [`Lease::create_namespace`]), which then knows them from whatever
 //! removed.
 
+mod apart;
 mod cgroup;
 mod change;
 mod create;
 mod lease;
 mod namespace;
 mod netlink;
+mod private;
 mod privileges;
 mod process;
 mod registry;
@@ -27,12 +29,14 @@ mod sweep;
 mod sysctl;
 mod undo;
 
+pub use apart::{Apart, ApartError, block_signals, serve_as, serving_user, split, supervise};
 pub use cgroup::{Cgroup, CgroupError};
 pub use change::{Assigned, AssignedWay, Change, FileId, RouteKey};
 pub use create::{MakeError, check_socket_path};
 pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
 pub use netlink::{LinkSettings, Netlink};
+pub use private::{PrivateError, STATE, lock, private_directory, state_directory};
 pub use privileges::{
     Capability, PrivilegeError, become_user, drop_privileges, effective_privileges,
     require_privileges,

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 /// A process: its pid and its start time in clock ticks since boot (proc(5), field 22 of `stat`).
@@ -57,12 +57,36 @@ impl ProcessId {
     ///
     /// Where the signal was refused.
     pub fn kill(self) -> io::Result<bool> {
+        self.signal(Signal::SIGKILL)
+    }
+
+    /// Sends a signal to the process; returns `false` where it had ended. The process is held by a file
+    /// descriptor before it is compared, so no process that gets its pid meanwhile gets the signal
+    /// (`pidfd_open(2)`).
+    ///
+    /// # Errors
+    ///
+    /// Where the signal was refused.
+    pub fn signal(self, signal: Signal) -> io::Result<bool> {
+        self.signal_after(signal, || {})
+    }
+
+    /// See [`Self::signal`]; `between` runs after the comparison.
+    fn signal_after(self, signal: Signal, between: impl FnOnce()) -> io::Result<bool> {
+        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+        let pid = Pid::from_raw(self.pid).filter(|_| self.pid > 0).ok_or_else(invalid)?;
+        let signal = rustix::process::Signal::from_named_raw(signal as i32).ok_or_else(invalid)?;
+        let held = match pidfd_open(pid, PidfdFlags::empty()) {
+            Err(Errno::SRCH) => return Ok(false),
+            other => other?,
+        };
         if !self.is_alive() {
             return Ok(false);
         }
-        match kill(Pid::from_raw(self.pid), Signal::SIGKILL) {
+        between();
+        match pidfd_send_signal(held, signal) {
             Ok(()) => Ok(true),
-            Err(Errno::ESRCH) => Ok(false),
+            Err(Errno::SRCH) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -105,5 +129,51 @@ mod tests {
         let earlier = ProcessId { start_time: me.start_time - 1, ..me };
         assert!(!earlier.is_alive());
         assert!(!earlier.kill().unwrap(), "a stranger with our pid must not be killed");
+    }
+
+    /// Starts a process with this pid, which waits until it is killed (clone(2), `set_tid`).
+    #[allow(unsafe_code, reason = "no crate at hand wraps clone3(2)")]
+    fn start_with(pid: i32) {
+        let mut arguments = [0_u64; 11];
+        arguments[4] = Signal::SIGCHLD as u64; // exit_signal
+        arguments[8] = std::ptr::from_ref(&pid) as u64; // set_tid
+        arguments[9] = 1; // set_tid_size
+        // SAFETY: the arguments are as long as the kernel is told, and name no memory but `pid`. The child,
+        // a copy of this process with one thread, only calls pause(2).
+        unsafe {
+            let (number, size) = (nix::libc::SYS_clone3, size_of_val(&arguments));
+            let made = nix::libc::syscall(number, arguments.as_ptr(), size);
+            if made == 0 {
+                loop {
+                    nix::libc::pause();
+                }
+            }
+            assert_eq!(made, i64::from(pid), "{}", io::Error::last_os_error());
+        }
+    }
+
+    #[test]
+    fn a_signal_does_not_reach_a_process_that_gets_the_pid_after_the_comparison() {
+        use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+        if !nix::unistd::geteuid().is_root() {
+            let required = std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_some_and(|it| it == "1");
+            assert!(!required, "WAKEAI_REQUIRE_KERNEL=1, but this is not root");
+            let _ =
+                io::Write::write_all(&mut io::stdout(), b"SKIPPED: choosing a pid needs root\n");
+            return;
+        }
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = ProcessId::of(child.id()).unwrap();
+        let reached = process.signal_after(Signal::SIGKILL, || {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            start_with(process.pid);
+        });
+        let other = nix::unistd::Pid::from_raw(process.pid);
+        let found = waitpid(other, Some(WaitPidFlag::WNOHANG));
+        let _ = nix::sys::signal::kill(other, Signal::SIGKILL);
+        let _ = waitpid(other, None);
+        assert_eq!(found, Ok(WaitStatus::StillAlive), "the other process was reached");
+        assert!(!reached.unwrap());
     }
 }

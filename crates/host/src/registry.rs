@@ -1,14 +1,15 @@
 //! The lease files, and the lock on them.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
 use crate::namespace::NetnsId;
+use crate::private;
 use crate::process::ProcessId;
 
 /// The role of a process.
@@ -59,7 +60,7 @@ impl Registry {
     }
 
     #[cfg(test)]
-    pub(crate) fn at(dir: &std::path::Path) -> Self {
+    pub(crate) fn at(dir: &Path) -> Self {
         Self { dir: dir.to_owned() }
     }
 
@@ -69,9 +70,11 @@ impl Registry {
 
     /// Takes the lock, which every reader and writer holds; dropping the returned value releases it.
     pub(crate) fn lock(&self) -> io::Result<Flock<File>> {
-        fs::create_dir_all(&self.dir)?;
-        let file = File::create(self.dir.join(".lock"))?;
-        Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno.into())
+        if self.dir.starts_with(private::STATE) {
+            private::state_directory()?;
+        }
+        private::private_directory(&self.dir, 0o700)?;
+        Ok(private::lock(&self.dir.join(".lock"))?)
     }
 
     /// Writes the holder's file whole or not at all.
@@ -79,7 +82,7 @@ impl Registry {
         let path = self.path(holder);
         let temporary = path.with_extension("new");
         let write = || {
-            File::create(&temporary)?.write_all(&serde_json::to_vec(holder)?)?;
+            private::write_new(&temporary, &serde_json::to_vec(holder)?)?;
             fs::rename(&temporary, path)
         };
         write().inspect_err(|_: &io::Error| {
@@ -91,28 +94,72 @@ impl Registry {
         fs::remove_file(self.path(holder))
     }
 
-    /// Every lease. A file that is not a lease is renamed, with a warning.
+    /// Every lease. A file that is not a lease is renamed, with a warning; but that of a living process, which
+    /// may be another version's, stays ([`Self::unread`]).
     pub(crate) fn holders(&self) -> io::Result<Vec<Holder>> {
         let mut holders = Vec::new();
-        for entry in fs::read_dir(&self.dir)? {
-            let path = entry?.path();
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
-            }
-            match serde_json::from_slice(&fs::read(&path)?) {
+        for path in self.files()? {
+            let read = private::read(&path).map_err(|error| error.to_string());
+            let read = read.and_then(|content| {
+                serde_json::from_slice(&content)
+                    .map_err(|error| format!("{}: {error}", path.display()))
+            });
+            match read {
                 Ok(holder) => holders.push(holder),
-                Err(error) => {
-                    let aside = path.with_extension("unreadable");
-                    tracing::warn!(lease = %path.display(), %error, "unreadable lease set aside");
-                    fs::rename(&path, aside)?;
-                }
+                Err(reason) => set_aside(&path, &reason),
             }
         }
         Ok(holders)
     }
 
+    /// The living processes whose leases cannot be read. What they have changed is unknown.
+    pub(crate) fn unread(&self) -> io::Result<Vec<ProcessId>> {
+        let unread = self.files()?.into_iter().filter(|path| {
+            let content = private::read(path).ok();
+            content.and_then(|content| serde_json::from_slice::<Holder>(&content).ok()).is_none()
+        });
+        Ok(unread
+            .filter_map(|path| process_of(&path))
+            .filter(|process| process.is_alive())
+            .collect())
+    }
+
+    /// The files of the leases.
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                files.push(path);
+            }
+        }
+        Ok(files)
+    }
+
     fn path(&self, holder: &Holder) -> PathBuf {
         let ProcessId { pid, start_time } = holder.process;
         self.dir.join(format!("{pid}-{start_time}-{}.json", holder.sequence))
+    }
+}
+
+/// The process that a lease is named for.
+fn process_of(lease: &Path) -> Option<ProcessId> {
+    let mut numbers = lease.file_stem()?.to_str()?.split('-');
+    let (pid, start_time) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+    Some(ProcessId { pid, start_time })
+}
+
+fn set_aside(lease: &Path, reason: &str) {
+    if let Some(process) = process_of(lease).filter(|process| process.is_alive()) {
+        tracing::warn!(
+            reason,
+            "the lease of process {process}, which runs, cannot be read: what it has changed stays, and the \
+             BPF parts with it; if it is another version of Wakeai, end it before this one is used"
+        );
+        return;
+    }
+    tracing::warn!(reason, "unreadable lease set aside, and not obeyed");
+    if let Err(error) = fs::rename(lease, lease.with_extension("unreadable")) {
+        tracing::warn!(lease = %lease.display(), %error, "not set aside");
     }
 }

@@ -120,13 +120,19 @@ fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
     failed
 }
 
-/// Whether a live process holds the kernel's parts. Unreadable leases count as none.
+/// Whether a live process holds the kernel's parts. One whose lease cannot be read may hold them, and where
+/// no lease can be read, anybody may.
 fn kernel_parts_held(registry: &Registry) -> bool {
-    registry
-        .holders()
-        .unwrap_or_default()
-        .iter()
-        .any(|holder| holder.changes.contains(&Change::KernelParts) && holder.process.is_alive())
+    let held = || -> io::Result<bool> {
+        let mut holders = registry.holders()?.into_iter();
+        let holds = |holder: &Holder| holder.changes.contains(&Change::KernelParts);
+        let held = holders.any(|holder| holds(&holder) && holder.process.is_alive());
+        Ok(held || !registry.unread()?.is_empty())
+    };
+    held().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the leases cannot be read: the BPF parts stay");
+        true
+    })
 }
 
 /// The live processes that hold leases.
@@ -411,6 +417,38 @@ mod tests {
         let (removed, errors) = sweep_in(&registry, &EMPTY);
         assert!(removed.is_empty() && errors.is_empty());
         assert!(dir.path().join("1-1.unreadable").exists());
+    }
+
+    #[test]
+    fn an_unreadable_lease_of_a_living_process_stays_and_keeps_the_kernels_parts() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(dir.path());
+        let me = ProcessId::current().unwrap();
+        let lease = dir.path().join(format!("{}-{}-0.json", me.pid, me.start_time));
+        std::fs::write(&lease, r#"{"process":{"pid":1},"role":{"role":"of-a-later-version"}}"#)
+            .unwrap();
+        let (removed, errors) = sweep_in(&registry, &Kernel(|| panic!("the parts may be held")));
+        assert!(removed.is_empty() && errors.is_empty(), "{removed:?} {errors:?}");
+        assert!(lease.exists(), "its process cannot write it again");
+    }
+
+    #[test]
+    fn a_lease_that_others_may_write_is_not_obeyed() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(&dir.path().join("leases"));
+        let precious = dir.path().join("precious");
+        let holder =
+            Holder { process: dead(), sequence: 0, role: agent(), changes: vec![made(&precious)] };
+        let _ = registry.lock().unwrap();
+        registry.write(&holder).unwrap();
+        let name = format!("{}-{}-0.json", dead().pid, dead().start_time);
+        let lease = dir.path().join("leases").join(name);
+        std::fs::set_permissions(&lease, std::fs::Permissions::from_mode(0o666)).unwrap();
+        let (removed, _) = sweep_in(&registry, &EMPTY);
+        assert!(removed.is_empty(), "{removed:?}");
+        assert!(precious.exists());
+        assert!(lease.with_extension("unreadable").exists(), "it is there to be looked into");
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The bounds that our algorithms obey.
 
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use wakeai_connection::SocketBounds;
 use wakeai_units::Duration;
@@ -25,6 +28,8 @@ pub struct Control {
     interface_bounds: MapHandle,
     heartbeats: MapHandle,
     socket_targets: MapHandle,
+    /// The pin of `interface_bounds`, where it is watched.
+    pin: Option<File>,
 }
 
 impl Control {
@@ -42,7 +47,39 @@ impl Control {
     /// Where a privilege or feature is missing.
     pub fn open() -> Result<Self, Error> {
         let [socket_bounds, interface_bounds, heartbeats, socket_targets] = registration::open()?;
-        Ok(Self { socket_bounds, interface_bounds, heartbeats, socket_targets })
+        Ok(Self { socket_bounds, interface_bounds, heartbeats, socket_targets, pin: None })
+    }
+
+    /// Watches the registration from now on: [`Self::check`] notices when it was removed and another was made.
+    /// The open file keeps the bpffs from being unmounted.
+    ///
+    /// # Errors
+    ///
+    /// Where the pin cannot be opened.
+    pub fn watch(&mut self) -> Result<(), Error> {
+        let pin = registration::open_pin();
+        self.pin = Some(pin.map_err(|error| Error::refused("watch the registration", error))?);
+        Ok(())
+    }
+
+    /// Checks that the algorithms are registered still, with the maps of this handle. Otherwise bounds can be
+    /// written, and no connection obeys them. It needs no privilege.
+    ///
+    /// # Errors
+    ///
+    /// Where they are not.
+    pub fn check(&self) -> Result<(), Error> {
+        let is_pinned = self.pin.as_ref().is_none_or(|pin| {
+            pin.metadata().is_ok_and(|metadata| metadata.nlink() > 0) // 0: removed
+        });
+        if is_pinned && registration::are_available() {
+            return Ok(());
+        }
+        Err(Error::refused(
+            "bound connections",
+            "the congestion controls wakeai_* of this process are not registered any more (another version \
+             of Wakeai, or another program, has removed them); start it again",
+        ))
     }
 
     /// Sets the bounds of every socket that is routed over the interface and has none of its own.

@@ -7,14 +7,13 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::mounts;
 
 const BPFFS: &str = "/sys/fs/bpf";
-const STATE: &str = "/run/wakeai";
 
 /// Exists while Wakeai has mounted the bpffs, and so has to unmount it. The file contains the mount namespace
 /// of the mount: a process in another namespace does not see it.
@@ -83,9 +82,8 @@ pub(crate) fn in_first_pid_namespace() -> bool {
 
 /// Locks loading and unloading; dropping the returned value releases the lock.
 pub(crate) fn lock() -> io::Result<Flock<File>> {
-    fs::create_dir_all(STATE)?;
-    let file = File::create(Path::new(STATE).join("kernel.lock"))?;
-    Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno.into())
+    wakeai_host::state_directory()?;
+    Ok(wakeai_host::lock(&Path::new(wakeai_host::STATE).join("kernel.lock"))?)
 }
 
 /// Whether a bpffs is mounted at its path.
@@ -102,10 +100,13 @@ pub(crate) fn prepare() -> io::Result<()> {
         fs::write(MOUNTED_BY_US, mounts::here().unwrap_or_default().to_string())?;
         mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>)?;
     }
-    match fs::create_dir(pins()) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other,
-    }
+    Ok(wakeai_host::private_directory(&pins(), 0o755)?)
+}
+
+/// Checks that the directory of the pins, where there is one, is this user's: in a bpffs everybody may make
+/// directories, and the owner of one replaces what is in it.
+pub(crate) fn check_pins() -> io::Result<()> {
+    if pins().is_dir() { Ok(wakeai_host::private_directory(&pins(), 0o755)?) } else { Ok(()) }
 }
 
 /// Removes every pin but the one named `kept`; returns `false` where there was none.

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use wakeai_host::{LeaseError, PrivilegeError, RoutingError};
+use wakeai_host::{ApartError, LeaseError, PrivilegeError, RoutingError};
 
 /// A proxy could not start. While it runs, what fails is one connection, which is counted.
 #[derive(Debug, thiserror::Error)]
@@ -76,18 +76,9 @@ pub enum ProxyError {
         "--in-interface is for the connections of --transparent forwarded: add that, or leave it out"
     )]
     NothingForwarded,
-    /// No user of this name.
-    #[error("there is no user named {name:?}: name one of this machine's, such as --user nobody")]
-    NoUser {
-        /// What was asked for.
-        name: String,
-    },
-    /// Only root can become another user.
-    #[error("to serve as another user takes root: run as root, or leave --user out")]
-    UserNeedsRoot,
-    /// The serving process has ended by itself.
-    #[error("the process that serves has ended by itself; its log says why")]
-    Ended,
+    /// It cannot serve as another user.
+    #[error(transparent)]
+    Apart(#[from] ApartError),
     /// The rules could not be made.
     #[error(transparent)]
     Routing(#[from] RoutingError),
@@ -121,7 +112,7 @@ impl ProxyError {
             Self::NoAlgorithm { .. }
             | Self::AlgorithmNotAllowed { .. }
             | Self::RateNotAllowed
-            | Self::UserNeedsRoot
+            | Self::Apart(ApartError::NeedsRoot)
             | Self::NotPrivileged => true,
             Self::Routing(error) => error.is_missing(),
             Self::Kernel(error) => error.is_missing(),
@@ -134,8 +125,7 @@ impl ProxyError {
             | Self::NeedsRate
             | Self::ForwardedFromAnywhere
             | Self::NothingForwarded
-            | Self::NoUser { .. }
-            | Self::Ended
+            | Self::Apart(_)
             | Self::Runs { .. }
             | Self::Lease(_)
             | Self::Privilege(_) => false,
@@ -150,7 +140,7 @@ impl ProxyError {
                 | Self::NeedsRate
                 | Self::ForwardedFromAnywhere
                 | Self::NothingForwarded
-                | Self::NoUser { .. }
+                | Self::Apart(ApartError::NoUser { .. })
         )
     }
 }

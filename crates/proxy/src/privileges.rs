@@ -1,13 +1,7 @@
 //! What the proxy keeps of its privileges once it listens, and as whom it serves.
 
-use std::io;
-
-use nix::errno::Errno;
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{SigSet, Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, User, fork, getppid};
-use wakeai_host::{Capability, become_user, drop_privileges};
+use nix::unistd::{Pid, User};
+use wakeai_host::{Capability, become_user, drop_privileges, serving_user};
 use wakeai_kernel::Bounded;
 
 use crate::config::Config;
@@ -49,43 +43,21 @@ pub(crate) fn is_ours(name: &str) -> bool {
 
 /// As whom to serve, where not as the caller.
 pub(crate) fn user(config: &Config) -> Result<Option<User>, ProxyError> {
-    let Some(name) = &config.user else { return Ok(None) };
-    let found = User::from_name(name).map_err(refused("look a user up"))?;
-    let user = found.ok_or_else(|| ProxyError::NoUser { name: name.clone() })?;
-    if nix::unistd::geteuid().is_root() { Ok(Some(user)) } else { Err(ProxyError::UserNeedsRoot) }
+    config.user.as_deref().map(serving_user).transpose().map_err(ProxyError::from)
 }
 
-/// Makes this process one of the user, with what serving takes.
-pub(crate) fn serve_as(user: &User, config: &Config) -> Result<(), ProxyError> {
+/// Makes this process one of the user, with what serving takes. `parent` undoes everything at the end, where
+/// that is another process.
+pub(crate) fn serve_as(
+    user: &User,
+    config: &Config,
+    parent: Option<Pid>,
+) -> Result<(), ProxyError> {
+    if let Some(parent) = parent {
+        return Ok(wakeai_host::serve_as(user, &to_serve(config), parent)?);
+    }
     become_user(user.uid, user.gid)?;
     Ok(drop_privileges(&to_serve(config))?)
-}
-
-/// Which of the two processes this is.
-pub(crate) enum Served {
-    /// The one that serves; this is its parent.
-    Here(Pid),
-    /// The one that puts everything back when that child has ended.
-    By(Pid),
-}
-
-/// Splits the process in two: what was changed as root, only root can put back.
-#[allow(unsafe_code, reason = "no crate at hand wraps fork(2)")]
-pub(crate) fn serve_apart() -> Result<Served, ProxyError> {
-    let parent = Pid::this();
-    // SAFETY: the process has one thread (`Config::user` asks for it, and `drop_privileges` checks it in
-    // both processes), so the child finds no lock that a thread which it does not have would hold.
-    match unsafe { fork() }.map_err(refused("start the serving process"))? {
-        ForkResult::Parent { child } => Ok(Served::By(child)),
-        ForkResult::Child => Ok(Served::Here(parent)),
-    }
-}
-
-/// Ends this process when its parent does: nobody would put anything back. After [`serve_as`], because a
-/// change of the uid ends this, too (prctl(2)).
-pub(crate) fn end_with(parent: Pid) -> Result<(), ProxyError> {
-    set_pdeathsig(Signal::SIGKILL).map_err(refused("end with the parent"))?;
-    if getppid() == parent { Ok(()) } else { Err(ProxyError::Ended) }
 }
 
 /// Ends the serving process: all that follows is its parent's.
@@ -94,31 +66,4 @@ pub(crate) fn end_serving(served: &Result<(), ProxyError>) -> ! {
         tracing::error!(%error, "the serving process ends");
     }
     std::process::exit(i32::from(served.is_err()))
-}
-
-/// Hands signals on to the serving process until it has ended. The caller has blocked them.
-pub(crate) fn supervise(child: Pid, config: &Config) -> Result<(), ProxyError> {
-    let mut kept = kept(config);
-    kept.push(Capability::CAP_KILL); // the child is another user's
-    drop_privileges(&kept)?;
-    let handed = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1, Signal::SIGCHLD];
-    let handed: SigSet = handed.into_iter().collect();
-    loop {
-        match handed.wait().map_err(refused("wait for signals"))? {
-            Signal::SIGCHLD => {}
-            signal => match kill(child, signal) {
-                Ok(()) | Err(Errno::ESRCH) => {}
-                Err(errno) => return Err(refused("reach the serving process")(errno)),
-            },
-        }
-        match waitpid(child, Some(WaitPidFlag::WNOHANG)).map_err(refused("wait for it"))? {
-            WaitStatus::Exited(_, 0) => return Ok(()),
-            WaitStatus::Exited(..) | WaitStatus::Signaled(..) => return Err(ProxyError::Ended),
-            _ => {}
-        }
-    }
-}
-
-fn refused(asked: &'static str) -> impl FnOnce(Errno) -> ProxyError {
-    move |errno| ProxyError::System { asked, source: io::Error::from(errno) }
 }

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signal::SigSet;
 use socket2::Socket;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
-use wakeai_host::{Lease, LeaseError, Role, RoutingError, drop_privileges};
+use wakeai_host::{
+    Apart, Lease, LeaseError, Role, RoutingError, block_signals, drop_privileges, split, supervise,
+};
 use wakeai_kernel::Control;
 
 use crate::algorithm;
@@ -23,7 +25,7 @@ use crate::error::ProxyError;
 use crate::forwarding;
 use crate::listen::listen;
 use crate::own::OwnAddresses;
-use crate::privileges::{self, Served};
+use crate::privileges;
 use crate::session::{Entry, serve};
 use crate::shared::{LOOKUPS, Shared};
 use crate::shares::{Busy, Client, Shares};
@@ -59,28 +61,25 @@ pub fn run(
     check(&config)?;
     let user = privileges::user(&config)?;
     // Until handlers are in place, signals wait: each of them ends in everything being put back.
-    let signals = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1, Signal::SIGCHLD];
-    let mask = signals.into_iter().collect::<SigSet>().thread_swap_mask(SigmaskHow::SIG_BLOCK);
-    let mask = mask.map_err(|errno| ProxyError::system("block signals")(errno.into()))?;
+    let mask = block_signals()?;
     let mut lease = None;
     let outcome = start(config, &mut lease).and_then(|started| {
         let config = started.shared.config.clone();
         match (user, &lease) {
-            (Some(user), Some(_)) => match privileges::serve_apart()? {
-                Served::Here(parent) => {
-                    let served = privileges::serve_as(&user, &config)
-                        .and_then(|()| privileges::end_with(parent))
+            (Some(user), Some(_)) => match split()? {
+                Apart::Serving(parent) => {
+                    let served = privileges::serve_as(&user, &config, Some(parent))
                         .and_then(|()| serve_all(started, mask, shutdown, &mut tell));
                     privileges::end_serving(&served)
                 }
-                Served::By(child) => {
+                Apart::Supervising(child) => {
                     drop(started);
-                    privileges::supervise(child, &config)
+                    Ok(supervise(child, &privileges::kept(&config))?)
                 }
             },
             (user, _) => {
                 if let Some(user) = user {
-                    privileges::serve_as(&user, &config)?;
+                    privileges::serve_as(&user, &config, None)?;
                 } else if config.confined {
                     drop_privileges(&privileges::kept(&config))?;
                 }

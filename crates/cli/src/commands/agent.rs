@@ -25,6 +25,8 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
     let mut problems = said(&examined.problems);
     let filter = examined.config.as_ref().map(|config| filter(&arguments.config, config));
     let filter = filter.and_then(|filter| filter.map_err(|problem| problems.push(problem)).ok());
+    problems
+        .extend(wakeai_agent::check_config_file(&arguments.config).err().map(|it| it.to_string()));
     if arguments.check {
         return check(&arguments.config, &examined, problems);
     }
@@ -38,7 +40,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
             tracing::error!(%error, "no signal can be waited for: stopping");
         }
     };
-    wakeai_agent::run(config, shutdown)
+    wakeai_agent::run(config, arguments.user.as_deref(), shutdown)
         .map_err(|error| Failure::missing_if(error.is_missing(), error))
 }
 

@@ -16,3 +16,4 @@ mod life;
 mod netns_exec;
 mod presence;
 mod reserve;
+mod users;

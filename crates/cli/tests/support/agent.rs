@@ -89,7 +89,27 @@ impl Fleet {
         self.start_with(in_namespace(bss, name), &config, bss, name, station)
     }
 
+    /// Starts it with further options.
+    pub(crate) fn start_as(&self, bss: &Bss, name: &str, station: u64, options: &[&str]) -> Agent {
+        let mut command = in_namespace(bss, name);
+        command.arg("agent").args(options);
+        let config = self.configure(station, BSSID, "");
+        self.start_command(command, &config, bss, name, station)
+    }
+
     fn start_with(
+        &self,
+        mut command: Command,
+        config: &Path,
+        bss: &Bss,
+        name: &str,
+        station: u64,
+    ) -> Agent {
+        command.arg("agent");
+        self.start_command(command, config, bss, name, station)
+    }
+
+    fn start_command(
         &self,
         mut command: Command,
         config: &Path,
@@ -101,10 +121,14 @@ impl Fleet {
         let _ = fs::remove_file(&notify);
         let ready = UnixDatagram::bind(&notify).unwrap();
         ready.set_nonblocking(true).unwrap();
+        // As systemd's: also an agent of another user tells.
+        for (path, mode) in [(self.directory.path(), 0o711), (&notify, 0o666)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
         let log = self.path(&format!("{station}.log"));
         let netns = bss.namespace(name).id().0;
         let child = command
-            .args(["agent", "--config"])
+            .arg("--config")
             .arg(config)
             .env("NOTIFY_SOCKET", &notify)
             .stderr(File::options().create(true).append(true).open(&log).unwrap())
@@ -182,6 +206,11 @@ impl Agent {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(i32::try_from(self.pid()).unwrap()), signal).unwrap();
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
     }
 
     /// Sends the signal and waits for the end.

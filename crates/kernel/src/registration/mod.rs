@@ -5,6 +5,8 @@ mod held;
 mod load;
 mod vacate;
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -44,6 +46,7 @@ pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
     quiet();
     place::in_machine_mounts(|| {
         let _lock = place::lock().map_err(|error| Error::from_io(LOAD, error))?;
+        place::check_pins().map_err(|error| Error::from_io(LOAD, error))?;
         if is_complete() {
             place::keep();
             return pinned_maps();
@@ -102,6 +105,18 @@ fn pinned_map(name: &str, key_bytes: usize, value_bytes: usize) -> Result<MapHan
         map.value_size(),
     );
     Err(Error::refused(LOAD, found))
+}
+
+/// Opens the pin of the interfaces' bounds, which goes with the registration.
+pub(crate) fn open_pin() -> std::io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_PATH).open(place::pin(INTERFACES))
+}
+
+/// Whether all algorithms can be chosen.
+pub(crate) fn are_available() -> bool {
+    let names = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
+    let names = names.unwrap_or_default();
+    Bounded::ALL.iter().all(|bounded| names.split(' ').any(|name| name == bounded.name))
 }
 
 /// The pins of the algorithms that exist; they keep the algorithms registered.

@@ -1,0 +1,261 @@
+//! What other users of the machine can do to an agent, and to the commands.
+
+use std::fs::{self, Permissions};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use wakeai_api::Request;
+use wakeai_api::config::DEFAULT_PORT;
+use wakeai_host::Namespace;
+
+use crate::support::agent::{Agent, BSSID, Fleet, in_namespace};
+use crate::support::bss::{Bss, WIFI};
+use crate::support::{Machine, leftovers, nothing_left, stderr, wait_for, wakeai};
+
+const LEASES: &str = "/run/wakeai/leases";
+const LOCKS: [&str; 2] = ["/run/wakeai/leases/.lock", "/run/wakeai/kernel.lock"];
+
+/// Another user, who needs no entry in /etc/passwd.
+const STRANGER: [&str; 4] = ["--reuid=65533", "--regid=65533", "--clear-groups", "--"];
+
+#[test]
+fn no_other_user_can_hold_a_lock_also_where_the_version_before_made_it() {
+    let Some(_machine) = Machine::take() else { return };
+    fs::create_dir_all(LEASES).unwrap();
+    fs::set_permissions(LEASES, Permissions::from_mode(0o755)).unwrap();
+    for lock in LOCKS {
+        fs::write(lock, "").unwrap();
+        fs::set_permissions(lock, Permissions::from_mode(0o644)).unwrap();
+    }
+    assert!(wakeai(&["sweep"]).status.success());
+    for lock in LOCKS {
+        let mut stranger = Command::new("setpriv");
+        stranger.args(STRANGER).args(["flock", "--nonblock", lock, "true"]);
+        let found = stranger.output().unwrap();
+        assert!(!found.status.success(), "{lock} can be held by everybody");
+        assert!(stderr(&found).contains("Permission denied"), "{}", stderr(&found));
+    }
+}
+
+#[test]
+fn another_user_is_told_by_status_where_no_agent_runs_and_by_the_agent_that_it_may_not_ask() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a"]);
+    let fleet = Fleet::new();
+    let program = fleet.program();
+    let status = || {
+        let mut stranger = Command::new("setpriv");
+        stderr(&stranger.args(STRANGER).arg(&program).arg("status").output().unwrap())
+    };
+    assert!(status().contains("no agent runs on this machine"), "{}", status());
+    let _agent = fleet.start(&bss, "a", 1, "");
+    assert!(status().contains("only root, the agent's user"), "{}", status());
+}
+
+/// The UDP port of presence, as a program of this process.
+fn take_port(namespace: &Namespace) -> std::io::Result<UdpSocket> {
+    namespace.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT))).unwrap()
+}
+
+#[test]
+fn nobody_takes_the_port_while_the_interface_is_down_or_gone() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b"]);
+    let fleet = Fleet::new();
+    let agent = fleet.start(&bss, "a", 1, "");
+    let _other = fleet.start(&bss, "b", 2, "");
+    let is = |wanted: &str| (agent.state() == wanted).then_some(());
+    wait_for("the peer is heard", || (agent.peers() == [2]).then_some(()));
+
+    bss.ip("a", &format!("link set {WIFI} down"));
+    wait_for("it is down", || is("waiting-for-interface"));
+    take_port(&bss.namespace("a")).unwrap_err();
+    bss.ip("a", &format!("link set {WIFI} up"));
+    wait_for("it is up", || is("controlling"));
+    let accepted = agent.metric("presence_accepted");
+    let heard = || (agent.metric("presence_accepted") > accepted).then_some(());
+    wait_for("the peer is heard again", heard);
+
+    bss.ip("a", &format!("link del {WIFI}"));
+    wait_for("it is gone", || is("waiting-for-interface"));
+    take_port(&bss.namespace("a")).unwrap_err();
+}
+
+#[test]
+fn a_start_whose_port_is_taken_names_who_has_it() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a"]);
+    let fleet = Fleet::new();
+    let _holder = take_port(&bss.namespace("a")).unwrap();
+    let config = fleet.configure(1, BSSID, "");
+    let found = in_namespace(&bss, "a").args(["agent", "--config"]).arg(config).output().unwrap();
+    assert_eq!(found.status.code(), Some(1));
+    let expected = format!("process {} (", std::process::id());
+    assert!(stderr(&found).contains(&expected), "{}", stderr(&found));
+    nothing_left();
+    wakeai(&["sweep"]);
+}
+
+/// The lease of a running agent.
+fn lease(agent: &Agent) -> std::path::PathBuf {
+    let prefix = format!("{}-", agent.pid());
+    let files = fs::read_dir(LEASES).unwrap().map(|entry| entry.unwrap());
+    let mut its = files.filter(|file| file.file_name().to_str().unwrap().starts_with(&prefix));
+    its.next().unwrap().path()
+}
+
+#[test]
+fn the_lease_of_a_running_agent_of_another_version_is_left_and_so_are_its_algorithms() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a"]);
+    let mut agent = Fleet::new().start(&bss, "a", 1, "");
+    let (lease, good) = (lease(&agent), fs::read(lease(&agent)).unwrap());
+    fs::write(&lease, r#"{"process":{"pid":1},"role":{"role":"of-a-later-version"}}"#).unwrap();
+    let swept = stderr(&wakeai(&["sweep"]));
+    assert!(swept.contains(&format!("process {}, which runs", agent.pid())), "{swept}");
+    assert!(lease.exists());
+    let ticks = agent.metric("ticks");
+    wait_for("some ticks pass", || (agent.metric("ticks") > ticks + 2).then_some(()));
+    assert_eq!(agent.state(), "controlling");
+    fs::write(&lease, good).unwrap();
+    assert!(agent.end(Signal::SIGTERM).success());
+    wakeai(&["sweep"]);
+    nothing_left();
+}
+
+#[test]
+fn an_agent_whose_algorithms_are_gone_does_not_say_that_it_controls() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b"]);
+    let fleet = Fleet::new();
+    let mut agent = fleet.start(&bss, "a", 1, "");
+    let is = |agent: &Agent, wanted: &str| (agent.state() == wanted).then_some(());
+    wait_for("it controls", || is(&agent, "controlling"));
+    fs::remove_dir_all("/sys/fs/bpf/wakeai").unwrap(); // the last references
+    wait_for("it says that it does not", || is(&agent, "without-bounds"));
+    assert!(agent.log().contains("not registered any more"), "{}", agent.log());
+
+    // Algorithms of the same names that obey other maps.
+    let mut other = fleet.start(&bss, "b", 2, "");
+    wait_for("the other one controls", || is(&other, "controlling"));
+    let ticks = agent.metric("ticks");
+    wait_for("some ticks pass", || (agent.metric("ticks") > ticks + 2).then_some(()));
+    assert_eq!(agent.state(), "without-bounds");
+    assert!(agent.end(Signal::SIGTERM).success());
+    assert!(other.end(Signal::SIGTERM).success());
+    wakeai(&["sweep"]);
+    nothing_left();
+}
+
+/// The lines of the process in `/proc`.
+fn status_of(pid: u64, field: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+    line.trim().to_owned()
+}
+
+/// The number of the process that serves.
+fn serving(agent: &Agent) -> u64 {
+    agent.ask(Request::Status)["pid"].as_u64().unwrap()
+}
+
+/// The capabilities that the process may use (`<linux/capability.h>`).
+fn capabilities(pid: u64) -> u64 {
+    u64::from_str_radix(&status_of(pid, "CapPrm:"), 16).unwrap()
+}
+
+const KEPT: u64 = 1 << 12 | 1 << 38 | 1 << 39; // NET_ADMIN, PERFMON, BPF
+const KILL: u64 = 1 << 5;
+const NOBODY: &str = "65534";
+
+#[test]
+fn with_a_user_the_agent_runs_as_that_user_and_everything_is_put_back() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b"]);
+    let before = bss.default("a");
+    let fleet = Fleet::new();
+    let mut agent = fleet.start_as(&bss, "a", 1, &["--user", "nobody"]);
+    let _other = fleet.start(&bss, "b", 2, "");
+    wait_for("it controls", || (agent.state() == "controlling").then_some(()));
+    wait_for("the peer is heard", || (agent.peers() == [2]).then_some(()));
+    assert_eq!(bss.default("a"), format!("wakeai_{before}"));
+
+    let pid = serving(&agent);
+    assert_ne!(pid, u64::from(agent.pid()));
+    let ids: Vec<_> = status_of(pid, "Uid:").split_whitespace().map(str::to_owned).collect();
+    assert_eq!(ids, [NOBODY; 4]);
+    assert_eq!(status_of(pid, "Groups:"), "");
+    assert_eq!(capabilities(pid), KEPT, "it owns nothing, and can override no permission");
+    assert_eq!(capabilities(agent.pid().into()), KEPT | KILL);
+    let lease = fs::metadata(lease(&agent)).unwrap();
+    assert_eq!((lease.uid(), lease.mode() & 0o777), (0, 0o600), "root's alone, for root obeys it");
+
+    assert!(agent.end(Signal::SIGTERM).success(), "{}", agent.log());
+    assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    assert_eq!(bss.default("a"), before);
+    assert!(!leftovers().iter().any(|left| left.contains(&format!("/{}-", agent.pid()))));
+}
+
+#[test]
+fn the_end_of_either_process_of_an_agent_with_a_user_is_the_end_of_both() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a"]);
+    let before = bss.default("a");
+    let fleet = Fleet::new();
+    let kill_one = |pid: u64| {
+        let pid = i32::try_from(pid).unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    };
+
+    let mut agent = fleet.start_as(&bss, "a", 1, &["--user", "nobody"]);
+    kill_one(serving(&agent));
+    assert!(!agent.wait().success(), "{}", agent.log());
+    assert_eq!(bss.default("a"), before, "the other process has put it back");
+    nothing_left();
+
+    let mut agent = fleet.start_as(&bss, "a", 1, &["--user", "nobody"]);
+    let pid = serving(&agent);
+    agent.end(Signal::SIGKILL);
+    wait_for("the serving process ends", || {
+        (!Path::new(&format!("/proc/{pid}")).exists()).then_some(())
+    });
+    wakeai(&["sweep"]);
+    assert_eq!(bss.default("a"), before);
+    nothing_left();
+}
+
+#[test]
+fn pins_in_a_directory_of_another_user_are_refused() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b"]);
+    let fleet = Fleet::new();
+    let _agent = fleet.start(&bss, "a", 1, "");
+    std::os::unix::fs::chown("/sys/fs/bpf/wakeai", Some(65533), None).unwrap();
+    let config = fleet.configure(2, BSSID, "");
+    let found = in_namespace(&bss, "b").args(["agent", "--config"]).arg(config).output().unwrap();
+    std::os::unix::fs::chown("/sys/fs/bpf/wakeai", Some(0), None).unwrap();
+    assert_eq!(found.status.code(), Some(1));
+    assert!(stderr(&found).contains("a directory of user 65533"), "{}", stderr(&found));
+}
+
+#[test]
+fn a_configuration_or_key_that_others_may_change_is_refused() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a"]);
+    let fleet = Fleet::new();
+    let config = fleet.configure(1, BSSID, "");
+    let refused = || {
+        let mut agent = in_namespace(&bss, "a");
+        let found = agent.args(["agent", "--config"]).arg(&config).output().unwrap();
+        assert_eq!(found.status.code(), Some(2));
+        stderr(&found)
+    };
+    fs::set_permissions(&config, Permissions::from_mode(0o666)).unwrap();
+    assert!(refused().contains("chmod go-w"), "{}", refused());
+    fs::set_permissions(&config, Permissions::from_mode(0o644)).unwrap();
+    std::os::unix::fs::chown(fleet.path("group.key"), Some(65533), None).unwrap();
+    assert!(refused().contains("found user 65533"), "{}", refused());
+}
