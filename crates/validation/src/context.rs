@@ -97,17 +97,11 @@ impl Context {
 
     fn run(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Simulated>> {
         let scenario = self.scenario(job)?;
-        let mut conditions = match &job.condition {
-            Some(name) => chosen(&scenario, std::slice::from_ref(name))?,
-            None => chosen(&scenario, &[])?,
-        };
+        let mut conditions = chosen(&scenario, job.condition.as_slice())?;
         conditions.truncate(1);
         let asked = Asked { scenario: &scenario, conditions, seed: 1, repeat: seeds };
-        let runs = detailed::run(self.jobs, &asked, STEP)?;
-        Ok(runs
-            .into_iter()
-            .map(|(run, counters, flows)| Simulated::new(run, counters, flows))
-            .collect())
+        let runs = detailed::run(self.jobs, &asked, STEP)?.into_iter();
+        Ok(runs.map(|(run, counters, flows)| Simulated::new(run, counters, flows)).collect())
     }
 }
 

@@ -72,15 +72,6 @@ impl LabData {
         runs.filter(wanted).cloned().collect()
     }
 
-    /// On which kernel, in words.
-    pub fn describe(&self) -> String {
-        if self.reports.is_empty() {
-            "none yet: `make validation` as root makes them".to_owned()
-        } else {
-            format!("Linux {}", self.kernel)
-        }
-    }
-
     /// Runs these conditions of a file with the program and keeps the report. Runs that were late are
     /// kept too, and left out by [`LabData::runs`].
     ///

@@ -39,7 +39,7 @@ enum Command {
         #[arg(long, value_enum, default_value = "auto")]
         lab: Lab,
         /// Only this section, to standard output
-        #[arg(long, value_parser = NAMES)]
+        #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
         only: Option<String>,
         /// Keep the figures of the runs as JSON
         #[arg(long)]

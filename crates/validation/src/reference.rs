@@ -49,7 +49,7 @@ pub struct Row {
     pub access_point_drops: u64,
     /// One for each station; empty for UDP.
     #[serde(default)]
-    pub flows: Vec<RowFlow>,
+    pub flows: Vec<Transfer>,
 }
 
 /// Congestion control in ns-3.
@@ -62,21 +62,6 @@ pub enum Congestion {
     RfcCubic,
     /// Reno as in Linux.
     Reno,
-}
-
-/// One connection of a run.
-#[derive(Clone, Debug, Deserialize)]
-pub struct RowFlow {
-    /// From its start to its last byte; null where it did not finish.
-    pub completion_s: Option<f64>,
-    /// From its start to the end of the handshake.
-    pub open_s: f64,
-    /// SYNs that the opener sent.
-    pub syns: u32,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// The longest time without new data at the receiver, once open.
-    pub stall_s: f64,
 }
 
 /// Which runs belong together: all but the seed.
@@ -161,14 +146,7 @@ impl Row {
 
     /// The sized transfers of the run, as they are compared.
     pub fn transfers(&self) -> Transfers {
-        let flows = self.flows.iter().map(|flow| Transfer {
-            completion_s: flow.completion_s,
-            open_s: flow.open_s,
-            syns: u64::from(flow.syns),
-            timeouts: flow.timeouts,
-            stall_s: flow.stall_s,
-        });
-        Transfers { flows: flows.collect(), access_point_drops: self.access_point_drops }
+        Transfers { flows: self.flows.clone(), access_point_drops: self.access_point_drops }
     }
 
     /// The share of attempts that failed.
