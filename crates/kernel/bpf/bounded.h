@@ -6,17 +6,8 @@
 #ifndef WAKEAI_BOUNDED_H
 #define WAKEAI_BOUNDED_H
 
-#include "kernel_types.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_endian.h>
-#include "intf.h"
-#include "figures.h"
+#include "program.h"
 #include "../../algorithms/c/state.h"
-#include "shim.h"
-
-char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Bounds of single sockets, by socket cookie. */
 struct {

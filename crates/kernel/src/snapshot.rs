@@ -1,16 +1,16 @@
 //! Connections are read by a TCP iterator.
 
-use std::io::Read;
 use std::mem::MaybeUninit;
 
+use libbpf_rs::Link;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Iter, Link};
 use wakeai_connection::Figures;
 use zerocopy::FromBytes as _;
 
+use crate::connections::run_iterator;
 use crate::error::Error;
-use crate::features::ITERATE;
-use crate::libbpf::{explain, quiet};
+use crate::features::{ITERATE, explain};
+use crate::libbpf::quiet;
 use crate::raw::{SnapshotValue, Socket, name_of};
 use crate::skeleton::snapshot::SnapshotSkelBuilder;
 
@@ -58,10 +58,7 @@ impl Snapshotter {
     ///
     /// Where the kernel refuses.
     pub fn snapshot(&self, ifindex: Option<u32>) -> Result<Vec<TcpSnapshot>, Error> {
-        let mut iterator =
-            Iter::new(&self.program).map_err(|error| explain(ASKED, ITERATE, error))?;
-        let mut bytes = Vec::new();
-        iterator.read_to_end(&mut bytes).map_err(|error| Error::from_io(ASKED, error))?;
+        let bytes = run_iterator(&self.program, ASKED)?;
         let whole = bytes.chunks_exact(size_of::<SnapshotValue>());
         Ok(whole
             .filter_map(|bytes| SnapshotValue::read_from_bytes(bytes).ok())

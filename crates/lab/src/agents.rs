@@ -19,11 +19,11 @@ use wakeai_world::agent::{AgentLaw, BSSID, acquaintance, station_number};
 use wakeai_world::reservations::{ReservationLog, reserved};
 use wakeai_world::{STATION_BROADCAST, StationFacts};
 
+use crate::bench::Bench;
 use crate::clock;
 use crate::daemons::{Daemon, Daemons, file_of};
 use crate::error::LabError;
 use crate::host::{Host, STATION_INTERFACE, dying_with_us};
-use crate::run::Bench;
 
 /// The time between two requests for the state of a reservation: the agent's tick.
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(500);

@@ -1,12 +1,12 @@
 //! What a proxy is asked to do.
 
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 use wakeai_units::{Bytes, Duration};
 
 use crate::access::Access;
 use crate::rates::TargetRate;
-use crate::transparent::Interface;
 
 /// The leg that is carried by the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,26 @@ impl Transparent {
     /// Whether any are.
     pub fn is_any(self) -> bool {
         self.forwarded || self.own
+    }
+}
+
+/// The name of a network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface(pub(crate) String);
+
+/// A text that is no name of an interface.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("found {0:?}, expected the name of an interface, such as \"eth0\", for --in-interface")]
+pub struct InterfaceError(String);
+
+impl FromStr for Interface {
+    type Err = InterfaceError;
+
+    /// As the kernel has them (at most 15 bytes), without what would mean something else in a rule.
+    fn from_str(text: &str) -> Result<Self, InterfaceError> {
+        let sound = |byte: u8| byte.is_ascii_graphic() && !b"\"\\*/".contains(&byte);
+        let whole = (1..16).contains(&text.len()) && text.bytes().all(sound);
+        if whole { Ok(Self(text.to_owned())) } else { Err(InterfaceError(text.to_owned())) }
     }
 }
 
@@ -67,4 +87,19 @@ pub struct Config {
     /// The user as whom to serve, where not as the caller. Needs root, and one thread; the process is
     /// confined then.
     pub user: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_interface_ends_no_rule() {
+        for name in ["eth0", "wlan0.7", "br-lan", "a23456789012345"] {
+            assert!(name.parse::<Interface>().is_ok(), "{name}");
+        }
+        for name in ["", "eth 0", "eth0\" accept", "a\nb", "a/b", "eth*", "a234567890123456"] {
+            assert!(name.parse::<Interface>().is_err(), "{name}");
+        }
+    }
 }

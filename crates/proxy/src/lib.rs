@@ -29,11 +29,10 @@ mod target;
 pub mod transparent;
 
 pub use access::{Access, Network, NetworkError};
-pub use config::{Config, Leg, Transparent};
+pub use config::{Config, Interface, InterfaceError, Leg, Transparent};
 pub use counters::Report;
 pub use error::ProxyError;
 pub use negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
 pub use rates::{TargetRate, TargetRateError};
 pub use run::{Event, run};
 pub use target::{Host, Target};
-pub use transparent::{Interface, InterfaceError};

@@ -8,14 +8,13 @@
 //! programs on this machine open is sent round over `lo` first.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use wakeai_host::{Lease, add_local_route, add_packet_rules, has_ipv6};
 
 use crate::access::{Access, Network, is_listed_by_itself};
-use crate::config::Transparent;
+use crate::config::{Interface, Transparent};
 use crate::error::ProxyError;
 use crate::listen::listen;
 
@@ -93,26 +92,6 @@ fn open(address: IpAddr, taken: Taken) -> Result<Listener, ProxyError> {
     let address = socket.local_addr().map_err(failed)?;
     let address = address.as_socket().expect("an address of IP was asked for");
     Ok(Listener { socket, address, taken })
-}
-
-/// The name of a network interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface(String);
-
-/// A text that is no name of an interface.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("found {0:?}, expected the name of an interface, such as \"eth0\", for --in-interface")]
-pub struct InterfaceError(String);
-
-impl FromStr for Interface {
-    type Err = InterfaceError;
-
-    /// As the kernel has them (at most 15 bytes), without what would mean something else in a rule.
-    fn from_str(text: &str) -> Result<Self, InterfaceError> {
-        let sound = |byte: u8| byte.is_ascii_graphic() && !b"\"\\*/".contains(&byte);
-        let whole = (1..16).contains(&text.len()) && text.bytes().all(sound);
-        if whole { Ok(Self(text.to_owned())) } else { Err(InterfaceError(text.to_owned())) }
-    }
 }
 
 /// The script for nft(8). It fails as a whole where the table is there already.
@@ -247,15 +226,5 @@ mod tests {
         let v6 = destinations("ip6", &Access::default(), false);
         assert!(v6[0].starts_with("ip6 daddr { fc00::/7 } ip6 daddr != { "), "{v6:?}");
         assert!(v6[0].contains("64:ff9b::7f00:0/104") && v6[0].contains("2002:a9fe::/32"));
-    }
-
-    #[test]
-    fn the_name_of_an_interface_ends_no_rule() {
-        for name in ["eth0", "wlan0.7", "br-lan", "a23456789012345"] {
-            assert!(name.parse::<Interface>().is_ok(), "{name}");
-        }
-        for name in ["", "eth 0", "eth0\" accept", "a\nb", "a/b", "eth*", "a234567890123456"] {
-            assert!(name.parse::<Interface>().is_err(), "{name}");
-        }
     }
 }

@@ -153,6 +153,12 @@ pub fn detect() -> Features {
     Features { kernel_release: release, features, cong_control, struct_ops_link }
 }
 
+/// Converts libbpf's error for an operation that needs the features `needs`: one of them is missing, or else
+/// the kernel refused.
+pub(crate) fn explain(asked: &str, needs: &[&str], error: libbpf_rs::Error) -> Error {
+    detect().why_not(asked, needs).unwrap_or_else(|| Error::refused(asked, error))
+}
+
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }

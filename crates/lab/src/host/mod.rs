@@ -18,7 +18,6 @@ use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 pub(crate) use child::{Child, dying_with_us};
 pub(crate) use steering::Steering;
 
-use crate::driver::Port;
 use crate::error::LabError;
 use tun::Tun;
 
@@ -42,6 +41,27 @@ const CABLE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 75, 255, 254);
 fn sender_address(id: StationId) -> Ipv4Addr {
     let [ten, _, high, low] = station_address(id).octets();
     Ipv4Addr::new(ten, CABLE_ADDRESS.octets()[1], high, low)
+}
+
+/// A host's port of the medium.
+#[derive(Debug)]
+pub(crate) struct Port {
+    /// The host's node.
+    pub(crate) node: Node,
+    /// The host's address.
+    pub(crate) address: Ipv4Addr,
+    /// The address of the sender behind it, whose packets go through this port, too.
+    pub(crate) behind: Option<Ipv4Addr>,
+    /// The host's device.
+    pub(crate) tun: Tun,
+}
+
+impl Port {
+    /// The addresses that are reached through this port.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (Ipv4Addr, Node)> + use<> {
+        let node = self.node;
+        std::iter::once(self.address).chain(self.behind).map(move |address| (address, node))
+    }
 }
 
 /// One host of the lab.

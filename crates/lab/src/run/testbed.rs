@@ -8,7 +8,7 @@ use wakeai_medium::StationId;
 use wakeai_scenario::{Expanded, Experiment};
 use wakeai_world::{RunError, STATION_BROADCAST};
 
-use super::Bench;
+use crate::bench::Bench;
 use crate::driver::{Driver, DriverReport};
 use crate::error::LabError;
 use crate::host::Host;

@@ -4,8 +4,8 @@ use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{ReceiverMeter, Span};
 
-use super::Bench;
 use super::testbed::Testbed;
+use crate::bench::Bench;
 use crate::clock;
 use crate::error::LabError;
 use crate::host::Child;
