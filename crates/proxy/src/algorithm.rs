@@ -1,4 +1,4 @@
-//! The congestion control of the leg over the wireless hop.
+//! The congestion control of the wireless hop.
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -10,9 +10,9 @@ use crate::error::ProxyError;
 use crate::privileges::is_ours;
 use crate::rates::HOLDS_A_RATE;
 
-/// Loads the algorithm where it is one of ours, and makes sure that sockets of this process may
-/// use it. An unprivileged process can only use what is there and allowed. Returns the handle that
-/// sets target rates, where some are asked for.
+/// Loads the algorithm where it is one of ours, and makes sure that sockets of this process may use it. An
+/// unprivileged process can use only algorithms that are loaded and allowed. Returns the handle that sets
+/// target rates, if any are configured.
 ///
 /// # Errors
 ///

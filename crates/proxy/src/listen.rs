@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// The kernel cuts it down to `net.core.somaxconn`.
+/// The length of the accept queue; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// A listening socket that `prepare` has seen before it was bound.
+/// Opens a listening socket; `prepare` sets options before it is bound.
 pub(crate) fn listen(
     address: SocketAddr,
     prepare: impl FnOnce(&Socket) -> io::Result<()>,

@@ -1,4 +1,4 @@
-//! What the proxy keeps of its privileges once it listens, and as whom it serves.
+//! The privileges that the proxy keeps once it listens, and the user that serves.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use wakeai_kernel::Bounded;
 use crate::config::Config;
 use crate::error::ProxyError;
 
-/// What serving connections takes, and putting everything back at the end.
+/// The capabilities for serving connections, and for undoing all changes at the end.
 pub(crate) fn kept(config: &Config) -> Vec<Capability> {
     let mut kept = to_serve(config);
     // To unload the algorithms as their last holder.
@@ -23,19 +23,19 @@ pub(crate) fn kept(config: &Config) -> Vec<Capability> {
     kept
 }
 
-/// What serving connections takes.
+/// The capabilities for serving connections.
 fn to_serve(config: &Config) -> Vec<Capability> {
     let mut kept = Vec::new();
     let transparent = config.transparent.is_any();
-    // A restricted congestion control; foreign addresses and marks. Also for nft(8) and ip(8) at the end.
+    // For restricted congestion controls, foreign addresses and marks; and for nft(8) and ip(8) at the end.
     if transparent || config.algorithm.is_some() {
         kept.push(Capability::CAP_NET_ADMIN);
     }
-    // A client's port may be below 1024, and its destination is to see the same.
+    // A client's port may be below 1024, and the proxy uses the same port towards the destination.
     if transparent {
         kept.push(Capability::CAP_NET_BIND_SERVICE);
     }
-    // Targets are written into a map.
+    // Target rates are written into a BPF map.
     if !config.rates.is_empty() {
         kept.push(Capability::CAP_BPF);
     }
@@ -47,7 +47,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
     Bounded::ALL.iter().any(|bounded| bounded.name == name)
 }
 
-/// As whom to serve, where not as the caller.
+/// The user that serves; `None`: the caller.
 pub(crate) fn user(config: &Config) -> Result<Option<User>, ProxyError> {
     let Some(name) = &config.user else { return Ok(None) };
     let found = User::from_name(name).map_err(refused("look a user up"))?;
@@ -55,7 +55,7 @@ pub(crate) fn user(config: &Config) -> Result<Option<User>, ProxyError> {
     if nix::unistd::geteuid().is_root() { Ok(Some(user)) } else { Err(ProxyError::UserNeedsRoot) }
 }
 
-/// Makes this process one of the user, with what serving takes.
+/// Makes this process one of the user, with the capabilities for serving.
 pub(crate) fn serve_as(user: &User, config: &Config) -> Result<(), ProxyError> {
     become_user(user.uid, user.gid)?;
     Ok(drop_privileges(&to_serve(config))?)
@@ -63,13 +63,13 @@ pub(crate) fn serve_as(user: &User, config: &Config) -> Result<(), ProxyError> {
 
 /// Which of the two processes this is.
 pub(crate) enum Served {
-    /// The one that serves; this is its parent.
+    /// The process that serves, with the id of its parent.
     Here(Pid),
-    /// The one that puts everything back when that child has ended.
+    /// The process that undoes all changes when this child has ended.
     By(Pid),
 }
 
-/// Splits the process in two: what was changed as root, only root can put back.
+/// Forks the process that serves: only root can undo what was changed as root.
 #[allow(unsafe_code, reason = "no crate at hand wraps fork(2)")]
 pub(crate) fn serve_apart() -> Result<Served, ProxyError> {
     let parent = Pid::this();
@@ -81,14 +81,14 @@ pub(crate) fn serve_apart() -> Result<Served, ProxyError> {
     }
 }
 
-/// Ends this process when its parent does: nobody would put anything back. After [`serve_as`], because a
-/// change of the uid ends this, too (prctl(2)).
+/// Makes the kernel end this process with its parent, which undoes the changes. To be called after
+/// [`serve_as`], because a change of the uid clears the setting (prctl(2)).
 pub(crate) fn end_with(parent: Pid) -> Result<(), ProxyError> {
     set_pdeathsig(Signal::SIGKILL).map_err(refused("end with the parent"))?;
     if getppid() == parent { Ok(()) } else { Err(ProxyError::Ended) }
 }
 
-/// Ends the serving process: all that follows is its parent's.
+/// Ends the serving process; its parent does the rest.
 pub(crate) fn end_serving(served: &Result<(), ProxyError>) -> ! {
     if let Err(error) = served {
         tracing::error!(%error, "the serving process ends");
@@ -96,7 +96,7 @@ pub(crate) fn end_serving(served: &Result<(), ProxyError>) -> ! {
     std::process::exit(i32::from(served.is_err()))
 }
 
-/// Hands signals on to the serving process until it has ended. The caller has blocked them.
+/// Forwards signals to the serving process until it has ended. The caller has blocked them.
 pub(crate) fn supervise(child: Pid, config: &Config) -> Result<(), ProxyError> {
     let mut kept = kept(config);
     kept.push(Capability::CAP_KILL); // the child is another user's

@@ -84,10 +84,10 @@ fn tell(event: Event, json: bool, transparent: Transparent) -> Result<(), Failur
                 note(format_args!("listening on {address} (SOCKS5, HTTP CONNECT)"));
             }
             if transparent.forwarded {
-                note("taking the connections that this machine forwards");
+                note("intercepting the connections that this machine forwards");
             }
             if transparent.own {
-                note("taking the connections that programs on this machine open");
+                note("intercepting the connections that programs on this machine open");
             }
             Ok(())
         }
