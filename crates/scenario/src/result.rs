@@ -11,7 +11,7 @@ use wakeai_units::{Bytes, Duration, Rate};
 
 use crate::expand::{Direction, Station};
 use crate::experiment::{Experiment, FlowKind};
-use crate::figures::{self, RttHistogram};
+use crate::figures::{self, DurationHistogram};
 use crate::solo::StationDirection;
 
 /// All runs of one scenario in one world.
@@ -362,7 +362,7 @@ pub struct Measured<'a> {
     /// Its flows, in the order of [`Expanded::flows`](crate::Expanded::flows).
     pub flows: &'a [MeasuredFlow],
     /// The latest RTT, one sample per millisecond and socket, after warmup.
-    pub rtt: &'a RttHistogram,
+    pub rtt: &'a DurationHistogram,
     /// Error events after warmup.
     pub errors: ErrorCounts,
     /// The solo goodput of each station, in each direction.
@@ -409,7 +409,7 @@ impl Run {
 
     /// The same with figures for each group of `experiment`, where it has several. `rtt` has the
     /// round-trip times of each group's flows, in the order of [`Experiment::stations`].
-    pub fn with_groups(mut self, experiment: &Experiment, rtt: &[RttHistogram]) -> Self {
+    pub fn with_groups(mut self, experiment: &Experiment, rtt: &[DurationHistogram]) -> Self {
         if experiment.stations.len() < 2 {
             return self;
         }
@@ -435,7 +435,7 @@ impl Run {
 
 impl RttMillis {
     /// The percentiles of `histogram`.
-    pub fn of(histogram: &RttHistogram) -> Self {
+    pub fn of(histogram: &DurationHistogram) -> Self {
         let percentile = |percent| histogram.percentile(percent).map(Duration::as_millis_f64);
         Self { p50: percentile(50.0), p95: percentile(95.0), p99: percentile(99.0) }
     }

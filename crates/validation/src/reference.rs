@@ -1,4 +1,4 @@
-//! What ns-3 gave: `validation/ns3/reference.json`.
+//! The runs of ns-3: `validation/ns3/reference.json`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::transfers::{Transfer, Transfers};
 
-/// All runs that were kept.
+/// All runs.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Reference {
     /// The version of ns-3.
@@ -31,21 +31,21 @@ pub struct Row {
     pub congestion: Congestion,
     /// How many stations.
     pub stations: u32,
-    /// Whether RTS/CTS went ahead.
+    /// Whether RTS/CTS preceded the data.
     pub rts: bool,
     /// The access point's queue, packets.
     pub buffer: u32,
-    /// Per station; zero: endless.
+    /// Per station, MB; zero: endless.
     pub megabytes: f64,
     /// The run's seed.
     pub seed: u32,
-    /// Payload per second, of endless traffic.
+    /// Payload of endless traffic, Mbit/s.
     pub goodput_mbps: Option<f64>,
     /// Data frames (RTS, where they are used) that stations sent.
     pub attempted: Option<u64>,
     /// Of those, the ones without an answer.
     pub failed: Option<u64>,
-    /// Packets that the access point had no room for.
+    /// Packets that the access point dropped because its queue was full.
     pub access_point_drops: u64,
     /// One for each station; empty for UDP.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! What sized transfers of many stations gave, in either simulator, and how two are compared.
+//! The results of sized transfers of many stations in either simulator, and their summary.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// The completion without what was spent on SYNs that got lost.
+    /// The completion without the time that lost SYNs cost.
     fn once_open(&self) -> Option<f64> {
         Some(self.completion_s? - self.syn_wait_s())
     }
@@ -36,7 +36,7 @@ impl Transfer {
 pub struct Transfers {
     /// One for each station.
     pub flows: Vec<Transfer>,
-    /// Packets that the access point had no room for.
+    /// Packets that the access point dropped because its queue was full.
     pub access_point_drops: u64,
 }
 

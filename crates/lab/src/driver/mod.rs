@@ -20,7 +20,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use rand_pcg::Pcg64Mcg;
 use wakeai_medium::{Counters, Medium, MediumConfig};
 use wakeai_scenario::Experiment;
-use wakeai_scenario::figures::RttHistogram;
+use wakeai_scenario::figures::DurationHistogram;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{Changes, RunError};
 
@@ -32,7 +32,7 @@ use crate::packet::Frame;
 /// A distribution of delays against the due time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
-    times: RttHistogram,
+    times: DurationHistogram,
     max: Duration,
 }
 

@@ -95,15 +95,9 @@ impl Host {
             // One packet per buffer: with larger ones TCP would not notice an overflow.
             gso_max_segments: Some(1),
         };
+        let network = (address, STATION_PREFIX_BITS, Some(STATION_BROADCAST));
         Self::make(lease, name, Node::Station(id), address, steering, move || {
-            let tun = Tun::create(STATION_INTERFACE)?;
-            let netlink = Netlink::open()?;
-            netlink.set_up(tun.index(), &settings)?;
-            netlink.no_queueing_discipline(tun.index())?;
-            let broadcast = Some(STATION_BROADCAST);
-            netlink.add_address(tun.index(), address, STATION_PREFIX_BITS, broadcast)?;
-            netlink.add_default_route(tun.index())?;
-            Ok(tun)
+            interface(STATION_INTERFACE, &settings, network)
         })
     }
 
@@ -119,13 +113,7 @@ impl Host {
             gso_max_segments: None,
         };
         Self::make(lease, "server", Node::Server, SERVER_ADDRESS, steering, move || {
-            let tun = Tun::create(WIRED_INTERFACE)?;
-            let netlink = Netlink::open()?;
-            netlink.set_up(tun.index(), &settings)?;
-            netlink.no_queueing_discipline(tun.index())?;
-            netlink.add_address(tun.index(), SERVER_ADDRESS, 32, None)?;
-            netlink.add_default_route(tun.index())?;
-            Ok(tun)
+            interface(WIRED_INTERFACE, &settings, (SERVER_ADDRESS, 32, None))
         })
     }
 
@@ -188,15 +176,14 @@ impl Host {
         Ok((Self { name, node, address, cubic_by_default, namespace, registered }, built))
     }
 
-    /// The number of packets that found the queue of the host's network interface full.
+    /// The number of packets that found the queue of the server's network interface full.
     pub(crate) fn overflowed(&self) -> Result<u64, LabError> {
-        let card = if self.node == Node::Server { WIRED_INTERFACE } else { STATION_INTERFACE };
         let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
         let table = self.namespace.run(read)?.map_err(LabError::system::<io::Error>(format!(
             "count the packets of {}",
             self.name
         )))?;
-        Ok(dropped_in(&table, card).unwrap_or(0))
+        Ok(dropped_in(&table, WIRED_INTERFACE).unwrap_or(0))
     }
 
     /// The namespace's identity, as agents and the monitor know it.
@@ -233,6 +220,21 @@ impl Host {
         lease.forget(&self.registered)?;
         Ok(())
     }
+}
+
+/// Makes a TUN device with an address and the default route in the calling thread's namespace.
+fn interface(
+    name: &str,
+    settings: &LinkSettings,
+    (address, prefix_bits, broadcast): (Ipv4Addr, u8, Option<Ipv4Addr>),
+) -> io::Result<Tun> {
+    let tun = Tun::create(name)?;
+    let netlink = Netlink::open()?;
+    netlink.set_up(tun.index(), settings)?;
+    netlink.no_queueing_discipline(tun.index())?;
+    netlink.add_address(tun.index(), address, prefix_bits, broadcast)?;
+    netlink.add_default_route(tun.index())?;
+    Ok(tun)
 }
 
 /// The packets that `interface` could not send, by `proc_net_dev(5)`: after the name eight counts of

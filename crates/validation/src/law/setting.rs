@@ -12,18 +12,18 @@ use crate::statistics::mean;
 pub enum Promise {
     /// All stations have agents: goodput, equal shares, a short queue, few timeouts.
     All,
-    /// 802.11a and g send single frames, where stock is above what one station alone reaches,
-    /// because it loses ACKs.
+    /// 802.11a and g send single frames: `default` then exceeds what one station reaches alone, because ACKs
+    /// are lost.
     SingleFrames,
     /// A station alone.
     Alone,
     /// Uploads beside downloads.
     BothWays,
-    /// Downloads only: nothing to bound.
+    /// Downloads only: there is nothing to bound.
     DownOnly,
     /// Hosts with small queues and 20 or more stations of 802.11n.
     SmallQueues,
-    /// Fast stations beside slow ones: at least so many times the total, and this index.
+    /// Fast stations beside slow ones: at least this multiple of `default`'s total, and at least this index.
     Unequal(f64, f64),
     /// All transfers have a size: the last is done within 5 % of n · size / solo.
     Ideal,
@@ -47,7 +47,7 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// Whether it is about `airtime` alone, and not beside what others reach.
+    /// Whether it concerns `airtime` alone, and is not a comparison with other conditions.
     pub fn is_of_the_law_alone(&self) -> bool {
         matches!(self, Self::Settles(_) | Self::Steady | Self::Newcomer(_) | Self::Lie)
     }
@@ -61,9 +61,9 @@ pub(super) const FIXED: &str = "fixed";
 /// One row of the matrix.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Names it.
+    /// Its name.
     pub name: &'static str,
-    /// What is promised.
+    /// The promise.
     pub promise: Promise,
     /// The longest round-trip time without load, ms.
     pub path_ms: f64,

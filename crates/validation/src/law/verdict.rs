@@ -3,23 +3,23 @@
 use super::figures::{Figures, Row, TimelineFigures};
 use super::setting::{FIXED, Promise, WITHOUT};
 
-/// What is held against a bound.
+/// A figure and its bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
-    /// In words.
+    /// The figure in words.
     pub what: String,
-    /// What was found.
+    /// The value that was found.
     pub found: f64,
-    /// What was promised.
+    /// The promised bound.
     pub bound: Bound,
 }
 
-/// What was promised of a figure.
+/// The promised bound of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// No less.
+    /// At least this.
     AtLeast(f64),
-    /// No more.
+    /// At most this.
     AtMost(f64),
 }
 
