@@ -192,17 +192,17 @@ int aim_existing(struct bpf_iter__tcp *ctx)
 	struct tcp_sock *tp = full_socket(ctx);
 	struct assignment *asked = asked_for();
 	struct moved_value *moved;
-	bool is_ruled;
+	bool is_assigned;
 
 	if (!tp || !asked || !may_send(((struct sock *)tp)->__sk_common.skc_state))
 		return 0;
 	if (asked->by_default) {
-		is_ruled = has_by_default(tp, asked);
+		is_assigned = has_by_default(tp, asked);
 	} else {
 		moved = bpf_sk_storage_get(&moved_sockets, tp, (void *)0, 0);
-		is_ruled = moved && moved->owner == asked->owner;
+		is_assigned = moved && moved->owner == asked->owner;
 	}
-	if (!is_ruled)
+	if (!is_assigned)
 		return 0;
 	aim(bpf_get_socket_cookie(tp), asked);
 	return count(0);

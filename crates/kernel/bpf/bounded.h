@@ -95,11 +95,11 @@ static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 		.netns_cookie = sk->__sk_common.skc_net.net->net_cookie,
 		.ifindex = ifindex_of(sk),
 	};
-	u64 *heard_ns = bpf_map_lookup_elem(&heartbeats, &interface);
+	u64 *heartbeat_ns = bpf_map_lookup_elem(&heartbeats, &interface);
 	struct bounds_value *found;
 	u64 cookie;
 
-	if (!heard_ns || bpf_ktime_get_ns() > *heard_ns + knobs.stale_after_ms * 1000000ull)
+	if (!heartbeat_ns || bpf_ktime_get_ns() > *heartbeat_ns + knobs.stale_after_ms * 1000000ull)
 		return none;
 	cookie = sk->__sk_common.skc_cookie.counter;
 	found = bpf_map_lookup_elem(&socket_bounds, &cookie);

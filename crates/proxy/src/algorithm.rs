@@ -39,13 +39,17 @@ pub(crate) fn prepare(
     }
 }
 
-fn load(lease: &mut Option<Lease>) -> Result<Control, ProxyError> {
-    let lease = match lease {
-        Some(lease) => lease,
-        None => lease.insert(Lease::take(Role::Command)?),
-    };
-    lease.record(Change::KernelParts)?;
+fn load(held: &mut Option<Lease>) -> Result<Control, ProxyError> {
+    lease(held)?.record(Change::KernelParts)?;
     Ok(Control::open()?)
+}
+
+/// The proxy's lease, which is taken at its first change.
+pub(crate) fn lease(held: &mut Option<Lease>) -> Result<&mut Lease, ProxyError> {
+    Ok(match held {
+        Some(lease) => lease,
+        None => held.insert(Lease::take(Role::Command)?),
+    })
 }
 
 fn try_out(name: &str) -> Result<(), ProxyError> {

@@ -52,7 +52,7 @@ pub(crate) async fn relay(
     let moved = Cell::new(Instant::now());
     let counters = &shared.counters;
     let up = async {
-        write_all(destination, early, &counters.bytes_up).await?;
+        write_all(destination, early, |bytes| counters.bytes_up.add(bytes)).await?;
         pump(shared, client, destination, &moved, &counters.bytes_up).await
     };
     let down = pump(shared, destination, client, &moved, &counters.bytes_down);
@@ -124,13 +124,18 @@ async fn idle(moved: &Cell<Instant>, slot: &Slot) {
     }
 }
 
-async fn write_all(to: &TcpStream, bytes: Vec<u8>, count: &Count) -> io::Result<()> {
+/// Writes all `bytes`; `wrote` is told how many each call has written.
+pub(crate) async fn write_all(
+    to: &TcpStream,
+    bytes: Vec<u8>,
+    wrote: impl Fn(u64),
+) -> io::Result<()> {
     let mut rest = &bytes[..];
     while !rest.is_empty() {
         to.writable().await?;
         match to.try_write(rest) {
             Ok(written) => {
-                count.add(written as u64);
+                wrote(written as u64);
                 rest = &rest[written..];
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -13,7 +13,7 @@ use socket2::Socket;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
-use wakeai_host::{Lease, LeaseError, Role, RoutingError, drop_privileges};
+use wakeai_host::{Lease, LeaseError, RoutingError, drop_privileges};
 use wakeai_kernel::Control;
 
 use crate::algorithm;
@@ -200,10 +200,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
     let config = &shared.config;
     let (mut listeners, mut listening) = (Vec::new(), Vec::new());
     for &address in &config.listen {
-        let failed = |source| ProxyError::Listen { address, source };
-        let socket = listen(address, |_| Ok(())).map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
-        let address = address.as_socket().expect("an address of IP was asked for");
+        let (socket, address) = listen(address, |_| Ok(()))?;
         listening.push(address);
         listeners.push(Listener { socket, address, entry: Entry::Explicit, checked: true });
     }
@@ -214,12 +211,8 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
         if config.transparent.forwarded {
             forwarding::warn_of_filters();
         }
-        let lease = match lease {
-            Some(lease) => lease,
-            None => lease.insert(Lease::take(Role::Command)?),
-        };
         let taken = transparent::take_hold(
-            lease,
+            algorithm::lease(lease)?,
             config.transparent,
             &config.in_interfaces,
             &config.access,

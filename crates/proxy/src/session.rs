@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
 use crate::outgoing::{Source, connect};
 use crate::rates;
-use crate::relay::{End, failed, relay, reset};
+use crate::relay::{End, failed, relay, reset, write_all};
 use crate::shared::Shared;
 use crate::slot::Slot;
 use crate::target::{Host, Target};
@@ -183,15 +183,7 @@ async fn ask(
 
 async fn send(client: &TcpStream, negotiation: &mut Negotiation) -> io::Result<()> {
     while let Some(output) = negotiation.poll_transmit() {
-        let mut rest = &output[..];
-        while !rest.is_empty() {
-            client.writable().await?;
-            match client.try_write(rest) {
-                Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
+        write_all(client, output, |_| ()).await?;
     }
     Ok(())
 }

@@ -79,18 +79,13 @@ pub(crate) fn is_privileged() -> bool {
 
 /// Opens a listener on a loopback address, so that it is reached through the rules only.
 fn open(address: IpAddr, taken: Taken) -> Result<Listener, ProxyError> {
-    let asked = SocketAddr::new(address, 0);
-    let failed = |source| ProxyError::Listen { address: asked, source };
-    let socket = listen(asked, |socket| match address {
+    let (socket, address) = listen(SocketAddr::new(address, 0), |socket| match address {
         IpAddr::V4(_) => socket.set_ip_transparent_v4(true),
         IpAddr::V6(_) => {
             socket.set_only_v6(true)?;
             socket.set_ip_transparent_v6(true)
         }
-    })
-    .map_err(failed)?;
-    let address = socket.local_addr().map_err(failed)?;
-    let address = address.as_socket().expect("an address of IP was asked for");
+    })?;
     Ok(Listener { socket, address, taken })
 }
 
