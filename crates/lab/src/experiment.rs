@@ -178,7 +178,9 @@ impl Lab<'_> {
             self.bench.progress.note(missing);
         }
         if misrouted != Misrouted::default() {
-            self.bench.progress.note(&format!("{name}: packets went astray: {misrouted}"));
+            self.bench
+                .progress
+                .note(&format!("{name}: packets were lost outside of the medium: {misrouted}"));
         }
         if run.lost > 0 {
             let lost = run.lost;
