@@ -41,6 +41,13 @@ impl Interrupt {
     }
 }
 
+/// Returns when a signal asks the process to end, or when no signal can be waited for.
+pub(crate) async fn terminated() {
+    if let Err(error) = wakeai_agent::terminated().await {
+        tracing::error!(%error, "no signal can be waited for: stopping");
+    }
+}
+
 /// Whether this process ignores the signal: `SigIgn` of `proc_pid_status(5)` is a mask in hexadecimal.
 pub(crate) fn ignores(signal: i32) -> io::Result<bool> {
     let status = std::fs::read_to_string("/proc/self/status")?;

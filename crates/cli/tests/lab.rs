@@ -103,6 +103,13 @@ fn own_processes() -> usize {
     entries.filter(|entry| running(&entry.path())).count()
 }
 
+/// The processes of iperf3 that receive a flow.
+fn clients() -> usize {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let arguments = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    arguments.filter(|arguments| arguments.starts_with(b"iperf3\0--client\0")).count()
+}
+
 #[test]
 fn the_result_is_one_json_object_and_agents_hold_their_bounds() {
     let Some(_machine) = Machine::take() else { return };
@@ -155,9 +162,8 @@ fn kill_9_of_the_lab_leaves_nothing_after_one_more_command() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
     let before = host_state();
-    let mut lab = start_with_agents(&file(directory.path(), SCENARIO), &[]);
-    // Somewhere between the start of the traffic and its end.
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    let mut lab = start_with_agents(&file(directory.path(), &SCENARIO.replace("8s", "60s")), &[]);
+    wait_for("the flows run", || (clients() == 2).then_some(()));
     assert_eq!(lab.try_wait().unwrap(), None, "it runs still");
     lab.kill().unwrap();
     lab.wait().unwrap();
@@ -226,7 +232,10 @@ fn kill_9_of_a_lab_with_a_proxy_leaves_nothing_after_one_more_command() {
     let before = host_state();
     let long = PROXIED.replace("11s", "60s");
     let mut lab = start(&file(directory.path(), &long), 1, &[]);
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    let counts = format!("/run/wakeai/lab-{}/0/player.proxy.json", lab.id());
+    wait_for("the proxy listens", || {
+        fs::read_to_string(&counts).is_ok_and(|text| text.contains("listening")).then_some(())
+    });
     assert_eq!(lab.try_wait().unwrap(), None, "it runs still");
     lab.kill().unwrap();
     lab.wait().unwrap();

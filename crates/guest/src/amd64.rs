@@ -1,4 +1,4 @@
-//! This machine's own architecture: kernels from Debian that are not installed.
+//! Guests of this machine's own architecture, with kernels from Debian, which are not installed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ const TOOLS: [&str; 9] = [
     "xz",
 ];
 
-/// The machine with this kernel, which writes below `work`; `None` where it cannot be had, after a
-/// [`skip`].
+/// The machine with this kernel, whose files are below `work`; `None`, after a [`skip`], where a tool or the
+/// kernel's package is missing.
 pub fn take(kernel: &Kernel, work: &Path) -> Option<Machine> {
     match machine(kernel, &work.join("guests").join(kernel.suite)) {
         Ok(machine) => Some(machine),
@@ -32,7 +32,7 @@ pub fn take(kernel: &Kernel, work: &Path) -> Option<Machine> {
     }
 }
 
-/// Tries something on several kernels at once, each of which is emulated by one thread; what failed.
+/// Runs `try_on` for several kernels at once, each of which is emulated by one thread. Returns the failures.
 pub fn at_once<'a>(
     kernels: impl Iterator<Item = &'a Kernel>,
     try_on: impl Fn(&Kernel) -> Result<(), String> + Sync,
@@ -52,9 +52,9 @@ fn machine(kernel: &Kernel, work: &Path) -> Result<Machine, String> {
     let lock = File::create(work.join("lock")).unwrap();
     lock.lock().unwrap();
     Ok(Machine {
-        // TCG: the kernel does not boot under every machine's KVM, and CI may have none. Its clock
-        // counts instructions, so that what is in time there is in time whatever this machine
-        // does beside it; and where the guest sleeps, it jumps.
+        // TCG, because the kernel does not boot under every machine's KVM, and CI may have none. The guest's
+        // clock counts instructions, so that other work of this machine does not delay the guest; while the
+        // guest sleeps, the clock jumps ahead.
         qemu: &[
             "qemu-system-x86_64",
             "-M",
@@ -76,7 +76,8 @@ fn machine(kernel: &Kernel, work: &Path) -> Result<Machine, String> {
     })
 }
 
-/// The kernel's image; beside it `modules`. Downloaded and taken apart the first time.
+/// The path of the kernel's image; its modules are in `modules` beside it. The first call downloads and
+/// unpacks the package.
 fn unpacked(kernel: &Kernel, work: &Path) -> Result<PathBuf, String> {
     let package = work.join("package");
     let complete = work.join("complete");
@@ -93,7 +94,7 @@ fn unpacked(kernel: &Kernel, work: &Path) -> Result<PathBuf, String> {
         let trees = ["lib/modules", "usr/lib/modules"].map(|tree| package.join(tree));
         let tree = trees.into_iter().find(|tree| tree.is_dir());
         modules::copy(&tree.expect("the package has modules"), &work.join("modules"));
-        // Hundreds of megabytes that no guest loads.
+        // These are hundreds of megabytes that no guest loads.
         for rest in [&package.join("lib"), &package.join("usr"), &file] {
             let _ = fs::remove_dir_all(rest).or_else(|_| fs::remove_file(rest));
         }

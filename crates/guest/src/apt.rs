@@ -1,5 +1,5 @@
-//! Debian's packages of any suite, whatever this machine runs: with package lists of their own, from
-//! this machine's mirror, verified by Debian's keys.
+//! Downloads Debian's packages of any suite on a machine with any distribution: with separate package lists,
+//! from this machine's mirror, verified with Debian's keys.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// Debian's keys, of the package `debian-archive-keyring`.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Package lists of one suite and its security updates.
+/// The package lists of one suite and its security updates.
 pub(crate) struct Suite {
     state: PathBuf,
 }
@@ -31,12 +31,13 @@ impl Suite {
         }
         fs::write(state.join("sources.list"), sources.concat()).unwrap();
         let read = Self { state: state.to_owned() };
-        // One of the two sources may be missing; whether that matters, the kernel's version says.
+        // One of the two sources may be missing; the check of the kernel's version shows whether that
+        // matters.
         let _ = read.apt("apt-get").args(["-qq", "update"]).status();
         Ok(read)
     }
 
-    /// Downloads the package that `name` stands for into `directory`, if that is what `is` wants.
+    /// Downloads the package on which the package `name` depends into `directory`, if `is` accepts its name.
     pub(crate) fn download_dependency(
         &self,
         name: &str,
@@ -49,7 +50,7 @@ impl Suite {
         let found =
             depends.next().ok_or_else(|| format!("the mirror has no {name} of that suite"))?;
         if !is(found) {
-            return Err(format!("{name} stands for {found} there"));
+            return Err(format!("{name} depends on {found} there"));
         }
         fs::create_dir_all(directory).unwrap();
         let mut download = self.apt("apt-get");
@@ -64,7 +65,7 @@ impl Suite {
         for option in [
             "APT::Sandbox::User=".to_owned(),
             "Acquire::Languages=none".to_owned(),
-            // Suites that are no longer updated keep their signature and lose their date.
+            // The date in the signed lists of a suite that is no longer updated has passed.
             "Acquire::Check-Valid-Until=false".to_owned(),
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".to_owned(),
             format!("Dir::State={state}"),
@@ -87,8 +88,8 @@ fn package_in(directory: &Path) -> Option<PathBuf> {
     paths.find(|path| path.extension().is_some_and(|extension| extension == "deb"))
 }
 
-/// Debian's archive, without a slash at its end: what is asked for, the one that this machine reads,
-/// or on Ubuntu the one beside Ubuntu's.
+/// The URL of Debian's archive, without a slash at its end: that of `WAKEAI_DEBIAN_MIRROR`, else the one that
+/// this machine reads, or on Ubuntu the one beside Ubuntu's.
 fn archive() -> Option<String> {
     if let Ok(asked) = std::env::var("WAKEAI_DEBIAN_MIRROR") {
         return Some(asked.trim_end_matches('/').to_owned());

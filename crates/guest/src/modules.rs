@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What Wakeai and its tests use and Debian builds as modules. The first are what modules of before
-/// 6.14 ask for by the name of an algorithm, which is no dependency. A guest has no modprobe, so
-/// all are loaded at its start.
+/// The modules that Wakeai and its tests use. Before Linux 6.14 other modules request the first one by the
+/// name of its algorithm, so no list of dependencies has it. A guest has no modprobe, so it loads all of them
+/// at its start.
 const WANTED: &[&str] = &[
     "crc32c_generic",
     "tun",
@@ -20,11 +20,12 @@ const WANTED: &[&str] = &[
     "nft_socket",
 ];
 
-/// What a task with an 802.11 interface loads by itself: radios would be in the way of the others.
+/// The modules that only tasks with an 802.11 interface load: radios would disturb the other tasks.
 const WIFI: &[&str] = &["mac80211_hwsim", "sch_netem", "tcp_diag"];
 
-/// Copies the wanted modules of `tree`, unpacked, into `directory`, and the modules that these need;
-/// `order` there names them as they are to be loaded at the start, `wifi` what [`WIFI`] takes.
+/// Unpacks the wanted modules of `tree`, and those that they need, into `directory`. The file `order` there
+/// lists the modules in the order in which a guest loads them at its start, the file `wifi` those of
+/// [`WIFI`].
 pub(crate) fn copy(tree: &Path, directory: &Path) {
     fs::create_dir_all(directory).unwrap();
     let mut all = BTreeMap::new();
@@ -38,7 +39,7 @@ pub(crate) fn copy(tree: &Path, directory: &Path) {
     }
 }
 
-/// What [`copy`] looks for: what was copied when it looked for something else is not enough.
+/// The names that [`copy`] looks for: a copy that was made for other names is incomplete.
 pub(crate) fn wanted() -> String {
     [WANTED, WIFI].concat().join(" ")
 }
@@ -58,7 +59,8 @@ fn file_name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// What is not there is built in, or the guest's checks will miss it.
+/// Copies the module `name`, after those that it needs. A missing module is built into the kernel, or else
+/// the guest's checks fail.
 fn take(name: &str, all: &BTreeMap<String, PathBuf>, directory: &Path, order: &mut Vec<String>) {
     let name = name.replace('-', "_");
     if order.contains(&name) {

@@ -4,15 +4,7 @@
  * reach existing connections; the socket operations of a cgroup reach its new ones. A new connection
  * that has the algorithm by default is not moved, it only gets its target rate.
  */
-#include "kernel_types.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_endian.h>
-#include "intf.h"
-#include "figures.h"
-
-char LICENSE[] SEC("license") = "Dual MIT/GPL";
+#include "program.h"
 
 /* The assignment. User space also writes it while the programs run. */
 struct {
@@ -63,17 +55,6 @@ static __always_inline int count(long error)
 	else if (done)
 		done->done++;
 	return 0;
-}
-
-static __always_inline bool same_name(const char *a, const char *b)
-{
-	for (int i = 0; i < TCP_CA_NAME_MAX; i++) {
-		if (a[i] != b[i])
-			return false;
-		if (!a[i])
-			return true;
-	}
-	return true;
 }
 
 static __always_inline void name_of(char *name, const struct inet_connection_sock *icsk)
@@ -152,12 +133,6 @@ static __always_inline long take(void *handle, void *sk, u64 cookie, struct assi
 	return 0;
 }
 
-static __always_inline bool may_send(u8 state)
-{
-	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT || state == TCP_FIN_WAIT1 ||
-	       state == TCP_LAST_ACK || state == TCP_CLOSING;
-}
-
 static __always_inline struct tcp_sock *full_socket(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *skc = ctx->sk_common;
@@ -217,17 +192,17 @@ int aim_existing(struct bpf_iter__tcp *ctx)
 	struct tcp_sock *tp = full_socket(ctx);
 	struct assignment *asked = asked_for();
 	struct moved_value *moved;
-	bool is_ruled;
+	bool is_assigned;
 
 	if (!tp || !asked || !may_send(((struct sock *)tp)->__sk_common.skc_state))
 		return 0;
 	if (asked->by_default) {
-		is_ruled = has_by_default(tp, asked);
+		is_assigned = has_by_default(tp, asked);
 	} else {
 		moved = bpf_sk_storage_get(&moved_sockets, tp, (void *)0, 0);
-		is_ruled = moved && moved->owner == asked->owner;
+		is_assigned = moved && moved->owner == asked->owner;
 	}
-	if (!is_ruled)
+	if (!is_assigned)
 		return 0;
 	aim(bpf_get_socket_cookie(tp), asked);
 	return count(0);

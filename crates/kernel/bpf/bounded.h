@@ -6,17 +6,8 @@
 #ifndef WAKEAI_BOUNDED_H
 #define WAKEAI_BOUNDED_H
 
-#include "kernel_types.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_endian.h>
-#include "intf.h"
-#include "figures.h"
+#include "program.h"
 #include "../../algorithms/c/state.h"
-#include "shim.h"
-
-char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Bounds of single sockets, by socket cookie. */
 struct {
@@ -104,16 +95,16 @@ static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 		.netns_cookie = sk->__sk_common.skc_net.net->net_cookie,
 		.ifindex = ifindex_of(sk),
 	};
-	u64 *heard_ns = bpf_map_lookup_elem(&heartbeats, &interface);
+	u64 *heartbeat_ns = bpf_map_lookup_elem(&heartbeats, &interface);
 	s64 allowed = knobs.stale_after_ms * 1000000ull;
 	u64 now = bpf_ktime_get_ns();
 	struct bounds_value *found;
 	u64 cookie;
 
-	if (!heard_ns)
+	if (!heartbeat_ns)
 		return none;
 	/* A heartbeat from the future is as good as none: it would stay fresh until its time has come. */
-	if ((s64)(now - *heard_ns) > allowed || (s64)(*heard_ns - now) > allowed)
+	if ((s64)(now - *heartbeat_ns) > allowed || (s64)(*heartbeat_ns - now) > allowed)
 		return none;
 	cookie = sk->__sk_common.skc_cookie.counter;
 	found = bpf_map_lookup_elem(&socket_bounds, &cookie);

@@ -1,27 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The iterator that moves connections to another algorithm. */
-#include "kernel_types.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_endian.h>
-#include "intf.h"
-#include "figures.h"
-
-char LICENSE[] SEC("license") = "Dual MIT/GPL";
+#include "program.h"
 
 struct move_request request;
-
-static __always_inline bool same_name(const char *a, const char *b)
-{
-	for (int i = 0; i < TCP_CA_NAME_MAX; i++) {
-		if (a[i] != b[i])
-			return false;
-		if (!a[i])
-			return true;
-	}
-	return true;
-}
 
 static __always_inline bool is_asked_for(const char *name)
 {

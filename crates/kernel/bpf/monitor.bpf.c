@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The monitor: TCP's tracepoints write records into one ring buffer, without a wake-up. */
-#include "kernel_types.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_endian.h>
-#include "intf.h"
-#include "figures.h"
-
-char LICENSE[] SEC("license") = "Dual MIT/GPL";
+#include "program.h"
 
 const volatile struct watch_config watch;
 

@@ -1,20 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* An iterator that reads the connections that may still send. */
-#include "kernel_types.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_endian.h>
-#include "intf.h"
-#include "figures.h"
-
-char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-static __always_inline bool may_send(u8 state)
-{
-	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT || state == TCP_FIN_WAIT1 ||
-	       state == TCP_LAST_ACK || state == TCP_CLOSING;
-}
+#include "program.h"
 
 struct snapshot_request request;
 

@@ -1,5 +1,10 @@
 //! Our algorithms, which obey bounds.
 
+use wakeai_units::Duration;
+
+/// The time after the last [`Control::heartbeat`](crate::Control::heartbeat) at which bounds expire.
+pub const STALE_AFTER: Duration = Duration::from_millis(1500);
+
 /// One of our algorithms, and the kernel's algorithm that it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded {
@@ -26,4 +31,10 @@ impl Bounded {
     pub fn instead_of(plain: &str) -> Option<Self> {
         Self::STAND_INS.into_iter().find(|bounded| bounded.plain == plain)
     }
+}
+
+/// Whether the kernel has the algorithm `name` now.
+pub(crate) fn is_available(name: &str) -> bool {
+    let available = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
+    available.is_ok_and(|names| names.split(' ').any(|found| found == name))
 }

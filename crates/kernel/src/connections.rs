@@ -3,12 +3,12 @@
 use std::io::Read;
 use std::mem::MaybeUninit;
 
-use libbpf_rs::Iter;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Iter, Link};
 
 use crate::error::Error;
-use crate::features::ITERATE;
-use crate::libbpf::{explain, quiet};
+use crate::features::{ITERATE, explain};
+use crate::libbpf::quiet;
 use crate::raw::name_field;
 use crate::skeleton::connections::ConnectionsSkelBuilder;
 use crate::skeleton::connections::types::move_request;
@@ -48,6 +48,15 @@ pub fn move_connections(
     run(&asked, request)
 }
 
+/// Runs an iterator over the sockets of the calling thread's network namespace. Returns what its program has
+/// written; reading is what runs it.
+pub(crate) fn run_iterator(program: &Link, asked: &str) -> Result<Vec<u8>, Error> {
+    let mut written = Vec::new();
+    let mut iterator = Iter::new(program).map_err(|error| explain(asked, ITERATE, error))?;
+    iterator.read_to_end(&mut written).map_err(|error| Error::from_io(asked, error))?;
+    Ok(written)
+}
+
 fn name(asked: &str, name: &str) -> Result<[i8; 16], Error> {
     name_field(name)
         .ok_or_else(|| Error::refused(asked, format!("\"{name}\" is not a name of 1 to 15 bytes")))
@@ -63,9 +72,7 @@ fn run(asked: &str, request: move_request) -> Result<MoveReport, Error> {
     }
     let skel = open.load().map_err(failed)?;
     let link = skel.progs.move_connections.attach().map_err(failed)?;
-    let mut iterator = Iter::new(&link).map_err(failed)?;
-    // The program writes nothing; reading is what runs it.
-    iterator.read_to_end(&mut Vec::new()).map_err(|error| Error::from_io(asked, error))?;
+    run_iterator(&link, asked)?;
     let done = skel.maps.bss_data.as_deref().map(|bss| bss.request).unwrap_or_default();
     Ok(MoveReport { moved: done.moved, failed: done.failed })
 }

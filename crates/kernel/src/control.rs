@@ -5,17 +5,12 @@ use std::os::unix::fs::MetadataExt as _;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use wakeai_connection::SocketBounds;
-use wakeai_units::Duration;
 use zerocopy::IntoBytes as _;
 
 use crate::error::Error;
-use crate::features::BOUND;
-use crate::libbpf::explain;
+use crate::features::{BOUND, explain};
 use crate::raw::{BoundsValue, InterfaceKey};
 use crate::registration;
-
-/// The time after the last [`Control::heartbeat`] at which bounds expire.
-pub const STALE_AFTER: Duration = Duration::from_millis(1500);
 
 /// A handle on the registration of our algorithms and their bounds, which every agent of the
 /// machine shares. They stay registered when it is dropped, until [`Control::unload`].
@@ -138,7 +133,7 @@ impl Control {
         put(&self.socket_targets, &cookie.to_ne_bytes(), &bytes_per_second.to_ne_bytes())
     }
 
-    /// Records that the agent of this interface is alive: bounds apply for [`STALE_AFTER`] from now.
+    /// Records that the agent of this interface is alive: bounds apply for [`STALE_AFTER`](crate::STALE_AFTER) from now.
     ///
     /// # Errors
     ///

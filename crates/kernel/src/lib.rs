@@ -34,9 +34,9 @@ mod snapshot;
 mod undo;
 
 pub use assign::{Assigner, Assignment, Covered, Destination};
-pub use bounded::Bounded;
+pub use bounded::{Bounded, STALE_AFTER};
 pub use connections::{MoveReport, move_connections};
-pub use control::{Control, STALE_AFTER};
+pub use control::Control;
 pub use error::Error;
 pub use monitor::{Event, Filter, Monitor, MonitorConfig, Record, Sample};
 pub use netns::netns_cookie;

@@ -1,17 +1,18 @@
 //! Connections are read by a TCP iterator.
 
-use std::io::Read;
 use std::mem::MaybeUninit;
 
+use libbpf_rs::Link;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use wakeai_connection::Figures;
 use wakeai_units::Duration;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
+use crate::connections::run_iterator;
 use crate::error::Error;
-use crate::features::{ITERATE, tick_us};
-use crate::libbpf::{explain, quiet};
+use crate::features::{ITERATE, explain, tick_us};
+use crate::libbpf::quiet;
 use crate::raw::{SnapshotRequest, SnapshotValue, Socket, name_of};
 use crate::skeleton::snapshot::SnapshotSkelBuilder;
 
@@ -100,9 +101,7 @@ impl Snapshotter {
         };
         let place = 0_u32.to_ne_bytes();
         self.request.update(&place, request.as_bytes(), MapFlags::ANY).map_err(failed)?;
-        let mut iterator = Iter::new(&self.program).map_err(failed)?;
-        let mut bytes = Vec::new();
-        iterator.read_to_end(&mut bytes).map_err(|error| Error::from_io(ASKED, error))?;
+        let bytes = run_iterator(&self.program, ASKED)?;
         let whole = bytes.chunks_exact(size_of::<SnapshotValue>());
         let connections = whole
             .filter_map(|bytes| SnapshotValue::read_from_bytes(bytes).ok())

@@ -2,12 +2,10 @@
 
 use std::error::Error as StdError;
 
-use wakeai_host::{Assigned, AssignedWay, KernelUndo, NamespaceError};
+use wakeai_host::{Assigned, AssignedWay, KernelUndo};
 
 use crate::assign::{Assigner, Assignment, Covered, Destination};
-use crate::connections::MoveReport;
 use crate::control::Control;
-use crate::error::Error;
 
 /// The part of [`wakeai_host::sweep`] that needs this crate.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +31,7 @@ impl KernelUndo for Undo {
         let give_back = || Assigner::open(&assignment)?.give_back();
         let report = match assigned.netns.map(wakeai_host::NetnsId::open) {
             None => give_back()?,
-            Some(Some(namespace)) => run(namespace.run(give_back))?,
+            Some(Some(namespace)) => namespace.run(give_back)??,
             Some(None) => return Ok(false), // they went with their namespace
         };
         if report.failed > 0 {
@@ -41,10 +39,4 @@ impl KernelUndo for Undo {
         }
         Ok(report.moved > 0)
     }
-}
-
-fn run(
-    done: Result<Result<MoveReport, Error>, NamespaceError>,
-) -> Result<MoveReport, Box<dyn StdError>> {
-    Ok(done??)
 }

@@ -19,11 +19,11 @@ use wakeai_world::agent::{AgentLaw, BSSID, acquaintance, station_number};
 use wakeai_world::reservations::{ReservationLog, reserved};
 use wakeai_world::{STATION_BROADCAST, StationFacts};
 
+use crate::bench::Bench;
 use crate::clock;
 use crate::daemons::{Daemon, Daemons, file_of};
 use crate::error::LabError;
 use crate::host::{Host, STATION_INTERFACE, dying_with_us};
-use crate::run::Bench;
 
 /// The time between two requests for the state of a reservation: the agent's tick.
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(500);
@@ -108,10 +108,10 @@ impl Agents {
     fn update_reservations(&mut self, now: Instant) {
         for agent in self.running.states_mut() {
             let Some(reservation) = &mut agent.reservation else { continue };
-            match standing(&agent.api) {
-                Ok(standing) => {
+            match reservation_state(&agent.api) {
+                Ok(state) => {
                     agent.has_answered = true;
-                    reservation.update(now, standing);
+                    reservation.update(now, state);
                 }
                 Err(error) => {
                     tracing::debug!(%error, "an agent does not say what it has reserved");
@@ -199,7 +199,7 @@ fn write_key(path: &Path) -> io::Result<()> {
 }
 
 /// The state of the reservation of the agent whose local API is `socket`.
-fn standing(socket: &Path) -> Result<ReservationState, AskError> {
+fn reservation_state(socket: &Path) -> Result<ReservationState, AskError> {
     match wakeai_api::ask(socket, Request::Status, ANSWER_TIMEOUT)? {
         Body::Status(status) => {
             Ok(status.reservation.as_ref().map_or(ReservationState::None, Reservation::state))

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use wakeai_host::Lease;
 use wakeai_units::Duration;
 
+use crate::bench::Bench;
 use crate::clock;
 use crate::error::LabError;
 use crate::host::{Child, Host};
-use crate::run::Bench;
 
 /// How long a daemon may take to start (it loads BPF programs) or to put everything back.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -109,6 +109,12 @@ impl LabError {
         move |source| Self::System { action, source: source.into() }
     }
 
+    /// The failure of a program of `station` that has no log.
+    pub(crate) fn child(program: &'static str, station: &str, reason: impl Into<String>) -> Self {
+        let station = station.to_owned();
+        Self::Child { program, station, reason: reason.into(), log: String::new() }
+    }
+
     /// The exit status of `wakeai lab`: 77 for a missing privilege or feature, that of [`RunError::exit_status`],
     /// or 1 for everything else.
     pub fn exit_status(&self) -> u8 {
@@ -120,6 +126,11 @@ impl LabError {
             _ => 1,
         }
     }
+}
+
+/// The error for an experiment that the lab cannot run.
+pub(crate) fn unsupported(asked: String, remedy: impl Into<String>) -> RunError {
+    RunError::Unsupported { world: "the lab", asked, remedy: remedy.into() }
 }
 
 fn tail(log: &str) -> String {

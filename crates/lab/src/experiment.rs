@@ -1,18 +1,21 @@
-//! The lab as a whole: what every run of a command shares, taken and given back.
+//! The lab as a whole: prepares what all runs of a command share, runs them, decides whether each was
+//! faithful, and undoes every change.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use wakeai_host::{Change, Lease, Role};
 use wakeai_scenario::Scenario;
-use wakeai_scenario::result::Report;
+use wakeai_scenario::result::{Lateness, Report};
 use wakeai_units::Duration;
-use wakeai_world::{Asked, Options, Progress, RunError, World as _, session};
+use wakeai_world::{Asked, Options, Outcome, Progress, RunError, Task, World, session};
 
+use crate::bench::Bench;
+use crate::driver::Misrouted;
 use crate::driver::realtime::Realtime;
-use crate::error::LabError;
+use crate::error::{LabError, Lapse};
 use crate::host::Steering;
-use crate::run::Bench;
-use crate::session::Lab;
+use crate::run::{self, LabRun};
 use crate::{keys, preflight};
 
 /// How a scenario is run.
@@ -96,7 +99,8 @@ pub fn run(
 fn report(options: &LabOptions, asked: &Asked<'_>, bench: Bench<'_>) -> Result<Report, LabError> {
     let recorder = asked.recorder(&options.run, Lab::NAME).map_err(RunError::from)?;
     let agents = recorder.as_ref().map(wakeai_world::Recorder::agents).transpose();
-    let lab = Lab::new(options, bench, agents.map_err(RunError::from)?);
+    let agents = agents.map_err(RunError::from)?;
+    let lab = Lab { options, bench, agents, first: Mutex::default() };
     let report = session::report(1, &lab, asked, recorder)?;
     lab.judged(report)
 }
@@ -106,4 +110,126 @@ fn scratch(lease: &Lease) -> Result<PathBuf, LabError> {
     let path = PathBuf::from(format!("/run/wakeai/lab-{}", std::process::id()));
     lease.create_directory(&path)?;
     Ok(path)
+}
+
+/// The runs of one command.
+struct Lab<'a> {
+    options: &'a LabOptions,
+    bench: Bench<'a>,
+    /// The directory of the agents' files, where records are kept.
+    agents: Option<PathBuf>,
+    /// The first run that was not faithful, and the bound that it exceeded.
+    first: Mutex<Option<(String, Lapse)>>,
+}
+
+impl World for Lab<'_> {
+    const NAME: &'static str = "lab";
+    type Error = LabError;
+
+    fn progress(&self) -> &dyn Progress {
+        self.bench.progress
+    }
+
+    fn run(&self, task: Task<'_>) -> Result<Outcome, LabError> {
+        let run = run::run(&self.bench, &task, &self.directory(&task))?;
+        self.judge(&task.name, &run);
+        let lateness = Some(self.lateness(&run));
+        Ok(Outcome { lateness, ..run.outcome })
+    }
+}
+
+impl Lab<'_> {
+    /// The report; an error with the report where a run was not faithful.
+    fn judged(self, report: Report) -> Result<Report, LabError> {
+        match self.first.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(report),
+            Some((run, lapse)) => {
+                Err(LabError::Unfaithful { run, lapse, report: Box::new(report) })
+            }
+        }
+    }
+
+    /// The directory of the agents' files of a run.
+    fn directory(&self, task: &Task<'_>) -> PathBuf {
+        let scratch = self.bench.scratch;
+        match (task.place, &self.agents) {
+            (None, _) => scratch.join("solo"),
+            (Some((_, repeat)), Some(kept)) => {
+                kept.join(format!("{}-{repeat}", task.condition.name()))
+            }
+            (Some((index, _)), None) => scratch.join(index.to_string()),
+        }
+    }
+
+    /// Remembers the first unfaithful run, and notes what the user should know.
+    fn judge(&self, name: &str, run: &LabRun) {
+        let driver = &run.driver;
+        let misrouted = driver.misrouted;
+        tracing::info!(
+            name,
+            p50 = %driver.lateness.percentile(50.0),
+            p99 = %driver.lateness.percentile(99.0),
+            max = %driver.lateness.max(),
+            ?misrouted,
+            counters = ?driver.counters,
+            "a run has ended"
+        );
+        for missing in &driver.missing {
+            self.bench.progress.note(missing);
+        }
+        if misrouted != Misrouted::default() {
+            self.bench
+                .progress
+                .note(&format!("{name}: packets were lost outside of the medium: {misrouted}"));
+        }
+        if run.lost > 0 {
+            let lost = run.lost;
+            self.bench.progress.note(&format!("{name}: the monitor lost {lost} records"));
+        }
+        if let Some((flow, late)) = run.late_starts.first() {
+            let count = run.late_starts.len();
+            let number = flow + 1;
+            self.bench.progress.note(&format!(
+                "{name}: {count} flows started late; flow {number} got its first data {late} \
+                 after its start"
+            ));
+        }
+        let waits = run.waits.percentile(99.0);
+        if waits > self.options.waits_p99 && !run.has_helpers {
+            self.bench.progress.note(&format!(
+                "{name}: ordinary processes waited {waits} and longer for a processor (one time in \
+                 100): there were neither agents nor proxies, which would have starved"
+            ));
+        }
+        if let Some(lapse) = self.lapse(run) {
+            let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert_with(|| (name.to_owned(), lapse));
+        }
+    }
+
+    /// The bound that a run exceeded, if any. The waits count only with agents or proxies: the work of senders and
+    /// receivers is done by the kernel.
+    fn lapse(&self, run: &LabRun) -> Option<Lapse> {
+        let (lateness, options) = (&run.driver.lateness, self.options);
+        let (p99, max) = (lateness.percentile(99.0), lateness.max());
+        let (allowed_p99, allowed_max) = (options.lateness_p99, options.lateness_max);
+        if p99 > allowed_p99 || max > allowed_max {
+            let releases = lateness.count();
+            return Some(Lapse::Late { releases, p99, max, allowed_p99, allowed_max });
+        }
+        let (p99, allowed) = (run.waits.percentile(99.0), options.waits_p99);
+        (run.has_helpers && p99 > allowed).then_some(Lapse::Starved { p99, allowed })
+    }
+
+    fn lateness(&self, run: &LabRun) -> Lateness {
+        let lateness = &run.driver.lateness;
+        Lateness {
+            releases: lateness.count(),
+            p50_ms: lateness.percentile(50.0).as_millis_f64(),
+            p99_ms: lateness.percentile(99.0).as_millis_f64(),
+            max_ms: lateness.max().as_millis_f64(),
+            faithful: self.lapse(run).is_none(),
+            waits_p99_ms: run.waits.percentile(99.0).as_millis_f64(),
+        }
+    }
 }

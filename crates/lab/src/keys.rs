@@ -3,6 +3,7 @@
 use wakeai_scenario::{Experiment, FlowKnobs, FlowSpec, HostQueue, TcpProfile};
 use wakeai_world::RunError;
 
+use crate::error::unsupported;
 use crate::queues::fifo_packets;
 
 /// One sentence for each key of `experiment` that has no effect in the lab, with the reason.
@@ -13,19 +14,14 @@ pub(crate) fn without_effect(experiment: &Experiment) -> Vec<String> {
 /// Refuses an experiment with `announces`: the lab's agents are the daemons of users, which announce the truth, so
 /// it would be another experiment.
 pub(crate) fn refuse_false_announcements(experiment: &Experiment) -> Result<(), RunError> {
-    match experiment.stations.iter().find(|group| !group.announces.is_truth()) {
-        Some(group) => Err(RunError::Unsupported {
-            world: "the lab",
-            asked: format!(
-                "stations.{}.announces says something of {}",
-                group.name,
-                group.announces.keys().join(", ")
-            ),
-            remedy: "the lab's agents announce the truth; the simulator's can be told to lie"
-                .to_owned(),
-        }),
-        None => Ok(()),
-    }
+    let Some(group) = experiment.stations.iter().find(|group| !group.announces.is_truth()) else {
+        return Ok(());
+    };
+    let keys = group.announces.keys().join(", ");
+    Err(unsupported(
+        format!("stations.{}.announces says something of {keys}", group.name),
+        "the lab's agents announce the truth; the simulator's can be told to lie",
+    ))
 }
 
 /// The keys of hosts that only the simulator models.

@@ -5,6 +5,7 @@
 //! proxies, the `wakeai` program. `docs/concepts/lab.md` explains how it works, and its limits.
 
 mod agents;
+mod bench;
 mod clock;
 mod daemons;
 mod driver;
@@ -17,7 +18,6 @@ mod preflight;
 mod proxies;
 mod queues;
 mod run;
-mod session;
 mod traffic;
 mod watch;
 

@@ -7,10 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::bench::Bench;
 use crate::daemons::{Daemon, Daemons, file_of};
 use crate::error::LabError;
 use crate::host::{CABLE_INTERFACE, Host, dying_with_us};
-use crate::run::Bench;
 use crate::traffic::{FlowPlan, HOLDS_A_RATE};
 
 /// The running proxies of one run, each with the file that it prints into: where it listens, then its

@@ -7,11 +7,12 @@ use std::str::FromStr;
 /// A network in CIDR notation: `192.168.0.0/16`, `fd00::/8`, or one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
+    /// With no bits beyond the prefix.
     address: IpAddr,
     length: u8,
 }
 
-/// A text that is no network, or one that may not be allowed.
+/// A text that is not a network, or one that may not be allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// Not CIDR notation.
@@ -55,9 +56,9 @@ impl Network {
     /// default.
     pub const LINK_LOCAL: [Self; 2] = [Self::v4([169, 254, 0, 0], 16), Self::v6(0xfe80, 10)];
 
-    /// Destinations that no wider network opens: "this network" and the unspecified address, loopback,
-    /// link-local addresses (the metadata of a cloud's machines, 169.254.169.254, among them),
-    /// multicast and the limited broadcast address (RFC 6890).
+    /// Destinations that a wider network in a list does not include: "this network" and the unspecified
+    /// address, loopback, link-local addresses (the metadata of a cloud's machines, 169.254.169.254, among
+    /// them), multicast and the limited broadcast address (RFC 6890).
     pub const SPECIAL: [Self; 9] = [
         Self::v4([0, 0, 0, 0], 8),
         Self::v4([127, 0, 0, 0], 8),
@@ -79,19 +80,10 @@ impl Network {
         Self::SPECIAL.into_iter().filter(move |special| special.is_v4() == v4).chain(embedded)
     }
 
-    /// Whether `address` lies inside. An IPv4 address in an IPv6 one counts as IPv4.
+    /// Whether `address` lies inside. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
-                (network.to_bits() ^ address.to_bits()) & mask == 0
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.length)).unwrap_or(0);
-                (network.to_bits() ^ address.to_bits()) & mask == 0
-            }
-            _ => false,
-        }
+        let address = address.to_canonical();
+        self.is_v4() == address.is_ipv4() && masked(address, self.length) == self.address
     }
 
     /// Whether all of `other` lies inside.
@@ -114,16 +106,16 @@ impl Network {
         self.length
     }
 
-    /// Whether it is one of IPv4.
+    /// Whether it is a network of IPv4.
     pub fn is_v4(self) -> bool {
         self.address.is_ipv4()
     }
 
-    /// The same network where it may be a source of requests.
+    /// The network itself, if it may be a source of requests.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::OpenRelay`] where it takes in large parts of the Internet.
+    /// [`NetworkError::OpenRelay`] where it covers large parts of the Internet.
     pub fn as_source(self) -> Result<Self, NetworkError> {
         let shortest = if self.is_v4() { 8 } else { 16 };
         let mut known = Self::PRIVATE.iter().chain(&Self::LINK_LOCAL);
@@ -174,7 +166,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// IPv6 addresses with an IPv4 address in them, which is where their packets end up.
+/// A form of IPv6 addresses that contain an IPv4 address, to which their packets are finally delivered.
 struct Embedding {
     prefix: Ipv6Addr,
     length: u8,
@@ -187,7 +179,7 @@ const fn embedding(first: [u16; 6], length: u8, after: u8) -> Embedding {
     Embedding { prefix, length, after }
 }
 
-/// Beside the mapped form (`::ffff:0:0/96`), which is read as IPv4 everywhere.
+/// All forms but the mapped one (`::ffff:0:0/96`), which counts as IPv4 everywhere.
 const EMBEDDINGS: [Embedding; 5] = [
     embedding([0, 0, 0, 0, 0, 0], 96, 0), // IPv4-compatible: RFC 4291 section 2.5.5.1
     embedding([0, 0, 0, 0, 0xffff, 0], 96, 0), // IPv4-translated: RFC 2765 section 2.1
@@ -203,7 +195,8 @@ impl Embedding {
         prefix.contains(address.into()).then(|| Ipv4Addr::from_bits(inside))
     }
 
-    /// The addresses that stand for one in an IPv4 network, where they are one network.
+    /// The network of the IPv6 addresses that contain an address of an IPv4 network; `None` where they are
+    /// not one network.
     fn network(&self, network: Network) -> Option<Network> {
         let IpAddr::V4(address) = network.address else { return None };
         let bits = self.prefix.to_bits() | (u128::from(address.to_bits()) << self.after);
@@ -223,39 +216,40 @@ fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
     std::iter::once(address).chain(embedded)
 }
 
-/// The two lists.
+/// The two access lists.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Sources that may ask; where empty, this machine itself, [`Network::PRIVATE`] and
+    /// The sources that are served; empty: this machine itself, [`Network::PRIVATE`] and
     /// [`Network::LINK_LOCAL`].
     pub from: Vec<Network>,
-    /// Destinations; where empty, [`Network::PRIVATE`], and this machine for itself.
+    /// The destinations that they may reach; empty: [`Network::PRIVATE`], and this machine for its own
+    /// clients.
     pub to: Vec<Network>,
 }
 
 impl Access {
-    /// The networks that may ask, beside this machine.
+    /// The networks whose clients are served, in addition to this machine.
     pub(crate) fn sources(&self) -> Vec<Network> {
         let default = || Network::PRIVATE.iter().chain(&Network::LINK_LOCAL).copied().collect();
         if self.from.is_empty() { default() } else { self.from.clone() }
     }
 
-    /// The networks that may be asked for, but for special addresses in them.
+    /// The networks that may be reached, except special addresses in them.
     pub(crate) fn destinations(&self) -> &[Network] {
         if self.to.is_empty() { &Network::PRIVATE } else { &self.to }
     }
 
-    /// Whether a client at `source` may ask for anything.
+    /// Whether clients at `source` are served.
     pub fn allows_source(&self, source: IpAddr) -> bool {
         (self.from.is_empty() && is_loopback(source)) || within(&self.sources(), source)
     }
 
-    /// Whether a client at `source` may go to `destination`, where `is_own` says which addresses are
-    /// this machine's.
+    /// Whether a client at `source` may connect to `destination`; `is_own` says which addresses are this
+    /// machine's.
     ///
-    /// What listens on this machine, or only for its link, trusts who is there: [`Network::SPECIAL`] and
-    /// the machine's own addresses are reached where they are listed by themselves, in whatever form of
-    /// IPv6 they come. By default this machine reaches itself.
+    /// Services that listen on this machine or on its link only often trust every client there. So
+    /// [`Network::SPECIAL`] and the machine's own addresses, in every form of IPv6, are reached only if they
+    /// are listed by themselves. By default this machine reaches itself.
     pub fn allows(
         &self,
         source: IpAddr,
@@ -275,7 +269,7 @@ impl Access {
     }
 }
 
-/// Whether the network is one address, or nothing but special ones.
+/// Whether the network is one address, or consists of special addresses only.
 pub(crate) fn is_listed_by_itself(network: Network) -> bool {
     let longest = if network.is_v4() { 32 } else { 128 };
     network.length == longest

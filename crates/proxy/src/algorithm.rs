@@ -1,4 +1,4 @@
-//! The congestion control of the leg over the wireless hop.
+//! The congestion control of the wireless hop.
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -10,9 +10,9 @@ use crate::error::ProxyError;
 use crate::privileges::is_ours;
 use crate::rates::HOLDS_A_RATE;
 
-/// Loads the algorithm where it is one of ours, and makes sure that sockets of this process may
-/// use it. An unprivileged process can only use what is there and allowed. Returns the handle that
-/// sets target rates, where some are asked for.
+/// Loads the algorithm where it is one of ours, and makes sure that sockets of this process may use it. An
+/// unprivileged process can use only algorithms that are loaded and allowed. Returns the handle that sets
+/// target rates, if any are configured.
 ///
 /// # Errors
 ///
@@ -39,13 +39,17 @@ pub(crate) fn prepare(
     }
 }
 
-fn load(lease: &mut Option<Lease>) -> Result<Control, ProxyError> {
-    let lease = match lease {
-        Some(lease) => lease,
-        None => lease.insert(Lease::take(Role::Command)?),
-    };
-    lease.record(Change::KernelParts)?;
+fn load(held: &mut Option<Lease>) -> Result<Control, ProxyError> {
+    lease(held)?.record(Change::KernelParts)?;
     Ok(Control::open()?)
+}
+
+/// The proxy's lease, which is taken at its first change.
+pub(crate) fn lease(held: &mut Option<Lease>) -> Result<&mut Lease, ProxyError> {
+    Ok(match held {
+        Some(lease) => lease,
+        None => held.insert(Lease::take(Role::Command)?),
+    })
 }
 
 fn try_out(name: &str) -> Result<(), ProxyError> {

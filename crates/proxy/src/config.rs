@@ -1,25 +1,25 @@
-//! What a proxy is asked to do.
+//! The configuration of a proxy.
 
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 use wakeai_units::{Bytes, Duration};
 
 use crate::access::Access;
 use crate::rates::TargetRate;
-use crate::transparent::Interface;
 
-/// The leg that is carried by the algorithm.
+/// The connection of the proxy that goes over the wireless hop, and so uses the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leg {
-    /// From the proxy to the destination: uploads over the air.
+    /// From the proxy to the destination: uploads.
     Destination,
-    /// From the proxy back to the client: downloads over the air.
+    /// From the proxy to the client: downloads.
     Client,
     /// Both.
     Both,
 }
 
-/// Whose connections are taken without being asked, see [`crate::transparent`].
+/// The connections that the proxy intercepts, see [`crate::transparent`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transparent {
     /// Those that this machine forwards.
@@ -29,42 +29,78 @@ pub struct Transparent {
 }
 
 impl Transparent {
-    /// Whether any are.
+    /// Whether it intercepts any.
     pub fn is_any(self) -> bool {
         self.forwarded || self.own
     }
 }
 
-/// What a proxy is asked to do.
+/// The name of a network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface(pub(crate) String);
+
+/// A text that is not the name of an interface.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("found {0:?}, expected the name of an interface, such as \"eth0\", for --in-interface")]
+pub struct InterfaceError(String);
+
+impl FromStr for Interface {
+    type Err = InterfaceError;
+
+    /// Accepts the names that the kernel accepts (at most 15 bytes), except those with a character that has a
+    /// meaning in a rule of nft.
+    fn from_str(text: &str) -> Result<Self, InterfaceError> {
+        let sound = |byte: u8| byte.is_ascii_graphic() && !b"\"\\*/".contains(&byte);
+        let whole = (1..16).contains(&text.len()) && text.bytes().all(sound);
+        if whole { Ok(Self(text.to_owned())) } else { Err(InterfaceError(text.to_owned())) }
+    }
+}
+
+/// The configuration of a proxy.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen for SOCKS5 and HTTP CONNECT.
+    /// The addresses to listen on for SOCKS5 and HTTP CONNECT.
     pub listen: Vec<SocketAddr>,
-    /// Whose connections to take besides.
+    /// The connections to intercept in addition.
     pub transparent: Transparent,
-    /// The interfaces by which forwarded connections come in to be taken; any, where empty.
+    /// Forwarded connections are intercepted if they come in by one of these interfaces; empty: by any.
     pub in_interfaces: Vec<Interface>,
-    /// The congestion control of the leg over the air; the host's default where `None`.
+    /// The congestion control of the wireless hop; `None`: the host's default.
     pub algorithm: Option<String>,
-    /// What each connection's leg over the air is to carry, where the algorithm is `wakeai_av`.
+    /// The target rates of connections over the wireless hop, for the algorithm `wakeai_av`.
     pub rates: Vec<TargetRate>,
-    /// Which leg that is.
+    /// Which connection of the proxy goes over the wireless hop.
     pub leg: Leg,
-    /// Who may ask for what.
+    /// The sources that are served, and the destinations that they may reach.
     pub access: Access,
-    /// Connections at a time; more wait in the kernel's queue. Where there are explicit and transparent
-    /// clients, each kind has half.
+    /// The most connections at a time; further ones wait in the kernel's queue. Where there are both explicit
+    /// and transparent clients, each kind has half of them.
     pub connections: usize,
-    /// What pipes may hold together; connections beyond it are copied.
+    /// The most bytes in all pipes together; without a free pipe, bytes are copied.
     pub memory: Bytes,
-    /// For a request to be made, and again for the destination to answer.
+    /// The time limit for a client's request, and again for the connection to the destination.
     pub connect_timeout: Duration,
-    /// Without a byte in either direction for so long, a connection is reset; under pressure sooner.
+    /// A connection that carries no byte for this long is reset, and earlier while few slots are free.
     pub idle_timeout: Duration,
-    /// Whether to give up every privilege that is not needed any more once it listens. The process
-    /// must have one thread then.
+    /// Whether the proxy gives up the privileges that it no longer needs once it listens. The process must
+    /// then have one thread only.
     pub confined: bool,
-    /// The user as whom to serve, where not as the caller. Needs root, and one thread; the process is
-    /// confined then.
+    /// The user that serves; `None`: the caller. Another user needs root and a process with one thread, and
+    /// the proxy is then confined.
     pub user: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_interface_ends_no_rule() {
+        for name in ["eth0", "wlan0.7", "br-lan", "a23456789012345"] {
+            assert!(name.parse::<Interface>().is_ok(), "{name}");
+        }
+        for name in ["", "eth 0", "eth0\" accept", "a\nb", "a/b", "eth*", "a234567890123456"] {
+            assert!(name.parse::<Interface>().is_err(), "{name}");
+        }
+    }
 }

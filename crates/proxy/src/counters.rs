@@ -1,10 +1,10 @@
-//! What the proxy counts.
+//! The counters of the proxy.
 
 use std::cell::Cell;
 
 use serde::Serialize;
 
-/// A count that goes up, and for what is present also down.
+/// A counter; [`Count::less_one`] is for the number of things that exist at present.
 #[derive(Debug, Default)]
 pub(crate) struct Count(Cell<u64>);
 
@@ -52,22 +52,22 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Connections that were accepted, those of sources that are not allowed left out.
+    /// Connections that were accepted from allowed sources.
     accepted,
-    /// Connections that are there now.
+    /// Connections that are open now.
     active,
-    /// The most that were there at a time.
+    /// The most connections that were open at a time.
     most_active,
     /// Closed without an answer: the source is not allowed.
     denied_sources,
     /// Closed without an answer: the client holds its share of the connections.
     over_share,
-    /// Times that no connection could be accepted for want of file descriptors or memory. Clients wait
+    /// Times that no connection could be accepted for lack of file descriptors or memory. Clients wait
     /// meanwhile.
     accept_failures,
     /// Refused: the destination is not allowed.
     denied_destinations,
-    /// Refused: no proxy request, or one that is not served.
+    /// Refused: the request is of another protocol or is not served.
     bad_requests,
     /// Closed: no request within the connect timeout.
     silent_clients,
@@ -75,11 +75,11 @@ counters! {
     failed_connects,
     /// Connections that reached their destination.
     connected,
-    /// Of these: both ends said that they were done.
+    /// Of these: both ends have closed.
     finished,
     /// Of these: one end was reset, and so was the other.
     reset,
-    /// Of these: nothing moved for the idle timeout.
+    /// Of these: no byte was carried for the idle timeout.
     idle,
     /// Of these: one end did not answer any more.
     dead,

@@ -1,19 +1,19 @@
-//! Why a proxy could not start.
+//! The errors of a proxy.
 
 use std::io;
 use std::net::SocketAddr;
 
 use wakeai_host::{ApartError, LeaseError, PrivilegeError, RoutingError};
 
-/// A proxy could not start. While it runs, what fails is one connection, which is counted.
+/// A proxy could not start. While it runs, a failure ends one connection and is counted.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// An address to listen on cannot be had.
+    /// The proxy cannot listen on an address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The kernel does not know the algorithm.
@@ -51,13 +51,13 @@ pub enum ProxyError {
          the destinations in a network alone --rate 192.0.2.0/24=5Mbit/s"
     )]
     NeedsRate,
-    /// Target rates are written where only root may.
+    /// Only root may set target rates.
     #[error("a target rate takes root, because it is written into a BPF map: run as root")]
     RateNotAllowed,
     /// The transparent mode needs a privilege.
     #[error("the transparent mode takes CAP_NET_ADMIN in this network namespace: run as root")]
     NotPrivileged,
-    /// Another proxy takes connections in this namespace.
+    /// Another transparent proxy runs in this namespace.
     #[error(
         "a transparent proxy runs already in this network namespace (pid {pid}): stop it first"
     )]
@@ -65,13 +65,13 @@ pub enum ProxyError {
         /// The other process.
         pid: i32,
     },
-    /// Everything that is forwarded would be taken.
+    /// Every forwarded connection would be intercepted.
     #[error(
-        "forwarded connections do not pass the FORWARD chain once the proxy takes them, so say which it \
-         may take: --in-interface INTERFACE, or both --allow-from and --allow-to"
+        "forwarded connections do not pass the FORWARD chain once the proxy intercepts them, so name those \
+         that it may: --in-interface INTERFACE, or both --allow-from and --allow-to"
     )]
     ForwardedFromAnywhere,
-    /// Interfaces, and nothing that comes in by one is taken.
+    /// Interfaces are named, but forwarded connections are not intercepted.
     #[error(
         "--in-interface is for the connections of --transparent forwarded: add that, or leave it out"
     )]
@@ -79,10 +79,10 @@ pub enum ProxyError {
     /// It cannot serve as another user.
     #[error(transparent)]
     Apart(#[from] ApartError),
-    /// The rules could not be made.
+    /// The rules or the route could not be made.
     #[error(transparent)]
     Routing(#[from] RoutingError),
-    /// The host's records cannot be written.
+    /// The lease cannot be written.
     #[error(transparent)]
     Lease(#[from] LeaseError),
     /// Privileges could not be given up.
@@ -96,7 +96,7 @@ pub enum ProxyError {
     System {
         /// What was asked.
         asked: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -132,7 +132,7 @@ impl ProxyError {
         }
     }
 
-    /// Whether what was asked makes no sense: the command exits with 2 then.
+    /// Whether the options are wrong: the command exits with 2 then.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

@@ -1,29 +1,29 @@
-//! Chains that filter what this machine forwards. A connection that the transparent proxy takes passes
+//! Chains that filter what this machine forwards. A connection that the transparent proxy intercepts passes
 //! INPUT and OUTPUT instead of FORWARD, so such a chain does not see it.
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Names every chain that may filter in the calling thread's network namespace.
+/// Warns of every chain that may filter in the calling thread's network namespace.
 pub(crate) fn warn_of_filters() {
     for chain in nftables().into_iter().chain(legacy()) {
         tracing::warn!(
-            "the chain {chain} filters what this machine forwards, and does not see what the proxy takes: \
-             allow no more than it does, with --in-interface, --allow-from and --allow-to"
+            "the chain {chain} filters what this machine forwards, and does not see what the proxy intercepts: \
+             allow no more than the chain does, with --in-interface, --allow-from and --allow-to"
         );
     }
 }
 
-/// The chains of nftables, and of an iptables that writes there. Where nft cannot say, there are none:
-/// the rules of the proxy need it, too.
+/// The chains of nftables, and of an iptables that writes there. The list is empty where nft fails: then the
+/// proxy cannot make its own rules either.
 fn nftables() -> Vec<String> {
     output("nft", &["-j", "list", "ruleset"])
         .and_then(|text| serde_json::from_str(&text).ok())
         .map_or_else(Vec::new, |ruleset| filters(&ruleset))
 }
 
-/// libnftables-json(5). A bridge's frames (family bridge) are not routed, and not taken.
+/// libnftables-json(5). A bridge's frames (family bridge) are neither routed nor intercepted.
 fn filters(ruleset: &Value) -> Vec<String> {
     let objects = ruleset["nftables"].as_array().into_iter().flatten();
     let place = |object: &Value, chain: &str| {
@@ -58,8 +58,8 @@ fn has_verdict(expression: &Value) -> bool {
     }
 }
 
-/// The chains of an iptables that writes into the kernel's own tables. Where its program is missing, a
-/// table that is there may filter.
+/// The chains of an iptables that writes into the kernel's own tables. Where its program is missing, an
+/// existing table counts as one that may filter.
 fn legacy() -> Vec<String> {
     let mut found = Vec::new();
     for (file, program) in
@@ -74,7 +74,7 @@ fn legacy() -> Vec<String> {
     found
 }
 
-/// iptables(8), `-S`: anything but a policy that accepts.
+/// Whether the output of `iptables -S` has anything but a policy that accepts.
 fn is_filter(rules: &str) -> bool {
     rules.lines().any(|rule| rule.trim() != "-P FORWARD ACCEPT")
 }

@@ -1,10 +1,10 @@
-//! A TCP relay that carries unchanged senders over another congestion control (004, on TCP-AV over a
-//! wireless LAN, figure 16).
+//! A TCP relay that gives unchanged senders another congestion control (the study of TCP-AV over a wireless
+//! LAN, figure 16).
 //!
-//! Clients ask for a destination in SOCKS5 or HTTP CONNECT ([`Negotiation`], without input and
-//! output of its own), or are taken without asking ([`transparent`]). [`run`] serves them all on
-//! one thread. Bytes go from one connection to the other through a pipe and splice(2). A connection has a
-//! pipe only while its bytes are under way; an idle one costs two sockets and a small task.
+//! Clients name a destination in SOCKS5 or HTTP CONNECT ([`Negotiation`], which does no input or output), or
+//! their connections are intercepted ([`transparent`]). [`run`] serves all of them on one thread. Bytes go
+//! from one connection to the other through a pipe with splice(2). A connection has a pipe only while bytes
+//! are in it; an idle connection costs two sockets and a small task.
 
 mod access;
 mod algorithm;
@@ -29,11 +29,10 @@ mod target;
 pub mod transparent;
 
 pub use access::{Access, Network, NetworkError};
-pub use config::{Config, Leg, Transparent};
+pub use config::{Config, Interface, InterfaceError, Leg, Transparent};
 pub use counters::Report;
 pub use error::ProxyError;
 pub use negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
 pub use rates::{TargetRate, TargetRateError};
 pub use run::{Event, run};
 pub use target::{Host, Target};
-pub use transparent::{Interface, InterfaceError};

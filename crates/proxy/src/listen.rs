@@ -5,19 +5,25 @@ use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// The kernel cuts it down to `net.core.somaxconn`.
+use crate::error::ProxyError;
+
+/// The length of the accept queue; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// A listening socket that `prepare` has seen before it was bound.
+/// Opens a listening socket; `prepare` sets options before it is bound. Returns it with its address.
 pub(crate) fn listen(
     address: SocketAddr,
     prepare: impl FnOnce(&Socket) -> io::Result<()>,
-) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
-    socket.set_reuse_address(true)?;
-    prepare(&socket)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket)
+) -> Result<(Socket, SocketAddr), ProxyError> {
+    let open = || {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        socket.set_reuse_address(true)?;
+        prepare(&socket)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        let bound = socket.local_addr()?;
+        Ok((socket, bound.as_socket().expect("the socket is one of IP")))
+    };
+    open().map_err(|source| ProxyError::Listen { address, source })
 }

@@ -17,20 +17,20 @@ use crate::slot::Slot;
 use crate::target::{Host, Target};
 use crate::transparent::OWN_MARK;
 
-/// Whose address the destination sees.
+/// The source address that the destination sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The proxy's.
     Proxy,
-    /// The client's, and its port too where that is free.
+    /// The client's, with the client's port where that is free.
     Client(SocketAddr),
 }
 
-/// Connects to where a client at `client` wants to go, where it may.
+/// Connects to the destination that a client at `client` asks for, if it is allowed.
 ///
 /// # Errors
 ///
-/// What the client is to be told.
+/// The outcome that the client is told.
 pub(crate) async fn connect(
     slot: &Rc<Slot>,
     client: SocketAddr,
@@ -67,7 +67,7 @@ pub(crate) async fn connect(
     Err(outcome)
 }
 
-/// The addresses of the name. The caller checks each of them, so that no name leads around the access
+/// The addresses of the destination. The caller checks each of them, so that no name bypasses the access
 /// lists.
 async fn addresses(
     slot: &Rc<Slot>,
@@ -85,8 +85,8 @@ async fn addresses(
             let share = slot.shared.lookups.take(Client::at(client.ip())).await;
             let (tell, told) = oneshot::channel();
             let (name, port, slot) = (name.clone(), target.port, Rc::clone(slot));
-            // A lookup cannot be called off, so it goes on where the client does not wait. The slot is
-            // held until then: a client that leaves and comes again has not more lookups than slots.
+            // A lookup cannot be cancelled, so it goes on after the client has left. The slot is held until
+            // its end, so that a client that reconnects has no more lookups than slots.
             spawn_local(async move {
                 let found = match lookup_host((name.as_str(), port)).await {
                     Ok(found) => Ok(found
@@ -118,8 +118,8 @@ async fn connect_to(shared: &Shared, to: SocketAddr, source: Source) -> io::Resu
             TcpSocket::from_std_stream(socket.into()).connect(to).await
         };
         match attempt.await {
-            // The same address and port towards this destination are taken, by the client itself
-            // if it is this machine.
+            // This address and port are in use towards this destination: by the client itself, if it runs on
+            // this machine.
             Err(error)
                 if from != any_port
                     && matches!(
@@ -137,7 +137,7 @@ async fn connect_to(shared: &Shared, to: SocketAddr, source: Source) -> io::Resu
 fn socket(shared: &Shared, to: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    // The senders decide what goes in one segment; the proxy holds nothing back.
+    // The senders decide what goes into one segment; the proxy delays nothing.
     socket.set_tcp_nodelay(true)?;
     if let Some(algorithm) = shared.destination_algorithm() {
         socket.set_tcp_congestion(algorithm.as_bytes())?;

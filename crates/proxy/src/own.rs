@@ -1,4 +1,4 @@
-//! Which addresses are this machine's own.
+//! The addresses of this machine.
 
 use std::io;
 use std::net::IpAddr;
@@ -19,18 +19,18 @@ const BROADCAST: u8 = 3;
 const ANYCAST: u8 = 4;
 const HEADER_BYTES: usize = 16;
 const ROUTE_BYTES: usize = 12;
-/// Where the type of a route stands in a message (`rtm_type`).
+/// The offset of a route's type in a message (`rtm_type`).
 const TYPE_AT: usize = HEADER_BYTES + 7;
 
-/// Asks the kernel's routing tables what it would deliver to this machine itself. That covers more than
-/// the addresses of the interfaces: a whole network may be routed to the machine.
+/// Asks the kernel's routing tables whether packets to an address are delivered on this machine. That covers
+/// more than the addresses of the interfaces: a whole network may be routed to the machine.
 #[derive(Debug)]
 pub(crate) struct OwnAddresses {
     routes: OwnedFd,
 }
 
 impl OwnAddresses {
-    /// Of the calling thread's network namespace.
+    /// For the calling thread's network namespace.
     pub(crate) fn open() -> io::Result<Self> {
         let routes = socket(
             AddressFamily::Netlink,
@@ -41,7 +41,7 @@ impl OwnAddresses {
         Ok(Self { routes })
     }
 
-    /// Whether the address is this machine's. Where the kernel cannot be asked, it counts as one.
+    /// Whether the address is this machine's. Where the kernel does not answer, it counts as one.
     pub(crate) fn contain(&self, address: IpAddr) -> bool {
         self.ask(address).unwrap_or_else(|error| {
             tracing::warn!(%address, %error, "cannot look a route up: the address is refused");

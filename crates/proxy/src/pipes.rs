@@ -8,18 +8,19 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::pipe2;
 use wakeai_units::Bytes;
 
-/// The most that one pipe is given at a time. A new pipe has room for a quarter of it (pipe(7)): where
-/// many connections take turns, four times as many calls cost a quarter of the goodput.
+/// The most bytes that one pipe is given at a time. A new pipe has room for a quarter of them (pipe(7)); it
+/// would need four times as many system calls, which cost a quarter of the goodput where many connections
+/// take turns.
 pub(crate) const PIPE_BYTES: usize = 1 << 18;
-/// Empty pipes that are kept for the next that needs one.
+/// The number of empty pipes that are kept for later use.
 const SPARE: usize = 64;
 
-/// How many pipes there may be within `memory`.
+/// The number of pipes that `memory` allows.
 pub(crate) fn most(memory: Bytes) -> usize {
     usize::try_from(memory.get()).unwrap_or(usize::MAX) / PIPE_BYTES
 }
 
-/// An empty pipe, but while [`Loan`] says how much is in it.
+/// A pipe, which is empty except while it is on [`Loan`].
 #[derive(Debug)]
 pub(crate) struct Pipe {
     pub(crate) read: OwnedFd,
@@ -56,14 +57,13 @@ impl Pipes {
 
 fn open() -> io::Result<Pipe> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-    // A user who has many pipes is refused a larger one: then it takes less at a time.
+    // The kernel refuses a larger pipe to a user who has many; the pipe then takes fewer bytes at a time.
     let size = i32::try_from(PIPE_BYTES).unwrap_or(i32::MAX);
     let _ = fcntl(&write, FcntlArg::F_SETPIPE_SZ(size));
     Ok(Pipe { read, write })
 }
 
-/// A pipe on loan. It goes back where it is empty, and is closed where a connection ended with
-/// data in it.
+/// A pipe on loan. It is returned if it is empty, and closed if its connection ended with data in it.
 #[derive(Debug)]
 pub(crate) struct Loan<'a> {
     pipes: &'a Pipes,

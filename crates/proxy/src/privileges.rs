@@ -1,4 +1,4 @@
-//! What the proxy keeps of its privileges once it listens, and as whom it serves.
+//! The privileges that the proxy keeps once it listens, and the user that serves.
 
 use nix::unistd::{Pid, User};
 use wakeai_host::{Capability, become_user, drop_privileges, serving_user};
@@ -7,7 +7,7 @@ use wakeai_kernel::Bounded;
 use crate::config::Config;
 use crate::error::ProxyError;
 
-/// What serving connections takes, and putting everything back at the end.
+/// The capabilities for serving connections, and for undoing all changes at the end.
 pub(crate) fn kept(config: &Config) -> Vec<Capability> {
     let mut kept = to_serve(config);
     // To unload the algorithms as their last holder.
@@ -17,19 +17,19 @@ pub(crate) fn kept(config: &Config) -> Vec<Capability> {
     kept
 }
 
-/// What serving connections takes.
+/// The capabilities for serving connections.
 fn to_serve(config: &Config) -> Vec<Capability> {
     let mut kept = Vec::new();
     let transparent = config.transparent.is_any();
-    // A restricted congestion control; foreign addresses and marks. Also for nft(8) and ip(8) at the end.
+    // For restricted congestion controls, foreign addresses and marks; and for nft(8) and ip(8) at the end.
     if transparent || config.algorithm.is_some() {
         kept.push(Capability::CAP_NET_ADMIN);
     }
-    // A client's port may be below 1024, and its destination is to see the same.
+    // A client's port may be below 1024, and the proxy uses the same port towards the destination.
     if transparent {
         kept.push(Capability::CAP_NET_BIND_SERVICE);
     }
-    // Targets are written into a map.
+    // Target rates are written into a BPF map.
     if !config.rates.is_empty() {
         kept.push(Capability::CAP_BPF);
     }
@@ -41,7 +41,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
     Bounded::ALL.iter().any(|bounded| bounded.name == name)
 }
 
-/// As whom to serve, where not as the caller.
+/// The user that serves; `None`: the caller.
 pub(crate) fn user(config: &Config) -> Result<Option<User>, ProxyError> {
     config.user.as_deref().map(serving_user).transpose().map_err(ProxyError::from)
 }
@@ -60,7 +60,7 @@ pub(crate) fn serve_as(
     Ok(drop_privileges(&to_serve(config))?)
 }
 
-/// Ends the serving process: all that follows is its parent's.
+/// Ends the serving process; its parent does the rest.
 pub(crate) fn end_serving(served: &Result<(), ProxyError>) -> ! {
     if let Err(error) = served {
         tracing::error!(%error, "the serving process ends");

@@ -14,14 +14,14 @@ use crate::access::Network;
 /// The algorithm that holds a target rate.
 pub(crate) const HOLDS_A_RATE: &str = "wakeai_av";
 
-/// What each connection to a network is to carry; to everywhere, where no network is named.
+/// The target rate of each connection to a network, or of every connection where no network is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetRate {
     to: Option<Network>,
     rate: Rate,
 }
 
-/// A text that is no target rate.
+/// A text that is not a target rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found {found:?}, expected RATE or NETWORK=RATE, such as \"5Mbit/s\": {reason}")]
 pub struct TargetRateError {
@@ -42,13 +42,13 @@ impl FromStr for TargetRate {
         };
         let rate: Rate = rate.parse().map_err(|error| wrong(format!("{error}")))?;
         if rate.bytes_per_second() == 0 {
-            return Err(wrong("no rate at all is no target".to_owned()));
+            return Err(wrong("a target rate must be above zero".to_owned()));
         }
         Ok(Self { to, rate })
     }
 }
 
-/// The target of connections to `destination`: that of the narrowest network that it lies in.
+/// The target rate of connections to `destination`: that of the longest prefix that contains it.
 pub(crate) fn target(rates: &[TargetRate], destination: IpAddr) -> Option<Rate> {
     let fits = |target: &&TargetRate| target.to.is_none_or(|to| to.contains(destination));
     let narrowness = |target: &&TargetRate| target.to.map(Network::length);

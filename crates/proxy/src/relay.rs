@@ -1,4 +1,4 @@
-//! The relay of one connection: bytes, half-closes and resets pass from one leg to the other.
+//! The relay of one connection: bytes, half-closes and resets pass from one side to the other.
 
 use std::cell::Cell;
 use std::io;
@@ -18,28 +18,27 @@ use crate::shared::Shared;
 use crate::shares::SHORTEST;
 use crate::slot::Slot;
 
-/// After so many chunks another connection has its turn.
+/// The number of chunks after which another connection has its turn.
 const CHUNKS_PER_TURN: usize = 16;
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Both sides said that they had no more to send, and everything was handed on.
+    /// Both sides have closed, and everything was passed on.
     Finished,
     /// One side was reset or lost.
     Reset,
-    /// Nothing moved for the idle timeout.
+    /// No byte was carried for the idle timeout.
     Idle,
     /// One side did not answer any more.
     Dead,
 }
 
-/// Relays until the end, and then leaves both connections to be dropped: closed where they are
-/// finished, else reset.
+/// Relays until the end. Dropping both connections then closes them where they are finished, and else resets
+/// them.
 ///
-/// A half-close is passed on once everything before it was; the other direction goes on. A reset
-/// of one is a reset of the other at once, whatever is still under way, as between the two ends
-/// themselves.
+/// A half-close is passed on after all bytes before it; the other direction goes on. A reset of one
+/// connection resets the other at once and discards the bytes in between, as on a connection without a proxy.
 pub(crate) async fn relay(
     slot: &Slot,
     client: &TcpStream,
@@ -53,7 +52,7 @@ pub(crate) async fn relay(
     let moved = Cell::new(Instant::now());
     let counters = &shared.counters;
     let up = async {
-        write_all(destination, early, &counters.bytes_up).await?;
+        write_all(destination, early, |bytes| counters.bytes_up.add(bytes)).await?;
         pump(shared, client, destination, &moved, &counters.bytes_up).await
     };
     let down = pump(shared, destination, client, &moved, &counters.bytes_down);
@@ -76,14 +75,14 @@ pub(crate) async fn relay(
     end
 }
 
-/// Lets the connection end with a reset when it is dropped.
+/// Makes the connection end with a reset when it is dropped.
 pub(crate) fn reset(stream: &TcpStream) {
     if let Err(error) = SockRef::from(stream).set_linger(Some(Duration::ZERO)) {
         tracing::debug!(%error, "no reset");
     }
 }
 
-/// Ready when the connection was reset or lost, also while nobody reads or writes it.
+/// Returns when the connection was reset or lost, also while it is neither read nor written.
 pub(crate) async fn failed(stream: &TcpStream) {
     while let Ok(ready) = stream.ready(Interest::ERROR).await {
         if ready.is_error() {
@@ -92,7 +91,7 @@ pub(crate) async fn failed(stream: &TcpStream) {
     }
 }
 
-/// What the error says of the other end (RFC 9293 section 3.10.8, RFC 1122 section 4.2.3.5).
+/// The end of a connection that failed with this error (RFC 9293 section 3.10.8, RFC 1122 section 4.2.3.5).
 fn ended_by(error: Option<io::Error>) -> End {
     match error.map(|error| error.kind()) {
         Some(
@@ -104,10 +103,10 @@ fn ended_by(error: Option<io::Error>) -> End {
     }
 }
 
-/// Lets the kernel ask whether the other end of an idle connection is still there (RFC 9293 section
-/// 3.8.4): first after a twelfth of the idle timeout, then four times, each after a tenth of that.
+/// Makes the kernel probe the other end of an idle connection (RFC 9293 section 3.8.4): first after a twelfth
+/// of the idle timeout, then at intervals of a tenth of that, four times in all.
 fn probe(stream: &TcpStream, idle_timeout: Duration) {
-    // tcp(7): in whole seconds, and no more of them than 15 bits hold.
+    // tcp(7): whole seconds, at most 32,767.
     let seconds = |time: Duration| time.clamp(Duration::from_secs(1), Duration::from_secs(32_767));
     let first = seconds(idle_timeout / 12);
     let probes = TcpKeepalive::new().with_time(first).with_interval(seconds(first / 10));
@@ -116,7 +115,7 @@ fn probe(stream: &TcpStream, idle_timeout: Duration) {
     }
 }
 
-/// Ready when nothing has moved for as long as is allowed, which pressure makes shorter meanwhile.
+/// Returns when no byte was carried for the time that is allowed, which is shorter while few slots are free.
 async fn idle(moved: &Cell<Instant>, slot: &Slot) {
     let timeout = slot.shared.idle_timeout;
     while let Some(rest) = slot.idle_limit().checked_sub(moved.get().elapsed()) {
@@ -125,13 +124,18 @@ async fn idle(moved: &Cell<Instant>, slot: &Slot) {
     }
 }
 
-async fn write_all(to: &TcpStream, bytes: Vec<u8>, count: &Count) -> io::Result<()> {
+/// Writes all `bytes`; `wrote` is told how many each call has written.
+pub(crate) async fn write_all(
+    to: &TcpStream,
+    bytes: Vec<u8>,
+    wrote: impl Fn(u64),
+) -> io::Result<()> {
     let mut rest = &bytes[..];
     while !rest.is_empty() {
         to.writable().await?;
         match to.try_write(rest) {
             Ok(written) => {
-                count.add(written as u64);
+                wrote(written as u64);
                 rest = &rest[written..];
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -141,16 +145,16 @@ async fn write_all(to: &TcpStream, bytes: Vec<u8>, count: &Count) -> io::Result<
     Ok(())
 }
 
-/// What a turn ended with.
+/// The result of a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// There may be more.
     More,
-    /// Everything was handed on, and the sender is done.
+    /// Everything was passed on, and the sender has closed.
     End,
 }
 
-/// One direction, up to its end.
+/// Relays one direction up to its end.
 async fn pump(
     shared: &Shared,
     from: &TcpStream,
@@ -163,8 +167,8 @@ async fn pump(
         count.add(bytes as u64);
     };
     loop {
-        // Nothing is taken before there is some room for it: the rest waits where TCP's windows
-        // hold the sender back.
+        // Bytes are read only when the receiver has room for some: the others stay in the socket, and TCP's
+        // window stops the sender.
         from.readable().await?;
         to.writable().await?;
         let loan = if shared.can_splice.get() { shared.pipes.lend() } else { None };
@@ -179,7 +183,7 @@ async fn pump(
     }
 }
 
-/// Tells the receiver that no more comes. Where the receiver has closed already, the other direction
+/// Closes this direction towards the receiver. Where the connection is gone already, the other direction
 /// reports that.
 fn shut(to: &TcpStream) -> io::Result<()> {
     match SockRef::from(to).shutdown(Shutdown::Write) {
@@ -231,8 +235,8 @@ fn move_bytes(from: impl AsFd, to: impl AsFd, most: usize) -> io::Result<usize> 
     Ok(splice(from, None, to, None, most, flags)?)
 }
 
-/// A turn without a pipe: looks at the bytes where they lie, sends what the receiver has room for
-/// and takes just that. So a connection that waits holds no memory of the proxy's.
+/// A turn without a pipe: peeks at the bytes in the sender's socket, sends as many as the receiver has room
+/// for, and then removes these. So a waiting connection holds no memory of the proxy.
 async fn copied(
     shared: &Shared,
     from: &TcpStream,
@@ -254,8 +258,8 @@ async fn copied(
     Ok(Turn::More)
 }
 
-/// Bytes that were moved: 0 at the end, `None` where there is nothing to read. `WouldBlock` is the
-/// receiver's.
+/// Returns the number of bytes moved: 0 at the end, `None` where there is nothing to read. The error
+/// `WouldBlock` means that the receiver has no room.
 fn copy_chunk(shared: &Shared, from: &TcpStream, to: &TcpStream) -> io::Result<Option<usize>> {
     let mut buffer = shared.buffer.borrow_mut();
     let seen = from.try_io(Interest::READABLE, || {
@@ -270,7 +274,7 @@ fn copy_chunk(shared: &Shared, from: &TcpStream, to: &TcpStream) -> io::Result<O
     let sent = to.try_io(Interest::WRITABLE, || {
         Ok(send(to.as_raw_fd(), &buffer[..seen], MsgFlags::MSG_NOSIGNAL)?)
     })?;
-    // With MSG_TRUNC TCP throws the bytes away instead of copying them again (tcp(7)).
+    // With MSG_TRUNC TCP discards the bytes and does not copy them again (tcp(7)).
     let taken = recv(from.as_raw_fd(), &mut buffer[..sent], MsgFlags::MSG_TRUNC)?;
     debug_assert_eq!(taken, sent, "what was looked at is still there");
     Ok(Some(sent))

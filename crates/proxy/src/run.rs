@@ -1,4 +1,4 @@
-//! A proxy's life: it starts, serves, and puts back what it changed on the host.
+//! Starts a proxy, serves its clients, and undoes its changes on the host.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 use wakeai_host::{
-    Apart, Lease, LeaseError, Role, RoutingError, block_signals, drop_privileges, split, supervise,
+    Apart, Lease, LeaseError, RoutingError, block_signals, drop_privileges, split, supervise,
 };
 use wakeai_kernel::Control;
 
@@ -32,9 +32,9 @@ use crate::shares::{Busy, Client, Shares};
 use crate::slot::Slot;
 use crate::transparent::{self, Taken};
 
-/// File descriptors of the process itself, and of name lookups.
+/// The file descriptors of the process itself and of name lookups.
 const OWN_FILES: u64 = 128;
-/// After a failure to accept for want of something, such as memory or file descriptors.
+/// The pause after a failure to accept for lack of a resource, such as memory or file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// What a running proxy reports to its caller.
@@ -43,16 +43,16 @@ pub enum Event {
     /// It listens on these addresses for SOCKS5 and CONNECT; the rules of the transparent mode are
     /// made.
     Listening(Vec<SocketAddr>),
-    /// The counts, because they were asked for or because this is the end.
+    /// The counts, on request or at the end.
     Report(Report),
 }
 
-/// Runs a proxy in the calling thread's network namespace until `shutdown` is ready, and puts
-/// everything back. SIGUSR1 asks for a report.
+/// Runs a proxy in the calling thread's network namespace until `shutdown` is ready, and undoes its changes.
+/// SIGUSR1 asks for a report.
 ///
 /// # Errors
 ///
-/// [`ProxyError`] where it cannot start; then nothing is left changed.
+/// [`ProxyError`] where it cannot start; then no change is left.
 pub fn run(
     config: Config,
     shutdown: impl Future<Output = ()>,
@@ -60,7 +60,7 @@ pub fn run(
 ) -> Result<(), ProxyError> {
     check(&config)?;
     let user = privileges::user(&config)?;
-    // Until handlers are in place, signals wait: each of them ends in everything being put back.
+    // Signals are blocked until their handlers are in place, so that each of them leads to an orderly end.
     let mask = block_signals()?;
     let mut lease = None;
     let outcome = start(config, &mut lease).and_then(|started| {
@@ -94,7 +94,7 @@ pub fn run(
     outcome
 }
 
-/// What makes no sense is said before anything is changed.
+/// Refuses contradictory options before anything is changed.
 fn check(config: &Config) -> Result<(), ProxyError> {
     let listed = !config.access.from.is_empty() && !config.access.to.is_empty();
     match (config.transparent.forwarded, config.in_interfaces.is_empty()) {
@@ -159,17 +159,17 @@ fn serve_all(
         tell(Event::Report(shared.counters.report()));
         Ok(())
     });
-    // Connections first: they use what is put back.
+    // Connections end first: they use what is undone next.
     drop(tasks);
     runtime.shutdown_background();
     outcome
 }
 
-/// Removes the shared parts, as the last that held them.
+/// Removes the parts in the kernel that processes share, as their last user.
 fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     match Control::unload() {
         Err(error) if error.is_missing() => {
-            // To unmount a bpffs that nobody else uses takes more than a proxy has kept.
+            // Unmounting an unused bpffs needs a privilege that the proxy has given up.
             tracing::info!(%error, "left to the next command, or to `wakeai sweep`");
             Ok(true)
         }
@@ -181,11 +181,11 @@ struct Listener<S> {
     socket: S,
     address: SocketAddr,
     entry: Entry,
-    /// Whether the sources that are allowed matter: not for this machine's own connections.
+    /// Whether the source must be allowed; that of this machine's own connections need not be.
     checked: bool,
 }
 
-/// What is made with all privileges, and then served with few.
+/// The state that is made with all privileges, and used with fewer.
 struct Started {
     shared: Rc<Shared>,
     listeners: Vec<Listener<Socket>>,
@@ -199,10 +199,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
     let config = &shared.config;
     let (mut listeners, mut listening) = (Vec::new(), Vec::new());
     for &address in &config.listen {
-        let failed = |source| ProxyError::Listen { address, source };
-        let socket = listen(address, |_| Ok(())).map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
-        let address = address.as_socket().expect("an address of IP was asked for");
+        let (socket, address) = listen(address, |_| Ok(()))?;
         listening.push(address);
         listeners.push(Listener { socket, address, entry: Entry::Explicit, checked: true });
     }
@@ -213,12 +210,8 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
         if config.transparent.forwarded {
             forwarding::warn_of_filters();
         }
-        let lease = match lease {
-            Some(lease) => lease,
-            None => lease.insert(Lease::take(Role::Command)?),
-        };
         let taken = transparent::take_hold(
-            lease,
+            algorithm::lease(lease)?,
             config.transparent,
             &config.in_interfaces,
             &config.access,
@@ -239,7 +232,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
     Ok(Started { shared: Rc::new(shared), listeners })
 }
 
-/// A second transparent proxy is refused in its own words.
+/// Converts the error of a second transparent proxy.
 fn named(error: ProxyError) -> ProxyError {
     match error {
         ProxyError::Routing(RoutingError::Lease(LeaseError::Held { pid, .. })) => {
@@ -249,8 +242,8 @@ fn named(error: ProxyError) -> ProxyError {
     }
 }
 
-/// Raises the limit of open files as far as it takes, and returns how many connections there can
-/// be then: two files each, and two for each pipe.
+/// Raises the limit of open files as far as needed. Returns the number of connections that it allows: each
+/// needs two files, and each pipe two.
 fn within_files(connections: usize, config: &Config) -> usize {
     let wanted_connections = connections as u64;
     let pipes = (crate::pipes::most(config.memory) as u64).min(2 * wanted_connections);
@@ -266,7 +259,7 @@ fn within_files(connections: usize, config: &Config) -> usize {
     if files >= wanted {
         return connections;
     }
-    // Where pipes run out, bytes are copied; so they get no more than a quarter.
+    // Without a pipe, bytes are copied: so pipes get at most a quarter of the files.
     let fit = ((files - others.min(files / 4)) / 2).max(1);
     tracing::warn!(files, connections = fit, "the limit of open files allows fewer connections");
     connections.min(usize::try_from(fit).unwrap_or(usize::MAX))
@@ -315,8 +308,8 @@ async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shar
     }
 }
 
-/// Whether it is this machine that has too little of something. All else that accept(2) says is of one
-/// connection, and another client would be made to wait for it.
+/// Whether the error means that this machine lacks a resource. All other errors of accept(2) concern one
+/// connection, and a pause would delay other clients.
 fn is_want(error: &std::io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     matches!(errno, Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM))
@@ -331,6 +324,7 @@ fn is_welcome(
     if listener.checked && !shared.config.access.allows_source(from.ip()) {
         return false;
     }
-    // Who asks a transparent listener for itself came around the rules, and would go in circles.
+    // A client that connects to a transparent listener's own address has bypassed the rules; the proxy would
+    // connect to itself.
     listener.entry == Entry::Explicit || client.local_addr().is_ok_and(|to| to != listener.address)
 }

@@ -11,18 +11,18 @@ use tokio::net::TcpStream;
 use crate::negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
 use crate::outgoing::{Source, connect};
 use crate::rates;
-use crate::relay::{End, failed, relay, reset};
+use crate::relay::{End, failed, relay, reset, write_all};
 use crate::shared::Shared;
 use crate::slot::Slot;
 use crate::target::{Host, Target};
 
-/// How long the proxy waits for a refused client to close.
+/// The time that the proxy waits for a refused client to close.
 const PARTING: Duration = Duration::from_secs(1);
 
-/// How the proxy learns where a client wants to go.
+/// How the proxy learns a client's destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// The client says so, in SOCKS5 or HTTP.
+    /// The client names it, in SOCKS5 or HTTP.
     Explicit,
     /// It is the address that the client connected to.
     Transparent,
@@ -30,8 +30,8 @@ pub(crate) enum Entry {
 
 /// Serves a client whose source is allowed.
 pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from: SocketAddr) {
-    // On the heap, and gone when relaying begins: thousands of idle connections keep only what
-    // relaying needs.
+    // This future is on the heap and ends before relaying begins, so that thousands of idle connections keep
+    // only the state that relaying needs.
     let Some((destination, early)) = Box::pin(open(slot, entry, &client, from)).await else {
         return;
     };
@@ -47,7 +47,8 @@ pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from
     }
 }
 
-/// The connection to the destination, and what the client has sent for it already.
+/// Opens the connection to the destination. Returns it with the bytes that the client has already sent for
+/// it.
 async fn open(
     slot: &Rc<Slot>,
     entry: Entry,
@@ -79,7 +80,7 @@ async fn transparent(
         Ok(destination) => Some((destination, Vec::new())),
         Err(outcome) => {
             tracing::debug!(%from, %to, ?outcome, "reset");
-            reset(client); // what a client sees whose destination refuses
+            reset(client); // as the destination itself does when it refuses
             None
         }
     }
@@ -132,8 +133,8 @@ async fn explicit(
     }
 }
 
-/// Ends a connection so that the answer arrives: what is left unread when a connection is closed
-/// makes it a reset, which overtakes the answer (RFC 9112 §9.6).
+/// Closes a connection so that the answer arrives: closing it with unread bytes sends a reset, which can
+/// overtake the answer (RFC 9112 section 9.6).
 async fn part(shared: &Shared, client: &TcpStream) {
     let drained = async {
         SockRef::from(client).shutdown(Shutdown::Write)?;
@@ -154,7 +155,8 @@ async fn part(shared: &Shared, client: &TcpStream) {
     }
 }
 
-/// Reads until the client has asked, answering what the protocol wants answered on the way.
+/// Reads until the client has named its destination, and sends the answers that the protocol requires until
+/// then.
 async fn ask(
     shared: &Shared,
     client: &TcpStream,
@@ -181,20 +183,12 @@ async fn ask(
 
 async fn send(client: &TcpStream, negotiation: &mut Negotiation) -> io::Result<()> {
     while let Some(output) = negotiation.poll_transmit() {
-        let mut rest = &output[..];
-        while !rest.is_empty() {
-            client.writable().await?;
-            match client.try_write(rest) {
-                Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
+        write_all(client, output, |_| ()).await?;
     }
     Ok(())
 }
 
-/// Sets the target of a connection's leg over the air. The kernel forgets it with the socket.
+/// Sets the target rate of the connection over the wireless hop. The kernel deletes it with the socket.
 fn set_target_rate(shared: &Shared, client: &TcpStream, destination: &TcpStream) {
     let (Some(control), Ok(to)) = (&shared.targets, destination.peer_addr()) else { return };
     let Some(rate) = rates::target(&shared.config.rates, to.ip()) else { return };

@@ -1,4 +1,4 @@
-//! What all connections of a proxy share. One thread serves them all.
+//! The state that all connections of a proxy share; one thread serves them.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -12,9 +12,10 @@ use crate::own::OwnAddresses;
 use crate::pipes::Pipes;
 use crate::shares::Shares;
 
-/// Name lookups at a time, each with a thread of its own: the resolver of the C library blocks.
+/// The most name lookups at a time. Each has a thread of its own, because the resolver of the C library
+/// blocks.
 pub(crate) const LOOKUPS: usize = 16;
-/// What is copied goes through this, a chunk at a time.
+/// The size of the buffer through which bytes are copied.
 const BUFFER_BYTES: usize = 1 << 16;
 
 #[derive(Debug)]
@@ -25,9 +26,9 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     pub(crate) lookups: Shares,
     own: OwnAddresses,
-    /// Where it listens for SOCKS5 and CONNECT.
+    /// The addresses on which the proxy listens for SOCKS5 and CONNECT.
     pub(crate) listening: Vec<SocketAddr>,
-    /// What sets target rates, where some are asked for.
+    /// The handle that sets target rates, if any are configured.
     pub(crate) targets: Option<Control>,
     pub(crate) pipes: Pipes,
     pub(crate) can_splice: Cell<bool>,
@@ -51,8 +52,8 @@ impl Shared {
         }
     }
 
-    /// Whether a client at `source` may go to `destination`. Nobody may go to the proxy itself: it would
-    /// go round in circles.
+    /// Whether a client at `source` may connect to `destination`. No client may connect to the proxy itself,
+    /// which would connect to itself without end.
     pub(crate) fn allows(&self, source: IpAddr, destination: SocketAddr) -> bool {
         let is_own = |address| self.own.contain(address);
         let to = destination.ip();

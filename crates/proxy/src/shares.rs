@@ -1,8 +1,8 @@
 //! Slots and name lookups, shared among clients: a client may hold three times as many as are free.
 //!
-//! One client alone gets three quarters of all, the next three quarters of the rest, and so on; the last
-//! one that is free is for a client that holds none. A client that holds more than it may by now gets no
-//! more. This is a dynamic threshold (Choudhury and Hahne, "Dynamic queue length thresholds for
+//! One client alone gets three quarters of all, the next three quarters of the rest, and so on; the last one
+//! that is free is for a client that holds none. A client that holds more than its present limit gets no
+//! further one. This is a dynamic threshold (Choudhury and Hahne, "Dynamic queue length thresholds for
 //! shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998).
 
 use std::cell::RefCell;
@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 
-/// How many a client may hold for each that is free.
+/// The number that a client may hold for each free one.
 const PER_FREE: usize = 3;
-/// From so few on that are free, one of this many, idle connections end sooner.
+/// Idle connections end earlier once at most one slot in this many is free.
 const PRESSED: usize = 4;
-/// The most that an idle timeout is divided by.
+/// The largest divisor of an idle timeout.
 pub(crate) const SHORTEST: u32 = 60;
 
 /// One client: an IPv4 address, or an IPv6 network of 64 bits, all addresses of which a host may have
@@ -36,7 +36,7 @@ impl Client {
     }
 }
 
-/// Why a client gets none now.
+/// The reason why a client gets none at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
     /// None is free.
@@ -45,7 +45,7 @@ pub(crate) enum Busy {
     OverShare,
 }
 
-/// A number of things of one kind. Its clones are the same.
+/// A fixed number of slots or of lookups, shared among clients. Clones have the same state.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares(Rc<Inner>);
 
@@ -60,11 +60,11 @@ struct Inner {
 struct State {
     free: usize,
     held: HashMap<Client, usize>,
-    /// First come, first served, among those who may have one.
+    /// The waiting clients; the first among them that may have one gets it.
     waiting: VecDeque<(Client, oneshot::Sender<Share>)>,
 }
 
-/// One of them, given back when dropped.
+/// One slot or lookup; dropping it gives it back.
 #[derive(Debug)]
 pub(crate) struct Share {
     of: Shares,
@@ -98,7 +98,7 @@ impl Shares {
         Self(Rc::new(Inner { total, state: RefCell::new(state), given_back: Notify::new() }))
     }
 
-    /// One for the client, if it may have one now.
+    /// Takes one for the client, if it may have one at present.
     pub(crate) fn try_take(&self, client: Client) -> Result<Share, Busy> {
         let mut state = self.0.state.borrow_mut();
         state.check(client)?;
@@ -106,7 +106,7 @@ impl Shares {
         Ok(Share { of: self.clone(), client })
     }
 
-    /// One for the client, as soon as it may have one.
+    /// Takes one for the client as soon as it may have one.
     pub(crate) async fn take(&self, client: Client) -> Share {
         if let Ok(share) = self.try_take(client) {
             return share;
@@ -122,7 +122,7 @@ impl Shares {
         receiver
     }
 
-    /// Ready when one was given back.
+    /// Returns when one is given back.
     pub(crate) async fn given_back(&self) {
         self.0.given_back.notified().await;
     }
@@ -137,7 +137,7 @@ impl Shares {
             };
             state.take(client);
             drop(state);
-            // Nobody left in between: there is one thread.
+            // The receiver exists: on one thread it cannot have been dropped since the check.
             let _ = waiting.send(Share { of: self.clone(), client });
         }
         self.0.given_back.notify_waiters();
@@ -145,8 +145,8 @@ impl Shares {
 }
 
 impl Share {
-    /// How long this client's connections may be idle now: `timeout`, and under pressure less, down to
-    /// a sixtieth, the fewer are free and the more the client holds.
+    /// The time for which this client's connections may be idle at present: `timeout`, or down to a sixtieth
+    /// of it, the shorter the fewer slots are free and the more the client holds.
     pub(crate) fn idle_limit(&self, timeout: Duration) -> Duration {
         let state = self.of.0.state.borrow();
         let (total, free) = (self.of.0.total, PRESSED * state.free);

@@ -1,4 +1,4 @@
-//! The place of one client's connection.
+//! The slot of one connection.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::shared::Shared;
 use crate::shares::Share;
 
-/// Held while the connection is there, and while a name that it asked for is looked up.
+/// A slot of the proxy. It is held while its connection exists, and while a name that the client asked for is
+/// looked up.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) shared: Rc<Shared>,
@@ -23,7 +24,7 @@ impl Slot {
         Self { shared: Rc::clone(shared), share }
     }
 
-    /// How long the connection may be idle now.
+    /// The time for which the connection may be idle, at present.
     pub(crate) fn idle_limit(&self) -> Duration {
         self.share.idle_limit(self.shared.idle_timeout)
     }

@@ -1,4 +1,4 @@
-//! Where a client wants to go.
+//! The destination that a client asks for.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -25,8 +25,8 @@ pub struct Target {
 }
 
 impl Host {
-    /// An address in text, or a name made of letters, digits, `-`, `_` and dots; `None` for
-    /// anything else. What looks like a name goes to the resolver, and what comes back is checked.
+    /// An address in text, or a name made of letters, digits, `-`, `_` and dots; `None` for anything else. A
+    /// name goes to the resolver, whose answer is checked.
     pub fn read(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         if let Ok(address) = text.parse() {

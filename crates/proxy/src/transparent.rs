@@ -1,34 +1,33 @@
-//! Connections that are taken without being asked: TPROXY rules of nftables, and the route that
-//! brings their packets here. They stand in the proxy's network namespace only, and in its lease.
+//! The transparent mode: TPROXY rules of nftables intercept connections, and a route brings their packets to
+//! this machine. Rules and route exist in the proxy's network namespace only, and are in its lease.
 //!
-//! A packet that opens a connection (SYN alone) from an allowed source to an allowed destination
-//! is given to the proxy's listener, whose accepted socket then has the destination's address.
-//! Later packets belong to a transparent socket and are told by that; so connections that were
-//! there before the proxy, and all that the lists leave out, go their way as without it. What
-//! programs on this machine open is sent round over `lo` first.
+//! The rules give a packet that opens a connection (SYN alone), from an allowed source to an allowed
+//! destination, to the proxy's listener. The accepted socket then has the destination's address. Later
+//! packets are recognised because they belong to a transparent socket. So connections that are older than the
+//! proxy, and those that the lists do not cover, are forwarded as without it. The packets of programs on this
+//! machine are first routed over `lo`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use wakeai_host::{Lease, add_local_route, add_packet_rules, has_ipv6};
 
 use crate::access::{Access, Network, is_listed_by_itself};
-use crate::config::Transparent;
+use crate::config::{Interface, Transparent};
 use crate::error::ProxyError;
 use crate::listen::listen;
 
-/// The table's name, in the family inet.
+/// The name of the nftables table, which is of the family inet.
 pub const TABLE: &str = "wakeai_proxy";
-/// Marks packets that are to stay on this machine.
+/// The mark of packets that are delivered on this machine.
 const ROUTE_MARK: u32 = 0x7761_6b65;
-/// Marks what the proxy itself sends to destinations, so that it is not taken again.
+/// The mark of packets that the proxy itself sends to destinations, so that they are not intercepted again.
 pub(crate) const OWN_MARK: u32 = 0x7761_6b66;
-/// The routing table that marked packets are looked up in.
+/// The routing table for packets with [`ROUTE_MARK`].
 const ROUTE_TABLE: u32 = 0x776b;
 
-/// Whose connections a listener takes.
+/// The connections that a listener intercepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     Forwarded,
@@ -47,7 +46,7 @@ pub(crate) struct Listener {
 ///
 /// # Errors
 ///
-/// Where a privilege is missing, another proxy does this here, or `nft` or `ip` refuses.
+/// Where a privilege is missing, another transparent proxy runs in this namespace, or `nft` or `ip` fails.
 pub(crate) fn take_hold(
     lease: &Lease,
     transparent: Transparent,
@@ -64,58 +63,33 @@ pub(crate) fn take_hold(
             }
         }
     }
-    // The route first: without it the rules would lead packets astray. It is this process's alone: a
-    // second proxy in this namespace is refused here, before it has changed anything.
+    // The route comes first: without it, packets that match the rules would be lost. Only one process can
+    // hold it, so a second proxy in this namespace fails here, before it has changed anything.
     add_local_route(lease, ROUTE_MARK, ROUTE_TABLE)?;
     add_packet_rules(lease, TABLE, &rules(access, in_interfaces, &listeners))?;
     Ok(listeners)
 }
 
-/// Whether a socket of this process may have any address.
+/// Whether this process may give a socket a foreign address (`IP_TRANSPARENT`).
 pub(crate) fn is_privileged() -> bool {
     let tried = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
         .and_then(|socket| socket.set_ip_transparent_v4(true));
     !tried.is_err_and(|error| error.raw_os_error() == Some(Errno::EPERM as i32))
 }
 
-/// On a loopback address, so that nobody reaches it but through the rules.
+/// Opens a listener on a loopback address, so that it is reached through the rules only.
 fn open(address: IpAddr, taken: Taken) -> Result<Listener, ProxyError> {
-    let asked = SocketAddr::new(address, 0);
-    let failed = |source| ProxyError::Listen { address: asked, source };
-    let socket = listen(asked, |socket| match address {
+    let (socket, address) = listen(SocketAddr::new(address, 0), |socket| match address {
         IpAddr::V4(_) => socket.set_ip_transparent_v4(true),
         IpAddr::V6(_) => {
             socket.set_only_v6(true)?;
             socket.set_ip_transparent_v6(true)
         }
-    })
-    .map_err(failed)?;
-    let address = socket.local_addr().map_err(failed)?;
-    let address = address.as_socket().expect("an address of IP was asked for");
+    })?;
     Ok(Listener { socket, address, taken })
 }
 
-/// The name of a network interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface(String);
-
-/// A text that is no name of an interface.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("found {0:?}, expected the name of an interface, such as \"eth0\", for --in-interface")]
-pub struct InterfaceError(String);
-
-impl FromStr for Interface {
-    type Err = InterfaceError;
-
-    /// As the kernel has them (at most 15 bytes), without what would mean something else in a rule.
-    fn from_str(text: &str) -> Result<Self, InterfaceError> {
-        let sound = |byte: u8| byte.is_ascii_graphic() && !b"\"\\*/".contains(&byte);
-        let whole = (1..16).contains(&text.len()) && text.bytes().all(sound);
-        if whole { Ok(Self(text.to_owned())) } else { Err(InterfaceError(text.to_owned())) }
-    }
-}
-
-/// The script for nft(8). It fails as a whole where the table is there already.
+/// The script for nft(8). It fails as a whole where the table exists already.
 fn rules(access: &Access, in_interfaces: &[Interface], listeners: &[Listener]) -> String {
     let (mut sent_round, mut forwarded, mut output) = (Vec::new(), Vec::new(), Vec::new());
     let names: Vec<_> = in_interfaces.iter().map(|Interface(name)| format!("\"{name}\"")).collect();
@@ -183,8 +157,8 @@ fn chain(name: &str, rules: &[String]) -> String {
     format!("chain {name} {{\n{}\n}}\n", rules.join("\n"))
 }
 
-/// What packets to an allowed destination match, one of these each. Those to special addresses that are
-/// not listed by themselves go their way as without a proxy ([`Access::allows`]).
+/// The conditions of which a packet to an allowed destination meets one. Packets to special addresses that
+/// are not listed by themselves are not intercepted ([`Access::allows`]).
 fn destinations(family: &str, access: &Access, v4: bool) -> Vec<String> {
     let all = access.destinations().iter().copied();
     let (named, others): (Vec<_>, Vec<_>) = all.partition(|network| is_listed_by_itself(*network));
@@ -194,7 +168,8 @@ fn destinations(family: &str, access: &Access, v4: bool) -> Vec<String> {
     matching(family, "daddr", &named, v4).into_iter().chain(others).collect()
 }
 
-/// What a packet of the family must match; `None` where no network is of the family.
+/// The condition that a packet's address lies in one of the networks; `None` where no network is of the
+/// family.
 fn matching(family: &str, field: &str, networks: &[Network], v4: bool) -> Option<String> {
     let widest = widest(networks.iter().copied(), v4);
     if widest.iter().any(|network| network.is_everything()) {
@@ -203,7 +178,8 @@ fn matching(family: &str, field: &str, networks: &[Network], v4: bool) -> Option
     (!widest.is_empty()).then(|| format!("{family} {field} {}", set(&widest)))
 }
 
-/// The networks of the family that lie in no other: nft takes no set with one that does.
+/// The networks of the family that lie in no other network of the list: nft refuses sets with overlapping
+/// networks.
 fn widest(networks: impl Iterator<Item = Network>, v4: bool) -> Vec<Network> {
     let mut widest: Vec<Network> = Vec::new();
     for network in networks.filter(|network| network.is_v4() == v4) {
@@ -247,15 +223,5 @@ mod tests {
         let v6 = destinations("ip6", &Access::default(), false);
         assert!(v6[0].starts_with("ip6 daddr { fc00::/7 } ip6 daddr != { "), "{v6:?}");
         assert!(v6[0].contains("64:ff9b::7f00:0/104") && v6[0].contains("2002:a9fe::/32"));
-    }
-
-    #[test]
-    fn the_name_of_an_interface_ends_no_rule() {
-        for name in ["eth0", "wlan0.7", "br-lan", "a23456789012345"] {
-            assert!(name.parse::<Interface>().is_ok(), "{name}");
-        }
-        for name in ["", "eth 0", "eth0\" accept", "a\nb", "a/b", "eth*", "a234567890123456"] {
-            assert!(name.parse::<Interface>().is_err(), "{name}");
-        }
     }
 }

@@ -13,7 +13,7 @@ use wakeai_units::{Bytes, Duration, Rate};
 
 use crate::expand::{Direction, Station, StationDirection};
 use crate::experiment::{Experiment, FlowKind};
-use crate::figures::{self, RttHistogram};
+use crate::figures::{self, DurationHistogram};
 
 /// All runs of one scenario in one world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -339,7 +339,7 @@ pub struct Measured<'a> {
     /// Its flows, in the order of [`Expanded::flows`](crate::Expanded::flows).
     pub flows: &'a [MeasuredFlow],
     /// The latest RTT, one sample per millisecond and socket, after warmup.
-    pub rtt: &'a RttHistogram,
+    pub rtt: &'a DurationHistogram,
     /// Error events after warmup.
     pub errors: ErrorCounts,
     /// The solo goodput of each station, in each direction.
@@ -386,7 +386,7 @@ impl Run {
 
     /// Adds figures for each group of `experiment`, where it has several. `rtt` has the round-trip times of
     /// each group's flows, in the order of [`Experiment::stations`].
-    pub fn with_groups(mut self, experiment: &Experiment, rtt: &[RttHistogram]) -> Self {
+    pub fn with_groups(mut self, experiment: &Experiment, rtt: &[DurationHistogram]) -> Self {
         if experiment.stations.len() < 2 {
             return self;
         }
@@ -412,7 +412,7 @@ impl Run {
 
 impl RttMillis {
     /// The percentiles of `histogram`.
-    pub fn of(histogram: &RttHistogram) -> Self {
+    pub fn of(histogram: &DurationHistogram) -> Self {
         let percentile = |percent| histogram.percentile(percent).map(Duration::as_millis_f64);
         Self { p50: percentile(50.0), p95: percentile(95.0), p99: percentile(99.0) }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use wakeai_connection::{ErrorCode, EventKind, Figures};
-use wakeai_scenario::figures::RttHistogram;
+use wakeai_scenario::figures::DurationHistogram;
 use wakeai_scenario::records::{
     AirKind, AirOf, AirtimeRow, EventRow, Host, Manifest, Output, Queue, QueueRow, Records,
     RecordsError, Row, RowEvent, SampleRow, Way,
@@ -59,7 +59,7 @@ fn run(expanded: &Expanded) -> Run {
         wall_s: 10.0,
         stations: &expanded.stations,
         flows: &[flow(0), flow(1)],
-        rtt: &RttHistogram::new(),
+        rtt: &DurationHistogram::new(),
         errors: ErrorCounts::default(),
         maxima: &BTreeMap::new(),
         lateness: None,

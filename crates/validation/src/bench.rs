@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::job::Job;
 
-/// What one program took for one case.
+/// The time and memory that one program took for one case.
 #[derive(Clone, Copy, Debug)]
 struct Took {
     simulated_s: f64,
@@ -59,7 +59,7 @@ pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Resu
     crowd(root, seconds)
 }
 
-/// What a transmission costs among 40 stations and among 1000.
+/// Prints the cost of a transmission among 40 stations and among 1000.
 fn crowd(root: &Path, seconds: u32) -> anyhow::Result<()> {
     let context = Context { root: root.to_owned(), seeds: 1, jobs: 1 };
     let mut cost = Vec::new();
@@ -106,7 +106,8 @@ fn theirs(program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
     })
 }
 
-/// Ours all run before ns-3, and the small case first: the peak is that of the largest child so far.
+/// All of our runs come before ns-3's, and the small case first: the peak is that of the largest child so
+/// far.
 fn ours(root: &Path, program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
     let mut command = Command::new(program);
     command
@@ -123,7 +124,7 @@ fn ours(root: &Path, program: &Path, stations: u32, limit: u32) -> anyhow::Resul
     Ok(Took { simulated_s, cpu_s: after.cpu_s - before.cpu_s, peak_kb: after.peak_kb })
 }
 
-/// What this process, or the children that ended so far, took.
+/// The time and memory that this process took, or its children that have ended.
 struct Usage {
     cpu_s: f64,
     peak_kb: u64,

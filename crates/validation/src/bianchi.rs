@@ -20,7 +20,7 @@ const PAYLOAD_BITS: f64 = 1_472.0 * 8.0;
 /// What follows a collision before the stations count down again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterCollision {
-    /// Nobody could decode anything: the medium was merely busy.
+    /// No station decoded anything: the medium was only busy.
     Difs,
     /// Bystanders decoded a header and wait for an answer that does not come.
     Eifs,

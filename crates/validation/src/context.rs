@@ -1,4 +1,4 @@
-//! Running what a section asks for.
+//! Runs the jobs of the sections.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::transfers::{Transfer, Transfers};
 /// The resolution of goodput over time.
 const STEP: Duration = Duration::from_secs(1);
 
-/// Where the project lies, and how much is run.
+/// The place of the project, and the number of runs.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The project's root.
@@ -68,8 +68,8 @@ impl Context {
         Ok(self.all(job)?.into_iter().map(|simulated| simulated.run).collect())
     }
 
-    /// The reports of `job` with seeds 1 to `seeds`, without what each station reaches alone: that
-    /// takes as long as the runs themselves, and who calls this has no use for it.
+    /// The reports of `job` with seeds 1 to `seeds`, without the runs of each station alone: these would take
+    /// as long as the runs themselves, and their figures are not used.
     ///
     /// # Errors
     ///
@@ -92,22 +92,15 @@ impl Context {
     ///
     /// As [`Context::one`].
     pub fn with_seeds(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Simulated>> {
-        self.run(job, seeds).with_context(|| job.command())
-    }
-
-    fn run(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Simulated>> {
-        let scenario = self.scenario(job)?;
-        let mut conditions = match &job.condition {
-            Some(name) => chosen(&scenario, std::slice::from_ref(name))?,
-            None => chosen(&scenario, &[])?,
+        let run = || -> anyhow::Result<Vec<Simulated>> {
+            let scenario = self.scenario(job)?;
+            let mut conditions = chosen(&scenario, job.condition.as_slice())?;
+            conditions.truncate(1);
+            let asked = Asked { scenario: &scenario, conditions, seed: 1, repeat: seeds };
+            let runs = detailed::run(self.jobs, &asked, STEP)?.into_iter();
+            Ok(runs.map(|(run, counters, flows)| Simulated::new(run, counters, flows)).collect())
         };
-        conditions.truncate(1);
-        let asked = Asked { scenario: &scenario, conditions, seed: 1, repeat: seeds };
-        let runs = detailed::run(self.jobs, &asked, STEP)?;
-        Ok(runs
-            .into_iter()
-            .map(|(run, counters, flows)| Simulated::new(run, counters, flows))
-            .collect())
+        run().with_context(|| job.command())
     }
 }
 
@@ -127,7 +120,7 @@ impl Simulated {
         Self { run, transfers, counters, flows }
     }
 
-    /// The share of the stations' data frames (RTS, where they are used) that nobody answered.
+    /// The share of the stations' data frames (RTS, where they are used) that were not answered.
     pub fn failed_share(&self, rts: bool) -> f64 {
         let sum = |figure: fn(&wakeai_medium::ContenderCounters) -> u64| {
             self.counters.stations.iter().map(figure).sum::<u64>() as f64
@@ -139,7 +132,7 @@ impl Simulated {
         }
     }
 
-    /// Frames that anybody put on the air and that wanted an answer.
+    /// The number of frames that needed an answer, from stations and access point.
     pub fn attempts(&self) -> u64 {
         let all = self.counters.stations.iter().chain([&self.counters.access_point]);
         all.map(|contender| contender.attempts + contender.rts_attempts).sum()
@@ -151,7 +144,7 @@ impl Simulated {
         let (mut before_s, mut before_bytes) = (0.0, 0);
         for (at, bytes) in &self.flows[flow].progress {
             let at_s = at.as_secs_f64();
-            // Seconds in which nothing came have no entry of their own.
+            // Seconds in which no byte arrived have no entry of their own.
             if at_s > before_s + 1.5 * STEP.as_secs_f64() {
                 points.push((before_s + STEP.as_secs_f64(), 0.0));
                 points.push((at_s - STEP.as_secs_f64(), 0.0));

@@ -1,4 +1,4 @@
-//! The simulator, keeping what a report leaves out.
+//! Runs the simulator, and keeps the details that a report leaves out.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +10,10 @@ use wakeai_sim::{FlowDetail, SimOutcome};
 use wakeai_units::Duration;
 use wakeai_world::{Asked, Outcome, RunError, Task, World, session};
 
-/// A run, what the medium counted, and what each flow did.
+/// A run, the medium's counters, and the details of each flow.
 pub(crate) type Detail = (Run, Counters, Vec<FlowDetail>);
 
-/// Makes all runs that are asked for, `jobs` at once; `step` is the resolution of the flows' progress.
+/// Makes all requested runs, `jobs` at once; `step` is the resolution of the flows' progress.
 ///
 /// # Errors
 ///

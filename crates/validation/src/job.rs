@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
+use anyhow::Context as _;
+
 /// One condition of a scenario with overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
@@ -41,6 +43,15 @@ impl Job {
     /// The command that runs it with seeds 1 to `seeds`.
     pub fn command_of(&self, seeds: u32) -> String {
         format!("{} --repeat {seeds}", self.command())
+    }
+
+    /// A figure of its runs; an error that names the command where no run has it.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none.
+    pub fn require<T>(&self, found: Option<T>) -> anyhow::Result<T> {
+        found.with_context(|| format!("{}: nothing was received", self.command()))
     }
 
     /// The command in a world.

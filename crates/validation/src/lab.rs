@@ -1,5 +1,5 @@
-//! What the lab gave, kept in `validation/lab.json`: it needs root and a quiet machine, so its runs
-//! are made when asked for and read ever after.
+//! The lab's runs, which are stored in `validation/lab.json`: they need root and a quiet machine, so they are
+//! made on request only.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,11 @@ use wakeai_scenario::result::{Report, Run};
 
 use crate::job::Job;
 
-/// Where it is kept, from the project's root.
+/// The path of the file, from the project's root.
 pub const FILE: &str = "validation/lab.json";
 
-/// Where ordinary processes waited longer for a processor (99th percentile), agents decided late.
+/// The longest wait of ordinary processes for a processor (99th percentile) in a run that counts: with longer
+/// waits, agents decide late.
 const WAITS_MS: f64 = 50.0;
 
 /// The lab's runs.
@@ -27,7 +28,7 @@ pub struct LabData {
 }
 
 impl LabData {
-    /// Reads what is kept; nothing where there is no file yet.
+    /// Reads the file; the data are empty where there is none yet.
     ///
     /// # Errors
     ///
@@ -41,7 +42,7 @@ impl LabData {
         serde_json::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    /// Keeps them: one report a line.
+    /// Writes the file, with one report per line.
     ///
     /// # Errors
     ///
@@ -72,17 +73,8 @@ impl LabData {
         runs.filter(wanted).cloned().collect()
     }
 
-    /// On which kernel, in words.
-    pub fn describe(&self) -> String {
-        if self.reports.is_empty() {
-            "none yet: `make validation` as root makes them".to_owned()
-        } else {
-            format!("Linux {}", self.kernel)
-        }
-    }
-
-    /// Runs these conditions of a file with the program and keeps the report. Runs that were late are
-    /// kept too, and left out by [`LabData::runs`].
+    /// Runs these conditions of a file with the program, and adds the report. Runs that were late are in it
+    /// too; [`LabData::runs`] leaves them out.
     ///
     /// # Errors
     ///
@@ -118,7 +110,7 @@ fn kernel() -> anyhow::Result<String> {
     Ok(parts.join("."))
 }
 
-/// Where `wakeai` lies: beside this program.
+/// The path of `wakeai`, which is beside this program.
 ///
 /// # Errors
 ///

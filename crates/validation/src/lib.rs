@@ -1,8 +1,8 @@
-//! What can be believed: the simulator beside ns-3, models, the papers' tables and the lab.
+//! Compares the simulator with ns-3, with models, with the papers' tables and with the lab.
 //!
-//! [`sections::Results::run`] makes all runs and gives their figures, [`page::write`] writes
-//! `docs/reference/validation.md` from them; [`bench::run`] measures the speed beside ns-3's. Nothing
-//! here is needed to use Wakeai.
+//! [`sections::Results::run`] makes all runs and returns their figures, [`page::write`] writes
+//! `docs/reference/validation.md` from them; [`bench::run`] measures the speed beside ns-3's. Nothing here is
+//! needed to use Wakeai.
 
 pub mod bench;
 pub mod bianchi;

@@ -15,7 +15,7 @@ use wakeai_validation::{bench, law, page};
 /// Runs of each condition in the lab.
 const LAB_REPEATS: u32 = 2;
 
-/// What can be believed, from runs
+/// Compare the simulator with ns-3, models, papers and the lab
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The project's root
@@ -35,11 +35,11 @@ enum Command {
         /// Runs at once
         #[arg(long, default_value_t = processors())]
         jobs: usize,
-        /// Run the lab too, or read what it gave last: auto runs it where this is root
+        /// Whether to run the lab too, or to use its stored runs; `auto` runs it as root
         #[arg(long, value_enum, default_value = "auto")]
         lab: Lab,
-        /// Only this section, to standard output
-        #[arg(long, value_parser = NAMES)]
+        /// Make only this section, and print it
+        #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
         only: Option<String>,
         /// Keep the figures of the runs as JSON
         #[arg(long)]
@@ -48,13 +48,14 @@ enum Command {
         #[arg(long, conflicts_with_all = ["seeds", "jobs", "lab", "only", "json"])]
         from: Option<PathBuf>,
     },
-    /// Run in the lab what the page wants of these scenarios, and keep it for `page --lab no`
+    /// Run in the lab the conditions of these scenarios that the page uses, and store them for `page --lab
+    /// no`
     Lab {
         /// Files, from the project's root, such as scenarios/kozu-competing.toml
         #[arg(required = true)]
         files: Vec<String>,
     },
-    /// The law `airtime` over the matrix of settings, each with a verdict
+    /// Judge the law `airtime` over the matrix of settings
     Law {
         /// Seeds of each run
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
@@ -65,8 +66,8 @@ enum Command {
         /// Only settings whose names contain one of these
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
-        /// Run `airtime` alone beside what this file keeps of the other conditions, which a change of
-        /// the law does not touch; made where it does not exist
+        /// Run only `airtime`, and take the other conditions, which a change of the law does not affect, from
+        /// this file; it is made where it does not exist
         #[arg(long)]
         keep: Option<PathBuf>,
         /// Run nothing; write the scenarios into this directory
@@ -106,7 +107,9 @@ fn main() -> anyhow::Result<()> {
         Command::Page { seeds, jobs, lab, only, json, from: None } => {
             let context = Context { root: root.clone(), seeds, jobs };
             let mut data = LabData::load(&root)?;
-            if lab == Lab::Yes || (lab == Lab::Auto && root_user()? && only.is_none()) {
+            if lab == Lab::Yes
+                || (lab == Lab::Auto && nix::unistd::geteuid().is_root() && only.is_none())
+            {
                 run_lab(&root, &mut data, &lab_files())?;
             }
             let reference = Reference::load(&root.join("validation/ns3/reference.json"))?;
@@ -125,7 +128,7 @@ fn main() -> anyhow::Result<()> {
             let mut wanted = lab_files();
             let known = |file: &String| wanted.contains_key(file);
             let strange: Vec<&String> = files.iter().filter(|file| !known(file)).collect();
-            ensure!(strange.is_empty(), "the page wants nothing from the lab of {strange:?}");
+            ensure!(strange.is_empty(), "the page uses no lab runs of {strange:?}");
             wanted.retain(|file, _| files.contains(file));
             run_lab(&root, &mut LabData::load(&root)?, &wanted)
         }
@@ -152,10 +155,10 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// What a file keeps: by seeds and scenario, the figures of each condition but `airtime`.
+/// The content of such a file: by seeds and scenario, the figures of each condition except `airtime`.
 type Kept = BTreeMap<String, BTreeMap<String, law::Figures>>;
 
-/// Runs what `file` does not keep, keeps it, and `airtime` in any case.
+/// Runs and stores the conditions that `file` does not have, and runs `airtime` in any case.
 fn beside_kept(
     file: &Path,
     settings: &[law::Setting],
@@ -181,7 +184,7 @@ fn beside_kept(
     Ok(rows)
 }
 
-/// Each setting as a file that `wakeai sim` and `wakeai lab` run.
+/// Writes each setting as a file that `wakeai sim` and `wakeai lab` run.
 fn write_scenarios(directory: &Path, settings: &[law::Setting]) -> anyhow::Result<()> {
     std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     for setting in settings {
@@ -191,13 +194,7 @@ fn write_scenarios(directory: &Path, settings: &[law::Setting]) -> anyhow::Resul
     Ok(())
 }
 
-/// Whether this is root.
-fn root_user() -> anyhow::Result<bool> {
-    use std::os::unix::fs::MetadataExt as _;
-    Ok(std::fs::metadata("/proc/self")?.uid() == 0)
-}
-
-/// Runs these conditions of these files, and keeps each report at once.
+/// Runs these conditions of these files, and stores each report at once.
 fn run_lab(
     root: &Path,
     data: &mut LabData,

@@ -11,7 +11,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
-use crate::sections::Results;
+use crate::sections::{Results, TEMPLATES};
 use crate::statistics::{Interval, deviation, percent};
 use crate::svg::Picture;
 
@@ -20,29 +20,6 @@ pub const FILE: &str = "docs/reference/validation.md";
 
 /// Columns of a line of prose.
 const COLUMNS: usize = 100;
-
-macro_rules! templates {
-    ($($name:literal),*) => {
-        /// The templates: names and texts.
-        pub const TEMPLATES: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../templates/", $name)))),*];
-    };
-}
-
-templates!(
-    "page.md",
-    "saturation.md",
-    "single.md",
-    "cases.md",
-    "dense.md",
-    "split.md",
-    "unequal.md",
-    "lte.md",
-    "kozu.md",
-    "wlan.md",
-    "av.md",
-    "lab.md"
-);
 
 /// Renders the page.
 ///

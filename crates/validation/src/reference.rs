@@ -1,4 +1,4 @@
-//! What ns-3 gave: `validation/ns3/reference.json`.
+//! The runs of ns-3: `validation/ns3/reference.json`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::transfers::{Transfer, Transfers};
 
-/// All runs that were kept.
+/// All runs.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Reference {
     /// The version of ns-3.
@@ -31,25 +31,25 @@ pub struct Row {
     pub congestion: Congestion,
     /// How many stations.
     pub stations: u32,
-    /// Whether RTS/CTS went ahead.
+    /// Whether RTS/CTS preceded the data.
     pub rts: bool,
     /// The access point's queue, packets.
     pub buffer: u32,
-    /// Per station; zero: endless.
+    /// Per station, MB; zero: endless.
     pub megabytes: f64,
     /// The run's seed.
     pub seed: u32,
-    /// Payload per second, of endless traffic.
+    /// Payload of endless traffic, Mbit/s.
     pub goodput_mbps: Option<f64>,
     /// Data frames (RTS, where they are used) that stations sent.
     pub attempted: Option<u64>,
     /// Of those, the ones without an answer.
     pub failed: Option<u64>,
-    /// Packets that the access point had no room for.
+    /// Packets that the access point dropped because its queue was full.
     pub access_point_drops: u64,
     /// One for each station; empty for UDP.
     #[serde(default)]
-    pub flows: Vec<RowFlow>,
+    pub flows: Vec<Transfer>,
 }
 
 /// Congestion control in ns-3.
@@ -62,21 +62,6 @@ pub enum Congestion {
     RfcCubic,
     /// Reno as in Linux.
     Reno,
-}
-
-/// One connection of a run.
-#[derive(Clone, Debug, Deserialize)]
-pub struct RowFlow {
-    /// From its start to its last byte; null where it did not finish.
-    pub completion_s: Option<f64>,
-    /// From its start to the end of the handshake.
-    pub open_s: f64,
-    /// SYNs that the opener sent.
-    pub syns: u32,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// The longest time without new data at the receiver, once open.
-    pub stall_s: f64,
 }
 
 /// Which runs belong together: all but the seed.
@@ -161,14 +146,7 @@ impl Row {
 
     /// The sized transfers of the run, as they are compared.
     pub fn transfers(&self) -> Transfers {
-        let flows = self.flows.iter().map(|flow| Transfer {
-            completion_s: flow.completion_s,
-            open_s: flow.open_s,
-            syns: u64::from(flow.syns),
-            timeouts: flow.timeouts,
-            stall_s: flow.stall_s,
-        });
-        Transfers { flows: flows.collect(), access_point_drops: self.access_point_drops }
+        Transfers { flows: self.flows.clone(), access_point_drops: self.access_point_drops }
     }
 
     /// The share of attempts that failed.

@@ -1,11 +1,11 @@
-//! What sized transfers of many stations gave, in either simulator, and how two are compared.
+//! The results of sized transfers of many stations in either simulator, and their summary.
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::{Interval, mean};
+use crate::statistics::{Interval, mean, mean_of};
 
 /// One station's transfer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Transfer {
     /// From its start to its last byte with the receiver; `None` where it did not finish.
     pub completion_s: Option<f64>,
@@ -20,7 +20,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// The completion without what was spent on SYNs that got lost.
+    /// The completion without the time that lost SYNs cost.
     fn once_open(&self) -> Option<f64> {
         Some(self.completion_s? - self.syn_wait_s())
     }
@@ -36,46 +36,21 @@ impl Transfer {
 pub struct Transfers {
     /// One for each station.
     pub flows: Vec<Transfer>,
-    /// Packets that the access point had no room for.
+    /// Packets that the access point dropped because its queue was full.
     pub access_point_drops: u64,
 }
 
 impl Transfers {
     /// Completion times without SYN waits, ascending, of those that finished.
-    pub fn completions(&self) -> Vec<f64> {
+    fn completions(&self) -> Vec<f64> {
         let mut all: Vec<f64> = self.flows.iter().filter_map(Transfer::once_open).collect();
         all.sort_by(f64::total_cmp);
         all
     }
 
-    /// How many did not finish.
-    pub fn unfinished(&self) -> usize {
-        self.flows.iter().filter(|flow| flow.completion_s.is_none()).count()
-    }
-
-    /// Timeouts of all.
-    pub fn timeouts(&self) -> u64 {
-        self.flows.iter().map(|flow| flow.timeouts).sum()
-    }
-
-    /// The most timeouts of one.
-    pub fn most_timeouts(&self) -> u64 {
-        self.flows.iter().map(|flow| flow.timeouts).max().unwrap_or(0)
-    }
-
-    /// How many had more than one timeout.
-    pub fn with_repeated_timeouts(&self) -> usize {
-        self.flows.iter().filter(|flow| flow.timeouts > 1).count()
-    }
-
-    /// Seconds spent waiting for SYNs, of all.
-    pub fn syn_wait_s(&self) -> f64 {
-        self.flows.iter().map(Transfer::syn_wait_s).sum()
-    }
-
-    /// The longest stall of any.
-    pub fn longest_stall_s(&self) -> f64 {
-        self.flows.iter().map(|flow| flow.stall_s).fold(0.0, f64::max)
+    /// The sum of a figure of all connections.
+    fn sum(&self, figure: impl Fn(&Transfer) -> f64) -> f64 {
+        self.flows.iter().map(figure).sum()
     }
 }
 
@@ -110,23 +85,20 @@ impl Summary {
     /// Of some runs; `None` without any, or where nothing finished.
     pub fn of(runs: &[Transfers]) -> Option<Self> {
         let each: Vec<Vec<f64>> = runs.iter().map(Transfers::completions).collect();
-        let over =
-            |figure: &dyn Fn(&Transfers) -> f64| mean(&runs.iter().map(figure).collect::<Vec<_>>());
-        let ends = |at: fn(&Vec<f64>) -> Option<&f64>| {
-            mean(&each.iter().filter_map(|all| at(all).copied()).collect::<Vec<_>>())
-        };
+        let over = |figure: &dyn Fn(&Transfers) -> f64| mean_of(runs, |run| Some(figure(run)));
+        let connections = || runs.iter().flat_map(|run| &run.flows);
         Some(Self {
             runs: runs.len(),
             mean: Interval::of(&each.iter().filter_map(|all| mean(all)).collect::<Vec<_>>())?,
-            first: ends(|all| all.first())?,
-            last: ends(|all| all.last())?,
-            timeouts: over(&|run| run.timeouts() as f64)?,
-            most_timeouts: runs.iter().map(Transfers::most_timeouts).max()?,
+            first: mean_of(&each, |all| all.first().copied())?,
+            last: mean_of(&each, |all| all.last().copied())?,
+            timeouts: over(&|run| run.sum(|flow| flow.timeouts as f64))?,
+            most_timeouts: connections().map(|flow| flow.timeouts).max().unwrap_or(0),
             drops: over(&|run| run.access_point_drops as f64)?,
-            syn_wait_s: over(&Transfers::syn_wait_s)?,
-            longest_stall_s: runs.iter().map(Transfers::longest_stall_s).fold(0.0, f64::max),
-            repeated: over(&|run| run.with_repeated_timeouts() as f64)?,
-            unfinished: runs.iter().map(Transfers::unfinished).sum(),
+            syn_wait_s: over(&|run| run.sum(Transfer::syn_wait_s))?,
+            longest_stall_s: connections().map(|flow| flow.stall_s).fold(0.0, f64::max),
+            repeated: over(&|run| run.sum(|flow| f64::from(u8::from(flow.timeouts > 1))))?,
+            unfinished: connections().filter(|flow| flow.completion_s.is_none()).count(),
         })
     }
 }
@@ -145,8 +117,10 @@ mod tests {
         let plain = transfer(Some(20.0), 0.002, 1, 2);
         let run = Transfers { flows: vec![lost, plain], access_point_drops: 7 };
         assert_eq!(run.completions(), [20.0, 30.0]);
-        assert!((run.syn_wait_s() - 3.0).abs() < 1e-12);
-        assert_eq!((run.timeouts(), run.most_timeouts(), run.with_repeated_timeouts()), (2, 2, 1));
+        let summary = Summary::of(&[run]).unwrap();
+        assert!((summary.syn_wait_s - 3.0).abs() < 1e-12);
+        let timeouts = [summary.timeouts, summary.repeated, summary.most_timeouts as f64];
+        assert_eq!(timeouts.map(f64::to_bits), [2.0_f64, 1.0, 2.0].map(f64::to_bits));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
-use wakeai_validation::page::{TEMPLATES, render};
-use wakeai_validation::sections::Results;
+use wakeai_validation::page::render;
+use wakeai_validation::sections::{Results, TEMPLATES};
 
 /// Results with a few rows of each table, as `page --json` keeps them.
 fn stored() -> serde_json::Value {

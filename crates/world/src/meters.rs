@@ -2,7 +2,7 @@
 
 use wakeai_connection::{EventKind, Figures};
 use wakeai_control::ReservationState;
-use wakeai_scenario::figures::{AvrMeter, RttHistogram};
+use wakeai_scenario::figures::{AvrMeter, DurationHistogram};
 use wakeai_scenario::records::{EventRow, Row, RowEvent, SampleRow};
 use wakeai_scenario::result::{ErrorCounts, MeasuredFlow};
 use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind};
@@ -195,7 +195,7 @@ pub struct SenderMeter {
     span: Span,
     /// By flow: the group of its station.
     groups: Vec<usize>,
-    rtt: Vec<RttHistogram>,
+    rtt: Vec<DurationHistogram>,
     errors: ErrorCounts,
     flows: Vec<(u64, u64)>,
     sink: Option<RunSink>,
@@ -208,7 +208,7 @@ impl SenderMeter {
         let groups: Vec<usize> = expanded.flows.iter().map(group).collect();
         let count = groups.iter().max().map_or(0, |last| last + 1);
         let flows = vec![(0, 0); groups.len()];
-        let (rtt, errors) = (vec![RttHistogram::new(); count], ErrorCounts::default());
+        let (rtt, errors) = (vec![DurationHistogram::new(); count], ErrorCounts::default());
         Self { span, groups, rtt, errors, flows, sink }
     }
 
@@ -262,7 +262,7 @@ impl SenderMeter {
     }
 
     /// The latest RTT of the senders, by group of stations, and the congestion events, after the warmup.
-    pub fn finish(self) -> (Vec<RttHistogram>, ErrorCounts) {
+    pub fn finish(self) -> (Vec<DurationHistogram>, ErrorCounts) {
         (self.rtt, self.errors)
     }
 }

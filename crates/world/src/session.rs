@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use wakeai_scenario::figures::RttHistogram;
+use wakeai_scenario::figures::DurationHistogram;
 use wakeai_scenario::result::{
     Drops, ErrorCounts, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report, Run,
 };
@@ -75,7 +75,7 @@ pub struct Outcome {
     /// The flows in the order of the scenario.
     pub flows: Vec<MeasuredFlow>,
     /// Round-trip times after the warmup, by group of stations.
-    pub rtt: Vec<RttHistogram>,
+    pub rtt: Vec<DurationHistogram>,
     /// Congestion events after the warmup.
     pub errors: ErrorCounts,
     /// How late packets were released; only the lab, on the wall clock, has this.
@@ -329,8 +329,8 @@ impl<W: World> Drop for StopOnPanic<'_, '_, W> {
 }
 
 /// The round-trip times of all groups.
-fn pooled(groups: &[RttHistogram]) -> RttHistogram {
-    groups.iter().fold(RttHistogram::new(), |mut all, group| {
+fn pooled(groups: &[DurationHistogram]) -> DurationHistogram {
+    groups.iter().fold(DurationHistogram::new(), |mut all, group| {
         all.merge(group);
         all
     })

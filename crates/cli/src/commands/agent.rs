@@ -11,6 +11,7 @@ use wakeai_api::config::{Config, Examined};
 
 use crate::args::AgentArguments;
 use crate::failure::{Failure, note};
+use crate::interrupt::terminated;
 use crate::logging;
 use crate::output;
 
@@ -35,12 +36,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
     };
     GroupKeys::load(&config.key_file).map_err(Failure::usage)?;
     logging::for_agent(config.log.format, filter);
-    let shutdown = async {
-        if let Err(error) = wakeai_agent::terminated().await {
-            tracing::error!(%error, "no signal can be waited for: stopping");
-        }
-    };
-    wakeai_agent::run(config, arguments.user.as_deref(), shutdown)
+    wakeai_agent::run(config, arguments.user.as_deref(), terminated())
         .map_err(|error| Failure::missing_if(error.is_missing(), error))
 }
 

@@ -5,6 +5,7 @@ use wakeai_proxy::{Access, Config, Event, Leg, Network, Report, Transparent};
 
 use crate::args::{AirLeg, ProxyArguments, TakenConnections};
 use crate::failure::{Failure, note};
+use crate::interrupt::terminated;
 use crate::output;
 
 /// The address on which a proxy listens by default.
@@ -21,17 +22,12 @@ enum Line {
 pub(crate) fn run(arguments: &ProxyArguments) -> Result<(), Failure> {
     let config = config(arguments)?;
     let (json, transparent) = (arguments.json, config.transparent);
-    let shutdown = async {
-        if let Err(error) = wakeai_agent::terminated().await {
-            tracing::error!(%error, "no signal can be waited for: stopping");
-        }
-    };
     let tell = |event| {
         if let Err(failure) = tell(event, json, transparent) {
             failure.say(); // the proxy continues when its counters are not read
         }
     };
-    wakeai_proxy::run(config, shutdown, tell).map_err(|error| match error {
+    wakeai_proxy::run(config, terminated(), tell).map_err(|error| match error {
         error if error.is_usage() => Failure::usage(error),
         error => Failure::missing_if(error.is_missing(), error),
     })
@@ -84,10 +80,10 @@ fn tell(event: Event, json: bool, transparent: Transparent) -> Result<(), Failur
                 note(format_args!("listening on {address} (SOCKS5, HTTP CONNECT)"));
             }
             if transparent.forwarded {
-                note("taking the connections that this machine forwards");
+                note("intercepting the connections that this machine forwards");
             }
             if transparent.own {
-                note("taking the connections that programs on this machine open");
+                note("intercepting the connections that programs on this machine open");
             }
             Ok(())
         }

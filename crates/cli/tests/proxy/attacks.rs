@@ -354,7 +354,15 @@ fn a_slot_is_held_until_its_lookup_has_ended() {
         wait_for("it asks", || (names.held.lock().unwrap().len() >= asked).then_some(()));
         SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
-    std::thread::sleep(Duration::from_secs(1)); // the resets arrive meanwhile
+    // Once the kernel has them, the proxy handles them before a request for its counters or with it: so the
+    // second request follows them.
+    wait_for("the resets have arrived", || {
+        let mut command = road.command("router", "ss");
+        let found = command.args(["-Htn", "state", "established"]).output().unwrap();
+        assert!(found.status.success(), "{}", stderr(&found));
+        found.stdout.is_empty().then_some(())
+    });
+    proxy.counters();
     assert_eq!(proxy.counters()["active"], 3);
     names.answer_slow();
     wait_for("the slots are free", || (proxy.counters()["active"] == 0).then_some(()));

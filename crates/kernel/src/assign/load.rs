@@ -12,8 +12,8 @@ use zerocopy::IntoBytes as _;
 
 use super::{ASKED, Assigner, Assignment, Covered, Iterators};
 use crate::error::Error;
-use crate::features::{CGROUP, ITERATE, MONITOR};
-use crate::libbpf::{explain, quiet};
+use crate::features::{CGROUP, ITERATE, MONITOR, explain};
+use crate::libbpf::quiet;
 use crate::place;
 use crate::raw::AssignmentValue;
 use crate::registration::{MOVED, TARGETS};

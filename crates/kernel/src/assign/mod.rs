@@ -3,18 +3,16 @@
 mod assignment;
 mod load;
 
-use std::io::Read as _;
-
-use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle};
 use wakeai_host::Namespace;
 use zerocopy::{FromBytes as _, FromZeros as _, IntoBytes as _};
 
 pub use assignment::{Assignment, Covered, Destination};
 
-use crate::connections::MoveReport;
+use crate::bounded::is_available;
+use crate::connections::{MoveReport, run_iterator};
 use crate::error::Error;
-use crate::features::ITERATE;
-use crate::libbpf::explain;
+use crate::features::{ITERATE, explain};
 use crate::netns::unreadable;
 use crate::raw::{AssignOutcomeValue, AssignmentValue, name_field};
 
@@ -178,18 +176,10 @@ impl Assigner {
         let only = 0_u32.to_ne_bytes();
         let nothing = AssignOutcomeValue::new_zeroed();
         self.outcome.update(&only, nothing.as_bytes(), MapFlags::ANY).map_err(failed)?;
-        let mut iterator = Iter::new(program).map_err(failed)?;
-        // The programs write nothing; reading is what runs them.
-        iterator.read_to_end(&mut Vec::new()).map_err(|error| Error::from_io(ASKED, error))?;
+        run_iterator(program, ASKED)?;
         let done = self.outcome.lookup(&only, MapFlags::ANY).map_err(failed)?;
         let done = done.and_then(|bytes| AssignOutcomeValue::read_from_bytes(&bytes).ok());
         let done = done.unwrap_or(nothing);
         Ok(MoveReport { moved: done.done, failed: done.failed })
     }
-}
-
-/// Whether the kernel has the algorithm now.
-fn is_available(name: &str) -> bool {
-    let available = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
-    available.is_ok_and(|names| names.split(' ').any(|found| found == name))
 }

@@ -153,6 +153,12 @@ pub fn detect() -> Features {
     Features { kernel_release: release, features, cong_control, struct_ops_link }
 }
 
+/// Converts libbpf's error for an operation that needs the features `needs`: one of them is missing, or else
+/// the kernel refused.
+pub(crate) fn explain(asked: &str, needs: &[&str], error: libbpf_rs::Error) -> Error {
+    detect().why_not(asked, needs).unwrap_or_else(|| Error::refused(asked, error))
+}
+
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
@@ -167,28 +173,29 @@ fn feature(
     Feature { name, found: found.into(), problem: (!is_there).then_some(problem) }
 }
 
-fn yes_no(is_there: bool, there: &str, missing: &str) -> String {
-    if is_there { there } else { missing }.to_owned()
+/// A feature whose finding is one of two texts.
+fn either(
+    name: &'static str,
+    is_there: bool,
+    (there, missing): (&str, &str),
+    problem: (&'static str, &'static str),
+) -> Feature {
+    feature(name, is_there, if is_there { there } else { missing }, problem)
 }
 
 fn btf_feature(is_there: bool) -> Feature {
-    let found = yes_no(
-        is_there,
-        "/sys/kernel/btf/vmlinux",
-        "type information (BTF, /sys/kernel/btf/vmlinux)",
-    );
+    let found = ("/sys/kernel/btf/vmlinux", "type information (BTF, /sys/kernel/btf/vmlinux)");
     let consequence = "no BPF program of ours loads: no monitor, no bounds";
     let remedy = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian's and Ubuntu's are)";
-    feature("BTF", is_there, found, (consequence, remedy))
+    either("BTF", is_there, found, (consequence, remedy))
 }
 
 fn lockdown() -> Feature {
     let mode = read("/sys/kernel/security/lockdown");
     let is_open = !mode.contains("[confidentiality]");
-    let found =
-        yes_no(is_open, "does not forbid BPF", "leave to read the kernel's memory (lockdown)");
+    let found = ("does not forbid BPF", "leave to read the kernel's memory (lockdown)");
     let remedy = "boot without lockdown=confidentiality";
-    feature("lockdown", is_open, found, ("no BPF program of ours loads", remedy))
+    either("lockdown", is_open, found, ("no BPF program of ours loads", remedy))
 }
 
 /// The consequence where the kernel cannot load our algorithms. There is no weaker replacement:
@@ -207,18 +214,17 @@ fn struct_ops(is_there: bool, signature: Option<CongControl>) -> Feature {
 }
 
 fn link(is_there: bool) -> Feature {
-    let found = yes_no(is_there, "registrations can be links", "links for struct_ops");
+    let found = ("registrations can be links", "links for struct_ops");
     let consequence =
         "a registration outlives an agent that is killed; the next command removes it";
-    feature("struct_ops link", is_there, found, (consequence, "none needed; 6.4 has them"))
+    either("struct_ops link", is_there, found, (consequence, "none needed; 6.4 has them"))
 }
 
 fn pacing(release: &str) -> Feature {
     let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
     let is_there = major.is_some_and(|major| major >= 6);
-    let found =
-        yes_no(is_there, "a BPF algorithm may set it", "leave for BPF to set the pacing rate");
-    feature("pacing", is_there, found, (NO_ALGORITHMS, "use Linux 6.0 or later"))
+    let found = ("a BPF algorithm may set it", "leave for BPF to set the pacing rate");
+    either("pacing", is_there, found, (NO_ALGORITHMS, "use Linux 6.0 or later"))
 }
 
 fn traces(has: &dyn Fn(&str) -> bool) -> Feature {
@@ -235,17 +241,17 @@ fn traces(has: &dyn Fn(&str) -> bool) -> Feature {
 }
 
 fn iterator(is_there: bool) -> Feature {
-    let found = yes_no(is_there, "TCP sockets can be iterated", "the BPF iterator of TCP sockets");
+    let found = ("TCP sockets can be iterated", "the BPF iterator of TCP sockets");
     let consequence = "existing connections are neither seen nor moved";
     let remedy = "use Linux 5.16 or later with CONFIG_BPF_SYSCALL=y and CONFIG_PROC_FS=y";
-    feature("iter/tcp", is_there, found, (consequence, remedy))
+    either("iter/tcp", is_there, found, (consequence, remedy))
 }
 
 fn sockops(is_there: bool) -> Feature {
-    let found = yes_no(is_there, "can be attached to a cgroup v2", "BPF for cgroups (sockops)");
+    let found = ("can be attached to a cgroup v2", "BPF for cgroups (sockops)");
     let consequence = "no algorithm can be put to work for a cgroup";
     let remedy = "use Linux 5.7 or later with CONFIG_CGROUP_BPF=y";
-    feature("sockops", is_there, found, (consequence, remedy))
+    either("sockops", is_there, found, (consequence, remedy))
 }
 
 fn bpffs() -> Feature {

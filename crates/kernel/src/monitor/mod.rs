@@ -15,8 +15,8 @@ pub use config::{Filter, MonitorConfig};
 pub use record::{Event, Record, Sample};
 
 use crate::error::Error;
-use crate::features::MONITOR;
-use crate::libbpf::{explain, quiet};
+use crate::features::{MONITOR, explain};
+use crate::libbpf::quiet;
 use crate::raw::RecordValue;
 use crate::skeleton::monitor::MonitorSkelBuilder;
 

@@ -6,10 +6,9 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapMut, OpenMapMut};
 
 use super::{HEARTBEATS, INTERFACES, LOAD, RETIRED, SOCKETS, TARGETS};
-use crate::control::STALE_AFTER;
+use crate::bounded::STALE_AFTER;
 use crate::error::Error;
-use crate::features::{self, BOUND, CongControl, tick_us};
-use crate::libbpf::explain;
+use crate::features::{self, BOUND, CongControl, explain, tick_us};
 use crate::place;
 use crate::skeleton::wakeai_av::WakeaiAvSkelBuilder;
 use crate::skeleton::wakeai_compound::WakeaiCompoundSkelBuilder;

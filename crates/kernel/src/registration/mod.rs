@@ -17,8 +17,8 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType};
 use self::vacate::vacate;
 use crate::bounded::Bounded;
 use crate::error::Error;
-use crate::features::{self, BOUND};
-use crate::libbpf::{explain, quiet};
+use crate::features::{self, BOUND, explain};
+use crate::libbpf::quiet;
 use crate::place;
 use crate::raw::{BoundsValue, InterfaceKey};
 

@@ -3,7 +3,7 @@
 use wakeai_host::{Namespace, NetnsId};
 
 use super::PREFIX;
-use crate::bounded::Bounded;
+use crate::bounded::{Bounded, is_available};
 use crate::connections::move_connections;
 
 /// Moves the sysctl and the connections of every network namespace to the kernel's own algorithms; those of
@@ -57,7 +57,5 @@ fn vacate_default() -> std::io::Result<()> {
 
 /// The algorithm asked for, or Reno, which every kernel has.
 pub(super) fn available(asked: &'static str) -> &'static str {
-    let available = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
-    let is_there = available.is_ok_and(|names| names.split(' ').any(|name| name == asked));
-    if is_there { asked } else { "reno" }
+    if is_available(asked) { asked } else { "reno" }
 }

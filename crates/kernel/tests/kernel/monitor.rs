@@ -17,6 +17,9 @@ use crate::path::PathConfig;
 use crate::rig::{Rig, ip, kernel};
 use crate::watch::monitor;
 
+/// Long enough for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Everything that the monitor reports until `span` has passed.
 fn collect(monitor: &mut Monitor, span: Duration) -> (Vec<Sample>, Vec<Event>) {
     let (mut samples, mut events) = (Vec::new(), Vec::new());
@@ -29,6 +32,14 @@ fn collect(monitor: &mut Monitor, span: Duration) -> (Vec<Sample>, Vec<Event>) {
         monitor.poll(Duration::from_millis(10), &mut keep).unwrap();
     }
     (samples, events)
+}
+
+/// Waits until the monitor reports an event of this kind.
+fn wait_for_event(monitor: &mut Monitor, kind: EventKind) {
+    let give_up = Instant::now() + PATIENCE;
+    while !kinds(&collect(monitor, Duration::from_millis(50)).1).contains(&kind) {
+        assert!(Instant::now() < give_up, "waited in vain for {kind:?}");
+    }
 }
 
 fn kinds(events: &[Event]) -> Vec<EventKind> {
@@ -87,8 +98,7 @@ fn packets_that_change_places_are_seen_as_code_1() {
     let rig = Rig::with_path(PathConfig { swap_every: 50, ..PathConfig::CALM });
     let mut monitor = monitor(&rig);
     let _flow = rig.flow(77, "cubic");
-    let (_, events) = collect(&mut monitor, Duration::from_secs(1));
-    assert!(kinds(&events).contains(&EventKind::Error(ErrorCode::Reordering)));
+    wait_for_event(&mut monitor, EventKind::Error(ErrorCode::Reordering));
 }
 
 #[test]
@@ -100,8 +110,7 @@ fn a_full_queue_on_this_host_is_seen_as_code_2() {
     assert!(rig.sender.run(tc).unwrap().success());
     let mut monitor = monitor(&rig);
     let _flow = rig.flow(77, "cubic");
-    let (_, events) = collect(&mut monitor, Duration::from_secs(1));
-    assert!(kinds(&events).contains(&EventKind::Error(ErrorCode::LocalOverflow)));
+    wait_for_event(&mut monitor, EventKind::Error(ErrorCode::LocalOverflow));
 }
 
 #[test]
@@ -119,8 +128,7 @@ fn a_path_that_is_cut_is_seen_as_timeouts_code_4_and_the_end_as_a_close() {
     assert!(timeouts >= 2, "{seen:?}");
     assert_eq!(seen.iter().filter(|kind| **kind == errors).count(), timeouts);
     drop(flow);
-    let (_, events) = collect(&mut monitor, Duration::from_millis(50));
-    assert!(kinds(&events).contains(&EventKind::Closed));
+    wait_for_event(&mut monitor, EventKind::Closed);
 }
 
 #[test]
@@ -156,24 +164,31 @@ fn a_filter_leaves_the_other_connections_out() {
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
     let wire = connections.iter().find(|c| c.figures.interface == rig.interface("wire").1);
     let wanted = wire.unwrap().socket;
-    let seen_with = |filter: Filter| {
+    // For 200 ms, and until there are samples of so many connections.
+    let seen_with = |filter: Filter, count: usize| {
         let config = MonitorConfig { every_ack: true, filter, ..MonitorConfig::default() };
         let mut monitor = Monitor::open(&config).unwrap();
-        let (samples, _) = collect(&mut monitor, Duration::from_millis(200));
-        let mut seen: Vec<_> = samples.iter().map(|sample| sample.socket.cookie).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        seen
+        let (mut samples, _) = collect(&mut monitor, Duration::from_millis(200));
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            let mut seen: Vec<_> = samples.iter().map(|sample| sample.socket.cookie).collect();
+            seen.sort_unstable();
+            seen.dedup();
+            if seen.len() >= count || Instant::now() > give_up {
+                return seen;
+            }
+            samples.extend(collect(&mut monitor, Duration::from_millis(50)).0);
+        }
     };
     let inode = u32::try_from(rig.sender.id().0).unwrap();
-    let both = seen_with(Filter { netns_inodes: vec![inode], ..Filter::default() });
+    let both = seen_with(Filter { netns_inodes: vec![inode], ..Filter::default() }, 2);
     assert_eq!(both.len(), 2);
     let address = Some(wanted.remote.ip());
-    assert_eq!(seen_with(Filter { address, ..Filter::default() }), [wanted.cookie]);
+    assert_eq!(seen_with(Filter { address, ..Filter::default() }, 1), [wanted.cookie]);
     let port = Some(wanted.local.port());
-    assert_eq!(seen_with(Filter { port, ..Filter::default() }), [wanted.cookie]);
+    assert_eq!(seen_with(Filter { port, ..Filter::default() }, 1), [wanted.cookie]);
     let other = rig.receiver.run(wakeai_kernel::netns_cookie).unwrap().unwrap();
-    assert!(seen_with(Filter { netns_cookies: vec![other], ..Filter::default() }).is_empty());
+    assert!(seen_with(Filter { netns_cookies: vec![other], ..Filter::default() }, 0).is_empty());
 }
 
 #[test]
@@ -185,8 +200,11 @@ fn records_that_found_the_buffer_full_are_counted() {
         MonitorConfig { every_ack: true, filter, buffer_bytes: 4096, ..MonitorConfig::default() };
     let mut monitor = Monitor::open(&config).unwrap();
     let _flow = rig.flow(77, "cubic");
-    std::thread::sleep(Duration::from_millis(500));
-    assert!(monitor.lost() > 0);
+    let began = Instant::now();
+    while monitor.lost() == 0 {
+        assert!(began.elapsed() < PATIENCE, "the buffer is never full");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let (samples, _) = collect(&mut monitor, Duration::from_millis(10));
     assert!(!samples.is_empty());
 }

@@ -230,6 +230,15 @@ impl Flow {
         self.received.load(Ordering::Relaxed)
     }
 
+    /// Waits until more has arrived.
+    pub(crate) fn goes_on(&self) {
+        let (before, began) = (self.received(), Instant::now());
+        while self.received() == before {
+            assert!(began.elapsed() < Duration::from_secs(30), "nothing arrives any more");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Bytes per second that arrive during `span`.
     pub(crate) fn goodput(&self, span: Duration) -> u64 {
         let (before, from) = (self.received(), Instant::now());

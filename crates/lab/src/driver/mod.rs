@@ -18,43 +18,21 @@ use std::thread::JoinHandle;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rand_pcg::Pcg64Mcg;
-use wakeai_medium::{Counters, Medium, MediumConfig, Node};
+use wakeai_medium::{Counters, Medium, MediumConfig};
 use wakeai_scenario::Experiment;
-use wakeai_scenario::figures::RttHistogram;
+use wakeai_scenario::figures::DurationHistogram;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{Changes, RunError};
 
 use crate::clock;
 use crate::error::LabError;
-use crate::host::Steering;
-use crate::host::tun::Tun;
+use crate::host::{Port, Steering};
 use crate::packet::Frame;
-
-/// A host's port of the medium.
-#[derive(Debug)]
-pub(crate) struct Port {
-    /// The host's node.
-    pub(crate) node: Node,
-    /// The host's address.
-    pub(crate) address: Ipv4Addr,
-    /// The address of the sender behind it, whose packets go through this port, too.
-    pub(crate) behind: Option<Ipv4Addr>,
-    /// The host's device.
-    pub(crate) tun: Tun,
-}
-
-impl Port {
-    /// The addresses that are reached through this port.
-    fn addresses(&self) -> impl Iterator<Item = (Ipv4Addr, Node)> + use<> {
-        let node = self.node;
-        std::iter::once(self.address).chain(self.behind).map(move |address| (address, node))
-    }
-}
 
 /// A distribution of delays against the due time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
-    times: RttHistogram,
+    times: DurationHistogram,
     max: Duration,
 }
 

@@ -13,9 +13,9 @@ use wakeai_units::{Duration, Instant};
 use wakeai_world::Changes;
 
 use super::poller::Poller;
-use super::{Command, DriverReport, Lateness, Misrouted, Port, realtime};
+use super::{Command, DriverReport, Lateness, Misrouted, realtime};
 use crate::clock;
-use crate::host::Steering;
+use crate::host::{Port, Steering};
 use crate::packet::{Frame, Pool, destination};
 
 /// The poller's token of the eventfd that announces commands; all other tokens are indices of ports.

@@ -18,7 +18,6 @@ use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 pub(crate) use child::{Child, dying_with_us};
 pub(crate) use steering::Steering;
 
-use crate::driver::Port;
 use crate::error::LabError;
 use tun::Tun;
 
@@ -42,6 +41,27 @@ const CABLE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 75, 255, 254);
 fn sender_address(id: StationId) -> Ipv4Addr {
     let [ten, _, high, low] = station_address(id).octets();
     Ipv4Addr::new(ten, CABLE_ADDRESS.octets()[1], high, low)
+}
+
+/// A host's port of the medium.
+#[derive(Debug)]
+pub(crate) struct Port {
+    /// The host's node.
+    pub(crate) node: Node,
+    /// The host's address.
+    pub(crate) address: Ipv4Addr,
+    /// The address of the sender behind it, whose packets go through this port, too.
+    pub(crate) behind: Option<Ipv4Addr>,
+    /// The host's device.
+    pub(crate) tun: Tun,
+}
+
+impl Port {
+    /// The addresses that are reached through this port.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (Ipv4Addr, Node)> + use<> {
+        let node = self.node;
+        std::iter::once(self.address).chain(self.behind).map(move |address| (address, node))
+    }
 }
 
 /// One host of the lab.
@@ -75,15 +95,9 @@ impl Host {
             // One packet per buffer: with larger ones TCP would not notice an overflow.
             gso_max_segments: Some(1),
         };
+        let network = (address, STATION_PREFIX_BITS, Some(STATION_BROADCAST));
         Self::make(lease, name, Node::Station(id), address, steering, move || {
-            let tun = Tun::create(STATION_INTERFACE)?;
-            let netlink = Netlink::open()?;
-            netlink.set_up(tun.index(), &settings)?;
-            netlink.no_queueing_discipline(tun.index())?;
-            let broadcast = Some(STATION_BROADCAST);
-            netlink.add_address(tun.index(), address, STATION_PREFIX_BITS, broadcast)?;
-            netlink.add_default_route(tun.index())?;
-            Ok(tun)
+            interface(STATION_INTERFACE, &settings, network)
         })
     }
 
@@ -99,13 +113,7 @@ impl Host {
             gso_max_segments: None,
         };
         Self::make(lease, "server", Node::Server, SERVER_ADDRESS, steering, move || {
-            let tun = Tun::create(WIRED_INTERFACE)?;
-            let netlink = Netlink::open()?;
-            netlink.set_up(tun.index(), &settings)?;
-            netlink.no_queueing_discipline(tun.index())?;
-            netlink.add_address(tun.index(), SERVER_ADDRESS, 32, None)?;
-            netlink.add_default_route(tun.index())?;
-            Ok(tun)
+            interface(WIRED_INTERFACE, &settings, (SERVER_ADDRESS, 32, None))
         })
     }
 
@@ -168,15 +176,14 @@ impl Host {
         Ok((Self { name, node, address, cubic_by_default, namespace, registered }, built))
     }
 
-    /// The number of packets that found the queue of the host's network interface full.
+    /// The number of packets that found the queue of the server's network interface full.
     pub(crate) fn overflowed(&self) -> Result<u64, LabError> {
-        let card = if self.node == Node::Server { WIRED_INTERFACE } else { STATION_INTERFACE };
         let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
         let table = self.namespace.run(read)?.map_err(LabError::system::<io::Error>(format!(
             "count the packets of {}",
             self.name
         )))?;
-        Ok(dropped_in(&table, card).unwrap_or(0))
+        Ok(dropped_in(&table, WIRED_INTERFACE).unwrap_or(0))
     }
 
     /// The namespace's identity, as agents and the monitor know it.
@@ -213,6 +220,21 @@ impl Host {
         lease.forget(&self.registered)?;
         Ok(())
     }
+}
+
+/// Makes a TUN device with an address and the default route in the calling thread's namespace.
+fn interface(
+    name: &str,
+    settings: &LinkSettings,
+    (address, prefix_bits, broadcast): (Ipv4Addr, u8, Option<Ipv4Addr>),
+) -> io::Result<Tun> {
+    let tun = Tun::create(name)?;
+    let netlink = Netlink::open()?;
+    netlink.set_up(tun.index(), settings)?;
+    netlink.no_queueing_discipline(tun.index())?;
+    netlink.add_address(tun.index(), address, prefix_bits, broadcast)?;
+    netlink.add_default_route(tun.index())?;
+    Ok(tun)
 }
 
 /// The packets that `interface` could not send, by `proc_net_dev(5)`: after the name eight counts of

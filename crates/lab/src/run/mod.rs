@@ -5,48 +5,21 @@ mod testbed;
 mod traffic;
 
 use std::path::Path;
-use std::sync::Arc;
 
-use wakeai_host::Lease;
-use wakeai_kernel::Control;
 use wakeai_scenario::ResolvedCondition;
 use wakeai_units::{Duration, Instant};
-use wakeai_world::{
-    Outcome, Progress, ReceiverMeter, RunError, SenderMeter, Span, Task, agent, generator,
-};
+use wakeai_world::{Outcome, ReceiverMeter, RunError, SenderMeter, Span, Task, agent, generator};
 
 use crate::agents::Agents;
+use crate::bench::Bench;
 use crate::clock;
 use crate::driver::{DriverReport, Lateness};
 use crate::error::LabError;
-use crate::host::Steering;
 use crate::proxies;
 use crate::traffic::{self as flows, SenderFacts};
 use crate::watch::Watch;
 use testbed::Testbed;
 use traffic::Traffic;
-
-/// The resources that all runs of a command share.
-pub(crate) struct Bench<'a> {
-    pub(crate) lease: &'a Lease,
-    pub(crate) progress: &'a dyn Progress,
-    pub(crate) wakeai: &'a Path,
-    /// Whether the driver may become a real-time thread.
-    pub(crate) realtime: bool,
-    /// The processors of driver and hosts; `None` on a machine with one processor.
-    pub(crate) steering: Option<Steering>,
-    /// The handle that sets target rates, where a `wakeai_*` algorithm is loaded.
-    pub(crate) targets: Option<Arc<Control>>,
-    /// A directory for files that are needed during a run only.
-    pub(crate) scratch: &'a Path,
-}
-
-impl Bench<'_> {
-    /// An error where the user wants the run to end.
-    pub(crate) fn check(&self) -> Result<(), RunError> {
-        if self.progress.is_interrupted() { Err(RunError::Interrupted) } else { Ok(()) }
-    }
-}
 
 /// The result of a run, and the measurements that decide whether it was faithful.
 #[derive(Debug)]

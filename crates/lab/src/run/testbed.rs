@@ -6,11 +6,11 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_host::Lease;
 use wakeai_medium::StationId;
 use wakeai_scenario::{Expanded, Experiment};
-use wakeai_world::{RunError, STATION_BROADCAST};
+use wakeai_world::STATION_BROADCAST;
 
-use super::Bench;
+use crate::bench::Bench;
 use crate::driver::{Driver, DriverReport};
-use crate::error::LabError;
+use crate::error::{LabError, unsupported};
 use crate::host::Host;
 use crate::queues::{medium_config, split_queue};
 use crate::traffic::FlowPlan;
@@ -36,11 +36,8 @@ impl Testbed {
         rng: Pcg64Mcg,
     ) -> Result<Self, LabError> {
         if expanded.stations.len() > MAX_STATIONS {
-            return Err(LabError::Run(RunError::Unsupported {
-                world: "the lab",
-                asked: format!("{} stations", expanded.stations.len()),
-                remedy: format!("the lab serves at most {MAX_STATIONS}"),
-            }));
+            let asked = format!("{} stations", expanded.stations.len());
+            return Err(unsupported(asked, format!("the lab serves at most {MAX_STATIONS}")).into());
         }
         let config = medium_config(experiment);
         let mut testbed = Self { driver: None, hosts: Vec::new(), behind: BTreeMap::new() };

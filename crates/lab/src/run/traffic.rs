@@ -4,8 +4,8 @@ use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{ReceiverMeter, Span};
 
-use super::Bench;
 use super::testbed::Testbed;
+use crate::bench::Bench;
 use crate::clock;
 use crate::error::LabError;
 use crate::host::Child;
@@ -70,12 +70,8 @@ impl<'a> Traffic<'a> {
         for (sender, port) in traffic.senders.iter_mut().zip(ports) {
             while !iperf::listens(sender, port) {
                 if clock::now() > deadline || !matches!(sender.try_wait(), Ok(None)) {
-                    return Err(LabError::Child {
-                        program: "iperf3 --server",
-                        station: sender.station.clone(),
-                        reason: format!("it does not listen on port {port}"),
-                        log: String::new(),
-                    });
+                    let reason = format!("it does not listen on port {port}");
+                    return Err(LabError::child("iperf3 --server", &sender.station, reason));
                 }
                 clock::sleep(Duration::from_millis(2));
             }

@@ -121,7 +121,7 @@ impl Receiver {
             Ok(Report { error: Some(error), .. }) => error,
             _ => "it ended during the run".to_owned(),
         };
-        LabError::Child { program: "iperf3", station, reason, log: String::new() }
+        LabError::child("iperf3", &station, reason)
     }
 
     /// Tells the client to stop, and returns the time of that.
@@ -141,14 +141,10 @@ impl Receiver {
         let station = self.child.station.clone();
         self.child.end(lease)?;
         let text = self.output.join().unwrap_or_default();
-        let failed = |reason: String| LabError::Child {
-            program: "iperf3",
-            station: station.clone(),
-            reason,
-            log: String::new(),
-        };
-        let report: Report = serde_json::from_str(&text)
-            .map_err(|error| failed(format!("its JSON cannot be read ({error}): {text:.300}")))?;
+        let report: Report = serde_json::from_str(&text).map_err(|error| {
+            let reason = format!("its JSON cannot be read ({error}): {text:.300}");
+            LabError::child("iperf3", &station, reason)
+        })?;
         // Without intervals the station was so starved that its connections were not set up.
         report.count(stopped, meter);
         Ok(())

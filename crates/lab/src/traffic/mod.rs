@@ -10,6 +10,8 @@ use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_world::flows::{chunk, saturating_rate, sender_algorithm};
 use wakeai_world::{RunError, SERVER_ADDRESS, station_address};
 
+use crate::error::unsupported;
+
 /// The listening port of the first flow, which is iperf3's default; each flow has its own.
 const FIRST_PORT: u16 = 5201;
 /// The data connection's port at the receiver of the first flow. It distinguishes the data connection from
@@ -94,11 +96,8 @@ pub(crate) fn plan(
     senders: &[SenderFacts],
 ) -> Result<Vec<FlowPlan>, RunError> {
     if expanded.flows.len() > MAX_FLOWS {
-        return Err(RunError::Unsupported {
-            world: "the lab",
-            asked: format!("{} flows", expanded.flows.len()),
-            remedy: format!("the lab has ports for {MAX_FLOWS}"),
-        });
+        let asked = format!("{} flows", expanded.flows.len());
+        return Err(unsupported(asked, format!("the lab has ports for {MAX_FLOWS}")));
     }
     let by_iperf = expanded.flows.len() <= MAX_IPERF
         && expanded.flows.iter().all(|flow| is_iperfs(flow, senders[host_index(flow.from)]));
@@ -131,13 +130,11 @@ fn plan_flow(
             Kind::Udp(flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow)))
         }
         (FlowKind::Udp, Some(_)) => {
-            return Err(RunError::Unsupported {
-                world: "the lab",
-                asked: format!("flows.{}: a UDP flow with a size", flow.entry + 1),
-                remedy: "give it a rate and no size: what the air loses is never sent again, so \
-                         it would not end"
-                    .to_owned(),
-            });
+            return Err(unsupported(
+                format!("flows.{}: a UDP flow with a size", flow.entry + 1),
+                "give it a rate and no size: what the air loses is never sent again, so it would \
+                 not end",
+            ));
         }
     };
     let offset = u16::try_from(index).expect("MAX_FLOWS was checked");

@@ -106,18 +106,12 @@ impl Transfer {
     /// Ends the flow if it still runs, and returns the meter.
     pub(crate) fn collect(self) -> Result<ReceiverMeter, LabError> {
         self.stop();
-        let failed = |reason: String| LabError::Child {
-            program: "the transfer",
-            station: self.station.clone(),
-            reason,
-            log: String::new(),
-        };
-        let (meter, arrived) =
-            self.receiver.join().map_err(|_| failed("its receiver panicked".to_owned()))?;
-        let sent = self.sender.join().map_err(|_| failed("its sender panicked".to_owned()))?;
+        let failed = |reason: &str| LabError::child("the transfer", &self.station, reason);
+        let (meter, arrived) = self.receiver.join().map_err(|_| failed("its receiver panicked"))?;
+        let sent = self.sender.join().map_err(|_| failed("its sender panicked"))?;
         for error in [sent.err(), arrived.err()].into_iter().flatten() {
             if !broke_off(&error) {
-                return Err(failed(error.to_string()));
+                return Err(failed(&error.to_string()));
             }
             tracing::warn!(station = self.station, %error, "a flow broke off");
         }

@@ -5,9 +5,8 @@ use crate::target::{Host, Target};
 
 const END: &[u8] = b"\r\n\r\n";
 
-/// The head ends with an empty line; `searched` bytes of the input are known not to end it. The
-/// header fields are for other proxies than this one, and are only checked for what must not be in
-/// any.
+/// The head ends with an empty line, whose end is not among the first `searched` bytes of the input. Header
+/// fields have no effect here; they are only checked for characters that no field may contain.
 pub(super) fn head(input: &[u8], searched: usize, output: &mut Vec<u8>) -> Result<Step, Rejection> {
     let from = searched.saturating_sub(END.len() - 1);
     let found = input[from..].windows(END.len()).position(|window| window == END);
@@ -31,7 +30,7 @@ pub(super) fn head(input: &[u8], searched: usize, output: &mut Vec<u8>) -> Resul
 
 /// The target of a head without its last empty line.
 fn target(head: &[u8]) -> Result<Target, Rejection> {
-    // A bare CR, a bare LF or a NUL is how one request is made to look like two (RFC 9112 §2.2).
+    // A bare CR, a bare LF or a NUL can make one request look like two (RFC 9112 §2.2).
     let text = std::str::from_utf8(head).map_err(|_| Rejection::Malformed)?;
     if text.replace("\r\n", "").contains(['\r', '\n', '\0']) {
         return Err(Rejection::Malformed);

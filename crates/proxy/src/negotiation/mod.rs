@@ -1,5 +1,4 @@
-//! What a client of the explicit proxy says before its bytes are relayed: SOCKS5 or HTTP CONNECT,
-//! told apart by the first byte.
+//! The request of a client of the explicit proxy: SOCKS5 or HTTP CONNECT, which the first byte distinguishes.
 
 mod connect;
 mod socks;
@@ -27,7 +26,7 @@ pub enum Rejection {
     /// A SOCKS5 address type that RFC 1928 does not list.
     #[error("an unknown address type")]
     AddressType,
-    /// What the protocol does not allow.
+    /// The protocol does not allow it.
     #[error("a malformed request")]
     Malformed,
     /// The head of the CONNECT does not end within [`REQUEST_LIMIT`].
@@ -35,7 +34,7 @@ pub enum Rejection {
     TooLong,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Connected, from this address.
@@ -44,11 +43,11 @@ pub enum Outcome {
     Denied,
     /// The name has no address.
     NoSuchName,
-    /// Nobody listens there.
+    /// The destination refused the connection.
     Refused,
     /// No route to the network.
     NetworkUnreachable,
-    /// No way to the host.
+    /// The host is unreachable.
     HostUnreachable,
     /// No answer within the connect timeout.
     TimedOut,
@@ -56,12 +55,12 @@ pub enum Outcome {
     Failed,
 }
 
-/// The negotiation with one client, without input and output of its own.
+/// The negotiation with one client; it does no input or output.
 ///
-/// [`handle_input`](Self::handle_input) with whatever was read, then
-/// [`poll_transmit`](Self::poll_transmit) until `None`, and again until `handle_input` gives a
-/// target or a rejection. After a target: [`answer`](Self::answer), `poll_transmit`, and the bytes
-/// that came after the request are [`into_early_data`](Self::into_early_data).
+/// Order of calls: [`handle_input`](Self::handle_input) with each input, then
+/// [`poll_transmit`](Self::poll_transmit) until `None`; both again until `handle_input` returns a target or a
+/// rejection. After a target: [`answer`](Self::answer), `poll_transmit`, and
+/// [`into_early_data`](Self::into_early_data) for the bytes after the request.
 ///
 /// It holds at most [`REQUEST_LIMIT`] bytes and one input.
 #[derive(Debug, Default)]
@@ -73,14 +72,14 @@ pub struct Negotiation {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Nothing was read yet.
+    /// Nothing has been read yet.
     #[default]
     Start,
     /// SOCKS5: the client lists its methods (RFC 1928 §3).
     SocksMethods,
     /// SOCKS5: the client asks (RFC 1928 §4).
     SocksRequest,
-    /// HTTP: so many bytes of the head were searched for its end.
+    /// HTTP: this many bytes of the head have been searched for its end.
     HttpHead { searched: usize },
     /// The target is known; the answer is due in this protocol.
     Asked(Protocol),
@@ -94,27 +93,27 @@ enum Protocol {
     Http,
 }
 
-/// What a step made of the input.
+/// The result of a step.
 enum Step {
     /// More input is needed.
     Incomplete,
-    /// So many bytes are done with.
+    /// This many bytes are consumed.
     Next(usize, Phase),
-    /// So many bytes are done with, and the target is known.
+    /// This many bytes are consumed, and the target is known.
     Target(usize, Protocol, Target),
 }
 
 impl Negotiation {
-    /// Before the client's first byte.
+    /// A negotiation before the client's first byte.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what the client sent. Gives the target once; no input is taken after that.
+    /// Handles the bytes that the client sent. Returns the target once; later bytes are early data.
     ///
     /// # Errors
     ///
-    /// [`Rejection`]; the client gets what [`Self::poll_transmit`] holds and is closed.
+    /// [`Rejection`]; the caller sends what [`Self::poll_transmit`] returns, and closes the connection.
     pub fn handle_input(&mut self, bytes: &[u8]) -> Result<Option<Target>, Rejection> {
         self.input.extend_from_slice(bytes);
         loop {
@@ -158,12 +157,12 @@ impl Negotiation {
         }
     }
 
-    /// What is to be sent to the client now.
+    /// The bytes that are to be sent to the client now.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         (!self.output.is_empty()).then(|| std::mem::take(&mut self.output))
     }
 
-    /// Says what became of the request.
+    /// Prepares the answer to the request.
     pub fn answer(&mut self, outcome: Outcome) {
         match self.phase {
             Phase::Asked(Protocol::Socks) => socks::answer(outcome, &mut self.output),
@@ -173,12 +172,12 @@ impl Negotiation {
         self.phase = Phase::Over;
     }
 
-    /// What the client sent after its request, without waiting for the answer.
+    /// The bytes that the client sent after its request, without waiting for the answer.
     pub fn into_early_data(self) -> Vec<u8> {
         self.input
     }
 
-    /// How many bytes are held.
+    /// The number of bytes that are held.
     pub fn held(&self) -> usize {
         self.input.len() + self.output.len()
     }

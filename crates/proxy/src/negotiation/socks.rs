@@ -23,7 +23,7 @@ const CONNECTION_REFUSED: u8 = 5;
 const COMMAND_NOT_SUPPORTED: u8 = 7;
 const ADDRESS_TYPE_NOT_SUPPORTED: u8 = 8;
 
-/// RFC 1928 §3: version, how many methods, the methods.
+/// RFC 1928 §3: version, number of methods, the methods.
 pub(super) fn methods(input: &[u8], output: &mut Vec<u8>) -> Result<Step, Rejection> {
     let [_version, count, rest @ ..] = input else { return Ok(Step::Incomplete) };
     let Some(methods) = rest.get(..usize::from(*count)) else { return Ok(Step::Incomplete) };
@@ -36,8 +36,8 @@ pub(super) fn methods(input: &[u8], output: &mut Vec<u8>) -> Result<Step, Reject
     }
 }
 
-/// RFC 1928 §4: version, command, reserved, address type, address, port. What is wrong is said as
-/// soon as it is there, without waiting for the rest.
+/// RFC 1928 §4: version, command, reserved, address type, address, port. An error is answered as soon as it
+/// is seen, without waiting for the rest.
 pub(super) fn request(input: &[u8], output: &mut Vec<u8>) -> Result<Step, Rejection> {
     let mut reject = |reply, rejection| {
         put_reply(reply, None, output);

@@ -2,8 +2,8 @@
 
 mod avr;
 mod fairness;
-mod rtt;
+mod histogram;
 
 pub use avr::AvrMeter;
 pub use fairness::{jain, mean};
-pub use rtt::RttHistogram;
+pub use histogram::DurationHistogram;

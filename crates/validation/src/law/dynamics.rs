@@ -1,20 +1,16 @@
 //! The settings of the matrix with changes during the run, with steady load, and with members that
 //! announce false values.
 
-use super::matrix::{Draft, Promise, Setting, TSQ, bss};
+use super::setting::{Draft, Promise, Setting, TSQ, bss};
 
 /// A sender that looks like `cubic` and whose window no agent bounds.
-const UNBOUND: &str = "jitter = \"500ms\"\nalgorithm = \"ns3_cubic\"";
+const UNBOUND: &str = "jitter = '500ms'\nalgorithm = 'ns3_cubic'";
 /// A station that does not announce what it reaches alone.
-const UNMEASURED: &str = "announces = { max_rate = \"unknown\" }";
+const UNMEASURED: &str = "announces = { max_rate = 'unknown' }";
 
 /// All of them.
 pub(super) fn all() -> Vec<Setting> {
-    let mut all = newcomers();
-    all.extend(lies());
-    all.extend(changes());
-    all.extend(steady());
-    all
+    [newcomers(), obedient(), heedless(), silent(), changes(), steady()].concat()
 }
 
 /// One station begins to send while `others` are sending, and all agents know each other.
@@ -24,7 +20,7 @@ fn newcomers() -> Vec<Setting> {
             .lasting(60, 5)
             .up("old", others, keys)
             .stations("new", 1, keys)
-            .flow("new", "server", "start = \"20s\"")
+            .flow("new", "server", "start = '20s'")
             .promises(name, Promise::Newcomer(20.0))
     };
     vec![
@@ -45,38 +41,29 @@ fn newcomers() -> Vec<Setting> {
     ]
 }
 
-/// One member announces false values.
-fn lies() -> Vec<Setting> {
-    let mut all = Vec::new();
-    all.extend(obedient());
-    all.extend(heedless());
-    all.extend(silent());
-    all
-}
-
 /// Eight stations that announce true values.
 fn honest(keys: &str) -> Draft {
     bss("802.11n", 20.0).lasting(45, 10).agents("s").up("s", 8, keys)
 }
 
-/// The member sends, and obeys the law itself.
+/// A member that announces false values sends, and obeys the law itself.
 fn obedient() -> Vec<Setting> {
     let says = |name, announces: &str| {
         let keys = format!("announces = {{ {announces} }}");
         honest("").up("liar", 1, &keys).promises(name, Promise::Lie)
     };
     vec![
-        says("lie-rate-huge", "rate = \"1Gbit/s\""),
-        says("lie-rate-tiny", "rate = \"1bit/s\""),
-        says("lie-max-tiny", "max_rate = \"1bit/s\""),
-        says("lie-max-huge", "max_rate = \"10Gbit/s\""),
+        says("lie-rate-huge", "rate = '1Gbit/s'"),
+        says("lie-rate-tiny", "rate = '1bit/s'"),
+        says("lie-max-tiny", "max_rate = '1bit/s'"),
+        says("lie-max-huge", "max_rate = '10Gbit/s'"),
         says("lie-silent", "sending = false"),
-        says("lie-growth-huge", "growth = \"60s\""),
-        says("lie-growth-zero", "growth = \"0s\", min_rtt = \"1us\""),
+        says("lie-growth-huge", "growth = '60s'"),
+        says("lie-growth-zero", "growth = '0s', min_rtt = '1us'"),
     ]
 }
 
-/// It sends and keeps to no law, so that what it announces is all that its agent changes.
+/// Such a member sends and obeys no law, so that its agent changes nothing but what is announced.
 fn heedless() -> Vec<Setting> {
     let beside = |draft: Draft, name, announces: &str| {
         let keys = format!("announces = {{ {announces} }}");
@@ -89,34 +76,34 @@ fn heedless() -> Vec<Setting> {
     // Nobody's maximum is known: the weights are PHY rates.
     let by_link = |name, announces: &str| beside(honest(UNMEASURED), name, announces);
     vec![
-        says("lie-hog-truth", "min_rtt = \"20ms\""),
-        says("lie-hog-rate-huge", "rate = \"1Gbit/s\""),
-        says("lie-hog-rate-zero", "rate = \"0bit/s\""),
-        says("lie-hog-rate-tiny", "rate = \"1bit/s\""),
-        says("lie-hog-max-tiny", "max_rate = \"1bit/s\""),
-        says("lie-hog-max-small", "max_rate = \"5Mbit/s\""),
-        says("lie-hog-max-huge", "max_rate = \"10Gbit/s\""),
+        says("lie-hog-truth", "min_rtt = '20ms'"),
+        says("lie-hog-rate-huge", "rate = '1Gbit/s'"),
+        says("lie-hog-rate-zero", "rate = '0bit/s'"),
+        says("lie-hog-rate-tiny", "rate = '1bit/s'"),
+        says("lie-hog-max-tiny", "max_rate = '1bit/s'"),
+        says("lie-hog-max-small", "max_rate = '5Mbit/s'"),
+        says("lie-hog-max-huge", "max_rate = '10Gbit/s'"),
         says("lie-hog-silent", "sending = false"),
-        says("lie-hog-growth-huge", "growth = \"60s\""),
-        says("lie-hog-growth-zero", "growth = \"0s\", min_rtt = \"1us\""),
+        says("lie-hog-growth-huge", "growth = '60s'"),
+        says("lie-hog-growth-zero", "growth = '0s', min_rtt = '1us'"),
         says("lie-hog-reserves", "reservation = 0.5"),
         says("lie-hog-reserves-all", "reservation = 1.0"),
         says(
             "lie-hog-all-down",
-            "rate = \"1bit/s\", max_rate = \"1bit/s\", link_rate = \"1bit/s\", growth = \"60s\"",
+            "rate = '1bit/s', max_rate = '1bit/s', link_rate = '1bit/s', growth = '60s'",
         ),
         says(
             "lie-hog-all-up",
-            "rate = \"1Gbit/s\", max_rate = \"10Gbit/s\", link_rate = \"10Gbit/s\", growth = \"0s\"",
+            "rate = '1Gbit/s', max_rate = '10Gbit/s', link_rate = '10Gbit/s', growth = '0s'",
         ),
-        by_link("lie-hog-link-truth", "max_rate = \"unknown\""),
-        by_link("lie-hog-link-tiny", "max_rate = \"unknown\", link_rate = \"1bit/s\""),
-        by_link("lie-hog-link-huge", "max_rate = \"unknown\", link_rate = \"10Gbit/s\""),
-        by_link("lie-hog-link-none", "max_rate = \"unknown\", link_rate = \"unknown\""),
+        by_link("lie-hog-link-truth", "max_rate = 'unknown'"),
+        by_link("lie-hog-link-tiny", "max_rate = 'unknown', link_rate = '1bit/s'"),
+        by_link("lie-hog-link-huge", "max_rate = 'unknown', link_rate = '10Gbit/s'"),
+        by_link("lie-hog-link-none", "max_rate = 'unknown', link_rate = 'unknown'"),
     ]
 }
 
-/// It sends nothing.
+/// Such a member sends nothing.
 fn silent() -> Vec<Setting> {
     let beside = |draft: Draft, name, announces: &str| {
         let keys = format!("announces = {{ sending = true, {announces} }}");
@@ -126,32 +113,29 @@ fn silent() -> Vec<Setting> {
     let by_link = |name, announces: &str| beside(honest(UNMEASURED), name, announces);
     // One member that announces sixty stations.
     let crowd = |name, announces: &str| {
-        let keys = format!("announces = {{ sending = true, min_rtt = \"20ms\"{announces} }}");
+        let keys = format!("announces = {{ sending = true, min_rtt = '20ms'{announces} }}");
         honest("").stations("liar", 60, &keys).promises(name, Promise::Lie)
     };
     vec![
         crowd("lie-crowd", ""),
-        crowd("lie-crowd-rates", ", rate = \"1Mbit/s\", max_rate = \"40Mbit/s\""),
-        crowd("lie-crowd-growth", ", rate = \"1bit/s\", growth = \"60s\""),
-        says("lie-sends", "min_rtt = \"20ms\""),
-        says("lie-sends-rate-huge", "rate = \"1Gbit/s\", max_rate = \"40Mbit/s\""),
-        says("lie-sends-rate-tiny", "rate = \"1bit/s\", max_rate = \"40Mbit/s\""),
-        says("lie-sends-max-tiny", "rate = \"5Mbit/s\", max_rate = \"1bit/s\""),
-        says("lie-sends-max-huge", "rate = \"5Mbit/s\", max_rate = \"10Gbit/s\""),
+        crowd("lie-crowd-rates", ", rate = '1Mbit/s', max_rate = '40Mbit/s'"),
+        crowd("lie-crowd-growth", ", rate = '1bit/s', growth = '60s'"),
+        says("lie-sends", "min_rtt = '20ms'"),
+        says("lie-sends-rate-huge", "rate = '1Gbit/s', max_rate = '40Mbit/s'"),
+        says("lie-sends-rate-tiny", "rate = '1bit/s', max_rate = '40Mbit/s'"),
+        says("lie-sends-max-tiny", "rate = '5Mbit/s', max_rate = '1bit/s'"),
+        says("lie-sends-max-huge", "rate = '5Mbit/s', max_rate = '10Gbit/s'"),
         says(
             "lie-sends-growth-huge",
-            "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", min_rtt = \"20ms\", growth = \"60s\"",
+            "rate = '5Mbit/s', max_rate = '40Mbit/s', min_rtt = '20ms', growth = '60s'",
         ),
         says(
             "lie-sends-growth-zero",
-            "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", min_rtt = \"1us\", growth = \"0s\"",
+            "rate = '5Mbit/s', max_rate = '40Mbit/s', min_rtt = '1us', growth = '0s'",
         ),
-        says(
-            "lie-sends-reserves",
-            "rate = \"5Mbit/s\", max_rate = \"40Mbit/s\", reservation = 0.5",
-        ),
-        by_link("lie-sends-link-tiny", "rate = \"5Mbit/s\", link_rate = \"1bit/s\""),
-        by_link("lie-sends-link-huge", "rate = \"5Mbit/s\", link_rate = \"10Gbit/s\""),
+        says("lie-sends-reserves", "rate = '5Mbit/s', max_rate = '40Mbit/s', reservation = 0.5"),
+        by_link("lie-sends-link-tiny", "rate = '5Mbit/s', link_rate = '1bit/s'"),
+        by_link("lie-sends-link-huge", "rate = '5Mbit/s', link_rate = '10Gbit/s'"),
     ]
 }
 
@@ -160,44 +144,33 @@ fn changes() -> Vec<Setting> {
     let beside = |standard, rtt_ms, others, keys: &str| {
         bss(standard, rtt_ms).lasting(110, 5).up("s", others, keys)
     };
-    let late = "start = \"40s\"";
-    let settles = Promise::Settles(40.0);
+    let joins = |name, standard, others, late, keys: &str| {
+        beside(standard, 20.0, others, keys)
+            .stations("late", late, keys)
+            .flow("late", "server", "start = '40s'")
+            .promises(name, Promise::Settles(40.0))
+    };
+    let changes = |name, draft: Draft, station: &str, key: &str| {
+        draft
+            .event(&format!("at = '40s'\nstation = '{station}'\n{key}"))
+            .promises(name, Promise::Settles(40.0))
+    };
+    let n = |rtt_ms, others| beside("802.11n", rtt_ms, others, "");
+    let far = n(10.0, 7).stations("far", 1, "wired_delay = '60ms'").flow("far", "server", "");
+    let [slower, faster] = ["rate = '13Mbit/s'", "rate = '65Mbit/s'"];
     vec![
-        beside("802.11n", 20.0, 6, "")
-            .stations("late", 2, "")
-            .flow("late", "server", late)
-            .promises("settles-join", settles.clone()),
-        beside("802.11n", 20.0, 12, TSQ)
-            .stations("late", 8, TSQ)
-            .flow("late", "server", late)
-            .promises("settles-join-tsq", settles.clone()),
-        beside("802.11n", 30.0, 5, "")
+        joins("settles-join", "802.11n", 6, 2, ""),
+        joins("settles-join-tsq", "802.11n", 12, 8, TSQ),
+        n(30.0, 5)
             .stations("done", 3, "")
-            .flow("done", "server", "size = \"25MB\"")
-            .promises("settles-leave", settles.clone()),
-        beside("802.11n", 20.0, 7, "")
-            .up("slowed", 1, "")
-            .event("at = \"40s\"\nstation = \"slowed\"\nrate = \"13Mbit/s\"")
-            .promises("settles-rate-falls", settles.clone()),
-        beside("802.11n", 20.0, 7, "")
-            .up("sped", 1, "rate = \"13Mbit/s\"")
-            .event("at = \"40s\"\nstation = \"sped\"\nrate = \"65Mbit/s\"")
-            .promises("settles-rate-rises", settles.clone()),
-        beside("802.11n", 10.0, 8, "")
-            .event("at = \"40s\"\nstation = \"s1\"\nwired_delay = \"60ms\"")
-            .promises("settles-delay-grows", settles.clone()),
-        beside("802.11n", 10.0, 2, "")
-            .event("at = \"40s\"\nstation = \"s1\"\nwired_delay = \"20ms\"")
-            .promises("settles-delay-grows-of-two", settles.clone()),
-        beside("802.11n", 10.0, 7, "")
-            .stations("far", 1, "wired_delay = \"60ms\"")
-            .flow("far", "server", "")
-            .event("at = \"40s\"\nstation = \"far\"\nwired_delay = \"0s\"")
-            .promises("settles-delay-falls", settles.clone()),
-        beside("802.11ac", 20.0, 8, "")
-            .stations("late", 4, "")
-            .flow("late", "server", late)
-            .promises("settles-join-ac", settles),
+            .flow("done", "server", "size = '25MB'")
+            .promises("settles-leave", Promise::Settles(40.0)),
+        changes("settles-rate-falls", n(20.0, 7).up("slowed", 1, ""), "slowed", slower),
+        changes("settles-rate-rises", n(20.0, 7).up("sped", 1, slower), "sped", faster),
+        changes("settles-delay-grows", n(10.0, 8), "s1", "wired_delay = '60ms'"),
+        changes("settles-delay-grows-of-two", n(10.0, 2), "s1", "wired_delay = '20ms'"),
+        changes("settles-delay-falls", far, "far", "wired_delay = '0s'"),
+        joins("settles-join-ac", "802.11ac", 8, 4, ""),
     ]
 }
 

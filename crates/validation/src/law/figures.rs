@@ -14,7 +14,7 @@ use wakeai_sim::FlowDetail;
 use wakeai_units::{Duration, Segments};
 use wakeai_world::Asked;
 
-use super::matrix::{FIXED, Promise, Setting};
+use super::setting::{FIXED, Promise, Setting};
 use super::timeline::Timeline;
 use crate::detailed;
 use crate::statistics::{mean, mean_of};
@@ -140,13 +140,13 @@ pub fn run(
 }
 
 fn one(setting: &Setting, conditions: Conditions, seeds: u32) -> anyhow::Result<Row> {
-    let scenario = Scenario::parse(&setting.toml)?;
-    let names = conditions.of(&scenario);
+    let scenario = &setting.scenario;
+    let names = conditions.of(scenario);
     let mut row = Row { setting: setting.clone(), found: BTreeMap::new() };
     if names.is_empty() {
         return Ok(row);
     }
-    let mut runs = simulate(setting, &scenario, &names, 1, seeds)?;
+    let mut runs = simulate(setting, scenario, &names, 1, seeds)?;
     if setting.promise == Promise::Steady {
         for (seed, run) in (1..).zip(runs.clone()) {
             let (scenario, name) = by_hand(setting, &run)?;
@@ -268,23 +268,21 @@ fn by_hand(setting: &Setting, run: &Simulated) -> anyhow::Result<(Scenario, Stri
 }
 
 fn figures(setting: &Setting, simulated: &[Simulated]) -> Figures {
-    let runs: Vec<&Run> = simulated.iter().map(|one| &one.run).collect();
     let over = |figure: &dyn Fn(&Run) -> f64| {
-        mean(&runs.iter().map(|run| figure(run)).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
+        mean_of(simulated, |one| Some(figure(&one.run))).unwrap_or(f64::NAN)
     };
-    let names = runs.iter().flat_map(|run| run.groups.iter().map(|group| group.group.clone()));
+    let names = simulated.iter().flat_map(|one| one.run.groups.iter().map(|of| of.group.clone()));
     let group = |name: &str| {
         over(&|run| {
             let group = run.groups.iter().find(|group| group.group == name);
             group.map_or(0.0, |group| group.goodput_mbps)
         })
     };
-    let completions = |run: &Run| -> Option<Vec<f64>> {
-        run.flows.iter().map(|flow| flow.completion_s).collect()
-    };
-    let sized = !setting.is_endless();
     let of_completion = |figure: &dyn Fn(&[f64]) -> f64| {
-        over(&|run| completions(run).map_or(f64::INFINITY, |all| figure(&all)))
+        over(&|run| {
+            let all = run.flows.iter().map(|flow| flow.completion_s).collect::<Option<Vec<f64>>>();
+            all.map_or(f64::INFINITY, |all| figure(&all))
+        })
     };
     let timeline = |figure: &dyn Fn(&TimelineFigures) -> Option<f64>| {
         mean_of(simulated, |one| figure(&one.timeline))
@@ -307,7 +305,7 @@ fn figures(setting: &Setting, simulated: &[Simulated]) -> Figures {
         index: over(&|run| run.capacity_normalised.unwrap_or(f64::NAN)),
         growth_ms: over(&|run| run.rtt_ms.p95.unwrap_or(f64::NAN)) - setting.path_ms,
         timeouts: over(&|run| run.errors.timeout as f64),
-        completion: sized.then(|| {
+        completion: setting.transfers().map(|_| {
             let last = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
             (of_completion(&|all| mean(all).unwrap_or(0.0)), of_completion(&last))
         }),

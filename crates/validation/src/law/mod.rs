@@ -3,9 +3,11 @@
 pub mod dynamics;
 pub mod figures;
 pub mod matrix;
+mod setting;
 pub mod table;
 pub mod timeline;
 pub mod verdict;
 
 pub use figures::{Conditions, Figures, Row, TimelineFigures};
-pub use matrix::{Promise, Setting, matrix};
+pub use matrix::matrix;
+pub use setting::{Promise, Setting};

@@ -1,37 +1,29 @@
 //! The verdict on a setting: whether its promise holds.
 
-use super::figures::{Figures, Row};
-use super::matrix::{FIXED, Promise, WITHOUT};
+use super::figures::{Figures, Row, TimelineFigures};
+use super::setting::{FIXED, Promise, WITHOUT};
 
-/// What is held against a bound.
+/// A figure and its bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
-    /// In words.
+    /// The figure in words.
     pub what: String,
-    /// What was found.
+    /// The value that was found.
     pub found: f64,
-    /// What was promised.
+    /// The promised bound.
     pub bound: Bound,
 }
 
-/// What was promised of a figure.
+/// The promised bound of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// No less.
+    /// At least this.
     AtLeast(f64),
-    /// No more.
+    /// At most this.
     AtMost(f64),
 }
 
 impl Measure {
-    fn at_least(what: impl Into<String>, found: f64, bound: f64) -> Self {
-        Self { what: what.into(), found, bound: Bound::AtLeast(bound) }
-    }
-
-    fn at_most(what: impl Into<String>, found: f64, bound: f64) -> Self {
-        Self { what: what.into(), found, bound: Bound::AtMost(bound) }
-    }
-
     /// Whether it is as promised.
     pub fn holds(&self) -> bool {
         match self.bound {
@@ -41,51 +33,11 @@ impl Measure {
     }
 }
 
-/// The figures of a promise that is about `airtime` alone; none of any other.
+/// The figures that the promise of a row bounds.
 pub fn measures(row: &Row) -> Vec<Measure> {
-    let ours = row.of("airtime");
-    let known = |figure: Option<f64>| figure.unwrap_or(f64::NAN);
-    match &row.setting.promise {
-        Promise::Newcomer(_) => {
-            let intervals_s = row.setting.intervals_s(3.0);
-            let (half, most) = (ours.timeline.half_s, ours.timeline.nine_tenths_s);
-            vec![
-                Measure::at_most("half of its share, s", known(half), intervals_s.max(2.0)),
-                Measure::at_most("nine tenths, s", known(most), intervals_s.max(6.0)),
-                Measure::at_least("then of it", known(ours.timeline.kept), 0.9),
-            ]
-        }
-        Promise::Settles(_) => {
-            let off = |(name, share): (&String, &f64)| (name.clone(), (share - 1.0).abs());
-            let furthest = ours.timeline.shares.iter().map(off).max_by(|a, b| a.1.total_cmp(&b.1));
-            let (name, off) = furthest.unwrap_or(("nobody".to_owned(), f64::NAN));
-            let end = known(ours.timeline.at_the_end.get(&name).copied());
-            let what = format!("{name} is furthest from its share (at the end {end:.2} of it)");
-            vec![Measure::at_most(what, off, 0.1)]
-        }
-        Promise::Steady => {
-            let (swing, fixed) = (ours.timeline.swing, row.of(FIXED).timeline.swing);
-            let (swing, fixed) = (known(swing), known(fixed));
-            let what = format!("means of 5 s deviate by {swing:.3}, / fixed windows' {fixed:.3}");
-            vec![Measure::at_most(what, swing / fixed, 1.5)]
-        }
-        Promise::Lie => {
-            let others = |figures: &Figures| {
-                let groups = figures.groups.iter().filter(|(group, _)| *group != "liar");
-                groups.map(|(_, mbps)| mbps).sum::<f64>()
-            };
-            let part = others(&ours) / others(&row.of(WITHOUT));
-            vec![Measure::at_least("of what the others have without its agent", part, 0.9)]
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// The ways in which a row breaks its promise, in words; none where it is kept.
-pub fn broken(row: &Row) -> Vec<String> {
     let (default, ours) = (row.of("default"), row.of("airtime"));
     let table = row.of("shimada-after");
-    let mut judge = Judge { default, table, ours, broken: Vec::new() };
+    let mut judge = Judge { default, table, ours, measures: Vec::new() };
     match &row.setting.promise {
         Promise::All => judge.all(0.98, 0.95),
         Promise::SingleFrames => {
@@ -126,23 +78,60 @@ pub fn broken(row: &Row) -> Vec<String> {
             let part = of(&judge.ours) / of(&judge.default);
             judge.at_least("of what those with agents have without", part, 0.95);
         }
-        Promise::Settles(_) | Promise::Steady | Promise::Newcomer(_) | Promise::Lie => {
-            for measure in measures(row) {
-                match measure.bound {
-                    Bound::AtLeast(bound) => judge.at_least(&measure.what, measure.found, bound),
-                    Bound::AtMost(bound) => judge.at_most(&measure.what, measure.found, bound),
-                }
-            }
+        Promise::Newcomer(_) => {
+            let intervals_s = row.setting.intervals_s(3.0);
+            let timeline = judge.ours.timeline.clone();
+            let (half, most) = (known(timeline.half_s), known(timeline.nine_tenths_s));
+            judge.at_most("half of its share, s", half, intervals_s.max(2.0));
+            judge.at_most("nine tenths, s", most, intervals_s.max(6.0));
+            judge.at_least("then of it", known(timeline.kept), 0.9);
+        }
+        Promise::Settles(_) => {
+            let TimelineFigures { shares, at_the_end, .. } = &judge.ours.timeline;
+            let off = |(name, share): (&String, &f64)| (name.clone(), (share - 1.0).abs());
+            let furthest = shares.iter().map(off).max_by(|a, b| a.1.total_cmp(&b.1));
+            let (name, off) = furthest.unwrap_or(("nobody".to_owned(), f64::NAN));
+            let end = known(at_the_end.get(&name).copied());
+            let what = format!("{name} is furthest from its share (at the end {end:.2} of it)");
+            judge.at_most(what, off, 0.1);
+        }
+        Promise::Steady => {
+            let swing = known(judge.ours.timeline.swing);
+            let fixed = known(row.of(FIXED).timeline.swing);
+            let what = format!("means of 5 s deviate by {swing:.3}, / fixed windows' {fixed:.3}");
+            judge.at_most(what, swing / fixed, 1.5);
+        }
+        Promise::Lie => {
+            let others = |figures: &Figures| {
+                let groups = figures.groups.iter().filter(|(group, _)| *group != "liar");
+                groups.map(|(_, mbps)| mbps).sum::<f64>()
+            };
+            let part = others(&judge.ours) / others(&row.of(WITHOUT));
+            judge.at_least("of what the others have without its agent", part, 0.9);
         }
     }
-    judge.broken
+    judge.measures
+}
+
+fn known(figure: Option<f64>) -> f64 {
+    figure.unwrap_or(f64::NAN)
+}
+
+/// The figures of a row that are not as promised, in words; none where the promise is held.
+pub fn broken(row: &Row) -> Vec<String> {
+    let broken = measures(row).into_iter().filter(|measure| !measure.holds());
+    let words = broken.map(|Measure { what, found, bound }| match bound {
+        Bound::AtLeast(bound) => format!("{what} {found:.3} < {bound:.3}"),
+        Bound::AtMost(bound) => format!("{what} {found:.3} > {bound:.3}"),
+    });
+    words.collect()
 }
 
 struct Judge {
     default: Figures,
     table: Figures,
     ours: Figures,
-    broken: Vec<String>,
+    measures: Vec<Measure>,
 }
 
 impl Judge {
@@ -153,16 +142,14 @@ impl Judge {
         self.timeouts();
     }
 
-    fn at_least(&mut self, what: &str, found: f64, bound: f64) {
-        if found.is_nan() || found < bound {
-            self.broken.push(format!("{what} {found:.3} < {bound:.3}"));
-        }
+    fn at_least(&mut self, what: impl Into<String>, found: f64, bound: f64) {
+        let bound = Bound::AtLeast(bound);
+        self.measures.push(Measure { what: what.into(), found, bound });
     }
 
-    fn at_most(&mut self, what: &str, found: f64, bound: f64) {
-        if found.is_nan() || found > bound {
-            self.broken.push(format!("{what} {found:.3} > {bound:.3}"));
-        }
+    fn at_most(&mut self, what: impl Into<String>, found: f64, bound: f64) {
+        let bound = Bound::AtMost(bound);
+        self.measures.push(Measure { what: what.into(), found, bound });
     }
 
     fn goodput(&mut self, bound: f64) {

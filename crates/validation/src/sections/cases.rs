@@ -1,4 +1,4 @@
-//! Sized transfers of many stations, case by case beside ns-3's.
+//! Sized transfers of many stations, case by case beside The summary of ns-3's runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ const FACTOR_BOUND: f64 = 2.0;
 /// cluster, and a run of ours takes a second.
 const MORE_SEEDS: u32 = 4;
 
-/// The runs that are set beside ns-3's.
+/// The runs that are set beside The summary of ns-3's runs.
 pub fn job(case: Case) -> Job {
     let job = Job::new("validation/scenarios/ns3-transfers.toml")
         .condition(case.direction())
@@ -58,11 +58,11 @@ struct Row {
 /// One case in both.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared {
-    /// Which.
+    /// The case.
     pub case: Case,
-    /// Ours.
+    /// The summary of our runs.
     pub sim: Summary,
-    /// ns-3's.
+    /// The summary of ns-3's runs.
     pub ns3: Summary,
 }
 

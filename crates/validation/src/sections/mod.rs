@@ -23,21 +23,6 @@ use crate::reference::Reference;
 use crate::svg::Picture;
 use crate::verdict::Verdict;
 
-/// The names of the sections, for `--only`.
-pub const NAMES: [&str; 11] = [
-    "saturation",
-    "single",
-    "cases",
-    "dense",
-    "split",
-    "unequal",
-    "lte",
-    "kozu",
-    "wlan",
-    "av",
-    "lab",
-];
-
 /// What a section found: all that its template puts into words.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Judged<F> {
@@ -48,26 +33,44 @@ pub struct Judged<F> {
     pub figures: F,
 }
 
-/// The figures of all sections that were run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Results {
-    /// Seeds of each comparison.
-    seeds: u32,
-    /// The version of ns-3.
-    ns3: String,
-    /// The kernel that the lab's runs were made on; `None` without any runs.
-    lab_kernel: Option<String>,
-    saturation: Option<Judged<saturation::Figures>>,
-    single: Option<Judged<single::Figures>>,
-    cases: Option<Judged<cases::Figures>>,
-    dense: Option<Judged<dense::Figures>>,
-    split: Option<Judged<split::Figures>>,
-    unequal: Option<Judged<unequal::Figures>>,
-    lte: Option<Judged<lte::Figures>>,
-    kozu: Option<Judged<kozu::Figures>>,
-    wlan: Option<Judged<wlan::Figures>>,
-    av: Option<Judged<av::Figures>>,
-    lab: Option<Judged<lab::Figures>>,
+/// The sections in the order of the page: each has a module, a template and its results.
+macro_rules! sections {
+    ($($name:ident),*) => {
+        /// The names of the sections, for `--only`.
+        pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+        /// The templates of the page and of its sections: names and texts.
+        pub const TEMPLATES: &[(&str, &str)] = &[
+            ("page.md", include_str!("../../templates/page.md")),
+            $((
+                concat!(stringify!($name), ".md"),
+                include_str!(concat!("../../templates/", stringify!($name), ".md")),
+            )),*
+        ];
+
+        /// The figures of all sections that were run.
+        #[derive(Clone, Debug, Serialize, Deserialize)]
+        pub struct Results {
+            /// Seeds of each comparison.
+            seeds: u32,
+            /// The version of ns-3.
+            ns3: String,
+            /// The kernel that the lab's runs were made on; `None` without any runs.
+            lab_kernel: Option<String>,
+            $($name: Option<Judged<$name::Figures>>),*
+        }
+    };
+}
+
+sections!(saturation, single, cases, dense, split, unequal, lte, kozu, wlan, av, lab);
+
+/// Makes the runs of the section `name`, unless `only` another one is wanted.
+fn unless_left_out<F>(
+    only: Option<&str>,
+    name: &str,
+    run: impl FnOnce() -> anyhow::Result<Judged<F>>,
+) -> anyhow::Result<Option<Judged<F>>> {
+    only.is_none_or(|only| only == name).then(run).transpose()
 }
 
 impl Results {
@@ -79,27 +82,26 @@ impl Results {
     pub fn run(
         context: &Context,
         reference: &Reference,
-        lab: &LabData,
+        measured: &LabData,
         only: Option<&str>,
     ) -> anyhow::Result<Self> {
-        let wanted = |name: &str| only.is_none_or(|only| only == name);
         Ok(Self {
             seeds: context.seeds,
             ns3: reference.ns3.clone(),
-            lab_kernel: (!lab.reports.is_empty()).then(|| lab.kernel.clone()),
-            saturation: wanted("saturation")
-                .then(|| saturation::run(context, reference))
-                .transpose()?,
-            single: wanted("single").then(|| single::run(context, reference)).transpose()?,
-            cases: wanted("cases").then(|| cases::run(context, reference)).transpose()?,
-            dense: wanted("dense").then(|| dense::run(context)).transpose()?,
-            split: wanted("split").then(|| split::run(context)).transpose()?,
-            unequal: wanted("unequal").then(|| unequal::run(context, lab)).transpose()?,
-            lte: wanted("lte").then(|| lte::run(context)).transpose()?,
-            kozu: wanted("kozu").then(|| kozu::run(context, lab)).transpose()?,
-            wlan: wanted("wlan").then(|| wlan::run(context)).transpose()?,
-            av: wanted("av").then(|| av::run(context, lab)).transpose()?,
-            lab: wanted("lab").then(|| lab::run(context, lab)).transpose()?,
+            lab_kernel: (!measured.reports.is_empty()).then(|| measured.kernel.clone()),
+            saturation: unless_left_out(only, "saturation", || {
+                saturation::run(context, reference)
+            })?,
+            single: unless_left_out(only, "single", || single::run(context, reference))?,
+            cases: unless_left_out(only, "cases", || cases::run(context, reference))?,
+            dense: unless_left_out(only, "dense", || dense::run(context))?,
+            split: unless_left_out(only, "split", || split::run(context))?,
+            unequal: unless_left_out(only, "unequal", || unequal::run(context, measured))?,
+            lte: unless_left_out(only, "lte", || lte::run(context))?,
+            kozu: unless_left_out(only, "kozu", || kozu::run(context, measured))?,
+            wlan: unless_left_out(only, "wlan", || wlan::run(context))?,
+            av: unless_left_out(only, "av", || av::run(context, measured))?,
+            lab: unless_left_out(only, "lab", || lab::run(context, measured))?,
         })
     }
 

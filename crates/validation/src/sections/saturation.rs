@@ -19,7 +19,7 @@ pub struct Figures {
     commands: [String; 2],
 }
 
-/// Payload in Mbit/s, and the share of attempts that nobody answered.
+/// Payload in Mbit/s, and the share of attempts that were not answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Row {
     stations: u32,

@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 
 const BOUND: f64 = 0.05;
 
-/// Standard, and whether RTS/CTS goes ahead.
+/// Standard, and whether RTS/CTS precedes the data.
 pub const SETTINGS: [(&str, bool); 4] = [("g", false), ("g", true), ("n", false), ("ac", false)];
 
 /// What was measured.

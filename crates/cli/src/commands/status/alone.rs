@@ -38,13 +38,13 @@ pub(super) fn words(status: &Status, metrics: &BTreeMap<String, u64>) -> String 
     let mut text = format!("  {sent} sent to {to}, ");
     let refused: Vec<_> = REFUSED.iter().filter(|(name, _)| count(name) > 0).collect();
     if refused.is_empty() {
-        let heard = if count("own") > 0 {
+        let received = if count("own") > 0 {
             "none received except this station's own"
         } else {
             "none received"
         };
         let port = to.rsplit_once(':').map_or("of presence", |(_, port)| port);
-        let _ = write!(text, "{heard}\n{}", TO_TRY.replace("PORT", port));
+        let _ = write!(text, "{received}\n{}", TO_TRY.replace("PORT", port));
         return text;
     }
     text.push_str("all received were rejected:\n");

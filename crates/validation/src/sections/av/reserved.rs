@@ -103,11 +103,11 @@ pub(super) fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Fig
 
 fn simulated(context: &Context, nrt: u32) -> anyhow::Result<Row> {
     let of = |word: &str| {
-        // What a reservation is of the air, the agents know from what their station reaches alone.
+        // Not `Context::runs`: the agents take the share of the air that a reservation needs from what
+        // their station reaches alone.
         let job = job(word, nrt);
-        let runs: Vec<Run> =
-            context.with_seeds(&job, seeds(context))?.into_iter().map(|one| one.run).collect();
-        Found::of(&runs).ok_or_else(|| anyhow::anyhow!("{}: nothing was received", job.command()))
+        let runs = context.with_seeds(&job, seeds(context))?.into_iter().map(|one| one.run);
+        job.require(Found::of(&runs.collect::<Vec<Run>>()))
     };
     Ok(Row { nrt, plain: of("plain")?, agents: of("agents")?, reserved: of("reserved")? })
 }

@@ -79,8 +79,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
         let avr = |stations: u32| -> anyhow::Result<Avr> {
             let job = job(stations, target);
             let avr = mean_of(&context.runs(&job, RUNS)?, |run| run.flows.first()?.avr);
-            let avr = avr.ok_or_else(|| anyhow::anyhow!("{}: no AVR", job.command()))?;
-            Ok(Avr { avr, fair: nrt * stations <= 100 })
+            Ok(Avr { avr: job.require(avr)?, fair: nrt * stations <= 100 })
         };
         over_nrt.push(Nrt { nrt, avr: (2..=6).map(avr).collect::<anyhow::Result<_>>()? });
     }
@@ -104,23 +103,18 @@ impl Row {
         let target = ALONE_MBPS / 5.0 * f64::from(share) / 100.0;
         let job = job(5, target);
         let runs = context.runs(&job, RUNS)?;
-        let row = Self::of(&runs, share, target, paper);
-        row.ok_or_else(|| anyhow::anyhow!("{}: nothing was received", job.command()))
-    }
-
-    fn of(runs: &[Run], share: u32, target: f64, paper: &str) -> Option<Self> {
-        Some(Self {
+        let mean_of = |figure: &dyn Fn(&Run) -> Option<f64>| job.require(mean_of(&runs, figure));
+        Ok(Self {
             share,
             target,
-            avr: mean_of(runs, |run| run.flows.first()?.avr)?,
+            avr: mean_of(&|run| run.flows.first()?.avr)?,
             paper: paper.to_owned(),
-            reached: mean_of(runs, |run| Some(run.flows.first()?.goodput_mbps))?,
-            others: mean_of(runs, |run| mean(&others(run)))?,
-            starving: mean_of(runs, |run| {
-                let even = ALONE_MBPS / run.flows.len() as f64;
-                Some(starving(&others(run), even) as f64)
+            reached: mean_of(&|run| Some(run.flows.first()?.goodput_mbps))?,
+            others: mean_of(&|run| mean(&others(run)))?,
+            starving: mean_of(&|run| {
+                Some(starving(&others(run), ALONE_MBPS / run.flows.len() as f64) as f64)
             })?,
-            total: mean_of(runs, |run| Some(run.total_goodput_mbps))?,
+            total: mean_of(&|run| Some(run.total_goodput_mbps))?,
         })
     }
 }

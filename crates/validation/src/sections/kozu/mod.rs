@@ -190,7 +190,6 @@ impl Pair {
 
     /// Of the seeds of a job.
     fn simulated(context: &Context, job: &Job) -> anyhow::Result<Self> {
-        let runs = context.runs(job, context.seeds)?;
-        Self::of(&runs).ok_or_else(|| anyhow::anyhow!("{}: nothing was received", job.command()))
+        job.require(Self::of(&context.runs(job, context.seeds)?))
     }
 }

@@ -1,4 +1,4 @@
-//! A histogram of round-trip times in constant memory.
+//! A histogram of durations in constant memory: of round-trip times, and of the lab's lateness.
 
 use wakeai_units::Duration;
 
@@ -15,35 +15,35 @@ const PER_DOUBLING: u64 = 1_024;
 /// Doublings above [`EXACT`]: up to 2^32 us, more than an hour.
 const DOUBLINGS: u64 = 21;
 
-/// How often each round-trip time was seen, to the microsecond below 2.048 ms and to better than
+/// How often each duration was seen, to the microsecond below 2.048 ms and to better than
 /// 0.1 % above, in a fixed 188 kB.
 #[derive(Clone)]
-pub struct RttHistogram {
+pub struct DurationHistogram {
     counts: Vec<u64>,
     total: u64,
 }
 
-impl std::fmt::Debug for RttHistogram {
+impl std::fmt::Debug for DurationHistogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RttHistogram").field("total", &self.total).finish_non_exhaustive()
+        f.debug_struct("DurationHistogram").field("total", &self.total).finish_non_exhaustive()
     }
 }
 
-impl Default for RttHistogram {
+impl Default for DurationHistogram {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl RttHistogram {
+impl DurationHistogram {
     /// An empty one.
     pub fn new() -> Self {
         Self { counts: vec![0; (EXACT + PER_DOUBLING * DOUBLINGS) as usize], total: 0 }
     }
 
     /// Counts one sample; what is longer than 2^32 - 1 us counts as that.
-    pub fn record(&mut self, rtt: Duration) {
-        self.counts[bucket(rtt.as_micros())] += 1;
+    pub fn record(&mut self, duration: Duration) {
+        self.counts[bucket(duration.as_micros())] += 1;
         self.total += 1;
     }
 
@@ -116,7 +116,7 @@ mod tests {
         let found = percents.map(|percent| percentile(&five, percent).unwrap());
         assert_eq!(found, [15, 15, 15, 20, 20, 20, 35, 50, 50]);
         assert_eq!(percentile::<u32>(&[], 50.0), None);
-        assert_eq!(RttHistogram::new().percentile(50.0), None);
+        assert_eq!(DurationHistogram::new().percentile(50.0), None);
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_sample_of_any_length_is_counted() {
-        let mut histogram = RttHistogram::new();
+        let mut histogram = DurationHistogram::new();
         histogram.record(Duration::MAX);
         histogram.record(Duration::ZERO);
         assert_eq!(histogram.len(), 2);
@@ -149,7 +149,7 @@ mod tests {
         ) {
             let mut sorted = samples.clone();
             sorted.sort_unstable();
-            let mut histogram = RttHistogram::new();
+            let mut histogram = DurationHistogram::new();
             for micros in samples {
                 histogram.record(Duration::from_micros(micros));
             }
@@ -164,7 +164,7 @@ mod tests {
             b in prop::collection::vec(0_u64..1_000_000, 1..100),
         ) {
             let (mut one, mut two, mut all) =
-                (RttHistogram::new(), RttHistogram::new(), RttHistogram::new());
+                (DurationHistogram::new(), DurationHistogram::new(), DurationHistogram::new());
             for micros in &a {
                 one.record(Duration::from_micros(*micros));
                 all.record(Duration::from_micros(*micros));

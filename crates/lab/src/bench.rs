@@ -1,0 +1,32 @@
+//! What all runs of a command share.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wakeai_host::Lease;
+use wakeai_kernel::Control;
+use wakeai_world::{Progress, RunError};
+
+use crate::host::Steering;
+
+/// The resources that all runs of a command share.
+pub(crate) struct Bench<'a> {
+    pub(crate) lease: &'a Lease,
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) wakeai: &'a Path,
+    /// Whether the driver may become a real-time thread.
+    pub(crate) realtime: bool,
+    /// The processors of driver and hosts; `None` on a machine with one processor.
+    pub(crate) steering: Option<Steering>,
+    /// The handle that sets target rates, where a `wakeai_*` algorithm is loaded.
+    pub(crate) targets: Option<Arc<Control>>,
+    /// A directory for files that are needed during a run only.
+    pub(crate) scratch: &'a Path,
+}
+
+impl Bench<'_> {
+    /// An error where the user wants the run to end.
+    pub(crate) fn check(&self) -> Result<(), RunError> {
+        if self.progress.is_interrupted() { Err(RunError::Interrupted) } else { Ok(()) }
+    }
+}
