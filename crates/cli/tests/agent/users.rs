@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use nix::sys::signal::Signal;
 use wakeai_api::Request;
@@ -227,6 +227,14 @@ fn the_end_of_either_process_of_an_agent_with_a_user_is_the_end_of_both() {
     nothing_left();
 }
 
+/// What an agent says that is not to start. One that starts is ended, with status 124.
+fn refused_start(bss: &Bss, name: &str, config: &Path) -> Output {
+    let program = in_namespace(bss, name);
+    let mut start = Command::new("timeout");
+    start.arg("30").arg(program.get_program()).args(program.get_args());
+    start.args(["agent", "--config"]).arg(config).output().unwrap()
+}
+
 #[test]
 fn pins_in_a_directory_of_another_user_are_refused() {
     let Some(_machine) = Machine::take() else { return };
@@ -235,7 +243,7 @@ fn pins_in_a_directory_of_another_user_are_refused() {
     let _agent = fleet.start(&bss, "a", 1, "");
     std::os::unix::fs::chown("/sys/fs/bpf/wakeai", Some(65533), None).unwrap();
     let config = fleet.configure(2, BSSID, "");
-    let found = in_namespace(&bss, "b").args(["agent", "--config"]).arg(config).output().unwrap();
+    let found = refused_start(&bss, "b", &config);
     std::os::unix::fs::chown("/sys/fs/bpf/wakeai", Some(0), None).unwrap();
     assert_eq!(found.status.code(), Some(1));
     assert!(stderr(&found).contains("a directory of user 65533"), "{}", stderr(&found));
@@ -248,8 +256,7 @@ fn a_configuration_or_key_that_others_may_change_is_refused() {
     let fleet = Fleet::new();
     let config = fleet.configure(1, BSSID, "");
     let refused = || {
-        let mut agent = in_namespace(&bss, "a");
-        let found = agent.args(["agent", "--config"]).arg(&config).output().unwrap();
+        let found = refused_start(&bss, "a", &config);
         assert_eq!(found.status.code(), Some(2));
         stderr(&found)
     };
