@@ -10,8 +10,8 @@ use crate::error::AgentError;
 use crate::interface::Interface;
 use crate::key::GroupKey;
 use crate::presence::Presence;
-use crate::run::{DEFAULT_ALGORITHM, ask_wifi, check_socket, derived_station, group_id};
-use crate::station::destination;
+use crate::run::{ask_wifi, check_socket, derived_station, group_id};
+use crate::station::{DEFAULT_ALGORITHM, destination};
 
 /// The findings of [`check`].
 #[derive(Debug, Default)]

@@ -25,11 +25,9 @@ use crate::metrics::Faults;
 use crate::notify;
 use crate::report::Report;
 use crate::server::{Limits, Server};
-use crate::station::{Station, open_presence};
+use crate::station::{DEFAULT_ALGORITHM, Station, open_presence};
 use crate::wifi::{Association, Wifi, WifiError};
 
-/// The sysctl that names the algorithm of a namespace's new connections.
-pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 /// What the agent keeps once it has started: loading and running its BPF programs, and its
 /// namespace's network settings. All else is given up, while there is one thread.
 const KEPT_CAPABILITIES: [Capability; 3] =

@@ -26,6 +26,8 @@ use crate::report::{self, Report};
 use crate::server::Refusals;
 use crate::wifi::Association;
 
+/// The sysctl that names the algorithm of a namespace's new connections.
+pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 /// The time between ticks (Shimada et al., §3.2).
 const TICK: Duration = Duration::from_millis(500);
 /// The time between heartbeats: bounds expire after six of these without one.
@@ -278,7 +280,7 @@ impl Station {
             link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
             presence_to: self.presence.as_ref().map(|presence| presence.to().to_string()),
             law: self.config.law_name().to_owned(),
-            default_algorithm: wakeai_host::read_sysctl(crate::run::DEFAULT_ALGORITHM).ok(),
+            default_algorithm: wakeai_host::read_sysctl(DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,
             peers: seen.peers.len(),
             delivery_rate_mbps: seen.delivery_rate.as_mbps_f64(),

@@ -7,10 +7,10 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::connections::ConnectionWatch;
 use crate::presence::{Announcement, BootId, Endpoint, PeerChange, PresenceCounters};
 use crate::rates::RateWatch;
-use crate::reservation::{ReservationState, Reservations};
+use crate::reservation::Reservations;
 use crate::{
     Actuation, Bounds, Connection, ControllerConfig, Event, Law, Observation, PeerView, Reason,
-    Reservation, RttWatch, StationId,
+    Reservation, ReservationState, RttWatch, StationId,
 };
 
 /// The most events that wait for [`Controller::poll_event`]; beyond it the oldest are dropped.

@@ -4,8 +4,7 @@ use std::fmt;
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::reservation::{ReservationState, Share};
-use crate::{Bounds, StationId};
+use crate::{Bounds, ReservationState, Share, StationId};
 
 /// Takes the reasons that a law gives for its bounds; logs, traces and tests read the same ones.
 pub trait Narrator {

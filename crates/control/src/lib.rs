@@ -19,8 +19,9 @@ pub mod laws;
 mod observation;
 pub mod presence;
 mod rates;
-pub mod reservation;
+mod reservation;
 mod rtt;
+mod share;
 mod windowed;
 
 pub use bounds::{Actuation, Bounds};
@@ -32,5 +33,5 @@ pub use laws::airtime::AirtimeKnobs;
 pub use laws::{Law, LawConfig};
 pub use observation::{ConnectionView, Observation, PeerView, RttView, StationId, StationView};
 pub use presence::PresenceCounters;
-pub use reservation::{Reservation, ReservationState, Share};
 pub use rtt::RttWatch;
+pub use share::{Reservation, ReservationState, Share};

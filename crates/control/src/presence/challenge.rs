@@ -9,11 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use wakeai_units::{Duration, Instant};
 
-use super::BootId;
 use super::codec::ANSWER_SLOTS;
-/// A number that another station has to repeat. Zero is never used: on the wire it is an empty slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Challenge(pub u64);
+use super::{BootId, Challenge};
 
 /// How many challenges are valid at one time.
 const KEPT: usize = 32;

@@ -11,7 +11,7 @@ mod endpoint;
 mod schedule;
 mod table;
 
-pub use challenge::{Answers, Challenge, Challenges};
+pub use challenge::{Answers, Challenges};
 pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
 pub use endpoint::{Announcement, Endpoint, PeerChange};
 use schedule::longest_interval;
@@ -21,6 +21,10 @@ pub use table::{PeerTable, Verdict};
 /// Random bytes that a station draws at each start; they name one incarnation of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootId(pub [u8; 16]);
+
+/// A number that another station has to repeat. Zero is not used: in a message it marks an empty slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Challenge(pub u64);
 
 /// Counts of datagrams since the start; each received one is in exactly one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

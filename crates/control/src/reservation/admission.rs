@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Reservation, Share};
-use crate::StationId;
+use crate::{Reservation, Share, StationId};
 
 /// The stations whose reservations are admitted: in the order of their tickets, and with equal
 /// tickets in that of their ids, each that still fits under `limit`.
 ///
 /// It depends only on what is announced, so all stations that receive the same decide alike. A refused
 /// reservation does not block a smaller one behind it.
-pub fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<StationId> {
+pub(super) fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<StationId> {
     let mut queue: Vec<_> = asked.iter().collect();
     queue.sort_by_key(|(station, asked)| (asked.ticket, *station));
     let mut sum = Share::ZERO;
@@ -25,7 +24,7 @@ pub fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<St
 }
 
 /// The part of the air that the admitted reservations take together.
-pub fn taken(asked: &[(StationId, Reservation)], admitted: &BTreeSet<StationId>) -> Share {
+pub(super) fn taken(asked: &[(StationId, Reservation)], admitted: &BTreeSet<StationId>) -> Share {
     let of_admitted = asked.iter().filter(|(station, _)| admitted.contains(station));
     of_admitted.fold(Share::ZERO, |sum, (_, asked)| sum.plus(asked.share))
 }

@@ -2,10 +2,9 @@
 
 use wakeai_units::{Instant, Rate};
 
-use super::Share;
 use super::asking::EFFICIENCY_PERCENT;
 use crate::windowed::WindowedMax;
-use crate::{Observation, PeerView, StationId};
+use crate::{Observation, PeerView, Share, StationId};
 
 /// Rates are made comparable by scaling them to a station that reaches this rate alone.
 const UNIT: Rate = Rate::from_mbps(1_000);

@@ -2,8 +2,7 @@
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use super::{Reservation, ReservationState, Share};
-use crate::Observation;
+use crate::{Observation, Reservation, ReservationState, Share};
 
 /// A station listens for so long before it asks, to receive the tickets of earlier requests.
 const LISTENS_FOR: Duration = Duration::from_secs(2);

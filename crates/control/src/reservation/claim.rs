@@ -2,7 +2,7 @@
 
 use wakeai_units::{Duration, Rate};
 
-use super::Share;
+use crate::Share;
 
 /// The rate that an owner aims at, percent of the reserved one. It is above 100 because a rate that
 /// varies reaches the reserved one in every few seconds only with a higher mean.

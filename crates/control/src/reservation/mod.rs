@@ -14,91 +14,19 @@ mod admission;
 mod air;
 mod asking;
 mod claim;
-mod share;
 mod yielding;
 
-pub use admission::{admitted, taken};
-pub use share::Share;
+use admission::{admitted, taken};
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::{Bounds, Narrator, Observation, StationId};
+use crate::{Bounds, Narrator, Observation, Reservation, ReservationState, Share, StationId};
 use air::Air;
 use asking::Asking;
 use claim::{ClaimControl, Measured};
-
-/// A rate that a station asks its peers to leave free, as it announces it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reservation {
-    /// The rate.
-    pub rate: Rate,
-    /// Its part of the air: `rate / Max_i`, fixed when it is asked for.
-    pub share: Share,
-    /// Its place in the order of requests: one above every ticket that its owner had received (Lamport's
-    /// bakery).
-    pub ticket: u64,
-    /// The part of the air that the others have to leave now; zero while the reservation is not admitted,
-    /// and while its owner reaches the rate without.
-    pub claim: Share,
-    /// Its owner has data and delivers less than the rate.
-    pub short: bool,
-}
-
-/// The state of a station's own request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReservationState {
-    /// Nothing is asked for.
-    #[default]
-    None,
-    /// Nothing is announced yet: the station sends nothing, or has not listened for long enough.
-    Waiting,
-    /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is known.
-    Unmeasured,
-    /// It does not fit beside those with smaller tickets.
-    Refused {
-        /// The part of the air that it would take.
-        share: Share,
-        /// The part that the admitted ones take.
-        taken: Share,
-        /// The most that may be reserved in all.
-        limit: Share,
-    },
-    /// It is admitted: the peers leave the rate free.
-    Admitted {
-        /// The part of the air that it takes.
-        share: Share,
-    },
-}
-
-impl ReservationState {
-    /// Whether it is admitted.
-    pub fn is_admitted(self) -> bool {
-        matches!(self, Self::Admitted { .. })
-    }
-}
-
-impl fmt::Display for ReservationState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => write!(f, "nothing is reserved"),
-            Self::Waiting => write!(f, "waiting for something to send"),
-            Self::Unmeasured => write!(
-                f,
-                "refused: neither what this station reaches alone (max) nor its PHY rate \
-                 (link_rate) is known"
-            ),
-            Self::Refused { share, taken, limit } => write!(
-                f,
-                "refused: it takes {share} of the air, {taken} is taken, {limit} may be in all"
-            ),
-            Self::Admitted { share } => write!(f, "admitted with {share} of the air"),
-        }
-    }
-}
 
 /// The reservations of this station and of its peers.
 ///

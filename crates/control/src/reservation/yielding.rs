@@ -2,9 +2,8 @@
 
 use wakeai_units::{Duration, Rate, Segments};
 
-use super::Share;
 use crate::laws::airtime::Path;
-use crate::{Bounds, Narrator, Observation, Reason};
+use crate::{Bounds, Narrator, Observation, Reason, Share};
 
 /// The time between two decisions.
 const TICK: Duration = Duration::from_millis(500);

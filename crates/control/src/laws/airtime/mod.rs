@@ -19,7 +19,8 @@ use wakeai_units::{Duration, Instant, Rate, Segments};
 use self::drain::Drain;
 pub(crate) use self::path::{Path, common_growth};
 use self::release::Release;
-use self::share::{Bottleneck, Share};
+use self::share::Share;
+use self::target::Bottleneck;
 use crate::windowed::WindowedMax;
 use wakeai_connection::CongestionState;
 

@@ -2,7 +2,7 @@
 
 use wakeai_units::{Instant, Rate};
 
-use super::target;
+use super::target::{Bottleneck, aggregate};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};
 
@@ -42,14 +42,6 @@ pub(super) struct Share {
     used: Option<u64>,
     middle: Rate,
     total: Rate,
-}
-
-/// What limits all together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bottleneck {
-    Air,
-    /// The access point's wire, or a path beyond it.
-    BeyondTheAir,
 }
 
 /// The weights of a tick.
@@ -151,7 +143,7 @@ impl Share {
 
     /// What limits all together, as far as this station can tell.
     pub(super) fn bottleneck(&self, seen: &Observation) -> Bottleneck {
-        if target::aggregate(seen.own.link_rate).is_none() {
+        if aggregate(seen.own.link_rate).is_none() {
             return Bottleneck::Air;
         }
         let slow = seen.max_rate.zip(seen.own.link_rate).is_some_and(|(max, link)| {

@@ -4,7 +4,6 @@ use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{LEGACY_RATES, LONGEST_PPDU, Standard};
 
 use super::AirtimeKnobs;
-use super::share::Bottleneck;
 use crate::Observation;
 
 /// The largest A-MPDU that a turn is reckoned with: that of 802.11n.
@@ -15,6 +14,14 @@ const TURN_OVERHEAD: Duration = Duration::from_micros(300);
 const ACK_BUFFER_PERCENT: u64 = 80;
 /// Never aimed at less: a tick is too long to hold it.
 const LEAST: Duration = Duration::from_millis(5);
+
+/// What limits all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bottleneck {
+    Air,
+    /// The access point's wire, or a path beyond it.
+    BeyondTheAir,
+}
 
 /// So much that every station has a full aggregate waiting when its turn comes: some rounds of all
 /// stations' longest turns and the access point's. But never so much that the ACKs of what waits
