@@ -27,15 +27,16 @@ impl Report {
 }
 
 pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
+    let announced = &peer.announced;
     Peer {
         station: peer.station.to_string(),
-        sending: peer.sending,
-        delivery_rate_mbps: peer.delivery_rate.as_mbps_f64(),
-        max_mbps: peer.max_rate.map(Rate::as_mbps_f64),
-        min_rtt_ms: peer.min_rtt.map(wakeai_units::Duration::as_millis_f64),
-        growth_ms: peer.growth.as_millis_f64(),
-        reserved_mbps: peer.reservation.map(|of| of.rate.as_mbps_f64()),
-        reserved_share: peer.reservation.map(|of| part_of_one(of.share)),
+        sending: announced.sending,
+        delivery_rate_mbps: announced.delivery_rate.as_mbps_f64(),
+        max_mbps: announced.max_rate.map(Rate::as_mbps_f64),
+        min_rtt_ms: announced.min_rtt.map(wakeai_units::Duration::as_millis_f64),
+        growth_ms: announced.growth.as_millis_f64(),
+        reserved_mbps: announced.reservation.map(|of| of.rate.as_mbps_f64()),
+        reserved_share: announced.reservation.map(|of| part_of_one(of.share)),
         admitted,
         interval_ms: peer.interval.as_millis_f64(),
         age_ms: peer.age.as_millis_f64(),

@@ -1,7 +1,5 @@
 //! The configuration of a controller.
 
-use std::fmt;
-
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::LEGACY_RATES;
 
@@ -23,7 +21,7 @@ pub enum Clocks {
     },
 }
 
-/// The settings of a [`Controller`](crate::Controller).
+/// The settings of a [`Controller`](crate::Controller). It has no `Debug`, which would show the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ControllerConfig {
     /// This station.
@@ -70,24 +68,5 @@ impl ControllerConfig {
             clocks: Clocks::Free,
             peer_limit: 1024,
         }
-    }
-}
-
-impl fmt::Debug for ControllerConfig {
-    /// Everything but the key.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ControllerConfig")
-            .field("station_id", &self.station_id)
-            .field("bssid", &self.bssid)
-            .field("tick", &self.tick)
-            .field("access_point_buffer", &self.access_point_buffer)
-            .field("segments_per_ack", &self.segments_per_ack)
-            .field("basic_rate", &self.basic_rate)
-            .field("max_rate", &self.max_rate)
-            .field("reserve", &self.reserve)
-            .field("reservable", &self.reservable)
-            .field("clocks", &self.clocks)
-            .field("peer_limit", &self.peer_limit)
-            .finish_non_exhaustive()
     }
 }

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::connections::ConnectionWatch;
-use crate::presence::{Announcement, BootId, Endpoint, PeerChange, PresenceCounters};
+use crate::presence::{BootId, Endpoint, PeerChange, PresenceCounters};
 use crate::rates::RateWatch;
 use crate::reservation::Reservations;
 use crate::{
-    Actuation, Bounds, Connection, ControllerConfig, Event, Law, Observation, PeerView, Reason,
-    Reservation, ReservationState, RttWatch, StationId,
+    Actuation, Announcement, Bounds, Connection, ControllerConfig, Event, Law, Observation,
+    PeerView, Reason, Reservation, ReservationState, RttWatch, StationId,
 };
 
 /// The most events that wait for [`Controller::poll_event`]; beyond it the oldest are dropped.
@@ -113,7 +113,7 @@ impl Controller {
         if sending != was_sending {
             self.presence.announce_soon(now);
         }
-        let sending_peers = peers.iter().filter(|peer| peer.sending).count();
+        let sending_peers = peers.iter().filter(|peer| peer.announced.sending).count();
         let senders = sending_peers + usize::from(sending);
         let observation = &mut self.observation;
         observation.senders = u32::try_from(senders).unwrap_or(u32::MAX).max(1);

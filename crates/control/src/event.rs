@@ -6,26 +6,6 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use crate::{Bounds, ReservationState, Share, StationId};
 
-/// Takes the reasons that a law gives for its bounds; logs, traces and tests read the same ones.
-pub trait Narrator {
-    /// Takes one reason for the bounds of this tick.
-    fn narrate(&mut self, reason: Reason);
-}
-
-/// Drops every reason.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
-
-impl Narrator for Silent {
-    fn narrate(&mut self, _reason: Reason) {}
-}
-
-impl Narrator for Vec<Reason> {
-    fn narrate(&mut self, reason: Reason) {
-        self.push(reason);
-    }
-}
-
 /// What the law `airtime` is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {

@@ -22,16 +22,19 @@ mod rates;
 mod reservation;
 mod rtt;
 mod share;
+mod weights;
 mod windowed;
 
 pub use bounds::{Actuation, Bounds};
 pub use config::{Clocks, ControllerConfig};
 pub use connections::Connection;
 pub use controller::Controller;
-pub use event::{Event, Narrator, Phase, Reason, Silent};
+pub use event::{Event, Phase, Reason};
 pub use laws::airtime::AirtimeKnobs;
 pub use laws::{Law, LawConfig};
-pub use observation::{ConnectionView, Observation, PeerView, RttView, StationId, StationView};
+pub use observation::{
+    Announcement, ConnectionView, Observation, PeerView, RttView, StationId, StationView,
+};
 pub use presence::PresenceCounters;
 pub use rtt::RttWatch;
 pub use share::{Reservation, ReservationState, Share};

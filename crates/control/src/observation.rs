@@ -43,20 +43,16 @@ pub struct StationView {
     pub connections: Vec<ConnectionView>,
 }
 
-/// A live peer as it last announced itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PeerView {
-    /// Its id.
-    pub station: StationId,
-    /// Its next message comes within this time.
-    pub interval: Duration,
+/// What a station announces about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Announcement {
     /// Whether it is sending.
     pub sending: bool,
-    /// Its delivery rate.
+    /// Its delivery rate, a mean of some ticks.
     pub delivery_rate: Rate,
-    /// The rate that it reaches alone, where it knows it.
+    /// The rate that it reaches alone, where it is known (`Max_i` of Matsuno et al.).
     pub max_rate: Option<Rate>,
-    /// Its PHY rate, where it knows it.
+    /// Its PHY rate, where it is known.
     pub link_rate: Option<Rate>,
     /// Its minimum RTT, where it has one.
     pub min_rtt: Option<Duration>,
@@ -64,8 +60,19 @@ pub struct PeerView {
     pub growth: Duration,
     /// The rate that it asks its peers to leave free, admitted or not.
     pub reservation: Option<Reservation>,
+}
+
+/// A live peer as it last announced itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerView {
+    /// Its id.
+    pub station: StationId,
+    /// Its next message comes within this time.
+    pub interval: Duration,
     /// Time since its last message.
     pub age: Duration,
+    /// What it announced.
+    pub announced: Announcement,
 }
 
 /// The RTT of a station over its sending connections.
@@ -140,21 +147,18 @@ impl Observation {
     }
 }
 
-/// A peer for tests: it sends so many Mbit/s, and nothing else is known of it.
+/// An announcement for tests: the station sends so many Mbit/s, and nothing else is known of it.
 #[cfg(test)]
-pub(crate) fn peer(station: StationId, mbps: u64) -> PeerView {
-    PeerView {
-        station,
-        interval: Duration::from_secs(1),
-        sending: true,
-        delivery_rate: Rate::from_mbps(mbps),
-        max_rate: None,
-        link_rate: None,
-        min_rtt: None,
-        growth: Duration::ZERO,
-        reservation: None,
-        age: Duration::ZERO,
-    }
+pub(crate) fn announcement(mbps: u64) -> Announcement {
+    let delivery_rate = Rate::from_mbps(mbps);
+    Announcement { sending: true, delivery_rate, ..Announcement::default() }
+}
+
+/// A peer for tests, whose message has just arrived.
+#[cfg(test)]
+pub(crate) fn peer(station: u64, announced: Announcement) -> PeerView {
+    let interval = Duration::from_secs(1);
+    PeerView { station: StationId(station), interval, age: Duration::ZERO, announced }
 }
 
 /// A connection for tests: 100 segments in flight, RTT 50 ms, nothing queued.

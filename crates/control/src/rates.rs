@@ -85,8 +85,8 @@ impl RateWatch {
             self.recent.pop_front();
         }
         self.recent.push_back((bytes, elapsed));
-        let sending = || peers.iter().filter(|peer| peer.sending);
-        let announced: Rate = sending().map(|peer| peer.delivery_rate).sum();
+        let sending = || peers.iter().filter(|peer| peer.announced.sending);
+        let announced: Rate = sending().map(|peer| peer.announced.delivery_rate).sum();
         self.total.push(now, announced.saturating_add(self.mean()));
         self.take_link_rate(now, own.link_rate);
         self.measure_alone(now, sending().next().is_none() && growth >= QUEUE);
@@ -163,8 +163,8 @@ impl RateWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StationId;
-    use crate::observation::example;
+    use crate::observation::{self, example};
+    use crate::{Announcement, ConnectionView};
 
     fn at(half_seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(500) * half_seconds
@@ -172,23 +172,12 @@ mod tests {
 
     /// `segments` delivered in this tick by one connection.
     fn own(segments: u32) -> StationView {
-        let connection = crate::ConnectionView { delivered: segments, ..example() };
+        let connection = ConnectionView { delivered: segments, ..example() };
         StationView { link_rate: None, connections: vec![connection] }
     }
 
     fn peer(sending: bool, mbps: u64) -> PeerView {
-        PeerView {
-            station: StationId(2),
-            interval: Duration::from_secs(1),
-            sending,
-            delivery_rate: Rate::from_mbps(mbps),
-            max_rate: None,
-            link_rate: None,
-            min_rtt: None,
-            growth: Duration::ZERO,
-            reservation: None,
-            age: Duration::ZERO,
-        }
+        observation::peer(2, Announcement { sending, ..observation::announcement(mbps) })
     }
 
     #[test]

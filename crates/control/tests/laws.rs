@@ -5,7 +5,8 @@
 use proptest::prelude::*;
 use wakeai_connection::{CongestionState, Figures};
 use wakeai_control::{
-    Actuation, ConnectionView, LawConfig, Observation, PeerView, RttWatch, StationId, StationView,
+    Actuation, Announcement, ConnectionView, LawConfig, Observation, PeerView, RttWatch, StationId,
+    StationView,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -51,14 +52,16 @@ prop_compose! {
         PeerView {
             station: StationId(station),
             interval: Duration::from_secs(1),
-            sending,
-            delivery_rate: Rate::from_bps(rate),
-            max_rate: max,
-            link_rate: link,
-            min_rtt: min,
-            growth,
-            reservation: None,
             age: Duration::ZERO,
+            announced: Announcement {
+                sending,
+                delivery_rate: Rate::from_bps(rate),
+                max_rate: max,
+                link_rate: link,
+                min_rtt: min,
+                growth,
+                reservation: None,
+            },
         }
     }
 }
@@ -75,7 +78,7 @@ prop_compose! {
         buffer: u32, per_ack: u32, uncounted in prop_oneof![3 => Just(0), 1 => 0..u32::MAX],
     ) -> Observation {
         let own = StationView { link_rate: link, connections };
-        let senders = peers.iter().filter(|peer| peer.sending).count() as u32 + 1;
+        let senders = peers.iter().filter(|peer| peer.announced.sending).count() as u32 + 1;
         let senders = senders.saturating_add(uncounted);
         Observation {
             own,
@@ -137,13 +140,13 @@ fn laws_are_found_by_the_names_that_scenarios_use() {
 fn fixed_bounds_are_those_that_were_given() {
     let (floor, ceiling) = (Segments::new(5), Segments::new(50));
     let mut law = LawConfig::Fixed { floor, ceiling }.build();
-    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut wakeai_control::Silent);
+    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut Vec::new());
     assert_eq!((bounds.floor, bounds.ceiling, bounds.pacing), (floor, ceiling, None));
 }
 
 #[test]
 fn airtime_binds_nothing_while_nothing_is_sent() {
     let mut law = LawConfig::from_name("airtime").unwrap().build();
-    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut wakeai_control::Silent);
+    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut Vec::new());
     assert!(bounds.is_none());
 }

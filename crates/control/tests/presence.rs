@@ -6,7 +6,7 @@ mod ether;
 
 use ether::{Ether, config, shown, start, station};
 use wakeai_control::presence::{BootId, Challenge, Codec, Presence, PresenceCounters};
-use wakeai_control::{Clocks, Controller, ControllerConfig, Event, StationId};
+use wakeai_control::{Announcement, Clocks, Controller, ControllerConfig, Event, StationId};
 use wakeai_units::{Duration, Instant, Rate};
 
 fn seconds(count: u64) -> Duration {
@@ -45,13 +45,11 @@ fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challenge>) -> Pr
         boot: BootId([boot; 16]),
         sequence,
         interval: seconds(1),
-        sending: true,
-        delivery_rate: Rate::from_mbps(1),
-        max_rate: None,
-        link_rate: None,
-        min_rtt: None,
-        growth: Duration::ZERO,
-        reservation: None,
+        announced: Announcement {
+            sending: true,
+            delivery_rate: Rate::from_mbps(1),
+            ..Announcement::default()
+        },
         unix_time: None,
         challenge: Challenge(7),
         answers,
@@ -335,23 +333,23 @@ fn the_law_sees_what_the_peers_announce() {
     let codec = Codec::new(&ether::KEY);
     let mut victim = station(Instant::ZERO, 0, 1);
     let (now, challenge) = challenge_of(&mut victim);
-    let quiet = Presence { sending: false, ..crafted(2, 2, 1, vec![challenge]) };
-    let loud = Presence {
+    let says = Announcement {
+        sending: true,
         delivery_rate: Rate::from_mbps(12),
         max_rate: Some(Rate::from_mbps(48)),
         link_rate: Some(Rate::from_mbps(65)),
         min_rtt: Some(Duration::from_millis(512)),
         growth: Duration::from_millis(40),
-        ..crafted(1, 1, 1, vec![challenge])
+        reservation: None,
     };
+    let quiet = Announcement::default();
+    let quiet = Presence { announced: quiet, ..crafted(2, 2, 1, vec![challenge]) };
+    let loud = Presence { announced: says, ..crafted(1, 1, 1, vec![challenge]) };
     victim.handle_datagram(now, &codec.encode(&quiet));
     victim.handle_datagram(now, &codec.encode(&loud));
     victim.handle_tick(victim.next_tick(), None, &[]);
     let (seen, _) = victim.last();
     assert_eq!((seen.senders, seen.peers.len()), (1, 2));
     assert_eq!(seen.total_rate, Rate::from_mbps(12));
-    let peer = &seen.peers[0];
-    assert_eq!(peer.max_rate, Some(Rate::from_mbps(48)));
-    assert_eq!(peer.link_rate, Some(Rate::from_mbps(65)));
-    assert_eq!((peer.min_rtt, peer.growth), (loud.min_rtt, loud.growth));
+    assert_eq!(seen.peers[0].announced, says);
 }

@@ -10,9 +10,8 @@ mod shimada;
 
 use wakeai_units::{Instant, Segments};
 
-use crate::{Bounds, Narrator, Observation, Reason};
+use crate::{Bounds, Observation, Reason};
 use airtime::{Airtime, AirtimeKnobs};
-use shimada::Shimada;
 
 /// A rule that turns what a station knows into bounds.
 ///
@@ -27,12 +26,12 @@ pub trait Law {
         true
     }
 
-    /// The bounds until the next tick, for the station as a whole. Every reason goes to `narrator`.
+    /// The bounds until the next tick, for the station as a whole. It adds its reasons to `reasons`.
     fn on_tick(
         &mut self,
         now: Instant,
         observation: &Observation,
-        narrator: &mut dyn Narrator,
+        reasons: &mut Vec<Reason>,
     ) -> Bounds;
 }
 
@@ -72,26 +71,16 @@ impl LawConfig {
     /// The law, ready for its first tick.
     pub fn build(&self) -> Box<dyn Law + Send> {
         match self {
-            Self::Fixed { floor, ceiling } => Box::new(Fixed::new(*floor, *ceiling)),
-            Self::ShimadaBefore => Box::new(Shimada::before()),
-            Self::ShimadaAfter => Box::new(Shimada::after()),
+            Self::Fixed { floor, ceiling } => Box::new(Fixed(Bounds::window(*floor, *ceiling))),
+            Self::ShimadaBefore => Box::new(shimada::BEFORE),
+            Self::ShimadaAfter => Box::new(shimada::AFTER),
             Self::Airtime(knobs) => Box::new(Airtime::new(knobs.clone())),
         }
     }
 }
 
 /// The same bounds at every tick (Matsuno et al., §5).
-#[derive(Clone, Debug)]
-struct Fixed {
-    bounds: Bounds,
-}
-
-impl Fixed {
-    /// Holds the station's windows in `floor..=ceiling` segments together.
-    fn new(floor: Segments, ceiling: Segments) -> Self {
-        Self { bounds: Bounds::window(floor, ceiling) }
-    }
-}
+struct Fixed(Bounds);
 
 impl Law for Fixed {
     fn name(&self) -> &'static str {
@@ -102,8 +91,8 @@ impl Law for Fixed {
         false
     }
 
-    fn on_tick(&mut self, _: Instant, _: &Observation, narrator: &mut dyn Narrator) -> Bounds {
-        narrator.narrate(Reason::ByHand);
-        self.bounds
+    fn on_tick(&mut self, _: Instant, _: &Observation, reasons: &mut Vec<Reason>) -> Bounds {
+        reasons.push(Reason::ByHand);
+        self.0
     }
 }

@@ -29,7 +29,7 @@ struct Epoch {
 ///
 /// A challenge is replaced after some time, and whenever an incarnation is dropped, so that no old
 /// message of that incarnation can bring it back. Memory: 32 challenges.
-pub struct Challenges {
+pub(crate) struct Challenges {
     key: [u8; 32],
     boot: BootId,
     count: u64,
@@ -38,7 +38,7 @@ pub struct Challenges {
 
 impl Challenges {
     /// The challenges of the incarnation `boot`, unpredictable without the group key.
-    pub fn new(now: Instant, group_key: &[u8; 32], boot: BootId) -> Self {
+    pub(crate) fn new(now: Instant, group_key: &[u8; 32], boot: BootId) -> Self {
         let key = blake3::derive_key("Wakeai presence v2 challenge", group_key);
         let mut this = Self { key, boot, count: 0, epochs: VecDeque::new() };
         this.open(now);
@@ -46,7 +46,7 @@ impl Challenges {
     }
 
     /// The challenge to send now; `interval` is the time between own messages.
-    pub fn current(&mut self, now: Instant, interval: Duration) -> Challenge {
+    pub(crate) fn current(&mut self, now: Instant, interval: Duration) -> Challenge {
         let lifetime = ROTATE_AFTER.max(interval.saturating_mul(8));
         let newest = self.epochs.back().expect("one epoch is always open");
         if now.saturating_since(newest.since) >= lifetime {
@@ -62,18 +62,18 @@ impl Challenges {
     }
 
     /// Drops `boot`: from now on only an answer to a later challenge proves it live.
-    pub fn retire(&mut self, now: Instant, boot: BootId) {
+    pub(crate) fn retire(&mut self, now: Instant, boot: BootId) {
         self.epochs.back_mut().expect("one epoch is always open").closed_by = Some(boot);
         self.open(now);
     }
 
     /// Whether `boot` was dropped lately.
-    pub fn retired(&self, boot: BootId) -> bool {
+    pub(crate) fn retired(&self, boot: BootId) -> bool {
         self.epochs.iter().any(|epoch| epoch.closed_by == Some(boot))
     }
 
     /// Whether `answers` in a message of `boot` prove that it is live.
-    pub fn prove(&self, boot: BootId, answers: &[Challenge]) -> bool {
+    pub(crate) fn prove(&self, boot: BootId, answers: &[Challenge]) -> bool {
         self.epochs
             .iter()
             .rev()
@@ -116,7 +116,7 @@ struct Owed {
 /// once: replayed messages delay a newcomer's answer by as many messages as their challenges fill, and no longer.
 ///
 /// Memory: `limit` incarnations. Beyond it one whose challenge was answered is dropped, else the least recent one.
-pub struct Answers {
+pub(crate) struct Answers {
     limit: usize,
     owed: BTreeMap<BootId, Owed>,
     places: u64,
@@ -124,13 +124,13 @@ pub struct Answers {
 
 impl Answers {
     /// An empty list for at most `limit` incarnations.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, owed: BTreeMap::new(), places: 0 }
     }
 
     /// The incarnation `boot` sent `challenge` in its message `sequence`. Returns false, and does nothing, where
     /// that message or a later one was heard before.
-    pub fn hear(
+    pub(crate) fn hear(
         &mut self,
         now: Instant,
         boot: BootId,
@@ -160,7 +160,7 @@ impl Answers {
 
     /// The answers of the next message; the challenges that were answered least come first, and among those the
     /// ones that came first.
-    pub fn take(&mut self) -> Vec<Challenge> {
+    pub(crate) fn take(&mut self) -> Vec<Challenge> {
         let mut open: Vec<&mut Owed> =
             self.owed.values_mut().filter(|owed| owed.answered < REPEATS).collect();
         open.sort_by_key(|owed| (owed.answered, owed.place));
@@ -171,16 +171,6 @@ impl Answers {
                 owed.challenge
             })
             .collect()
-    }
-
-    /// Incarnations that are remembered.
-    pub fn len(&self) -> usize {
-        self.owed.len()
-    }
-
-    /// Whether no incarnation is remembered.
-    pub fn is_empty(&self) -> bool {
-        self.owed.is_empty()
     }
 }
 
@@ -317,7 +307,7 @@ mod tests {
             let challenge = Challenge(u64::from(boot) + 1);
             answers.hear(at(u64::from(boot)), BootId([boot; 16]), 1, challenge);
         }
-        assert_eq!(answers.len(), 40);
+        assert_eq!(answers.owed.len(), 40);
         let mut said: Vec<Challenge> = (0..3).flat_map(|_| answers.take()).collect();
         said.sort();
         said.dedup();

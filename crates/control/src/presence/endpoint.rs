@@ -4,34 +4,15 @@ use std::collections::VecDeque;
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use super::{
-    Answers, BootId, Challenges, Codec, DecodeError, PeerTable, Presence, PresenceCounters,
-    Schedule, Verdict, airtime, longest_interval,
-};
-use crate::{Clocks, ControllerConfig, PeerView, Reservation, StationId};
-
-/// What a station announces about itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Announcement {
-    /// Whether it is sending data.
-    pub sending: bool,
-    /// Its delivery rate.
-    pub delivery_rate: Rate,
-    /// The rate that it reaches alone, where it knows it.
-    pub max_rate: Option<Rate>,
-    /// Its minimum RTT, where it has one.
-    pub min_rtt: Option<Duration>,
-    /// Its queueing delay.
-    pub growth: Duration,
-    /// Its PHY rate, where it knows it: this decides what the uplink frame of a message costs.
-    pub link_rate: Option<Rate>,
-    /// The rate that it asks its peers to leave free.
-    pub reservation: Option<Reservation>,
-}
+use super::challenge::{Answers, Challenges};
+use super::schedule::{Schedule, airtime, longest_interval};
+use super::table::{PeerTable, Verdict};
+use super::{BootId, Codec, DecodeError, Presence, PresenceCounters};
+use crate::{Announcement, Clocks, ControllerConfig, PeerView, StationId};
 
 /// A change among the live peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeerChange {
+pub(crate) enum PeerChange {
     /// It is live from now on.
     Joined(StationId),
     /// It was silent for three of its intervals.
@@ -45,7 +26,7 @@ pub enum PeerChange {
 /// Order of calls: [`Endpoint::handle_datagram`] for each datagram, [`Endpoint::expire`] at each
 /// tick, [`Endpoint::poll_transmit`] when [`Endpoint::next_timeout`] has come, then
 /// [`Endpoint::poll_change`] until `None`. `now` never goes back.
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     station: StationId,
     bssid: [u8; 6],
     boot: BootId,
@@ -68,7 +49,7 @@ const NEWCOMERS: usize = 64;
 
 impl Endpoint {
     /// An endpoint without peers. `boot` is random and new at every start.
-    pub fn new(now: Instant, config: &ControllerConfig, boot: BootId) -> Self {
+    pub(crate) fn new(now: Instant, config: &ControllerConfig, boot: BootId) -> Self {
         Self {
             station: config.station_id,
             bssid: config.bssid,
@@ -88,7 +69,7 @@ impl Endpoint {
     }
 
     /// Takes a datagram and counts it in exactly one counter.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
+    pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         let counters = &mut self.counters;
         let message = match self.codec.decode(datagram) {
             Ok(message) => message,
@@ -155,7 +136,7 @@ impl Endpoint {
     }
 
     /// Removes the peers that have been silent for too long.
-    pub fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         let (changes, challenges) = (&mut self.changes, &mut self.challenges);
         self.table.expire(
             now,
@@ -165,18 +146,18 @@ impl Endpoint {
     }
 
     /// The time between this station's messages, as it announced it last; zero before the first.
-    pub fn interval(&self) -> Duration {
+    pub(crate) fn interval(&self) -> Duration {
         self.interval
     }
 
     /// Announces this station early, because it has begun or ceased to send or its reservation has
     /// changed.
-    pub fn announce_soon(&mut self, now: Instant) {
+    pub(crate) fn announce_soon(&mut self, now: Instant) {
         self.schedule.news(now, self.table.len() + 1);
     }
 
     /// Gives the message that is due.
-    pub fn poll_transmit(&mut self, now: Instant, own: &Announcement) -> Option<Vec<u8>> {
+    pub(crate) fn poll_transmit(&mut self, now: Instant, own: &Announcement) -> Option<Vec<u8>> {
         let stations = self.table.len() + 1;
         if !self.schedule.due(now, stations) {
             return None;
@@ -191,13 +172,7 @@ impl Endpoint {
             boot: self.boot,
             sequence: self.sequence,
             interval: self.interval,
-            sending: own.sending,
-            delivery_rate: own.delivery_rate,
-            max_rate: own.max_rate,
-            link_rate: own.link_rate,
-            min_rtt: own.min_rtt,
-            growth: own.growth,
-            reservation: own.reservation,
+            announced: *own,
             unix_time: match self.clocks {
                 Clocks::Free => None,
                 Clocks::Synchronised { unix_at_epoch, .. } => Some(unix_time(unix_at_epoch, now)),
@@ -209,22 +184,22 @@ impl Endpoint {
     }
 
     /// The earliest time at which the next message may be due.
-    pub fn next_timeout(&self) -> Instant {
+    pub(crate) fn next_timeout(&self) -> Instant {
         self.schedule.next()
     }
 
     /// Gives the oldest change that was not taken yet.
-    pub fn poll_change(&mut self) -> Option<PeerChange> {
+    pub(crate) fn poll_change(&mut self) -> Option<PeerChange> {
         self.changes.pop_front()
     }
 
     /// The live peers, in the order of their ids.
-    pub fn peers(&self, now: Instant) -> impl Iterator<Item = PeerView> {
+    pub(crate) fn peers(&self, now: Instant) -> impl Iterator<Item = PeerView> {
         self.table.live(now)
     }
 
     /// Counts of the datagrams.
-    pub fn counters(&self) -> &PresenceCounters {
+    pub(crate) fn counters(&self) -> &PresenceCounters {
         &self.counters
     }
 }

@@ -1,9 +1,9 @@
 //! Presence: which other stations share this access point. `docs/concepts/presence.md` gives the
 //! message format and what it protects from.
 //!
-//! [`Presence`] is one message. [`Codec`] writes, reads and authenticates it, [`PeerTable`] keeps the
-//! live peers, [`Challenges`] and [`Answers`] prove that a peer is live, and [`Schedule`] decides when
-//! to send.
+//! [`Presence`] is one message. [`Codec`] writes, reads and authenticates it. Inside, `table` keeps the
+//! live peers, `challenge` proves that a peer is live, `schedule` decides when to send, and `endpoint` joins
+//! them.
 
 mod challenge;
 mod codec;
@@ -11,12 +11,9 @@ mod endpoint;
 mod schedule;
 mod table;
 
-pub use challenge::{Answers, Challenges};
 pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
-pub use endpoint::{Announcement, Endpoint, PeerChange};
-use schedule::longest_interval;
-pub use schedule::{AIR_PARTS, Schedule, airtime};
-pub use table::{PeerTable, Verdict};
+pub(crate) use endpoint::{Endpoint, PeerChange};
+pub use schedule::{AIR_PARTS, airtime};
 
 /// Random bytes that a station draws at each start; they name one incarnation of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -85,7 +85,7 @@ pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
 /// Order of calls: [`Schedule::news`] where there is any; [`Schedule::due`]; where it is due,
 /// [`Schedule::sent`].
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     random: u64,
     next: Instant,
     last: Instant,
@@ -102,7 +102,7 @@ pub struct Schedule {
 impl Schedule {
     /// Starts within half a second of `now`, at a time that depends on the boot id, so that stations
     /// that are switched on together do not send together.
-    pub fn new(now: Instant, boot: BootId) -> Self {
+    pub(crate) fn new(now: Instant, boot: BootId) -> Self {
         let seed = boot.0.iter().fold(0_u64, |seed, byte| splitmix(seed ^ u64::from(*byte)));
         let mut this = Self {
             random: seed,
@@ -120,12 +120,12 @@ impl Schedule {
     }
 
     /// When to call [`Schedule::due`] again.
-    pub fn next(&self) -> Instant {
+    pub(crate) fn next(&self) -> Instant {
         self.next
     }
 
     /// Plans an early message, because the peers should know a change soon.
-    pub fn news(&mut self, now: Instant, stations: usize) {
+    pub(crate) fn news(&mut self, now: Instant, stations: usize) {
         self.pay(now, stations);
         if self.sent == 0 || self.debt > self.cost * (MOST_OWED - 1) {
             return;
@@ -141,7 +141,7 @@ impl Schedule {
 
     /// Whether a message is due, with `stations` on the access point (this one included). Where their
     /// number has grown since the last plan, this plans again instead.
-    pub fn due(&mut self, now: Instant, stations: usize) -> bool {
+    pub(crate) fn due(&mut self, now: Instant, stations: usize) -> bool {
         if now < self.next {
             return false;
         }
@@ -155,7 +155,7 @@ impl Schedule {
 
     /// Counts a message that takes `cost` of airtime. Gives the interval to announce in it: the next
     /// message comes within that time unless the number of stations grows.
-    pub fn sent(&mut self, now: Instant, stations: usize, cost: Duration) -> Duration {
+    pub(crate) fn sent(&mut self, now: Instant, stations: usize, cost: Duration) -> Duration {
         self.pay(now, stations);
         self.debt = self.debt.saturating_add(cost);
         self.cost = cost;

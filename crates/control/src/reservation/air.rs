@@ -3,6 +3,7 @@
 use wakeai_units::{Instant, Rate};
 
 use super::asking::EFFICIENCY_PERCENT;
+use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView, Share, StationId};
 
@@ -19,16 +20,6 @@ const LIGHT_GROWTH_PERCENT: u64 = 110;
 /// the more the more stations there are, and the maximum of a varying sum is above what the air
 /// carries.
 const TICKS_IN_MEAN: u64 = 4;
-
-/// The weights by which stations are compared: the rate that each reaches alone, where all announce
-/// it, else their PHY rates, else none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Basis {
-    Max,
-    Phy,
-    #[default]
-    Equal,
-}
 
 /// Watches the sum of the stations' delivery rates, each scaled to [`UNIT`].
 #[derive(Clone, Debug, Default)]
@@ -84,7 +75,7 @@ impl Air {
         shares: impl Fn(StationId) -> bool,
     ) -> Option<Rate> {
         let weight = self.own_weight(seen);
-        let peers = seen.peers.iter().filter(|peer| peer.sending && shares(peer.station));
+        let peers = seen.peers.iter().filter(|peer| peer.announced.sending && shares(peer.station));
         let mut rates: Vec<Rate> = peers.map(|peer| self.scaled_rate(peer)).collect();
         rates.extend(takes_part.then(|| self.scaled(seen.mean_rate, weight)));
         let level = level(rest.of_rate(self.carried()), rates);
@@ -94,17 +85,18 @@ impl Air {
 
     /// The part of the air that the peers for which `shares` holds leave unused, by their announced rates.
     pub(super) fn left_by(&self, seen: &Observation, shares: impl Fn(StationId) -> bool) -> Share {
-        let peers = seen.peers.iter().filter(|peer| peer.sending && shares(peer.station));
+        let peers = seen.peers.iter().filter(|peer| peer.announced.sending && shares(peer.station));
         let used: Rate = peers.map(|peer| self.scaled_rate(peer)).sum();
         Share::of(self.carried().saturating_sub(used), self.carried()).unwrap_or(Share::ZERO)
     }
 
     pub(super) fn own_weight(&self, seen: &Observation) -> Rate {
-        self.basis.pick(seen.max_rate, seen.own.link_rate)
+        self.basis.own_weight(seen).unwrap_or(UNIT)
     }
 
     fn scaled_rate(&self, peer: &PeerView) -> Rate {
-        self.scaled(peer.delivery_rate, self.basis.pick(peer.max_rate, peer.link_rate))
+        let weight = self.basis.weight(&peer.announced).unwrap_or(UNIT);
+        self.scaled(peer.announced.delivery_rate, weight)
     }
 
     /// `rate` as a station of weight [`UNIT`] would deliver it for the same air.
@@ -116,32 +108,6 @@ impl Air {
         let scaled = rate.mul_div(UNIT.bits_per_second(), weight.bits_per_second());
         scaled.unwrap_or(most).min(most)
     }
-}
-
-impl Basis {
-    fn of(seen: &Observation) -> Self {
-        let known = |rate: Option<Rate>| rate.is_some_and(|rate| rate > Rate::ZERO);
-        if known(seen.max_rate) && delivering(seen).all(|peer| known(peer.max_rate)) {
-            Self::Max
-        } else if known(seen.own.link_rate) && delivering(seen).all(|peer| known(peer.link_rate)) {
-            Self::Phy
-        } else {
-            Self::Equal
-        }
-    }
-
-    fn pick(self, max: Option<Rate>, link: Option<Rate>) -> Rate {
-        let weight = match self {
-            Self::Max => max,
-            Self::Phy => link,
-            Self::Equal => None,
-        };
-        weight.filter(|rate| *rate > Rate::ZERO).unwrap_or(UNIT)
-    }
-}
-
-fn delivering(seen: &Observation) -> impl Iterator<Item = &PeerView> {
-    seen.peers.iter().filter(|peer| peer.sending && peer.delivery_rate > Rate::ZERO)
 }
 
 /// The equal part of `budget` (max-min fair): a rate that is clearly below it stays as it is, and the
@@ -166,7 +132,8 @@ mod tests {
     use wakeai_units::Duration;
 
     use super::*;
-    use crate::observation::peer;
+    use crate::Announcement;
+    use crate::observation::{announcement, peer};
 
     fn mbps(rates: &[u64]) -> Vec<Rate> {
         rates.iter().map(|rate| Rate::from_mbps(*rate)).collect()
@@ -196,11 +163,8 @@ mod tests {
     }
 
     fn weighted(id: u64, rate: u64, max: Option<u64>, link: u64) -> PeerView {
-        PeerView {
-            max_rate: max.map(Rate::from_mbps),
-            link_rate: Some(Rate::from_mbps(link)),
-            ..peer(StationId(id), rate)
-        }
+        let (max_rate, link_rate) = (max.map(Rate::from_mbps), Some(Rate::from_mbps(link)));
+        peer(id, Announcement { max_rate, link_rate, ..announcement(rate) })
     }
 
     #[test]
@@ -252,8 +216,8 @@ mod tests {
         // The second one's scaled rate does not fit 64 bits.
         for max in [60, 1] {
             let mut air = Air::default();
-            let liar =
-                PeerView { max_rate: Some(Rate::from_bps(max)), ..peer(StationId(2), 1_000_000) };
+            let max_rate = Some(Rate::from_bps(max));
+            let liar = peer(2, Announcement { max_rate, ..announcement(1_000_000) });
             air.on_tick(Instant::ZERO, &seen(10, Some(25), None, vec![liar]));
             assert_eq!(air.whole_for(Rate::from_mbps(25)), Some(Rate::from_mbps(2 * 25 + 10)));
         }

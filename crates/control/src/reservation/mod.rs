@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::{Bounds, Narrator, Observation, Reservation, ReservationState, Share, StationId};
+use crate::{Bounds, Observation, Reason, Reservation, ReservationState, Share, StationId};
 use air::Air;
 use asking::Asking;
 use claim::{ClaimControl, Measured};
@@ -139,7 +139,7 @@ impl Reservations {
         for peer in &seen.peers {
             let remembered = peer.interval.saturating_mul(REMEMBERED_INTERVALS).min(REMEMBERED_FOR);
             let left = remembered.saturating_sub(peer.age);
-            match peer.reservation {
+            match peer.announced.reservation {
                 Some(asked) if left > Duration::ZERO => {
                     self.received.insert(peer.station, Received { asked, until: now + left });
                 }
@@ -194,9 +194,9 @@ impl Reservations {
         let mut rest = seen.clone();
         let (owners, others): (Vec<_>, Vec<_>) =
             rest.peers.into_iter().partition(|peer| self.admits(peer.station));
-        let owners = owners.iter().filter(|peer| peer.sending);
+        let owners = owners.iter().filter(|peer| peer.announced.sending);
         let (count, rate) = owners.fold((0, Rate::ZERO), |(count, rate), owner| {
-            (count + 1, rate.saturating_add(owner.delivery_rate))
+            (count + 1, rate.saturating_add(owner.announced.delivery_rate))
         });
         rest.peers = others;
         rest.senders = rest.senders.saturating_sub(count).max(1);
@@ -209,16 +209,16 @@ impl Reservations {
         &self,
         bounds: Bounds,
         seen: &Observation,
-        narrator: &mut dyn Narrator,
+        reasons: &mut Vec<Reason>,
     ) -> Bounds {
         if self.state.is_admitted() {
             let claimed = self.claimed.plus(self.control.claim()).min(self.most_claimed());
             let level = self.level(claimed, seen, false);
             let Some(asked) = self.asking.asked() else { return bounds };
-            return yielding::of_owner(bounds, asked.rate, level, seen, narrator);
+            return yielding::of_owner(bounds, asked.rate, level, seen, reasons);
         }
         match self.level(self.claimed, seen, true) {
-            Some(level) => yielding::of_other(bounds, self.claimed, level, seen, narrator),
+            Some(level) => yielding::of_other(bounds, self.claimed, level, seen, reasons),
             None => bounds,
         }
     }
@@ -236,8 +236,8 @@ impl Reservations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PeerView;
-    use crate::observation::peer;
+    use crate::observation::{announcement, peer};
+    use crate::{Announcement, PeerView};
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -252,7 +252,7 @@ mod tests {
                 claim: Share::from_percent(*claim),
                 short: true,
             };
-            PeerView { reservation: Some(asked), ..peer(StationId(id), 10) }
+            peer(id, Announcement { reservation: Some(asked), ..announcement(10) })
         });
         let seen = Observation { peers: owners.collect(), ..Observation::default() };
         [(); 5].map(|()| {
@@ -284,8 +284,8 @@ mod tests {
         };
         let admits_after = |secs| {
             let (age, interval) = (Duration::from_secs(secs), Duration::from_secs(60));
-            let owner =
-                PeerView { age, interval, reservation: Some(asked), ..peer(StationId(2), 9) };
+            let announced = Announcement { reservation: Some(asked), ..announcement(9) };
+            let owner = PeerView { age, interval, ..peer(2, announced) };
             let seen = Observation { peers: vec![owner], ..Observation::default() };
             let mut station = station();
             let _ = station.on_tick(Instant::ZERO, &seen, INTERVAL);

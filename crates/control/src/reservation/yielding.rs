@@ -3,7 +3,7 @@
 use wakeai_units::{Duration, Rate, Segments};
 
 use crate::laws::airtime::Path;
-use crate::{Bounds, Narrator, Observation, Reason, Share};
+use crate::{Bounds, Observation, Reason, Share};
 
 /// The time between two decisions.
 const TICK: Duration = Duration::from_millis(500);
@@ -34,9 +34,9 @@ pub(super) fn of_other(
     claimed: Share,
     level: Rate,
     seen: &Observation,
-    narrator: &mut dyn Narrator,
+    reasons: &mut Vec<Reason>,
 ) -> Bounds {
-    narrator.narrate(Reason::Yields { claimed, level });
+    reasons.push(Reason::Yields { claimed, level });
     let Some(path) = path(seen) else { return paced(bounds, level, seen) };
     let window = windowed(level, path, seen);
     if window >= WINDOWED {
@@ -58,9 +58,9 @@ pub(super) fn of_owner(
     reserved: Rate,
     level: Option<Rate>,
     seen: &Observation,
-    narrator: &mut dyn Narrator,
+    reasons: &mut Vec<Reason>,
 ) -> Bounds {
-    narrator.narrate(Reason::Reserved { rate: reserved });
+    reasons.push(Reason::Reserved { rate: reserved });
     let whole = percent(reserved, OWNER_PERCENT);
     let needs = path(seen).map_or(Segments::MAX, |path| {
         let span = path.current.min(path.min.saturating_add(OWNER_QUEUE));
@@ -109,8 +109,8 @@ fn percent(rate: Rate, percent: u64) -> Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::{example, peer};
-    use crate::{RttView, StationId};
+    use crate::RttView;
+    use crate::observation::{announcement, example, peer};
 
     const LEVEL: Rate = Rate::from_mbps(6);
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn other(bounds: Bounds, seen: &Observation) -> Bounds {
-        of_other(bounds, Share::from_percent(40), LEVEL, seen, &mut crate::Silent)
+        of_other(bounds, Share::from_percent(40), LEVEL, seen, &mut Vec::new())
     }
 
     fn strictest() -> Bounds {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn owner(bounds: Bounds, level: Option<Rate>, seen: &Observation) -> Bounds {
-        of_owner(bounds, Rate::from_mbps(10), level, seen, &mut crate::Silent)
+        of_owner(bounds, Rate::from_mbps(10), level, seen, &mut Vec::new())
     }
 
     #[test]
@@ -164,9 +164,9 @@ mod tests {
     fn a_queue_from_before_the_start_is_not_part_of_the_path() {
         // The others see 200 ms of queueing delay where this station sees 20 ms above its minimum.
         let mut late = seen(185, 20);
-        late.peers = (1..=3).map(|id| peer(StationId(id), 5)).collect();
+        late.peers = (1..=3).map(|id| peer(id, announcement(5))).collect();
         for peer in &mut late.peers {
-            (peer.min_rtt, peer.growth) =
+            (peer.announced.min_rtt, peer.announced.growth) =
                 (Some(Duration::from_millis(5)), Duration::from_millis(200));
         }
         let first = other(Bounds::NONE, &seen(46, 159)).ceiling; // a quarter of its minimum, at least

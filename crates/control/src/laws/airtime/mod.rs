@@ -24,7 +24,7 @@ use self::target::Bottleneck;
 use crate::windowed::WindowedMax;
 use wakeai_connection::CongestionState;
 
-use crate::{Bounds, Law, Narrator, Observation, Phase, Reason};
+use crate::{Bounds, Law, Observation, Phase, Reason};
 
 /// Between two decisions.
 const TICK: Duration = Duration::from_millis(500);
@@ -123,9 +123,9 @@ impl Airtime {
 
     /// Nothing is being sent: what begins before the next tick finds room for its share, and no
     /// more, so that those who begin together do not flood the air before they know each other.
-    fn idle(&mut self, seen: &Observation, narrator: &mut dyn Narrator) -> Bounds {
+    fn idle(&mut self, seen: &Observation, reasons: &mut Vec<Reason>) -> Bounds {
         *self = Self::new(self.knobs.clone());
-        narrator.narrate(Reason::Idle);
+        reasons.push(Reason::Idle);
         share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
             // All at their shares are as much as one alone.
             let total = seen.max_rate.unwrap_or(share);
@@ -170,11 +170,11 @@ impl Law for Airtime {
         &mut self,
         now: Instant,
         observation: &Observation,
-        narrator: &mut dyn Narrator,
+        reasons: &mut Vec<Reason>,
     ) -> Bounds {
         let sending = observation.sending().next().is_some();
         let Some(rtt) = observation.rtt.filter(|_| sending) else {
-            return self.idle(observation, narrator);
+            return self.idle(observation, reasons);
         };
         let situation = self.measure(now, observation, Path::of(rtt, &observation.peers));
         let released = self.release.on_tick(now, &situation, self.share.used());
@@ -188,7 +188,7 @@ impl Law for Airtime {
         if less.is_some() {
             phase = Phase::Draining;
         }
-        narrator.narrate(Reason::Airtime {
+        reasons.push(Reason::Airtime {
             senders: observation.senders,
             rate: situation.rate,
             share: situation.share,

@@ -37,9 +37,12 @@ impl Path {
 /// The middle of the growths that senders see; `None` where too few tell theirs.
 pub(crate) fn common_growth(peers: &[PeerView], own: Option<Duration>) -> Option<Duration> {
     let tell = |peer: &&PeerView| {
-        peer.sending && peer.min_rtt.is_some() && peer.delivery_rate > wakeai_units::Rate::ZERO
+        peer.announced.sending
+            && peer.announced.min_rtt.is_some()
+            && peer.announced.delivery_rate > wakeai_units::Rate::ZERO
     };
-    let mut all: Vec<Duration> = peers.iter().filter(tell).map(|peer| peer.growth).collect();
+    let mut all: Vec<Duration> =
+        peers.iter().filter(tell).map(|peer| peer.announced.growth).collect();
     all.extend(own);
     if all.len() < ENOUGH {
         return None;
@@ -53,8 +56,8 @@ mod tests {
     use wakeai_units::Rate;
 
     use super::*;
-    use crate::StationId;
-    use crate::observation::peer;
+    use crate::Announcement;
+    use crate::observation::{announcement, peer};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -67,10 +70,9 @@ mod tests {
 
     /// Peers that send and see these growths.
     fn peers(growths: &[u64]) -> Vec<PeerView> {
-        let see = (1..).zip(growths).map(|(id, growth)| PeerView {
-            min_rtt: Some(ms(50)),
-            growth: ms(*growth),
-            ..peer(StationId(id), 10)
+        let see = (1..).zip(growths).map(|(id, growth)| {
+            let (min_rtt, growth) = (Some(ms(50)), ms(*growth));
+            peer(id, Announcement { min_rtt, growth, ..announcement(10) })
         });
         see.collect()
     }
@@ -98,14 +100,14 @@ mod tests {
         let joined = own(120, 30);
         assert_eq!(path(joined, &[]), (ms(120), ms(30)));
         assert_eq!(path(joined, &peers(&[80])), (ms(120), ms(30)));
-        let silent: [fn(&mut PeerView); 3] = [
-            |peer| peer.sending = false,
-            |peer| peer.min_rtt = None,
-            |peer| peer.delivery_rate = Rate::ZERO,
+        let silent: [fn(&mut Announcement); 3] = [
+            |told| told.sending = false,
+            |told| told.min_rtt = None,
+            |told| told.delivery_rate = Rate::ZERO,
         ];
         for change in silent {
             let mut peers = peers(&[80, 80]);
-            change(&mut peers[0]);
+            change(&mut peers[0].announced);
             assert_eq!(path(joined, &peers), (ms(120), ms(30)), "{:?}", peers[0]);
         }
     }

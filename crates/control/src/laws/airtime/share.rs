@@ -3,6 +3,7 @@
 use wakeai_units::{Instant, Rate};
 
 use super::target::{Bottleneck, aggregate};
+use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};
 
@@ -28,6 +29,8 @@ const HEAVIEST: u64 = 4;
 const AIR_LIMITED_PERCENT: u64 = 50;
 /// … unless all together reach more than this of what each reaches alone: then what limits it is loss.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
+/// The weight of each station where all are equal.
+const EQUAL: Rate = Rate::from_mbps(1);
 /// Peers whose middle one says something.
 const ENOUGH_FOR_A_MIDDLE: usize = 3;
 
@@ -47,29 +50,25 @@ pub(super) struct Share {
 /// The weights of a tick.
 struct Weights<'a> {
     own: Rate,
-    /// Sending peers whose rate is known, with theirs.
+    /// The peers that deliver something, with their weights.
     peers: Vec<(&'a PeerView, Rate)>,
-    /// The sum of the parts that can be expected, millionths; `None` where the weights say nothing.
+    /// The sum of the parts that can be expected, millionths; `None` where all weights are equal.
     expected: Option<u64>,
 }
 
 impl<'a> Weights<'a> {
     fn of(seen: &'a Observation) -> Self {
-        let all =
-            || seen.peers.iter().filter(|peer| peer.sending && peer.delivery_rate > Rate::ZERO);
-        let by = |own: Option<Rate>, of: fn(&PeerView) -> Option<Rate>, expected| {
-            let known = |rate: &Rate| *rate > Rate::ZERO;
-            let peers: Option<Vec<_>> =
-                all().map(|peer| Some((peer, of(peer).filter(known)?))).collect();
-            Some(Self { own: own.filter(known)?, peers: peers?, expected: Some(expected) })
-        };
-        by(seen.max_rate, |peer| peer.max_rate, EXPECTED_OF_MAX)
-            .or_else(|| by(seen.own.link_rate, |peer| peer.link_rate, EXPECTED_OF_PHY))
-            .unwrap_or_else(|| {
-                let one = Rate::from_mbps(1);
-                let peers = all().map(|peer| (peer, one)).collect();
-                Self { own: one, peers, expected: None }
-            })
+        let basis = Basis::of(seen);
+        let weight = |peer: &PeerView| basis.weight(&peer.announced).unwrap_or(EQUAL);
+        Self {
+            own: basis.own_weight(seen).unwrap_or(EQUAL),
+            peers: delivering(seen).map(|peer| (peer, weight(peer))).collect(),
+            expected: match basis {
+                Basis::Max => Some(EXPECTED_OF_MAX),
+                Basis::Phy => Some(EXPECTED_OF_PHY),
+                Basis::Equal => None,
+            },
+        }
     }
 
     /// The mean of all weights. None counts more than four times the middle one, so that no announcement makes
@@ -100,8 +99,11 @@ impl Share {
     /// The share of this station, which is sending since so many ticks.
     pub(super) fn on_tick(&mut self, now: Instant, ticks: u32, seen: &Observation) -> Rate {
         let weights = Weights::of(seen);
-        let mut parts: Vec<u64> =
-            weights.peers.iter().map(|(peer, weight)| part(peer.delivery_rate, *weight)).collect();
+        let mut parts: Vec<u64> = weights
+            .peers
+            .iter()
+            .map(|(peer, weight)| part(peer.announced.delivery_rate, *weight))
+            .collect();
         let senders = u64::from(seen.senders.max(1));
         let known = parts.len() as u64 + 1;
         let enough = known * 4 >= senders * 3;
@@ -166,7 +168,7 @@ fn middle(parts: &mut [u64]) -> Option<u64> {
 
 /// The share of a station that begins to send now, where what it reaches alone is known.
 pub(super) fn of_newcomer(seen: &Observation) -> Option<Rate> {
-    let others = seen.peers.iter().filter(|peer| peer.sending).count() as u64;
+    let others = seen.peers.iter().filter(|peer| peer.announced.sending).count() as u64;
     Some(seen.max_rate? / (others + 1))
 }
 
@@ -175,18 +177,17 @@ mod tests {
     use wakeai_units::Duration;
 
     use super::*;
-    use crate::observation::peer;
-    use crate::{StationId, StationView};
+    use crate::observation::{announcement, peer};
+    use crate::{Announcement, PeerView, StationView};
 
     /// A station that delivers so much beside peers of (rate, max, link), Mbit/s.
     fn seen(
         own: (u64, Option<u64>, Option<u64>),
         peers: &[(u64, Option<u64>, Option<u64>)],
     ) -> Observation {
-        let peers = (1..).zip(peers).map(|(id, (rate, max, link))| PeerView {
-            max_rate: max.map(Rate::from_mbps),
-            link_rate: link.map(Rate::from_mbps),
-            ..peer(StationId(id), *rate)
+        let peers = (1..).zip(peers).map(|(id, (rate, max, link))| {
+            let (max_rate, link_rate) = (max.map(Rate::from_mbps), link.map(Rate::from_mbps));
+            peer(id, Announcement { max_rate, link_rate, ..announcement(*rate) })
         });
         let peers: Vec<PeerView> = peers.collect();
         Observation {

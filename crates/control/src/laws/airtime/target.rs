@@ -54,8 +54,9 @@ fn ack_buffer(seen: &Observation, total: Rate) -> Duration {
 /// the turns of slow peers are what a fast station waits for.
 fn round(seen: &Observation) -> Duration {
     let own = longest_turn(seen.own.link_rate);
-    let sending = seen.peers.iter().filter(|peer| peer.sending);
-    let turns = sending.map(|peer| peer.link_rate.map_or(own, |rate| longest_turn(Some(rate))));
+    let sending = seen.peers.iter().filter(|peer| peer.announced.sending);
+    let turns =
+        sending.map(|peer| peer.announced.link_rate.map_or(own, |rate| longest_turn(Some(rate))));
     let (count, sum, longest) =
         turns.fold((1, own, own), |(n, sum, longest), turn| (n + 1, sum + turn, longest.max(turn)));
     // Senders that are counted but no longer, or not yet, heard.
@@ -81,8 +82,8 @@ pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::peer;
-    use crate::{PeerView, StationId, StationView};
+    use crate::observation::{announcement, peer};
+    use crate::{Announcement, PeerView, StationView};
 
     /// No bounds but those that the knobs do not set.
     fn rounds(percent: u32) -> AirtimeKnobs {
@@ -95,9 +96,9 @@ mod tests {
 
     /// A station at this PHY rate beside peers at these, Mbit/s.
     fn seen(own: Option<u64>, peers: &[Option<u64>]) -> Observation {
-        let peers = (1..).zip(peers).map(|(id, link)| PeerView {
-            link_rate: link.map(Rate::from_mbps),
-            ..peer(StationId(id), 10)
+        let peers = (1..).zip(peers).map(|(id, link)| {
+            let link_rate = link.map(Rate::from_mbps);
+            peer(id, Announcement { link_rate, ..announcement(10) })
         });
         let peers: Vec<PeerView> = peers.collect();
         let link_rate = own.map(Rate::from_mbps);
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(micros(&rounds(100), &seen(Some(390), &[None, None]), 1) / 4, fast);
         let unheard = Observation { senders: 9, ..seen(Some(390), &[]) };
         assert_eq!(micros(&rounds(100), &unheard, 1) / 10, fast);
-        let idle = PeerView { sending: false, ..peer(StationId(1), 10) };
+        let idle = peer(1, Announcement { sending: false, ..announcement(10) });
         let beside_idle = Observation { peers: vec![idle], ..seen(Some(65), &[]) };
         assert_eq!(micros(&rounds(100), &beside_idle, 1), 2 * 5_784, "who is quiet takes none");
         assert_eq!(micros(&rounds(100), &seen(None, &[]), 1), 2 * 5_784, "the longest, unknown");

@@ -221,8 +221,8 @@ mod tests {
 
     use super::super::AirtimeKnobs;
     use super::*;
-    use crate::observation::{example, peer};
-    use crate::{Law, PeerView, Reason, RttView, StationId, StationView};
+    use crate::observation::{announcement, example, peer};
+    use crate::{Announcement, Law, PeerView, Reason, RttView, StationView};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -238,7 +238,7 @@ mod tests {
         let max_rate = Some(Rate::from_mbps(max));
         let peers: Vec<PeerView> = (1..)
             .zip(peers)
-            .map(|(id, mbps)| PeerView { max_rate, ..peer(StationId(id), *mbps) })
+            .map(|(id, mbps)| peer(id, Announcement { max_rate, ..announcement(*mbps) }))
             .collect();
         Observation {
             senders: peers.len() as u32 + 1,
