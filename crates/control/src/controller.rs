@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::connections::ConnectionWatch;
-use crate::presence::{BootId, Endpoint, PeerChange, PresenceCounters};
+use crate::presence::{BootId, Endpoint, PresenceCounters};
 use crate::rates::RateWatch;
 use crate::reservation::Reservations;
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 /// The most events that wait for [`Controller::poll_event`]; beyond it the oldest are dropped.
 const EVENT_LIMIT: usize = 4096;
 
-/// Joins presence, the station's connections, reservations and the law, and decides on bounds.
+/// Decides on bounds, from presence, the station's connections, reservations and the law.
 ///
 /// Order of calls: whenever something happens, first [`Controller::handle_datagram`] for each
 /// datagram and [`Controller::handle_tick`] at each tick; then [`Controller::poll_transmit`] and
@@ -30,7 +30,7 @@ pub struct Controller {
     rtt: RttWatch,
     rates: RateWatch,
     reservations: Reservations,
-    /// The reservation as the last event had it.
+    /// The reservation in the last event.
     reported: (Option<Rate>, ReservationState),
     observation: Observation,
     bounds: Bounds,
@@ -58,7 +58,7 @@ impl Controller {
         Self {
             presence: Endpoint::new(now, &config, BootId(boot_id)),
             connections: ConnectionWatch::default(),
-            rtt: RttWatch::new(),
+            rtt: RttWatch::default(),
             rates: RateWatch::new(config.max_rate),
             reservations,
             reported: (None, ReservationState::None),
@@ -72,15 +72,15 @@ impl Controller {
         }
     }
 
-    /// Takes a datagram from the presence port. An invalid one only counts.
+    /// Takes a datagram from the presence port. An invalid one is only counted.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         self.now = now;
         self.presence.handle_datagram(now, datagram);
         self.take_changes();
     }
 
-    /// Takes the station's connections over the Wi-Fi interface, and the PHY rate of the data that it
-    /// sends where it is known, and decides until the next tick.
+    /// Decides until the next tick. `connections` are the station's connections over the Wi-Fi interface, and
+    /// `link_rate` is the PHY rate of the data that it sends, where that is known.
     ///
     /// The next tick is due one interval after the time at which this one was due, so that a late call
     /// does not delay the later ones. Ticks that were missed are skipped.
@@ -200,7 +200,7 @@ impl Controller {
         self.events.pop_front()
     }
 
-    /// Counts of the datagrams.
+    /// The datagrams that were counted.
     pub fn counters(&self) -> &PresenceCounters {
         self.presence.counters()
     }
@@ -223,11 +223,7 @@ impl Controller {
     fn take_changes(&mut self) {
         let at = self.now;
         while let Some(change) = self.presence.poll_change() {
-            self.push(match change {
-                PeerChange::Joined(station) => Event::PeerJoined { at, station },
-                PeerChange::Left(station) => Event::PeerLeft { at, station },
-                PeerChange::Restarted(station) => Event::PeerRestarted { at, station },
-            });
+            self.push(Event::Peer { at, change });
         }
     }
 

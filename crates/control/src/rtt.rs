@@ -47,11 +47,6 @@ struct Sample {
 }
 
 impl RttWatch {
-    /// A watch without connections.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Takes the connections of one tick and gives the station's RTT: the mean over those that are
     /// sending, weighted by their windows; `None` while none has a sample. `common` is the queueing
     /// delay that all senders announce, which is no part of a longer path.
@@ -190,7 +185,7 @@ mod tests {
 
     impl Path {
         fn new() -> Self {
-            Self { watch: RttWatch::new(), tick: 0, kernel_min: u64::MAX, common_ms: 0 }
+            Self { watch: RttWatch::default(), tick: 0, kernel_min: u64::MAX, common_ms: 0 }
         }
 
         /// The minimum RTT and the queueing delay after a tick at this RTT and window.
@@ -294,10 +289,10 @@ mod tests {
         let connections =
             vec![view(1, 300, 100, true), view(2, 100, 20, true), view(3, 9, 999, false)];
         let own = StationView { link_rate: None, connections };
-        let rtt = RttWatch::new().on_tick(Instant::ZERO, &own, Duration::ZERO).unwrap();
+        let rtt = RttWatch::default().on_tick(Instant::ZERO, &own, Duration::ZERO).unwrap();
         assert_eq!(rtt.current, Duration::from_millis(80));
         assert_eq!(rtt.growth, Duration::from_millis(10));
         let idle = StationView { link_rate: None, connections: vec![view(3, 9, 999, false)] };
-        assert_eq!(RttWatch::new().on_tick(Instant::ZERO, &idle, Duration::ZERO), None);
+        assert_eq!(RttWatch::default().on_tick(Instant::ZERO, &idle, Duration::ZERO), None);
     }
 }

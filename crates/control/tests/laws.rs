@@ -1,4 +1,4 @@
-//! What every law keeps, whatever it is shown.
+//! What holds for the bounds of every law at every observation.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use wakeai_control::{
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-/// Small, usual and absurd values alike.
+/// Small, usual and extreme values.
 fn extreme() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1_u64..100, 100_u64..1_000_000, any::<u64>(), Just(u64::MAX)]
 }
@@ -103,7 +103,7 @@ proptest! {
         for name in LawConfig::NAMES {
             let mut law = LawConfig::from_name(name).unwrap().build();
             prop_assert_eq!(law.name(), name);
-            let mut rtt = RttWatch::new();
+            let mut rtt = RttWatch::default();
             for (tick, (observation, common)) in (0_u64..).zip(&seen) {
                 let now = Instant::ZERO + Duration::from_millis(500) * tick;
                 let mut observation = observation.clone();
@@ -120,7 +120,10 @@ proptest! {
                     bounds.pacing
                 );
                 let found = Actuation::new(bounds, &observation.own.connections);
-                for (_, part) in found.sockets {
+                let parts = found.sockets.iter().map(|(_, part)| part).chain([&found.default]);
+                for part in parts {
+                    // In the bounds of a socket, a ceiling of 0 means that there is none.
+                    prop_assert_eq!(part.ceiling == 0, bounds.ceiling == Segments::MAX);
                     prop_assert!(part.ceiling == 0 || part.floor <= part.ceiling);
                 }
             }

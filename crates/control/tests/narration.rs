@@ -44,7 +44,7 @@ fn shimada_after_says_which_candidate_bound() {
 }
 
 #[test]
-fn airtime_says_its_phase_share_and_aim() {
+fn airtime_says_its_phase_share_and_target() {
     insta::assert_snapshot!(narration("airtime"));
 }
 

@@ -6,7 +6,9 @@ mod ether;
 
 use ether::{Ether, config, shown, start, station};
 use wakeai_control::presence::{BootId, Challenge, Codec, Presence, PresenceCounters};
-use wakeai_control::{Announcement, Clocks, Controller, ControllerConfig, Event, StationId};
+use wakeai_control::{
+    Announcement, Clocks, Controller, ControllerConfig, Event, PeerChange, StationId,
+};
 use wakeai_units::{Duration, Instant, Rate};
 
 fn seconds(count: u64) -> Duration {
@@ -115,7 +117,7 @@ fn the_messages_of_an_earlier_boot_are_not_taken_for_live() {
     ether.run(seconds(5));
     assert_eq!(peers(&ether.stations[0]), [1], "the new boot is live");
     let restarts = std::iter::from_fn(|| ether.stations[0].poll_event())
-        .filter(|event| matches!(event, Event::PeerRestarted { .. }));
+        .filter(|event| matches!(event, Event::Peer { change: PeerChange::Restarted(_), .. }));
     assert_eq!(restarts.count(), 1);
     let now = ether.now;
     only_counts(&mut ether.stations[0], now, &earlier, |c| &mut c.replayed);

@@ -1,4 +1,5 @@
-//! A station's endpoint of presence: it turns datagrams into live peers, and announces the station.
+//! The endpoint of the presence messages of a station: it turns datagrams into live peers, and announces the
+//! station.
 
 use std::collections::VecDeque;
 
@@ -8,20 +9,9 @@ use super::challenge::{Answers, Challenges};
 use super::schedule::{Schedule, airtime, longest_interval};
 use super::table::{PeerTable, Verdict};
 use super::{BootId, Codec, DecodeError, Presence, PresenceCounters};
-use crate::{Announcement, Clocks, ControllerConfig, PeerView, StationId};
+use crate::{Announcement, Clocks, ControllerConfig, PeerChange, PeerView, StationId};
 
-/// A change among the live peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PeerChange {
-    /// It is live from now on.
-    Joined(StationId),
-    /// It was silent for three of its intervals.
-    Left(StationId),
-    /// It has restarted.
-    Restarted(StationId),
-}
-
-/// Sends and receives presence.
+/// Sends and receives presence messages.
 ///
 /// Order of calls: [`Endpoint::handle_datagram`] for each datagram, [`Endpoint::expire`] at each
 /// tick, [`Endpoint::poll_transmit`] when [`Endpoint::next_timeout`] has come, then
@@ -43,8 +33,7 @@ pub(crate) struct Endpoint {
     changes: VecDeque<PeerChange>,
 }
 
-/// Incarnations whose challenges are answered in addition to those of peers: newcomers that have not
-/// proved to be live.
+/// The number of incarnations without a proof whose challenges are answered in addition to those of the peers.
 const NEWCOMERS: usize = 64;
 
 impl Endpoint {
@@ -105,8 +94,8 @@ impl Endpoint {
         let sequence = message.sequence;
         let slowest = airtime(self.basic_rate, None);
         message.interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
-        // Where clocks agree, the time proves a new incarnation. One that was dropped has to answer a
-        // challenge, since a recording of it may be younger than the tolerance.
+        // Where clocks agree, the time in a message proves a new incarnation. An incarnation that was dropped
+        // has to answer a challenge, since a recorded message of it may be younger than the tolerance.
         let timely = in_time(self.clocks, now, &message) == Some(true);
         let proven = (timely && !self.challenges.retired(boot))
             || self.challenges.prove(boot, &message.answers);
@@ -198,7 +187,7 @@ impl Endpoint {
         self.table.live(now)
     }
 
-    /// Counts of the datagrams.
+    /// The datagrams that were counted.
     pub(crate) fn counters(&self) -> &PresenceCounters {
         &self.counters
     }

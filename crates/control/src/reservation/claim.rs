@@ -29,8 +29,9 @@ const SETTLES_WITHIN: u32 = 8;
 /// and use all the rest, the owner gets `A·c`. So the claim has to grow by the missing rate over `A`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClaimControl {
-    claim: Share,
-    short: bool,
+    pub(super) claim: Share,
+    /// Whether the owner delivers less than the reserved rate.
+    pub(super) short: bool,
     /// Ticks since the admission.
     ticks: u32,
 }
@@ -51,14 +52,6 @@ pub(super) struct Measured {
 }
 
 impl ClaimControl {
-    pub(super) fn claim(&self) -> Share {
-        self.claim
-    }
-
-    pub(super) fn is_short(&self) -> bool {
-        self.short
-    }
-
     pub(super) fn on_tick(&mut self, measured: &Measured) {
         let part = |percent| measured.rate.mul_div(percent, 100).unwrap_or(measured.rate);
         let share =
@@ -116,7 +109,7 @@ mod tests {
         let mut claims = vec![Share::ZERO; delay];
         let (mut least, mut most) = (f64::MAX, f64::MIN);
         for tick in 0..600 {
-            claims.push(control.claim());
+            claims.push(control.claim);
             let left = claims[claims.len() - 1 - delay];
             let delivered = left.of_rate(Rate::from_mbps(carries));
             control.on_tick(&Measured { left, ..measured(10, delivered, interval_s) });
@@ -144,21 +137,17 @@ mod tests {
     fn it_begins_with_what_a_fully_used_air_would_have_to_leave() {
         let mut control = ClaimControl::default();
         ticks(&mut control, SETTLES_WITHIN, &measured(6, Rate::from_mbps(1), 1));
-        assert!(control.is_short());
-        assert_eq!(control.claim(), Share::from_ppm(312_500));
+        assert!(control.short);
+        assert_eq!(control.claim, Share::from_ppm(312_500));
         ticks(&mut control, 1_000, &measured(6, Rate::from_mbps(1), 1));
-        assert_eq!(
-            control.claim(),
-            Share::from_ppm(312_500).percent(MOST_PERCENT),
-            "and no further"
-        );
+        assert_eq!(control.claim, Share::from_ppm(312_500).percent(MOST_PERCENT), "and no further");
     }
 
     #[test]
     fn an_owner_above_its_aim_claims_less_and_at_last_nothing() {
         let mut control = ClaimControl::default();
         ticks(&mut control, 1_000, &measured(6, Rate::from_mbps(8), 1));
-        assert_eq!((control.claim(), control.is_short()), (Share::ZERO, false));
+        assert_eq!((control.claim, control.short), (Share::ZERO, false));
     }
 
     #[test]
@@ -168,13 +157,13 @@ mod tests {
         let short =
             Measured { left: Share::from_percent(25), ..measured(6, Rate::from_mbps(5), 1) };
         ticks(&mut control, 6, &short);
-        assert!(control.claim() >= Share::from_percent(20), "{}", control.claim());
+        assert!(control.claim >= Share::from_percent(20), "{}", control.claim);
     }
 
     #[test]
     fn without_a_measured_air_nothing_is_claimed() {
         let mut control = ClaimControl::default();
         ticks(&mut control, 20, &Measured { whole: None, ..measured(6, Rate::ZERO, 1) });
-        assert_eq!((control.claim(), control.is_short()), (Share::ZERO, true));
+        assert_eq!((control.claim, control.short), (Share::ZERO, true));
     }
 }

@@ -96,8 +96,8 @@ impl Reservations {
     /// The reservation as this station announces it.
     pub(crate) fn announced(&self) -> Option<Reservation> {
         let asked = self.asking.asked()?;
-        let claim = self.control.claim();
-        Some(Reservation { claim, short: self.control.is_short(), ..asked })
+        let ClaimControl { claim, short, .. } = self.control;
+        Some(Reservation { claim, short, ..asked })
     }
 
     /// Whether that peer's reservation is admitted.
@@ -212,7 +212,7 @@ impl Reservations {
         reasons: &mut Vec<Reason>,
     ) -> Bounds {
         if self.state.is_admitted() {
-            let claimed = self.claimed.plus(self.control.claim()).min(self.most_claimed());
+            let claimed = self.claimed.plus(self.control.claim).min(self.most_claimed());
             let level = self.level(claimed, seen, false);
             let Some(asked) = self.asking.asked() else { return bounds };
             return yielding::of_owner(bounds, asked.rate, level, seen, reasons);

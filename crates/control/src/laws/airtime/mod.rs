@@ -135,7 +135,7 @@ impl Airtime {
     }
 
     fn target(&self, seen: &Observation) -> Duration {
-        target::queue(&self.knobs, seen, self.share.total(), self.share.bottleneck(seen))
+        target::queue(&self.knobs, seen, self.share.total, self.share.bottleneck(seen))
     }
 
     fn measure(&mut self, now: Instant, seen: &Observation, path: Path) -> Situation {
@@ -177,7 +177,7 @@ impl Law for Airtime {
             return self.idle(observation, reasons);
         };
         let situation = self.measure(now, observation, Path::of(rtt, &observation.peers));
-        let released = self.release.on_tick(now, &situation, self.share.used());
+        let released = self.release.on_tick(now, &situation, self.share.used);
         let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };
         let less = match phase {
             Phase::Steady | Phase::Probing => {

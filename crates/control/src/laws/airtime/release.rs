@@ -31,7 +31,8 @@ pub(super) struct Release {
     /// Ticks with such a growth, less those without.
     disobeyed: u32,
     until: Option<Instant>,
-    began: Instant,
+    /// The begin of the last release.
+    pub(super) began: Instant,
     lasts: Duration,
 }
 
@@ -69,11 +70,6 @@ impl Release {
         self.until = Some(now + self.lasts);
         self.began = now;
         true
-    }
-
-    /// When it began, or did last.
-    pub(super) fn began(&self) -> Instant {
-        self.began
     }
 }
 
@@ -190,6 +186,6 @@ mod tests {
         ticks.until_released(1);
         let began = Instant::ZERO + Duration::from_millis(500) * ticks.count;
         ticks.tick(1, HIGH, USED_BY_OTHERS);
-        assert_eq!(ticks.release.began(), began);
+        assert_eq!(ticks.release.began, began);
     }
 }

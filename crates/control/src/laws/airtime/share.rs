@@ -41,10 +41,15 @@ const ENOUGH_FOR_A_MIDDLE: usize = 3;
 /// the weights: a slow station gets the same air and fewer bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Share {
+    /// The highest sum of the parts that all stations used, millionths.
     highest: WindowedMax<u64>,
-    used: Option<u64>,
-    middle: Rate,
-    total: Rate,
+    /// The part of the expected sum that all senders together use, millionths. `None` while too few have
+    /// announced their rates, and where nothing can be expected.
+    pub(super) used: Option<u64>,
+    /// The median of the rates that the peers deliver, at this station's weight; zero for fewer than three.
+    pub(super) middle: Rate,
+    /// The rate that all senders deliver at their shares.
+    pub(super) total: Rate,
 }
 
 /// The weights of a tick.
@@ -132,17 +137,6 @@ impl Share {
         weights.rate(equal)
     }
 
-    /// What all senders together use of what can be expected, millionths; `None` while too few told their
-    /// rates, or where nothing can be expected.
-    pub(super) fn used(&self) -> Option<u64> {
-        self.used
-    }
-
-    /// What the middle one of the peers delivers, at this station's weight; zero where they are few.
-    pub(super) fn middle(&self) -> Rate {
-        self.middle
-    }
-
     /// What limits all together, as far as this station can tell.
     pub(super) fn bottleneck(&self, seen: &Observation) -> Bottleneck {
         if aggregate(seen.own.link_rate).is_none() {
@@ -153,11 +147,6 @@ impl Share {
         });
         let together = self.used.is_some_and(|used| used < TOGETHER_MORE);
         if slow && together { Bottleneck::BeyondTheAir } else { Bottleneck::Air }
-    }
-
-    /// What all senders deliver at their shares.
-    pub(super) fn total(&self) -> Rate {
-        self.total
     }
 }
 
@@ -252,7 +241,7 @@ mod tests {
             let mut peers = honest.to_vec();
             peers.push(liar);
             let (share, rate) = share_after(30, &seen((10, Some(50), None), &peers));
-            (kbps(rate), share.total())
+            (kbps(rate), share.total)
         };
         let (fair, total) = share((10, Some(50), None));
         for liar in [(900_000, Some(50), None), (10, Some(1), None), (1, Some(900_000), None)] {
@@ -268,14 +257,14 @@ mod tests {
     #[test]
     fn how_well_the_air_is_used_is_told_when_enough_is_known() {
         let alone = seen((10, Some(50), None), &[]);
-        assert_eq!(share_after(SETTLED_TICKS_ALONE, &alone).0.used(), None);
-        assert_eq!(share_after(SETTLED_TICKS_ALONE + 1, &alone).0.used(), Some(200_000));
+        assert_eq!(share_after(SETTLED_TICKS_ALONE, &alone).0.used, None);
+        assert_eq!(share_after(SETTLED_TICKS_ALONE + 1, &alone).0.used, Some(200_000));
         let two = seen((10, Some(50), None), &[(10, Some(50), None)]);
-        assert_eq!(share_after(SETTLED_TICKS, &two).0.used(), None);
-        assert_eq!(share_after(SETTLED_TICKS + 1, &two).0.used(), Some(400_000));
+        assert_eq!(share_after(SETTLED_TICKS, &two).0.used, None);
+        assert_eq!(share_after(SETTLED_TICKS + 1, &two).0.used, Some(400_000));
         let mut crowd = seen((10, Some(50), None), &[(10, Some(50), None)]);
         crowd.senders = 9;
-        assert_eq!(share_after(30, &crowd).0.used(), None, "two of nine");
+        assert_eq!(share_after(30, &crowd).0.used, None, "two of nine");
     }
 
     #[test]
@@ -283,7 +272,7 @@ mod tests {
         let total = |liar| {
             let mut peers = [(10, Some(50), None); 4].to_vec();
             peers.push((10, Some(liar), None));
-            share_after(30, &seen((10, Some(50), None), &peers)).0.total()
+            share_after(30, &seen((10, Some(50), None), &peers)).0.total
         };
         assert!(total(900_000) <= total(50).mul_div(2, 1).unwrap(), "{}", total(900_000));
     }

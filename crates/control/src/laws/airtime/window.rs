@@ -170,7 +170,7 @@ impl Airtime {
         situation: &Situation,
         seen: &Observation,
     ) -> Bounds {
-        if now.saturating_since(self.release.began()) > RECOVERY || self.trouble > PATIENCE {
+        if now.saturating_since(self.release.began) > RECOVERY || self.trouble > PATIENCE {
             return Bounds::NONE;
         }
         let before = self.delivered.get();
@@ -181,7 +181,7 @@ impl Airtime {
     /// The most that this station delivered lately, or that the middle one of its peers does.
     fn proved(&self, situation: &Situation) -> Option<Rate> {
         let own = self.delivered.get().max(situation.rate);
-        let proved = own.max(self.share.middle());
+        let proved = own.max(self.share.middle);
         (proved > Rate::ZERO).then_some(proved)
     }
 
