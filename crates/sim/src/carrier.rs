@@ -72,16 +72,13 @@ impl<O: Observer> Carrier<O> {
         packet: Packet,
         place: Place,
     ) -> bool {
-        if O::LOOKS {
-            // A packet that finds the queue full is not sent, and so not observed.
-            let seen = packet.clone();
-            let sent = self.medium.enqueue(now, from, to, packet).is_ok();
-            if sent {
-                self.observer.on_sent(self.span.since(now), from, to, see(&seen, place));
-            }
-            return sent;
+        let seen = O::LOOKS.then(|| packet.clone());
+        let sent = self.medium.enqueue(now, from, to, packet).is_ok();
+        // A packet that finds the queue full is not sent, and so not observed.
+        if let Some(packet) = seen.filter(|_| sent) {
+            self.observer.on_sent(self.span.since(now), from, to, see(&packet, place));
         }
-        self.medium.enqueue(now, from, to, packet).is_ok()
+        sent
     }
 
     /// Shows the observer a packet that has arrived.

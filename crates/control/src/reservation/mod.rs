@@ -285,7 +285,7 @@ mod tests {
         let admits_after = |secs| {
             let (age, interval) = (Duration::from_secs(secs), Duration::from_secs(60));
             let announced = Announcement { reservation: Some(asked), ..announcement(9) };
-            let owner = PeerView { age, interval, ..peer(2, announced) };
+            let owner = PeerView { interval, age, ..peer(2, announced) };
             let seen = Observation { peers: vec![owner], ..Observation::default() };
             let mut station = station();
             let _ = station.on_tick(Instant::ZERO, &seen, INTERVAL);
