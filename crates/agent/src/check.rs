@@ -10,7 +10,7 @@ use crate::error::AgentError;
 use crate::interface::Interface;
 use crate::key::GroupKey;
 use crate::presence::Presence;
-use crate::run::{ask_wifi, check_socket, derived_station, group_id};
+use crate::run::{ask_wifi, check_socket, derived_station, event_loop, group_id};
 use crate::station::{DEFAULT_ALGORITHM, destination};
 
 /// The findings of [`check`].
@@ -71,7 +71,7 @@ fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
     let is_stated = subject.config.bssid != Automatic::Auto || !subject.examined.is_good("bssid");
     match subject.interface {
         Some(interface) if !is_stated => {
-            in_event_loop(async { ask_wifi(subject.config, interface).await.map(|_| ()) })
+            event_loop()?.block_on(ask_wifi(subject.config, interface)).map(|_| ())
         }
         _ => Ok(()),
     }
@@ -85,7 +85,7 @@ fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     }
     let config = subject.config;
     let (to, _) = destination(config, subject.interface);
-    in_event_loop(async {
+    event_loop()?.block_on(async {
         match Presence::open(&config.interface, to, config.presence.port) {
             // Without the privilege to bind it, nothing can be said.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
@@ -151,13 +151,4 @@ fn running_agent() -> Option<(i32, String)> {
             _ => None,
         }
     })
-}
-
-fn in_event_loop<T>(work: impl Future<Output = Result<T, AgentError>>) -> Result<T, AgentError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()
-        .map_err(AgentError::system("start the event loop"))?;
-    runtime.block_on(work)
 }

@@ -41,12 +41,12 @@ const WIFI_INTERVAL: Wait = Wait::from_secs(1);
 /// # Errors
 /// [`AgentError`] where the agent cannot start; then all changes are undone.
 pub fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()
-        .map_err(AgentError::system("start the event loop"))?;
-    tokio::task::LocalSet::new().block_on(&runtime, start(config, shutdown))
+    tokio::task::LocalSet::new().block_on(&event_loop()?, start(config, shutdown))
+}
+
+pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime, AgentError> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_io().enable_time().build().map_err(AgentError::system("start the event loop"))
 }
 
 /// Waits for `SIGTERM` or `SIGINT`. Call it inside the future that is given to [`run`].
@@ -106,7 +106,7 @@ async fn start(config: Config, shutdown: impl Future<Output = ()>) -> Result<(),
     check_socket(&config)?; // before anything is loaded
     let lease = Lease::take(role)?;
 
-    let brain = Brain::new(&config, station, key);
+    let brain = Brain::new(&config, station, &key);
     let started = take_hold(config, brain, interface, wifi, group, netns, &lease);
     let outcome = match started {
         Ok((mut station, server, guard)) => {

@@ -10,7 +10,7 @@ use std::time::Duration as Wait;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Status};
-use wakeai_control::Connection;
+use wakeai_control::{Connection, Controller};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -90,7 +90,11 @@ impl Station {
             }
             self.transmit(clock::now());
             self.brain.log_events();
-            let due = self.brain.next_timeout().map_or(next_tick, |timeout| timeout.min(next_tick));
+            let due = self
+                .brain
+                .controller()
+                .and_then(Controller::next_timeout)
+                .map_or(next_tick, |timeout| timeout.min(next_tick));
             // At least a millisecond, so that an overdue timeout does not make the loop spin.
             let wait = due.min(next_heartbeat).saturating_since(clock::now());
             let wait = Wait::from(wait).max(Wait::from_millis(1));
@@ -129,7 +133,8 @@ impl Station {
             self.brain.reserve(*self.reserve.borrow_and_update());
         }
         let connections: Vec<_> = snapshots.iter().flatten().map(connection).collect();
-        let actuation = self.brain.tick(now, link_rate, &connections);
+        let controller = self.brain.controller_mut();
+        let actuation = controller.map(|of| of.handle_tick(now, link_rate, &connections));
         if let (Some(index), Some(_)) = (self.index(), &snapshots) {
             let result = match (&mut self.actuator, actuation) {
                 (Some(actuator), Some(actuation)) => actuator.apply(index, &actuation),
@@ -216,7 +221,8 @@ impl Station {
     }
 
     fn transmit(&mut self, now: Instant) {
-        while let Some(datagram) = self.brain.poll_transmit(now) {
+        let Some(controller) = self.brain.controller_mut() else { return };
+        while let Some(datagram) = controller.poll_transmit(now) {
             if let Some(presence) = &self.presence {
                 let result = presence.send(&datagram);
                 self.faults.check(Fault::Send, result);
@@ -226,10 +232,14 @@ impl Station {
 
     fn receive(&mut self, readable: std::io::Result<()>) {
         let now = clock::now();
-        let (brain, presence) = (&mut self.brain, &self.presence);
-        let result = readable.and_then(|()| match presence {
-            Some(presence) => presence.receive(|datagram| brain.datagram(now, datagram)),
-            None => Ok(()),
+        let (controller, presence) = (self.brain.controller_mut(), &self.presence);
+        let result = readable.and_then(|()| match (presence, controller) {
+            (Some(presence), Some(controller)) => {
+                presence.receive(|datagram| controller.handle_datagram(now, datagram))
+            }
+            // Without an access point there are no peers.
+            (Some(presence), None) => presence.receive(|_| {}),
+            (None, _) => Ok(()),
         });
         if self.faults.check(Fault::Receive, result).is_none() {
             // Reopened at the next tick, so that a lasting error does not make the loop spin.
@@ -262,9 +272,8 @@ impl Station {
     fn publish(&mut self, now: Instant, link_rate: Option<Rate>, snapshots: &[TcpSnapshot]) {
         let state = self.state(now);
         self.notify_state(state);
-        let (seen, bounds) = self.brain.controller().map(wakeai_control::Controller::last).unzip();
         let nothing = wakeai_control::Observation::default();
-        let seen = seen.unwrap_or(&nothing);
+        let seen = self.brain.controller().map_or(&nothing, |controller| controller.last().0);
         let rtt = |pick: fn(&wakeai_control::RttView) -> Duration| {
             seen.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64())
         };
@@ -302,17 +311,13 @@ impl Station {
                 })
                 .collect(),
         };
-        let targets = report::targets(seen);
-        let why = self.brain.why().to_vec();
-        let bounds = bounds.unwrap_or(wakeai_control::Bounds::NONE);
-        let law = self.config.law_name();
         let report = Report {
             peers: self.brain.controller().map_or_else(Vec::new, |controller| {
                 let peers = controller.peers();
                 peers.map(|peer| report::peer(&peer, controller.admits(peer.station))).collect()
             }),
-            bounds: report::bounds(law, bounds, &why, self.brain.history()),
-            targets,
+            bounds: self.brain.bounds(self.config.law_name()),
+            targets: report::targets(seen),
             metrics: self.metrics(),
             status: Some(status),
         };

@@ -74,37 +74,33 @@ impl Wifi {
 }
 
 fn association(station: &Nl80211Message) -> Option<Association> {
-    let bssid = station.attributes.iter().find_map(|attribute| match attribute {
-        Nl80211Attr::Mac(address) => Some(*address),
-        _ => None,
-    })?;
-    let info = station.attributes.iter().find_map(|attribute| match attribute {
-        Nl80211Attr::StationInfo(info) => Some(info.as_slice()),
-        _ => None,
-    });
-    let info = info.unwrap_or_default();
-    let rate = info.iter().find_map(|info| match info {
-        Nl80211StationInfo::TxBitrate(rate) => bit_rate(rate),
-        _ => None,
-    });
-    let sent_packets = info.iter().find_map(|info| match info {
-        Nl80211StationInfo::TxPackets(packets) => Some(*packets),
-        _ => None,
-    });
-    Some(Association { bssid, rate, sent_packets })
+    let (mut bssid, mut rate, mut sent_packets) = (None, None, None);
+    for attribute in &station.attributes {
+        match attribute {
+            Nl80211Attr::Mac(address) => bssid = Some(*address),
+            Nl80211Attr::StationInfo(all) => {
+                for info in all {
+                    match info {
+                        Nl80211StationInfo::TxBitrate(found) => rate = bit_rate(found),
+                        Nl80211StationInfo::TxPackets(packets) => sent_packets = Some(*packets),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    bssid.map(|bssid| Association { bssid, rate, sent_packets })
 }
 
-/// In units of 100 kbit/s; the 16-bit field is absent where the rate does not fit.
+/// A rate in units of 100 kbit/s. The field of 16 bits is absent where the rate does not fit.
 fn bit_rate(rate: &[Nl80211RateInfo]) -> Option<Rate> {
-    let wide = rate.iter().find_map(|info| match info {
+    let units = rate.iter().filter_map(|info| match info {
         Nl80211RateInfo::Bitrate32(units) => Some(u64::from(*units)),
-        _ => None,
-    });
-    let narrow = rate.iter().find_map(|info| match info {
         Nl80211RateInfo::Bitrate(units) => Some(u64::from(*units)),
         _ => None,
     });
-    wide.or(narrow).filter(|units| *units > 0).map(|units| Rate::from_bps(units * 100_000))
+    units.max().filter(|units| *units > 0).map(|units| Rate::from_bps(units * 100_000))
 }
 
 #[cfg(test)]
