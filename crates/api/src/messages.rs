@@ -36,24 +36,28 @@ pub enum Request {
 /// The value of `rate` that ends a reservation.
 const NO_RATE: &str = "none";
 
+/// The name of [`Request::Reserve`].
+const RESERVE: &str = "reserve";
+
 impl Request {
-    /// The names of all requests.
-    pub const NAMES: [&'static str; 6] =
-        ["status", "peers", "bounds", "targets", "metrics", "reserve"];
+    /// The requests without a rate, by name.
+    const NAMED: [(&'static str, Self); 5] = [
+        ("status", Self::Status),
+        ("peers", Self::Peers),
+        ("bounds", Self::Bounds),
+        ("targets", Self::Targets),
+        ("metrics", Self::Metrics),
+    ];
 
     /// The line that makes this request.
     pub fn question(self) -> Question {
-        let (request, rate) = match self {
-            Self::Status => ("status", None),
-            Self::Peers => ("peers", None),
-            Self::Bounds => ("bounds", None),
-            Self::Targets => ("targets", None),
-            Self::Metrics => ("metrics", None),
-            Self::Reserve(rate) => {
-                ("reserve", Some(rate.map_or(NO_RATE.to_owned(), |rate| rate.to_string())))
-            }
+        let named = Self::NAMED.iter().find(|(_, request)| *request == self);
+        let request = named.map_or(RESERVE, |(name, _)| *name).to_owned();
+        let rate = match self {
+            Self::Reserve(rate) => Some(rate.map_or(NO_RATE.to_owned(), |rate| rate.to_string())),
+            _ => None,
         };
-        Question { version: VERSION, request: request.to_owned(), rate }
+        Question { version: VERSION, request, rate }
     }
 }
 
@@ -62,22 +66,17 @@ impl TryFrom<&Question> for Request {
 
     /// The error says what was found and what is allowed.
     fn try_from(question: &Question) -> Result<Self, String> {
-        Ok(match question.request.as_str() {
-            "status" => Self::Status,
-            "peers" => Self::Peers,
-            "bounds" => Self::Bounds,
-            "targets" => Self::Targets,
-            "metrics" => Self::Metrics,
-            "reserve" => {
-                let rate = question.rate.as_deref().ok_or_else(|| {
-                    format!("found no rate, allowed is one above zero, or {NO_RATE:?}")
-                })?;
-                Self::Reserve(parse_reserve(rate)?)
-            }
-            name => {
-                let names = Self::NAMES.join(", ");
-                return Err(format!("found the request {name:?}, allowed are {names}"));
-            }
+        let name = question.request.as_str();
+        if name == RESERVE {
+            let rate = question.rate.as_deref().ok_or_else(|| {
+                format!("found no rate, allowed is one above zero, or {NO_RATE:?}")
+            })?;
+            return Ok(Self::Reserve(parse_reserve(rate)?));
+        }
+        let named = Self::NAMED.into_iter().find(|(named, _)| *named == name);
+        named.map(|(_, request)| request).ok_or_else(|| {
+            let names = Self::NAMED.map(|(name, _)| name).join(", ");
+            format!("found the request {name:?}, allowed are {names}, {RESERVE}")
         })
     }
 }
@@ -255,19 +254,17 @@ impl Reservation {
     /// A reservation of `rate` in this state; the agent fills in what it announces.
     pub fn new(rate: Rate, state: wakeai_control::ReservationState) -> Self {
         use wakeai_control::ReservationState as Own;
-        let (share, taken, limit) = match state {
-            Own::Refused { share, taken, limit } => (Some(share), Some(taken), Some(limit)),
-            Own::Admitted { share } => (Some(share), None, None),
-            _ => (None, None, None),
+        let (status, share, taken, limit) = match state {
+            Own::None | Own::Waiting => (ReservationStatus::Waiting, None, None, None),
+            Own::Unmeasured => (ReservationStatus::Unmeasured, None, None, None),
+            Own::Refused { share, taken, limit } => {
+                (ReservationStatus::Refused, Some(share), Some(taken), Some(limit))
+            }
+            Own::Admitted { share } => (ReservationStatus::Admitted, Some(share), None, None),
         };
         Self {
             rate_mbps: rate.as_mbps_f64(),
-            status: match state {
-                Own::None | Own::Waiting => ReservationStatus::Waiting,
-                Own::Unmeasured => ReservationStatus::Unmeasured,
-                Own::Refused { .. } => ReservationStatus::Refused,
-                Own::Admitted { .. } => ReservationStatus::Admitted,
-            },
+            status,
             admitted: state.is_admitted(),
             why: state.to_string(),
             share: share.map(part_of_one),
@@ -397,7 +394,8 @@ mod tests {
             Request::Metrics,
             Request::Reserve(rate),
         ];
-        assert_eq!(all.map(|request| request.question().request), Request::NAMES);
+        let names = ["status", "peers", "bounds", "targets", "metrics", "reserve"];
+        assert_eq!(all.map(|request| request.question().request), names);
         for request in all.into_iter().chain([Request::Reserve(None)]) {
             assert_eq!(Request::try_from(&request.question()), Ok(request));
         }

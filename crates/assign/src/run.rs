@@ -118,7 +118,7 @@ impl Running<'_> {
         let listener = Listener::bind(self.lease)?;
         let in_force = self.show()?;
         (self.tell)(Event::InForce(in_force));
-        let follows = self.found.cgroup().is_some();
+        let follows = matches!(self.found.scope, Scope::Cgroup(_));
         while !listener.wait(shutdown, self.deadline, follows)? {
             listener.serve(|request| self.answer(request));
             self.follow();
@@ -128,15 +128,16 @@ impl Running<'_> {
 
     /// Makes the algorithm the default of new connections, where the scope has a default.
     fn set_default(&self) -> Result<Option<Guard>, AssignError> {
-        match &self.found.scope {
-            Scope::Namespace => SysctlGuard::set(self.lease, DEFAULT_ALGORITHM, self.algorithm)
-                .map(|guard| Some(Guard::Sysctl(guard)))
-                .map_err(default_refused),
-            Scope::Route(route, _) => {
-                Ok(Some(Guard::Route(route.set_algorithm(self.lease, self.algorithm)?)))
+        Ok(match &self.found.scope {
+            Scope::Namespace => {
+                let set = SysctlGuard::set(self.lease, DEFAULT_ALGORITHM, self.algorithm);
+                Some(Guard::Sysctl(set.map_err(default_refused)?))
             }
-            Scope::Cgroup(_) | Scope::Existing(_) => Ok(None),
-        }
+            Scope::Route(route, _) => {
+                Some(Guard::Route(route.set_algorithm(self.lease, self.algorithm)?))
+            }
+            Scope::Cgroup(_) | Scope::Existing(_) => None,
+        })
     }
 
     fn show(&mut self) -> Result<InForce, AssignError> {
@@ -171,8 +172,8 @@ impl Running<'_> {
     /// Covers the new cgroup of a unit that was started again. The connections of the cgroup before
     /// are still known as this process's.
     fn follow(&mut self) {
-        let last = self.successor.as_ref().or(self.found.cgroup());
-        let Some(next) = last.and_then(Cgroup::successor) else { return };
+        let Scope::Cgroup(first) = &self.found.scope else { return };
+        let Some(next) = self.successor.as_ref().unwrap_or(first).successor() else { return };
         let assignment = self.found.assignment(self.algorithm, self.rate);
         let covered = Covered::Cgroup(next.as_fd());
         match Assigner::open(&Assignment { covered, ..assignment }) {

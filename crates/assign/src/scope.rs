@@ -61,32 +61,22 @@ impl Found {
         }
     }
 
-    /// The control group, where the scope is one.
-    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
-        match &self.scope {
-            Scope::Cgroup(cgroup) => Some(cgroup),
-            _ => None,
-        }
-    }
-
     /// What this process asks of the kernel.
     pub(crate) fn assignment<'a>(
         &'a self,
         algorithm: &'a str,
         rate: Option<Rate>,
     ) -> Assignment<'a> {
-        let covered = match &self.scope {
-            Scope::Namespace => Covered::Defaults { before: None },
-            Scope::Route(_, before) => Covered::Defaults { before: before.as_deref() },
-            Scope::Cgroup(cgroup) => Covered::Cgroup(cgroup.as_fd()),
-            Scope::Existing(_) => Covered::Existing,
-        };
-        let destination = match &self.scope {
-            Scope::Route(route, _) => {
+        let (covered, destination) = match &self.scope {
+            Scope::Namespace => (Covered::Defaults { before: None }, self.destination),
+            Scope::Route(route, before) => {
                 let key = route.key();
-                Some(Destination { address: key.destination, length: key.length, port: None })
+                let (address, length) = (key.destination, key.length);
+                let network = Destination { address, length, port: None };
+                (Covered::Defaults { before: before.as_deref() }, Some(network))
             }
-            _ => self.destination,
+            Scope::Cgroup(cgroup) => (Covered::Cgroup(cgroup.as_fd()), self.destination),
+            Scope::Existing(_) => (Covered::Existing, self.destination),
         };
         Assignment {
             algorithm,
@@ -99,17 +89,16 @@ impl Found {
 
     /// The record from which another process gives the connections back if this one dies.
     pub(crate) fn assigned(&self, algorithm: &str) -> Assigned {
-        let owner = std::process::id();
+        let moved = AssignedWay::Moved { owner: std::process::id() };
+        let default = |destination, before| AssignedWay::Default { destination, before };
         let (netns, way) = match &self.scope {
-            Scope::Namespace => {
-                (Some(self.netns), AssignedWay::Default { destination: None, before: None })
-            }
+            Scope::Namespace => (Some(self.netns), default(None, None)),
             Scope::Route(route, before) => {
-                let destination = Some((route.key().destination, route.key().length));
-                (Some(self.netns), AssignedWay::Default { destination, before: before.clone() })
+                let network = (route.key().destination, route.key().length);
+                (Some(self.netns), default(Some(network), before.clone()))
             }
-            Scope::Cgroup(_) => (None, AssignedWay::Moved { owner }),
-            Scope::Existing(_) => (Some(self.netns), AssignedWay::Moved { owner }),
+            Scope::Cgroup(_) => (None, moved),
+            Scope::Existing(_) => (Some(self.netns), moved),
         };
         Assigned { netns, algorithm: algorithm.to_owned(), way }
     }

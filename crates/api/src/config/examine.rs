@@ -129,7 +129,7 @@ impl Reading<'_> {
                 continue;
             }
             if !self.left_out.iter().any(|left_out| left_out == key) {
-                self.problems.push(ConfigError::missing(key));
+                self.problems.push(ConfigError::Missing { file: None, key });
                 self.left_out.push(key.to_owned());
             }
             let value = DeValue::String(Cow::Borrowed(PLACEHOLDER));

@@ -48,10 +48,10 @@ pub struct Config {
     #[serde(default, deserialize_with = "value::automatic_rate")]
     pub link_rate: Automatic<Rate>,
     /// What this station reaches alone, if it was measured.
-    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::text")]
+    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub max: Option<Rate>,
     /// The rate that this station asks its peers to leave free while it sends.
-    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::text")]
+    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub reserve: Option<Rate>,
     /// How presence messages are sent.
     #[serde(default)]
@@ -82,7 +82,7 @@ pub struct Presence {
     #[serde(deserialize_with = "value::address")]
     pub broadcast: Automatic<Ipv4Addr>,
     /// How far stations' clocks may be apart; `None`: the clocks are not compared.
-    #[serde(deserialize_with = "value::tolerance", serialize_with = "value::text")]
+    #[serde(deserialize_with = "value::tolerance", serialize_with = "value::optional_text")]
     pub clock_tolerance: Option<Duration>,
 }
 
