@@ -1,4 +1,4 @@
-//! What a station may aim at: its share of the air.
+//! The share of a station: the rate that its part of the airtime gives.
 
 use wakeai_units::{Instant, Rate};
 
@@ -7,38 +7,38 @@ use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};
 
-/// A whole, in the parts that utilisations are kept in.
+/// The whole airtime, in the unit of all parts: millionths.
 const WHOLE: u64 = 1_000_000;
-/// What all stations together reach of what each reaches alone, before that is measured …
+/// The expected sum of the parts before it is measured, with the rates that stations reach alone as weights …
 const EXPECTED_OF_MAX: u64 = WHOLE;
-/// … and of the PHY rate.
+/// … and with PHY rates as weights.
 const EXPECTED_OF_PHY: u64 = WHOLE * 6 / 10;
-/// What is measured counts between these percentages of what is expected: old or wrong announcements do
-/// not move the share further.
+/// The measured sum counts between these percentages of the expected one, so that old or wrong announcements
+/// do not change the share by more.
 const LEAST_PERCENT: u64 = 85;
 const MOST_PERCENT: u64 = 125;
-/// For so many ticks what others announced may be older than this station's own traffic …
+/// In its first ticks a station counts at least the expected sum: the peers' announcements may be older than
+/// its own traffic.
 const FRESH_TICKS: u32 = 10;
-/// … and for so many the rates do not add up to what they will be …
+/// In its first ticks the sum of the rates is still rising, and is not compared with the expected one …
 const SETTLED_TICKS: u32 = 4;
-/// … or for so many where nobody else is known to send.
+/// … in this many where no peer sends.
 const SETTLED_TICKS_ALONE: u32 = 1;
-/// A weight counts at most so many times the middle one in the total.
+/// In the total a weight counts up to this many times the median.
 const HEAVIEST: u64 = 4;
-/// A station that alone reaches less than this part of its PHY rate, percent, is not limited by the air …
+/// The air does not limit a station that alone reaches less than this part of its PHY rate, percent …
 const AIR_LIMITED_PERCENT: u64 = 50;
-/// … unless all together reach more than this of what each reaches alone: then what limits it is loss.
+/// … unless the sum of the parts is above this: then losses limit the station.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
 /// The weight of each station where all are equal.
 const EQUAL: Rate = Rate::from_mbps(1);
-/// Peers whose middle one says something.
+/// The fewest peers of which the median is used.
 const ENOUGH_FOR_A_MIDDLE: usize = 3;
 
-/// How well the air is used, and what a station's part of that is.
+/// The use of the air, and the share of this station.
 ///
-/// Parts of the air are rate / weight. The weights are what each station reaches alone (`Max_i`), or its
-/// PHY rate, where all say so; else all are equal. Equal parts of the air give rates in proportion to
-/// the weights: a slow station gets the same air and fewer bytes.
+/// The part of the air that a station uses is its rate / its weight ([`Basis`]). Equal parts give rates in
+/// proportion to the weights: a slow station gets the same airtime and fewer bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Share {
     /// The highest sum of the parts that all stations used, millionths.
@@ -76,8 +76,8 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// The mean of all weights. None counts more than four times the middle one, so that no announcement makes
-    /// the total a fable; the middle one is the same for all stations.
+    /// The mean of all weights. Each counts up to four times the median, so that a single wrong announcement
+    /// does not distort the total. The median is the same for all stations.
     fn mean(&self) -> Rate {
         let mut all: Vec<Rate> = self.peers.iter().map(|(_, weight)| *weight).collect();
         all.push(self.own);
@@ -87,7 +87,7 @@ impl<'a> Weights<'a> {
         all.iter().map(|weight| (*weight).min(heaviest)).sum::<Rate>() / all.len() as u64
     }
 
-    /// The rate at which this station uses such a part of the air.
+    /// The rate at which this station uses `part` of the air.
     fn rate(&self, part: u64) -> Rate {
         self.own.mul_div(part, WHOLE).unwrap_or(self.own)
     }
@@ -101,7 +101,7 @@ fn part(rate: Rate, weight: Rate) -> u64 {
 }
 
 impl Share {
-    /// The share of this station, which is sending since so many ticks.
+    /// The share of this station, which has been sending for `ticks` ticks.
     pub(super) fn on_tick(&mut self, now: Instant, ticks: u32, seen: &Observation) -> Rate {
         let weights = Weights::of(seen);
         let mut parts: Vec<u64> = weights
@@ -112,7 +112,7 @@ impl Share {
         let senders = u64::from(seen.senders.max(1));
         let known = parts.len() as u64 + 1;
         let enough = known * 4 >= senders * 3;
-        // Who sends and has not told its rate yet is taken for an average one.
+        // A sender that has not announced its rate yet is taken for an average one.
         let sum = (parts.iter().sum::<u64>() + part(seen.mean_rate, weights.own)) / known * senders;
         if enough {
             self.highest.push(now, sum);
@@ -137,7 +137,7 @@ impl Share {
         weights.rate(equal)
     }
 
-    /// What limits all together, as far as this station can tell.
+    /// The bottleneck of all senders, by the figures of this station.
     pub(super) fn bottleneck(&self, seen: &Observation) -> Bottleneck {
         if aggregate(seen.own.link_rate).is_none() {
             return Bottleneck::Air;
@@ -169,7 +169,7 @@ mod tests {
     use crate::observation::{announcement, peer};
     use crate::{Announcement, PeerView, StationView};
 
-    /// A station that delivers so much beside peers of (rate, max, link), Mbit/s.
+    /// A station and its peers, each as (rate, max, link) in Mbit/s.
     fn seen(
         own: (u64, Option<u64>, Option<u64>),
         peers: &[(u64, Option<u64>, Option<u64>)],
@@ -199,20 +199,20 @@ mod tests {
         (share, rate)
     }
 
-    /// To within a rounding of the parts.
+    /// Rounded, because the parts are rounded.
     fn kbps(rate: Rate) -> u64 {
         (rate.bits_per_second() + 500) / 1000
     }
 
     #[test]
-    fn the_share_is_the_same_whatever_the_station_itself_delivers() {
+    fn the_share_does_not_depend_on_the_own_rate() {
         let few = seen((2, Some(50), None), &[(20, Some(50), None), (20, Some(50), None)]);
         let much = seen((20, Some(50), None), &[(2, Some(50), None), (20, Some(50), None)]);
         assert_eq!(kbps(share_after(30, &few).1), kbps(share_after(30, &much).1));
     }
 
     #[test]
-    fn a_slow_station_s_share_is_air_and_not_bytes() {
+    fn shares_are_equal_airtime_and_not_equal_bytes() {
         let slow = seen((4, Some(5), None), &[(20, Some(50), None)]);
         let fast = seen((20, Some(50), None), &[(4, Some(5), None)]);
         // 0.8 and 0.4 of the air are 1.2, each half of it.
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn before_anybody_told_a_rate_the_air_is_divided_by_the_number_of_senders() {
+    fn before_any_rate_is_known_senders_divide_the_air_equally() {
         let young = seen((0, Some(40), None), &[(0, None, None), (0, None, None), (0, None, None)]);
         assert_eq!(kbps(share_after(1, &young).1), 10_000);
         let by_phy = seen((0, None, Some(65)), &[(0, None, None), (0, None, None)]);
@@ -229,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn without_weights_the_shares_are_equal_parts_of_what_is_delivered() {
+    fn without_weights_the_shares_are_equal_rates() {
         let unknown = seen((10, None, None), &[(2, None, Some(65)), (6, None, None)]);
         assert_eq!(kbps(share_after(30, &unknown).1), 6_000);
     }
 
     #[test]
-    fn no_single_announcement_moves_the_share_further_than_is_plausible() {
+    fn one_wrong_announcement_changes_the_share_within_limits() {
         let honest = [(10, Some(50), None); 4];
         let share = |liar| {
             let mut peers = honest.to_vec();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn how_well_the_air_is_used_is_told_when_enough_is_known() {
+    fn the_use_of_the_air_is_known_once_most_rates_are() {
         let alone = seen((10, Some(50), None), &[]);
         assert_eq!(share_after(SETTLED_TICKS_ALONE, &alone).0.used, None);
         assert_eq!(share_after(SETTLED_TICKS_ALONE + 1, &alone).0.used, Some(200_000));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn no_announced_weight_counts_more_than_four_times_the_middle_one_in_the_total() {
+    fn a_weight_counts_up_to_four_medians_in_the_total() {
         let total = |liar| {
             let mut peers = [(10, Some(50), None); 4].to_vec();
             peers.push((10, Some(liar), None));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reaches_far_less_than_its_phy_carries_has_its_bottleneck_beyond_the_air() {
+    fn a_rate_far_below_the_phy_rate_shows_another_bottleneck() {
         let of = |max, link, rate| {
             let seen = seen((rate, Some(max), Some(link)), &[(rate, Some(max), Some(link)); 3]);
             share_after(30, &seen).0.bottleneck(&seen)
