@@ -8,15 +8,15 @@ use crate::{Share, StationId};
 /// Whether the stations' clocks agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clocks {
-    /// They may differ: only the answer to a challenge proves a message to be fresh.
+    /// They may differ: only the answer to a challenge proves that a message is new.
     #[default]
     Free,
-    /// They agree (NTP or better): messages carry the time, and one whose time is further off than
-    /// `tolerance` is refused.
+    /// They agree, as with NTP: messages carry the time, and a message is refused where its time differs by more
+    /// than `tolerance`.
     Synchronised {
         /// The Unix time at the epoch of this controller's `now`.
         unix_at_epoch: Duration,
-        /// The most by which two clocks may differ, a message's transit time included.
+        /// The largest difference between two clocks, the transit time of a message included.
         tolerance: Duration,
     },
 }
@@ -42,7 +42,7 @@ pub struct ControllerConfig {
     pub max_rate: Option<Rate>,
     /// The rate that this station asks its peers to leave free while it sends.
     pub reserve: Option<Rate>,
-    /// The part of the air that may be reserved in all; the same on all stations.
+    /// The share of the airtime that all stations together may reserve; the same on all stations.
     pub reservable: Share,
     /// Whether the stations' clocks agree.
     pub clocks: Clocks,

@@ -169,7 +169,7 @@ impl Controller {
         self.reservations.admits(peer)
     }
 
-    /// Gives the presence datagram that is due, to be broadcast on the Wi-Fi interface.
+    /// Takes the presence datagram that is due, to be broadcast on the Wi-Fi interface.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.now = now;
         let seen = &self.observation;
@@ -185,17 +185,17 @@ impl Controller {
         self.presence.poll_transmit(now, &own)
     }
 
-    /// When to call again: the next tick or the next presence message.
+    /// The time of the next tick or presence message, whichever is earlier.
     pub fn next_timeout(&self) -> Option<Instant> {
         Some(self.next_tick.min(self.presence.next_timeout()))
     }
 
-    /// When the next [`Controller::handle_tick`] is due.
+    /// The time at which the next [`Controller::handle_tick`] is due.
     pub fn next_tick(&self) -> Instant {
         self.next_tick
     }
 
-    /// Gives the oldest event that was not taken yet.
+    /// Takes the oldest event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -210,7 +210,7 @@ impl Controller {
         self.presence.peers(self.now)
     }
 
-    /// What the law saw at the last tick, and what it decided.
+    /// The observation and the bounds of the last tick.
     pub fn last(&self) -> (&Observation, Bounds) {
         (&self.observation, self.bounds)
     }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn the_start_and_the_end_of_sending_are_announced_soon() {
         let mut controller = controller();
-        // At this rate a message is due once per second at most; an announcement comes earlier.
+        // At this rate a regular message is due once per second at most.
         controller.config.basic_rate = Rate::from_mbps(1);
         controller.presence = Endpoint::new(Instant::ZERO, &controller.config, BootId([1; 16]));
         let views = [sending(), Vec::new()];
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_events_are_dropped_where_nobody_takes_them() {
+    fn the_oldest_events_are_dropped_beyond_the_limit() {
         let mut controller = controller();
         for tick in 0..10_000 {
             controller.handle_tick(at(tick * 500), None, &[]);

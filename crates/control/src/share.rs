@@ -4,22 +4,22 @@ use std::fmt;
 
 use wakeai_units::Rate;
 
-/// A part of the air, in parts per million. More than the whole can be asked for.
+/// A share of the airtime, in parts per million. A share above the whole can be asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 
 impl Share {
-    /// Nothing.
+    /// No airtime.
     pub const ZERO: Self = Self(0);
-    /// All of the air.
+    /// All airtime.
     pub const WHOLE: Self = Self(1_000_000);
 
-    /// That many parts per million.
+    /// A share of `ppm` parts per million.
     pub const fn from_ppm(ppm: u32) -> Self {
         Self(ppm)
     }
 
-    /// That many percent.
+    /// A share of `percent` percent.
     pub const fn from_percent(percent: u32) -> Self {
         Self(percent.saturating_mul(10_000))
     }
@@ -50,7 +50,7 @@ impl Share {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// That many percent of it.
+    /// `percent` percent of this share.
     #[must_use]
     pub fn percent(self, percent: u32) -> Self {
         let ppm = u64::from(self.0) * u64::from(percent) / 100;
@@ -64,7 +64,7 @@ impl Share {
 }
 
 impl fmt::Display for Share {
-    /// `40.3 %`, rounded up, so that a share that is refused by little does not look as if it fitted.
+    /// As `40.3 %`, rounded up, so that a share that exceeds a limit is not shown as equal to it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = self.0.div_ceil(1_000);
         write!(f, "{}.{} %", tenths / 10, tenths % 10)
@@ -76,40 +76,40 @@ impl fmt::Display for Share {
 pub struct Reservation {
     /// The rate.
     pub rate: Rate,
-    /// Its part of the air: `rate / Max_i`, fixed when it is asked for.
+    /// Its share of the airtime: `rate / Max_i`, fixed at the request.
     pub share: Share,
-    /// Its place in the order of requests: one above every ticket that its owner had received (Lamport's
-    /// bakery).
+    /// Its place in the order of requests: one above all tickets that its owner had received (Lamport's bakery
+    /// algorithm).
     pub ticket: u64,
-    /// The part of the air that the others have to leave now; zero while the reservation is not admitted,
-    /// and while its owner reaches the rate without.
+    /// The share of the airtime that the other stations have to leave free now. It is zero while the
+    /// reservation is not admitted, and while its owner reaches the rate without it.
     pub claim: Share,
-    /// Its owner has data and delivers less than the rate.
+    /// Whether its owner has data and delivers less than the rate.
     pub short: bool,
 }
 
 /// The state of a station's own request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReservationState {
-    /// Nothing is asked for.
+    /// No rate is asked for.
     #[default]
     None,
-    /// Nothing is announced yet: the station sends nothing, or has not listened for long enough.
+    /// The request is not announced yet, because the station sends nothing or has not listened for long enough.
     Waiting,
     /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is known.
     Unmeasured,
-    /// It does not fit beside those with smaller tickets.
+    /// It does not fit beside the reservations with smaller tickets.
     Refused {
-        /// The part of the air that it would take.
+        /// The share of the airtime that it would take.
         share: Share,
-        /// The part that the admitted ones take.
+        /// The share of the admitted reservations.
         taken: Share,
         /// The most that may be reserved in all.
         limit: Share,
     },
     /// It is admitted: the peers leave the rate free.
     Admitted {
-        /// The part of the air that it takes.
+        /// The share of the airtime that it takes.
         share: Share,
     },
 }

@@ -78,7 +78,7 @@ fn six_stations_know_each_other_within_two_seconds() {
     for (index, station) in ether.stations.iter().enumerate() {
         let others: Vec<u64> = (0..6).filter(|&id| id != index as u64).collect();
         assert_eq!(peers(station), others);
-        assert!(station.counters().own > 0, "it hears its own echo");
+        assert!(station.counters().own > 0, "it receives its own messages");
     }
 }
 
@@ -125,7 +125,7 @@ fn the_messages_of_an_earlier_boot_are_not_taken_for_live() {
 }
 
 #[test]
-fn a_recording_from_before_its_start_does_not_deceive_a_station() {
+fn a_recording_from_before_the_start_is_refused() {
     let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(10));
     let recorded: Vec<Vec<u8>> =
@@ -137,7 +137,7 @@ fn a_recording_from_before_its_start_does_not_deceive_a_station() {
 }
 
 #[test]
-fn a_peer_that_left_comes_back_by_itself_but_not_by_a_recording() {
+fn a_recording_does_not_bring_back_a_peer_that_left() {
     let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(10));
     ether.run_where(seconds(60), |from, to| from == to); // out of reach of each other
@@ -163,7 +163,7 @@ fn three_lost_messages_in_a_row_do_not_cost_a_new_proof() {
 }
 
 #[test]
-fn what_is_not_a_message_of_this_group_and_access_point_is_counted_by_kind() {
+fn foreign_and_damaged_messages_are_counted_by_kind() {
     let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(5));
     let now = ether.now;
@@ -191,7 +191,7 @@ fn what_is_not_a_message_of_this_group_and_access_point_is_counted_by_kind() {
 }
 
 #[test]
-fn ten_thousand_forged_messages_a_second_for_a_minute_only_count() {
+fn ten_thousand_forged_messages_a_second_are_only_counted() {
     let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(5));
     let mut victim = ether.stations.remove(0);
@@ -243,7 +243,7 @@ fn the_table_holds_1024_peers_and_counts_the_others() {
 fn replayed_messages_of_old_boots_do_not_keep_a_newcomer_out() {
     let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
     let codec = Codec::new(&ether::KEY);
-    // Sixteen boots that come before all others in every order, each with as many challenges as it ever sent.
+    // Sixteen boot ids that are sorted before all others, with fifty challenges each.
     let recorded: Vec<Vec<u8>> = (1..=50)
         .flat_map(|sequence| (0..16).map(move |boot| (boot, sequence)))
         .map(|(boot, sequence)| {
@@ -274,7 +274,7 @@ fn replayed_messages_of_old_boots_do_not_keep_a_newcomer_out() {
 }
 
 #[test]
-fn an_interval_that_nobody_needs_does_not_keep_a_peer_that_has_gone() {
+fn a_long_interval_does_not_keep_a_peer_that_has_gone() {
     let codec = Codec::new(&ether::KEY);
     let mut victim = station(Instant::ZERO, 0, 1);
     let (now, challenge) = challenge_of(&mut victim);
@@ -286,7 +286,7 @@ fn an_interval_that_nobody_needs_does_not_keep_a_peer_that_has_gone() {
 }
 
 #[test]
-fn a_table_that_was_filled_with_invented_stations_is_empty_after_five_minutes() {
+fn a_table_of_invented_stations_is_empty_after_five_minutes() {
     let codec = Codec::new(&ether::KEY);
     let mut victim = station(Instant::ZERO, 0, 1);
     let (now, challenge) = challenge_of(&mut victim);
@@ -303,7 +303,7 @@ fn a_table_that_was_filled_with_invented_stations_is_empty_after_five_minutes() 
 }
 
 #[test]
-fn where_clocks_agree_one_message_is_proof_and_an_old_one_is_refused() {
+fn where_clocks_agree_the_time_is_proof() {
     let synchronised = |id, offset: u64| {
         let unix_at_epoch = seconds(1_700_000_000 + offset);
         let clocks = Clocks::Synchronised { unix_at_epoch, tolerance: seconds(2) };
@@ -320,7 +320,7 @@ fn where_clocks_agree_one_message_is_proof_and_an_old_one_is_refused() {
     assert_eq!(peers(&ether.stations[0]), [1]);
     assert_eq!(peers(&ether.stations[1]), [0]);
     ether.run(seconds(10));
-    assert_eq!(peers(&ether.stations[0]), [1], "an answer does not heal a wrong clock");
+    assert_eq!(peers(&ether.stations[0]), [1], "an answer does not replace the right time");
     assert!(ether.stations[0].counters().stale > 10);
 
     let recorded: Vec<Vec<u8>> =

@@ -15,13 +15,12 @@ use airtime::{Airtime, AirtimeKnobs};
 
 /// A rule that turns what a station knows into bounds.
 ///
-/// [`Law::on_tick`] is called once per tick with `now` never going back, whether or not anything is
-/// being sent.
+/// [`Law::on_tick`] is called once per tick, also while nothing is being sent; `now` never goes back.
 pub trait Law {
     /// The name in scenarios and configurations.
     fn name(&self) -> &'static str;
 
-    /// Whether its bounds yield to reservations; those that were set by hand do not.
+    /// Whether its bounds are changed for reservations; bounds that were set by hand are not.
     fn yields(&self) -> bool {
         true
     }
@@ -45,11 +44,11 @@ pub enum LawConfig {
         /// Ceiling of the station, segments.
         ceiling: Segments,
     },
-    /// The smaller of the share by number of stations and Shimada et al., table 1, left column.
+    /// The smaller of a share by the number of stations and the left column of table 1 of Shimada et al.
     ShimadaBefore,
     /// The same with the right column.
     ShimadaAfter,
-    /// A share of the air and a short queue.
+    /// A share of the airtime and a short queue.
     Airtime(AirtimeKnobs),
 }
 
@@ -57,7 +56,7 @@ impl LawConfig {
     /// The names that [`LawConfig::from_name`] knows.
     pub const NAMES: [&'static str; 4] = ["fixed", "shimada-before", "shimada-after", "airtime"];
 
-    /// The law of that name with default knobs; `fixed` is without bounds until its fields are set.
+    /// The law of that name with default knobs; `fixed` has no bounds until its fields are set.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "fixed" => Some(Self::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX }),

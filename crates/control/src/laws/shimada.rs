@@ -7,10 +7,10 @@ use crate::{Bounds, Law, Observation, Reason};
 
 /// Candidate 1: a station's share of the path and of the access point's buffer.
 ///
-/// The paper (§3.2 step 2) does not print its rule. Ours follows Keceli, Inan and Ayanoglu (arXiv 0806.1089): uplink
-/// windows may be so large that the ACKs that they cause fit in the access point's buffer. Let
-/// `C` be the rate that the air carries in total, `R` the minimum RTT, `B` the buffer in packets, `d`
-/// the data segments per ACK and `n` the number of stations sending. Then
+/// The paper (§3.2 step 2) does not print its rule. This one follows Keceli, Inan and Ayanoglu (arXiv 0806.1089):
+/// uplink windows may be so large that their ACKs fit in the access point's buffer. Let `C` be the aggregate
+/// goodput, `R` the minimum RTT, `B` the buffer in packets, `d` the data segments per ACK and `n` the number of
+/// stations that send. Then
 ///
 /// ceiling = (C·R/MSS + d·B) / n, floor = (C·R/MSS) / n.
 ///
@@ -167,8 +167,8 @@ mod tests {
         // 48 Mbit/s over 512 ms are 2122 segments; six stations and 600 ACKed segments: 353, 453.
         assert_eq!(bounds(&seen(6, 48, 512, 0)), (300, 453));
         assert_eq!(bounds(&seen(6, 48, 512, 200)), (100, 453));
-        assert_eq!(bounds(&seen(1, 48, 512, 0)), (300, 600), "alone the table rules");
-        assert_eq!(bounds(&seen(40, 48, 2, 0)), (1, 15), "many stations divide what there is");
+        assert_eq!(bounds(&seen(1, 48, 512, 0)), (300, 600), "alone: the table decides");
+        assert_eq!(bounds(&seen(40, 48, 2, 0)), (1, 15), "many stations divide the windows");
         assert_eq!(bounds(&seen(6, 0, 512, 0)), (300, 600), "no rate yet: the table alone");
     }
 }

@@ -36,9 +36,9 @@ const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
 /// One announcement of a station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
-    /// The access point that it is associated with.
+    /// The access point with which the station is associated.
     pub bssid: [u8; 6],
-    /// Its id.
+    /// The id of the station.
     pub station: StationId,
     /// Its incarnation.
     pub boot: BootId,
@@ -48,11 +48,11 @@ pub struct Presence {
     pub interval: Duration,
     /// What it announces; spans of time are in whole microseconds.
     pub announced: Announcement,
-    /// The Unix time of sending, where its clock is synchronised.
+    /// The Unix time at which it was sent, where the clock of the station is synchronised.
     pub unix_time: Option<Duration>,
-    /// Its challenge: others have to repeat it to prove that they are live.
+    /// The challenge of the station, which others repeat to prove that they are live.
     pub challenge: Challenge,
-    /// The challenges of others that it repeats; at most 16.
+    /// The challenges of other stations that it repeats; at most 16.
     pub answers: Vec<Challenge>,
 }
 
@@ -73,7 +73,7 @@ pub enum DecodeError {
     Invalid,
 }
 
-/// Writes and reads messages under a group key.
+/// Writes, reads and authenticates messages with a group key.
 #[derive(Clone)]
 pub struct Codec {
     key: [u8; 32],
@@ -82,12 +82,12 @@ pub struct Codec {
 impl Codec {
     /// A codec for the stations that share `group_key`.
     pub fn new(group_key: &[u8; 32]) -> Self {
-        // The message key is derived from the group key, so that another use of that key cannot clash.
+        // The key of messages is derived from the group key, which may then have other uses.
         Self { key: blake3::derive_key("Wakeai presence v2 authenticator", group_key) }
     }
 
-    /// The bytes of `message`. Values are rounded down to the format's units, durations that are too
-    /// long are cut, and answers after the sixteenth are left out.
+    /// The bytes of `message`. Values are rounded down to the units of the format, too long spans of time are
+    /// limited, and answers after the sixteenth are left out.
     pub fn encode(&self, message: &Presence) -> Vec<u8> {
         let announced = &message.announced;
         let mut flags = 0;
@@ -156,7 +156,7 @@ impl Codec {
     }
 }
 
-/// Compares in constant time, so that the duration does not show where the first difference is.
+/// Compares in constant time, so that the duration does not depend on the place of the first difference.
 fn equal_in_constant_time(one: &[u8; TAG_LEN], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
@@ -341,7 +341,7 @@ mod tests {
 
         #[test]
         fn authentic_bytes_have_one_reading_and_one_writing(body: [u8; 32], at in 5..TAG_AT - 32) {
-            // A member of the group may send any bytes; those that are accepted encode to the same bytes.
+            // A station of the group may send any bytes. Those that are accepted have the same encoding.
             let codec = Codec::new(&[7; 32]);
             let mut bytes = vec![0; TAG_AT];
             bytes[..4].copy_from_slice(&MAGIC);
@@ -379,7 +379,11 @@ mod tests {
         let bytes = reservation(Some(good));
         assert_eq!(read(bytes, HAS_RESERVATION), Ok(Some(good)));
         assert_eq!(read(bytes, 0), Err(DecodeError::Invalid), "not flagged");
-        assert_eq!(read([0; RESERVATION_LEN], SHORT), Err(DecodeError::Invalid), "short of what?");
+        assert_eq!(
+            read([0; RESERVATION_LEN], SHORT),
+            Err(DecodeError::Invalid),
+            "short without a reservation"
+        );
         // Rate, ticket and share of zero; a claim of more than the air.
         for range in [0..8, 8..16, 16..20] {
             let mut bytes = bytes;

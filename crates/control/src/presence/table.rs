@@ -1,4 +1,4 @@
-//! The live peers.
+//! The table of the live peers.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::{PeerView, StationId};
 
 /// A peer leaves after this many of its announced intervals without a message.
 const LIVE_INTERVALS: u64 = 3;
-/// Up to this many intervals, the next message of the same incarnation brings the peer back without
-/// proof: broadcasts are not retransmitted, and where many stations contend many of them collide.
+/// Up to this many intervals the next message of the same incarnation makes the peer live again without a new
+/// proof. Broadcasts are not retransmitted, and where many stations contend many of them collide.
 const DORMANT_INTERVALS: u64 = 12;
-/// … and no longer than this: stations that somebody invents do not fill the table for long.
+/// The longest such time, so that invented stations do not fill the table for longer.
 const DORMANT_FOR: Duration = Duration::from_secs(300);
 
-/// What an authentic message meant for the table.
+/// The effect of an authentic message on the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is from a live peer, which it updates.
+    /// It has updated a live peer.
     Updated,
     /// The peer is live from now on: it is new, or it had left.
     Joined,
@@ -61,8 +61,8 @@ impl PeerTable {
         Self { limit, peers: BTreeMap::new() }
     }
 
-    /// Takes an authentic message of this access point. `proven` says whether it proves its
-    /// incarnation to be live; a message of the incarnation at hand needs no proof.
+    /// Takes an authentic message of this access point. `proven` says whether it proves that its incarnation is
+    /// live. A message of an incarnation in the table needs no proof.
     pub(crate) fn hear(&mut self, now: Instant, message: Presence, proven: bool) -> Verdict {
         let full = self.peers.len() >= self.limit;
         let Some(peer) = self.peers.get_mut(&message.station) else {
@@ -102,8 +102,8 @@ impl PeerTable {
         self.peers.insert(peer.last.station, peer);
     }
 
-    /// Applies the passing of time. Calls `left` for each peer that is no longer live, and `dropped` for
-    /// each incarnation that is removed, which only a new proof brings back.
+    /// Removes silent peers. Calls `left` for each peer that is no longer live, and `dropped` for each incarnation
+    /// that is removed and needs a new proof.
     pub(crate) fn expire(
         &mut self,
         now: Instant,
@@ -180,7 +180,7 @@ mod tests {
         ]
     }
 
-    /// A plain model of the table's rules.
+    /// A simple model of the rules of the table.
     #[derive(Default)]
     struct Model {
         /// Station, boot, sequence, heard (ms), interval (ms), live.
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_leaves_after_three_of_its_intervals_and_is_forgotten_after_twelve() {
+    fn a_peer_leaves_after_3_intervals_and_is_removed_after_12() {
         let mut table = PeerTable::new(10);
         table.hear(Instant::ZERO, message(1, 1, 1, 1_000), true);
         let mut at = |millis: u64| {

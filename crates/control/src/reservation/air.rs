@@ -1,4 +1,4 @@
-//! The rate that the air carries, and each station's part of it.
+//! The rate that the air carries, and the share of each station.
 
 use wakeai_units::{Instant, Rate};
 
@@ -11,14 +11,12 @@ use crate::{Observation, PeerView, Share, StationId};
 const UNIT: Rate = Rate::from_mbps(1_000);
 /// A peer's rate counts up to this multiple of the rate that it reaches alone.
 const MOST_OF_UNIT: u64 = 2;
-/// A station that delivers less than this part of an equal share, percent, leaves the rest to the
-/// others …
+/// A station that delivers less than this part of an equal share, percent, needs no more …
 const LIGHT_PERCENT: u64 = 85;
-/// … except for this, percent of its rate, so that it can grow at once.
+/// … than this, percent of its rate, which lets it grow at once. The others divide the rest.
 const LIGHT_GROWTH_PERCENT: u64 = 110;
-/// Each tick has a weight of one in this many in the mean. A mean is needed because the sum varies
-/// the more the more stations there are, and the maximum of a varying sum is above what the air
-/// carries.
+/// Each tick has a weight of one in this many in the mean. A mean is needed because the sum of many stations'
+/// rates varies, and the maximum of a varying sum is above the rate that the air carries.
 const TICKS_IN_MEAN: u64 = 4;
 
 /// Watches the sum of the stations' delivery rates, each scaled to [`UNIT`].
@@ -46,15 +44,14 @@ impl Air {
         self.used.push(now, mean);
     }
 
-    /// The rate of a station of that weight if it had all the air; `None` where nothing is known.
+    /// The rate of a station of that weight with all airtime; `None` where nothing is known.
     pub(super) fn whole_for(&self, weight: Rate) -> Option<Rate> {
         let carried = self.carried();
         let whole = carried.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
         (whole > Rate::ZERO).then_some(whole)
     }
 
-    /// The rate that the air carries. Where little is sent, an estimate from the weights is higher than
-    /// what was measured.
+    /// The rate that the air carries: the measured one, or while little is sent an estimate from the weights.
     fn carried(&self) -> Rate {
         let least = match self.basis {
             Basis::Max => UNIT * 9 / 10,
@@ -64,9 +61,8 @@ impl Air {
         self.used.get().max(least)
     }
 
-    /// The rate that this station may send at most. The part `rest` of the air is divided (max-min fair)
-    /// among the stations for which `shares` holds, and this one where it `takes_part`. `None` where
-    /// nothing is known.
+    /// The largest rate of this station, where the share `rest` of the airtime is divided (max-min fair) among
+    /// the peers for which `shares` holds, and this station where it `takes_part`. `None` where nothing is known.
     pub(super) fn level(
         &self,
         rest: Share,
@@ -83,7 +79,7 @@ impl Air {
         (own > Rate::ZERO).then_some(own)
     }
 
-    /// The part of the air that the peers for which `shares` holds leave unused, by their announced rates.
+    /// The share of the airtime that the peers for which `shares` holds leave unused, by their announced rates.
     pub(super) fn left_by(&self, seen: &Observation, shares: impl Fn(StationId) -> bool) -> Share {
         let peers = seen.peers.iter().filter(|peer| peer.announced.sending && shares(peer.station));
         let used: Rate = peers.map(|peer| self.scaled_rate(peer)).sum();
@@ -99,7 +95,7 @@ impl Air {
         self.scaled(peer.announced.delivery_rate, weight)
     }
 
-    /// `rate` as a station of weight [`UNIT`] would deliver it for the same air.
+    /// The rate that a station of weight [`UNIT`] would deliver in the same airtime.
     fn scaled(&self, rate: Rate, weight: Rate) -> Rate {
         if self.basis == Basis::Equal {
             return rate;
@@ -110,8 +106,8 @@ impl Air {
     }
 }
 
-/// The equal part of `budget` (max-min fair): a rate that is clearly below it stays as it is, and the
-/// others share the rest.
+/// The equal part of `budget` (max-min fair). A station whose rate is clearly below it keeps that rate, and the
+/// others divide the rest.
 fn level(budget: Rate, mut rates: Vec<Rate>) -> Rate {
     rates.sort();
     let (mut left, mut count) = (budget, rates.len() as u64);
@@ -213,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_rate_counts_up_to_twice_what_its_station_reaches() {
-        // The second one's scaled rate does not fit 64 bits.
+        // The scaled rate of the second one does not fit 64 bits.
         for max in [60, 1] {
             let mut air = Air::default();
             let max_rate = Some(Rate::from_bps(max));

@@ -1,14 +1,13 @@
 //! Reservations: rates that a station's peers leave free for it.
 //!
-//! Under DCF all saturated stations get equal turns, so no algorithm of one sender gets it more than
-//! its share: the others have to stay *unsaturated*. A station that wants a rate announces it in its
-//! presence messages, and all members decide alike which requests are [`admitted`]. The owner of a
-//! reservation announces in every message the part of the air that the others have to leave for it now
-//! ([`Reservation::claim`]), and each of the others limits its rate to an equal part of the rest.
-//! `docs/concepts/reservations.md` has the formulas.
+//! Under DCF all saturated stations get equal turns, so a sender gets more than its share only while the others
+//! are *unsaturated*. A station that needs a rate announces it in its presence messages, and all stations decide
+//! by the same rule which requests are [`admitted`]. The owner of a reservation announces in every message the
+//! share of the airtime that the others have to leave free now ([`Reservation::claim`]). Each of the others
+//! limits its rate to an equal part of the rest. `docs/concepts/reservations.md` has the formulas.
 //!
-//! Inside: [`Share`] of the air, [`admitted`], the own request (`asking`), the owner's claim (`claim`),
-//! the rate that the air carries (`air`), and the bounds that follow (`yielding`).
+//! The files are `admission` (which requests are admitted), `asking` (the own request), `claim` (the owner's
+//! claim), `air` (the rate that the air carries) and `yielding` (the bounds).
 
 mod admission;
 mod air;
@@ -42,7 +41,7 @@ pub(crate) struct Reservations {
     received: BTreeMap<StationId, Received>,
     admitted: BTreeSet<StationId>,
     state: ReservationState,
-    /// The sum of the peers' claims, as far as this station follows it already.
+    /// The part of the sum of the peers' claims that this station leaves free already.
     claimed: Share,
 }
 
@@ -53,16 +52,15 @@ struct Received {
     until: Instant,
 }
 
-/// A silent peer keeps its reservation for so many of its intervals: broadcasts are not retransmitted,
-/// and three that collide must not cost the reservation.
+/// The number of its intervals for which a silent peer keeps its reservation. Broadcasts are not retransmitted,
+/// and three collisions in a row must not end a reservation.
 const REMEMBERED_INTERVALS: u64 = 8;
-/// It keeps the reservation no longer than this, whatever interval it announced.
+/// The longest time for which a silent peer keeps its reservation.
 const REMEMBERED_FOR: Duration = Duration::from_secs(30);
-/// The followed part of the claims grows by at most so much per tick, so that no message of a member
-/// takes the air away at once.
+/// The largest growth of the followed claims per tick, so that no single message takes the airtime away at once.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
-/// An owner's claim is followed up to this multiple of its share, percent. It is above 100 because the
-/// others have to leave the air of the owner's collisions, too.
+/// The limit of the claim of an owner, percent of its share. It is above 100 because the others have to leave
+/// airtime for the collisions of the owner, too.
 const MOST_CLAIMED_PERCENT: u32 = 150;
 
 impl Reservations {
@@ -80,7 +78,7 @@ impl Reservations {
         }
     }
 
-    /// Asks for this rate from now on; `None` gives the reservation up.
+    /// Asks for this rate from the next tick on; `None` gives the reservation up.
     pub(crate) fn want(&mut self, rate: Option<Rate>) {
         self.asking.want(rate);
     }
@@ -106,8 +104,8 @@ impl Reservations {
     }
 
     /// Decides which reservations are admitted, and what this station claims until the next tick.
-    /// `interval` is the time between its presence messages. Gives whether the own reservation changed,
-    /// so that the peers should know soon.
+    /// `interval` is the time between its presence messages. Returns whether the own reservation has changed,
+    /// which is to be announced soon.
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation, interval: Duration) -> bool {
         let ticket = self.asking.asked().map(|asked| asked.ticket);
         let before = (ticket, self.state.is_admitted());
@@ -186,7 +184,7 @@ impl Reservations {
         Share::WHOLE.minus(Share::WHOLE.minus(self.limit).percent(75))
     }
 
-    /// The observation for the law, without the owners of reservations: they do not share the rest.
+    /// The observation for the law, without the owners of reservations, which have no part of the rest.
     pub(crate) fn for_law<'a>(&self, seen: &'a Observation) -> Cow<'a, Observation> {
         if self.claimed == Share::ZERO || self.state.is_admitted() {
             return Cow::Borrowed(seen);
@@ -204,7 +202,7 @@ impl Reservations {
         Cow::Owned(rest)
     }
 
-    /// The bounds of a law, made to leave free what is reserved, and the own reservation whole.
+    /// Changes the bounds of a law so that the reserved rates stay free, and the own reservation is not bound.
     pub(crate) fn bound(
         &self,
         bounds: Bounds,
@@ -223,7 +221,7 @@ impl Reservations {
         }
     }
 
-    /// The most that this station may send where `claimed` is to be left free.
+    /// The largest rate of this station where the share `claimed` is to be left free.
     fn level(&self, claimed: Share, seen: &Observation, takes_part: bool) -> Option<Rate> {
         if claimed == Share::ZERO {
             return None;
@@ -241,8 +239,8 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
-    /// The part that a station without a reservation leaves after each of five ticks, in which each of
-    /// these owners has 40 % of the air and claims so much.
+    /// The share that a station without a reservation leaves free after each of five ticks. Each owner has
+    /// reserved 40 % of the airtime and claims one of `claims`, in percent.
     fn left(station: &mut Reservations, claims: &[u32]) -> [Share; 5] {
         let owners = (2..).zip(claims).map(|(id, claim)| {
             let asked = Reservation {
@@ -297,7 +295,7 @@ mod tests {
 
     #[test]
     fn claims_are_followed_up_to_a_limit() {
-        // One owner: one and a half times its share. All: a part of the air stays with the others.
+        // A single owner gets up to one and a half times its share. All owners together leave some airtime.
         assert_eq!(left(&mut station(), &[100])[4], Share::from_percent(60));
         assert_eq!(left(&mut station(), &[100, 100])[4], Share::from_percent(85));
     }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_does_not_obey_releases_and_more_senders_wait_longer() {
+    fn a_lasting_queue_releases_and_more_senders_wait_longer() {
         for (senders, ticks) in [(1, 2), (2, 5), (3, 5), (6, 7), (40, 24)] {
             assert_eq!(Ticks::new().until_released(senders), ticks, "{senders} senders");
         }
@@ -164,7 +164,7 @@ mod tests {
     fn a_release_lasts_60_s_then_120_s_and_600_s_at_most() {
         let mut ticks = Ticks::new();
         for seconds in [60, 120, 240, 480, 600, 600] {
-            assert_eq!(ticks.until_released(1), 2, "each time the queue has its chance to obey");
+            assert_eq!(ticks.until_released(1), 2, "the queue has time to shorten each time");
             assert_eq!(ticks.until_bound(USED_BY_OTHERS), seconds * 2, "{seconds} s");
         }
     }
