@@ -1,4 +1,4 @@
-//! The controller of the present association, and its latest events.
+//! The controller of the current association, and its latest events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -42,7 +42,7 @@ impl Brain {
         template.clocks = config.presence.clock_tolerance.map_or(Clocks::Free, |tolerance| {
             Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
         });
-        // Without a law, one that binds nothing.
+        // Without a law the controller runs one that binds nothing.
         let unbounded = LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX };
         let law = config.law.clone().unwrap_or(unbounded);
         let (why, history) = (Vec::new(), VecDeque::new());
@@ -57,7 +57,7 @@ impl Brain {
         self.current.as_ref().map(|(bssid, _)| *bssid)
     }
 
-    /// Sets the access point that the station is associated with now. Gives whether it has changed.
+    /// Sets the access point with which the station is associated. Returns whether it has changed.
     pub(crate) fn associate(&mut self, now: Instant, bssid: Option<Bssid>) -> io::Result<bool> {
         if bssid == self.bssid() {
             return Ok(false);

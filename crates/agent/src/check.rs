@@ -1,4 +1,4 @@
-//! Finds everything because of which a start would fail, without changing anything.
+//! Finds all reasons for which a start would fail, without changing anything.
 
 use std::io;
 
@@ -18,11 +18,11 @@ use crate::station::{DEFAULT_ALGORITHM, destination};
 pub struct Findings {
     /// Reasons for which a start would fail.
     pub problems: Vec<AgentError>,
-    /// Remarks on what a start would do.
+    /// Remarks on the effects of a start.
     pub notes: Vec<String>,
 }
 
-/// What the checks work on.
+/// The subject of the checks.
 struct Subject<'a> {
     examined: &'a Examined,
     config: &'a Config,
@@ -30,7 +30,7 @@ struct Subject<'a> {
     interface: Option<Interface>,
 }
 
-/// A check, which gives the problem that it finds. Where it depends on an invalid key it finds none.
+/// A check, which returns the problem that it finds. A check that depends on an invalid key finds none.
 type Look = fn(&Subject<'_>) -> Result<(), AgentError>;
 
 const LOOKS: [Look; 8] = [key, interface, station, access_point, port, group, socket, kernel];
@@ -87,7 +87,7 @@ fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     let (to, _) = destination(config, subject.interface);
     event_loop()?.block_on(async {
         match Presence::open(&config.interface, to, config.presence.port) {
-            // Without the privilege to bind it, nothing can be said.
+            // Without the privilege to bind the port, its state is unknown.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             opened => opened.map(|_| ()).map_err(AgentError::system(format!(
                 "bind UDP port {} on {}",
@@ -110,7 +110,7 @@ fn socket(subject: &Subject<'_>) -> Result<(), AgentError> {
 
 fn kernel(subject: &Subject<'_>) -> Result<(), AgentError> {
     let rules = subject.config.law.is_some();
-    features::detect().lacks_for_agent(rules).map_or(Ok(()), |lack| Err(lack.into()))
+    features::detect().lacks_for_agent(rules).map_or(Ok(()), |missing| Err(missing.into()))
 }
 
 fn notes(subject: &Subject<'_>) -> Vec<String> {

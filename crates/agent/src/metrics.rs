@@ -43,8 +43,8 @@ impl Fault {
     }
 }
 
-/// Counts faults. Each kind is logged when it begins, when its message changes, and when it ends, so an
-/// interface that is down for an hour makes two lines and not seven thousand.
+/// Counts faults. Each kind is logged when it begins, when its message changes, and when it ends. So an interface
+/// that is down for an hour makes two lines in the log and not seven thousand.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     counts: BTreeMap<Fault, u64>,

@@ -8,8 +8,8 @@ use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
-/// Receive buffer, bytes. A presence message is far shorter; a longer datagram is cut and then refused for
-/// its length.
+/// The size of the buffer for a datagram, bytes. A presence message is far shorter. A longer datagram is cut, and
+/// then refused for its length.
 const LONGEST_DATAGRAM: usize = 512;
 const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 /// The most datagrams that are received before the loop looks at its timers again.
@@ -25,8 +25,8 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// Opens the socket on the interface that has this name now. After the interface was removed and came
-    /// back, another socket is needed.
+    /// Opens the socket on the interface that has this name now. After the interface was removed and added again,
+    /// another socket is needed.
     pub(crate) fn open(interface: &str, to: Ipv4Addr, port: u16) -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
         // Before `bind`, so that its queue never holds a datagram of another interface.
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "current_thread")]
-    async fn the_first_message_leaves_at_once_and_is_heard_on_the_interface() {
+    async fn the_first_message_is_sent_at_once_on_the_interface() {
         let to = Ipv4Addr::new(127, 255, 255, 255);
         let port = wakeai_api::config::DEFAULT_PORT + 1;
         let presence = Presence::open("lo", to, port).unwrap();

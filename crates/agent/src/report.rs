@@ -21,7 +21,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn status(&self) -> Result<Body, String> {
-        let status = self.status.as_ref().ok_or("the agent has not come to its first tick yet")?;
+        let status = self.status.as_ref().ok_or("the agent has not had its first tick yet")?;
         Ok(Body::Status(Box::new(status.clone())))
     }
 }

@@ -32,8 +32,8 @@ pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 const TICK: Duration = Duration::from_millis(500);
 /// The time between heartbeats: bounds expire after six of these without one.
 const HEARTBEAT: Duration = Duration::from_millis(250);
-/// After this long without a successful tick the agent is blind: it stops the heartbeat, so that its
-/// bounds expire.
+/// After this long without a successful tick the agent stops the heartbeat, so that its bounds expire: its state
+/// is [`State::Blind`].
 const BLIND_AFTER: Duration = Duration::from_secs(2);
 
 /// The state of the loop.
@@ -64,7 +64,7 @@ pub(crate) struct Station {
 }
 
 impl Station {
-    /// Does the first tick and heartbeat; from here on new connections are bound, too.
+    /// Does the first tick and heartbeat. From then on new connections are bound, too.
     pub(crate) fn begin(&mut self) {
         let now = clock::now();
         self.tick(now);
@@ -149,7 +149,7 @@ impl Station {
         self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
     }
 
-    /// Finds the interface, which may be gone, have another index, or have lost its address.
+    /// Looks the interface up again. It may have gone, or have another index or no address.
     fn find_interface(&mut self) {
         let found = Interface::find(&self.config.interface);
         let is_down = found.as_ref().is_ok_and(|found| !found.up);
@@ -176,7 +176,7 @@ impl Station {
         }
     }
 
-    /// Takes over the last answer of nl80211, or what the configuration states. Gives the PHY rate.
+    /// Takes the access point from the last answer of nl80211 or from the configuration. Returns the PHY rate.
     fn find_access_point(&mut self, now: Instant) -> Option<Rate> {
         let is_new = self.wifi.as_ref().is_some_and(|wifi| wifi.has_changed().unwrap_or(false));
         let heard = self.wifi.as_mut().map(|wifi| wifi.borrow_and_update().clone());
@@ -340,7 +340,7 @@ impl Station {
     }
 }
 
-/// A connection as `control` takes it. Those with a `wakeai_` algorithm obey bounds.
+/// A connection for `control`. A `wakeai_` algorithm applies bounds.
 fn connection(snapshot: &TcpSnapshot) -> Connection {
     Connection {
         id: snapshot.socket.cookie,

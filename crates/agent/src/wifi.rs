@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use wakeai_units::Rate;
 use wl_nl80211::{Nl80211Attr, Nl80211Message, Nl80211RateInfo, Nl80211StationInfo};
 
-/// The longest wait for an answer, which takes microseconds; a driver that hangs must not delay the tick.
+/// The longest wait for an answer. It takes microseconds, and a driver that hangs must not delay the tick.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The association of a station (802.11-2020, 11.3).
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_above_16_bits_comes_from_the_wide_field_and_zero_is_unknown() {
+    fn a_rate_above_16_bits_is_read_and_zero_is_unknown() {
         assert_eq!(
             bit_rate(&[Nl80211RateInfo::Bitrate32(96_078)]),
             Some(Rate::from_bps(9_607_800_000))

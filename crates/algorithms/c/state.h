@@ -28,8 +28,8 @@ static __always_inline struct wakeai_connection *connection_of(struct sock *sk)
 
 // Fixed when the algorithm is loaded. An algorithm uses only some of them.
 struct wakeai_knobs {
-	u32 beta_per_1024;    // what a loss leaves of the window; RFC 9438: 0.7
-	u32 c_per_1024;       // the curve's C in segments/s^3; RFC 9438: 0.4
+	u32 beta_per_1024;    // the factor of the window at a loss; 0.7 in RFC 9438
+	u32 c_per_1024;       // C of the curve in segments/s^3; 0.4 in RFC 9438
 	u32 fast_convergence; // 0 or 1
 	u32 hystart;          // 0 or 1
 	u32 tcp_friendliness; // 0 or 1: the Reno-friendly region, RFC 9438 section 4.3

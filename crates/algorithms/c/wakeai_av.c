@@ -132,7 +132,8 @@ HOOK_BODY void av_account(struct sock *sk, u32 acked)
 	if (gap_us > AV_LONGEST_GAP_US || !cwnd_limited(sk))
 		gap_us = 0;
 	ca->owed += bytes_in(target, gap_us);
-	// Bytes beyond the target are not credited for later, when a viewer would lack them all the same.
+	// Bytes beyond the target do not count against later ones, because a viewer needs the target rate at
+	// all times.
 	ca->owed = ca->owed > got ? ca->owed - got : 0;
 	if (ca->owed > most)
 		ca->owed = most;

@@ -73,8 +73,8 @@ pub struct TcpSock {
     pub target_rate: u64,
     /// Bound: the largest pacing rate; 0: none.
     pub bound_pacing: u64,
-    /// Bound: so many bytes of packets may wait in the host's queue, where [`Self::sk_pacing_rate`] would
-    /// let fewer; only with a ceiling and where nothing paces; 0: none.
+    /// Bound: the bytes of packets that may wait in the host's queue, where [`Self::sk_pacing_rate`] would allow
+    /// fewer. It needs a ceiling, and has no effect while the sender paces; 0: none.
     pub bound_small_queue: u64,
     pub(crate) knobs: [u32; 8],
     pub(crate) private: [u64; 13],

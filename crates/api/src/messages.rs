@@ -149,7 +149,7 @@ pub enum State {
     WaitingForInterface,
     /// The interface is associated with no access point.
     WaitingForAccessPoint,
-    /// Connections cannot be read; no bound binds.
+    /// Connections cannot be read, and bounds have expired.
     Blind,
     /// It reads connections and writes bounds.
     Controlling,
@@ -224,7 +224,7 @@ pub struct Reservation {
     pub admitted: bool,
     /// The status in words, with the reason.
     pub why: String,
-    /// The share of airtime that it takes, where it is announced.
+    /// The share of the airtime that it takes, where it is announced.
     pub share: Option<f64>,
     /// Where it is refused: the share of the admitted reservations.
     pub taken: Option<f64>,
@@ -236,7 +236,7 @@ pub struct Reservation {
     pub short: bool,
 }
 
-/// The status of a reservation.
+/// The current status of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReservationStatus {
@@ -293,7 +293,7 @@ pub fn part_of_one(share: Share) -> f64 {
     f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm())
 }
 
-/// The nearest share. One above the whole can be asked for, and is refused.
+/// The nearest share. It may be above the whole, for a request that is refused.
 fn share(part: Option<f64>) -> Share {
     Share::from_ppm((part.unwrap_or(0.0) * f64::from(Share::WHOLE.ppm())).round() as u32)
 }
@@ -305,7 +305,7 @@ pub struct Connection {
     pub local: String,
     /// The other end.
     pub remote: String,
-    /// Its congestion control algorithm; bounds bind `wakeai_` ones only.
+    /// Its congestion control algorithm; only `wakeai_` ones apply bounds.
     pub algorithm: String,
     /// Whether it has data to send.
     pub sending: bool,
@@ -347,11 +347,11 @@ pub struct Peer {
 pub struct BoundsReport {
     /// The law's name.
     pub law: String,
-    /// The sum of the congestion windows is not below this, in segments.
+    /// The least sum of the congestion windows, in segments.
     pub floor: Option<u32>,
-    /// The sum of the congestion windows is not above this, in segments.
+    /// The largest sum of the congestion windows, in segments.
     pub ceiling: Option<u32>,
-    /// All connections together send no faster than this.
+    /// The largest rate of all connections together.
     pub pacing_mbps: Option<f64>,
     /// The bytes that may wait in the host's queue where Linux would allow fewer.
     #[serde(default)]

@@ -29,7 +29,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Finds it; moves the calling thread into the namespace that was named.
+    /// Finds the scope, and moves the calling thread into the named namespace.
     pub(crate) fn find(options: &AssignOptions) -> Result<Self, AssignError> {
         if let Some(name) = &options.namespace {
             namespace(name)?.enter()?;
@@ -49,7 +49,7 @@ impl Found {
         Ok(Self { scope, netns, destination: options.destination })
     }
 
-    /// What no two processes may cover at once, in words.
+    /// The object that only one process may cover at a time, in words.
     pub(crate) fn exclusive(&self) -> Option<String> {
         let netns = self.netns.0;
         match &self.scope {
@@ -61,7 +61,7 @@ impl Found {
         }
     }
 
-    /// What this process asks of the kernel.
+    /// The assignment for the kernel.
     pub(crate) fn assignment<'a>(
         &'a self,
         algorithm: &'a str,
@@ -87,7 +87,7 @@ impl Found {
         }
     }
 
-    /// The record from which another process gives the connections back if this one dies.
+    /// The record from which another process restores the algorithms of the connections if this process dies.
     pub(crate) fn assigned(&self, algorithm: &str) -> Assigned {
         let moved = AssignedWay::Moved { owner: std::process::id() };
         let default = |destination, before| AssignedWay::Default { destination, before };
@@ -113,7 +113,7 @@ impl Found {
         }
     }
 
-    /// Which one of its kind.
+    /// The name of the scope within its kind.
     pub(crate) fn name(&self) -> String {
         match &self.scope {
             Scope::Namespace => self.netns.0.to_string(),

@@ -67,7 +67,7 @@ pub enum Reason {
         /// What the law is doing.
         phase: Phase,
     },
-    /// This station leaves the airtime free that others have reserved.
+    /// This station leaves airtime free for the reservations of others.
     Yields {
         /// The share of the airtime that they claim.
         claimed: Share,

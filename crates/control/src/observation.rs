@@ -146,7 +146,7 @@ impl Observation {
     }
 }
 
-/// An announcement for tests: the station sends so many Mbit/s, and nothing else is known of it.
+/// An announcement for tests: the station sends at `mbps` Mbit/s, and nothing else is known of it.
 #[cfg(test)]
 pub(crate) fn announcement(mbps: u64) -> Announcement {
     let delivery_rate = Rate::from_mbps(mbps);

@@ -228,8 +228,8 @@ mod tests {
             Self { watch: RateWatch::new(configured.map(Rate::from_mbps)), tick: 0 }
         }
 
-        /// What it reaches alone, kbit/s, after so many ticks with these PHY rates in turn (Mbit/s), each
-        /// delivering `segments`.
+        /// The rate that it reaches alone, kbit/s, after `ticks` ticks. Each has one of these PHY rates in turn
+        /// (Mbit/s), and delivers `segments`.
         fn run(&mut self, ticks: u64, link_mbps: &[u64], segments: u32) -> Option<u64> {
             for _ in 0..ticks {
                 let link = link_mbps[self.tick as usize % link_mbps.len()];
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// 1000 segments each tick, kbit/s.
+    /// The rate of 1000 segments per tick, kbit/s.
     const MEASURED: u64 = 1000 * 1448 * 8 * 2 / 1_000;
 
     #[test]

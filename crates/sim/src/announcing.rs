@@ -1,4 +1,4 @@
-//! The announcements of a faulty or lying member.
+//! False announcements of a station.
 
 use wakeai_control::presence::Codec;
 use wakeai_control::{Announcement, Reservation, Share};

@@ -7,7 +7,7 @@ use wakeai_world::{Place, Span};
 
 use crate::packet::Packet;
 
-/// A packet as a host sees it.
+/// A packet that a host sends or receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen<'a> {
     /// A segment of a TCP connection.
@@ -35,7 +35,7 @@ pub enum Seen<'a> {
 /// Sees every packet that a host puts into its queue, and every packet that arrives at a host. Times count from
 /// the run's time zero; packets of agents before it have the time 0.
 pub trait Observer {
-    /// Whether it wants to see packets.
+    /// Whether it observes packets.
     const LOOKS: bool = true;
 
     /// A host has put a packet into its queue.

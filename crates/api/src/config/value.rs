@@ -12,14 +12,14 @@ use wakeai_units::{Duration, Rate};
 /// A value that the agent finds out itself unless the configuration states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Automatic<T> {
-    /// The agent asks the kernel, again and again.
+    /// The agent asks the kernel periodically.
     #[default]
     Auto,
     /// What the operator states.
     Given(T),
 }
 
-/// How `Auto` is written.
+/// The text of `Auto`.
 const AUTO: &str = "auto";
 
 impl<T> Automatic<T> {

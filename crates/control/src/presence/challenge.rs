@@ -130,7 +130,7 @@ impl Answers {
     }
 
     /// The incarnation `boot` sent `challenge` in its message `sequence`. Returns false, and does nothing, where
-    /// that message or a later one was heard before.
+    /// that message or a later one was received before.
     pub(crate) fn hear(
         &mut self,
         now: Instant,

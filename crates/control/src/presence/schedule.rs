@@ -328,7 +328,7 @@ mod tests {
         assert!(schedule.next() - last > interval, "the next one waits longer");
     }
 
-    /// A schedule among so many stations after ten messages, and the time of the last one.
+    /// A schedule of one of `stations` stations after ten messages, and the time of the last one.
     fn settled(stations: usize, cost: Duration) -> (Schedule, Instant) {
         let mut schedule = Schedule::new(Instant::ZERO, boot(1));
         let mut last = Instant::ZERO;

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_is_never_the_zero_that_means_none() {
+    fn a_checksum_is_never_zero() {
         let mut packet = Vec::new();
         let none = (0..=u16::MAX).find(|word| {
             packet.clear();

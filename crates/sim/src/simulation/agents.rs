@@ -35,8 +35,7 @@ impl Agent {
         })
     }
 
-    /// Decides until the next tick. Gives the bounds of every boundable connection of `own`, in its
-    /// order.
+    /// Decides until the next tick. Returns the bounds of every boundable connection of `own`, in the same order.
     pub(crate) fn tick(
         &mut self,
         now: Instant,
@@ -72,9 +71,9 @@ impl<O: Observer> Simulation<O> {
                     self.timers.set(timer, connection.sender.next_timeout());
                 }
             }
-            let (_, standing) = agent.controller.reservation();
-            if host.reserving.log.update(now, standing) {
-                self.senders.meter.reservation(now, &host.reserving.flows, standing);
+            let (_, state) = agent.controller.reservation();
+            if host.reserving.log.update(now, state) {
+                self.senders.meter.reservation(now, &host.reserving.flows, state);
             }
         }
         self.announce(now, station);
