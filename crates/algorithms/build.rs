@@ -1,16 +1,13 @@
 //! Compiles the algorithms for user space.
 
-const ALGORITHMS: [&str; 5] =
-    ["wakeai_cubic", "wakeai_reno", "wakeai_av", "wakeai_compound", "ns3_cubic"];
-
 fn main() {
     let mut build = cc::Build::new();
     if std::env::var_os("CARGO_FEATURE_RECORDER").is_some() {
         build.file("c/native/recorder.c");
     }
     build
-        .files(ALGORITHMS.map(|name| format!("c/native/{name}.c")))
-        // As the kernel does: the private area is an array of words that is read as a struct.
+        .files(["c/native/algorithms.c", "c/native/ns3_cubic.c"])
+        // As in the kernel, the private area is an array of words that is accessed as a struct.
         .flag("-fno-strict-aliasing")
         .warnings(true)
         .warnings_into_errors(true)

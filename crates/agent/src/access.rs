@@ -13,11 +13,11 @@ const MOST_GROUPS: usize = 1024;
 /// The rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Nothing.
+    /// The client has no rights.
     None,
-    /// Ask.
+    /// The client may ask.
     Ask,
-    /// Ask, and request changes, as this user.
+    /// The client may ask and request changes, as this user.
     Change(u32),
 }
 

@@ -1,12 +1,13 @@
-//! The controller of the present association, and its latest events.
+//! The controller of the current association, and its latest events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
+use wakeai_api::BoundsReport;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_control::{
-    Actuation, Clocks, Connection, Controller, ControllerConfig, Event, LawConfig,
-    PresenceCounters, Share, StationId,
+    Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, PresenceCounters, Share,
+    StationId,
 };
 use wakeai_units::{Instant, Rate, Segments};
 
@@ -14,6 +15,7 @@ use crate::clock;
 use crate::identity;
 use crate::key::GroupKeys;
 use crate::metrics::add_presence;
+use crate::report;
 
 /// The number of latest events that the API shows.
 const HISTORY: usize = 32;
@@ -21,7 +23,6 @@ const HISTORY: usize = 32;
 /// Holds one controller at a time, a new one for each association: another access point has other
 /// peers.
 pub(crate) struct Brain {
-    station: StationId,
     law: LawConfig,
     template: ControllerConfig,
     current: Option<(Bssid, Controller)>,
@@ -32,8 +33,7 @@ pub(crate) struct Brain {
 
 impl Brain {
     pub(crate) fn new(config: &Config, station: u64, keys: GroupKeys) -> Self {
-        let station = StationId(station);
-        let mut template = ControllerConfig::new(station, [0; 6], keys.signing);
+        let mut template = ControllerConfig::new(StationId(station), [0; 6], keys.signing);
         template.accepted_keys = keys.accepted;
         template.access_point_buffer = config.access_point.buffer;
         template.basic_rate = config.access_point.basic_rate;
@@ -43,24 +43,22 @@ impl Brain {
         template.clocks = config.presence.clock_tolerance.map_or(Clocks::Free, |tolerance| {
             Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
         });
-        // Without a law, one that binds nothing.
-        let law = config
-            .law
-            .clone()
-            .unwrap_or(LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX });
+        // Without a law the controller runs one that binds nothing.
+        let unbounded = LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX };
+        let law = config.law.clone().unwrap_or(unbounded);
         let (why, history) = (Vec::new(), VecDeque::new());
-        Self { station, law, template, current: None, past: BTreeMap::new(), why, history }
+        Self { law, template, current: None, past: BTreeMap::new(), why, history }
     }
 
     pub(crate) fn station(&self) -> StationId {
-        self.station
+        self.template.station_id
     }
 
     pub(crate) fn bssid(&self) -> Option<Bssid> {
         self.current.as_ref().map(|(bssid, _)| *bssid)
     }
 
-    /// Sets the access point that the station is associated with now. Gives whether it has changed.
+    /// Sets the access point with which the station is associated. Returns whether it has changed.
     pub(crate) fn associate(&mut self, now: Instant, bssid: Option<Bssid>) -> io::Result<bool> {
         if bssid == self.bssid() {
             return Ok(false);
@@ -87,7 +85,7 @@ impl Brain {
     /// Asks the peers to leave this rate free, from the next tick on and also at later access points.
     pub(crate) fn reserve(&mut self, rate: Option<Rate>) {
         self.template.reserve = rate;
-        if let Some((_, controller)) = &mut self.current {
+        if let Some(controller) = self.controller_mut() {
             controller.reserve(rate);
         }
     }
@@ -95,12 +93,6 @@ impl Brain {
     /// The rate that the peers are asked to leave free.
     pub(crate) fn wanted(&self) -> Option<Rate> {
         self.template.reserve
-    }
-
-    pub(crate) fn datagram(&mut self, now: Instant, datagram: &[u8]) {
-        if let Some((_, controller)) = &mut self.current {
-            controller.handle_datagram(now, datagram);
-        }
     }
 
     /// Authenticates messages with these keys from now on; peers stay.
@@ -111,33 +103,23 @@ impl Brain {
         (self.template.group_key, self.template.accepted_keys) = (keys.signing, keys.accepted);
     }
 
-    /// The bounds until the next tick; `None` without an access point.
-    pub(crate) fn tick(
-        &mut self,
-        now: Instant,
-        link_rate: Option<Rate>,
-        connections: &[Connection],
-    ) -> Option<Actuation> {
-        // Taken anew at each tick, because the system clock may have been set.
+    /// Reads the system's clock again, because it may have been set.
+    pub(crate) fn read_clock(&mut self) {
         let unix = clock::unix_at_epoch();
         if let Clocks::Synchronised { unix_at_epoch, .. } = &mut self.template.clocks {
             *unix_at_epoch = unix;
         }
-        let (_, controller) = self.current.as_mut()?;
-        controller.set_unix_at_epoch(unix);
-        Some(controller.handle_tick(now, link_rate, connections))
-    }
-
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
-        self.current.as_mut()?.1.poll_transmit(now)
-    }
-
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.current.as_ref()?.1.next_timeout()
+        if let Some((_, controller)) = &mut self.current {
+            controller.set_unix_at_epoch(unix);
+        }
     }
 
     pub(crate) fn controller(&self) -> Option<&Controller> {
         self.current.as_ref().map(|(_, controller)| controller)
+    }
+
+    pub(crate) fn controller_mut(&mut self) -> Option<&mut Controller> {
+        self.current.as_mut().map(|(_, controller)| controller)
     }
 
     /// Logs the controller's events and keeps the latest for the API.
@@ -166,12 +148,11 @@ impl Brain {
         }
     }
 
-    pub(crate) fn why(&self) -> &[String] {
-        &self.why
-    }
-
-    pub(crate) fn history(&mut self) -> &[String] {
-        self.history.make_contiguous()
+    /// The bounds in force, with their reasons and the latest events.
+    pub(crate) fn bounds(&self, law: &str) -> BoundsReport {
+        let bounds = self.controller().map_or(Bounds::NONE, |controller| controller.last().1);
+        let history = self.history.iter().cloned().collect();
+        BoundsReport { why: self.why.clone(), history, ..report::bounds(law, bounds) }
     }
 
     pub(crate) fn write_metrics(&self, metrics: &mut BTreeMap<String, u64>) {
@@ -200,11 +181,9 @@ mod tests {
     #[test]
     fn without_access_point_nothing_is_sent_and_nothing_is_bound() {
         let mut brain = brain();
-        let now = Instant::from_nanos(1);
-        assert_eq!(brain.tick(now, None, &[]), None);
-        assert_eq!(brain.poll_transmit(now), None);
-        assert_eq!(brain.next_timeout(), None);
-        brain.datagram(now, b"x");
+        assert!(brain.controller_mut().is_none());
+        brain.log_events();
+        assert_eq!(brain.bounds("fixed"), report::bounds("fixed", Bounds::NONE));
     }
 
     #[test]
@@ -213,9 +192,9 @@ mod tests {
         let now = Instant::from_nanos(1);
         assert!(brain.associate(now, Some(Bssid([2; 6]))).unwrap());
         assert!(!brain.associate(now, Some(Bssid([2; 6]))).unwrap());
-        brain.datagram(now, b"x");
+        brain.controller_mut().unwrap().handle_datagram(now, b"x");
         assert!(brain.associate(now, Some(Bssid([4; 6]))).unwrap());
-        brain.datagram(now, b"y");
+        brain.controller_mut().unwrap().handle_datagram(now, b"y");
         let mut metrics = BTreeMap::new();
         brain.write_metrics(&mut metrics);
         assert_eq!(metrics["presence_malformed"], 2);
@@ -240,9 +219,10 @@ mod tests {
         let mut brain = brain();
         let now = Instant::from_nanos(1);
         brain.associate(now, Some(Bssid([2; 6]))).unwrap();
-        brain.tick(now, None, &[]);
+        brain.controller_mut().unwrap().handle_tick(now, None, &[]);
         brain.log_events();
-        assert!(!brain.why().is_empty());
-        assert_eq!(brain.history().len(), 1);
+        let report = brain.bounds("fixed");
+        assert!(!report.why.is_empty());
+        assert_eq!(report.history.len(), 1);
     }
 }

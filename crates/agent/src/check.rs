@@ -1,4 +1,4 @@
-//! Finds everything because of which a start would fail, without changing anything.
+//! Finds all reasons for which a start would fail, without changing anything.
 
 use std::fs;
 use std::io;
@@ -12,15 +12,15 @@ use wakeai_kernel::{Bounded, features};
 use crate::error::AgentError;
 use crate::interface::Interface;
 use crate::key::GroupKeys;
-use crate::run::{DEFAULT_ALGORITHM, ask_wifi, check_socket, derived_station, group_id};
-use crate::station::{destination, open_presence};
+use crate::run::{ask_wifi, check_socket, derived_station, event_loop, group_id};
+use crate::station::{DEFAULT_ALGORITHM, destination, open_presence};
 
 /// The findings of [`check`].
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Reasons for which a start would fail.
     pub problems: Vec<AgentError>,
-    /// Remarks on what a start would do.
+    /// Remarks on the effects of a start.
     pub notes: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub fn check_config_file(path: &Path) -> Result<(), AgentError> {
     Err(AgentError::ConfigFile { path: path.to_owned(), owner, mode })
 }
 
-/// What the checks work on.
+/// The subject of the checks.
 struct Subject<'a> {
     examined: &'a Examined,
     config: &'a Config,
@@ -47,7 +47,7 @@ struct Subject<'a> {
     interface: Option<Interface>,
 }
 
-/// A check, which gives the problem that it finds. Where it depends on an invalid key it finds none.
+/// A check, which returns the problem that it finds. A check that depends on an invalid key finds none.
 type Look = fn(&Subject<'_>) -> Result<(), AgentError>;
 
 const LOOKS: [Look; 8] = [key, interface, station, access_point, port, group, socket, kernel];
@@ -88,7 +88,7 @@ fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
     let is_stated = subject.config.bssid != Automatic::Auto || !subject.examined.is_good("bssid");
     match subject.interface {
         Some(interface) if !is_stated => {
-            in_event_loop(async { ask_wifi(subject.config, interface).await.map(|_| ()) })
+            event_loop()?.block_on(ask_wifi(subject.config, interface)).map(|_| ())
         }
         _ => Ok(()),
     }
@@ -101,9 +101,9 @@ fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     let Some(interface) = subject.interface.filter(|_| is_good && running_agent().is_none()) else {
         return Ok(());
     };
-    in_event_loop(async {
+    event_loop()?.block_on(async {
         match open_presence(config, interface) {
-            // Without the privilege to bind it, nothing can be said.
+            // Without the privilege to bind the port, its state is unknown.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             opened => opened.map(|_| ()).map_err(AgentError::system(format!(
                 "bind UDP port {} on {}",
@@ -126,7 +126,7 @@ fn socket(subject: &Subject<'_>) -> Result<(), AgentError> {
 
 fn kernel(subject: &Subject<'_>) -> Result<(), AgentError> {
     let rules = subject.config.law.is_some();
-    features::detect().lacks_for_agent(rules).map_or(Ok(()), |lack| Err(lack.into()))
+    features::detect().lacks_for_agent(rules).map_or(Ok(()), |missing| Err(missing.into()))
 }
 
 fn notes(subject: &Subject<'_>) -> Vec<String> {
@@ -167,15 +167,6 @@ fn running_agent() -> Option<(i32, String)> {
             _ => None,
         }
     })
-}
-
-fn in_event_loop<T>(work: impl Future<Output = Result<T, AgentError>>) -> Result<T, AgentError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()
-        .map_err(AgentError::system("start the event loop"))?;
-    runtime.block_on(work)
 }
 
 #[cfg(test)]

@@ -44,10 +44,10 @@ pub enum AgentError {
     /// The socket of the local API cannot be made.
     #[error("api.socket: {0}")]
     Socket(#[from] MakeError),
-    /// The kernel lacks something or refused.
+    /// A feature of the kernel is missing, or the kernel refused.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
-    /// There is nothing to derive the station's number from.
+    /// The station's number cannot be derived.
     #[error(
         "interface {interface} has no hardware address (or this machine no /etc/machine-id) to \
          derive this station's number from; state `station` in the configuration"
@@ -64,7 +64,7 @@ pub enum AgentError {
     NoWifi {
         /// The interface.
         interface: String,
-        /// What nl80211 said.
+        /// The reason that nl80211 gave.
         reason: String,
     },
     /// The group that may ask the local API does not exist.
@@ -76,9 +76,9 @@ pub enum AgentError {
     /// A system call failed.
     #[error("cannot {asked}: {source}")]
     System {
-        /// What was asked.
+        /// The operation.
         asked: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
 }

@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// Separates this use of the machine id from others; machine-id(5) asks not to show the id itself.
+/// The context of the hash, which separates it from other uses of the machine id. machine-id(5) asks programs not
+/// to show the id itself.
 const CONTEXT: &str = "wakeai 2026 station number from machine id and hardware address";
 
 /// The station's number: the same at every start, and different on each interface and machine.
@@ -32,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_depends_on_machine_and_interface_and_on_nothing_else() {
+    fn the_number_depends_on_machine_and_interface_alone() {
         let number = station_number("abc\n", [2, 0, 0, 0, 0, 1]);
         assert_eq!(number, station_number("abc", [2, 0, 0, 0, 0, 1]));
         assert_ne!(number, station_number("abc", [2, 0, 0, 0, 0, 2]));

@@ -10,7 +10,7 @@ use nix::sys::socket::SockaddrStorage;
 /// An interface at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interface {
-    /// Its index; it changes when the interface is removed and comes back.
+    /// Its index, which changes when the interface is removed and added again.
     pub(crate) index: u32,
     /// Up and running.
     pub(crate) up: bool,
@@ -91,8 +91,8 @@ fn preferred(
     (addresses.first().map(|(own, _)| *own), broadcast)
 }
 
-/// Whether this is a broadcast address of the network of `own`. For an address without one,
-/// getifaddrs(3) gives the address itself instead, or the peer's.
+/// Whether `given` is the broadcast address of the network of `own`. For an address without a broadcast address
+/// getifaddrs(3) returns the address itself or that of the peer.
 fn is_broadcast(given: Ipv4Addr, own: Ipv4Addr, mask: Ipv4Addr) -> bool {
     let last = Ipv4Addr::from_bits(own.to_bits() | !mask.to_bits());
     given == last && given != own

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_key_is_private_and_loads_and_differs_from_the_next() {
+    fn a_generated_key_is_private_and_new() {
         let directory = tempfile::tempdir().unwrap();
         let paths = [directory.path().join("a"), directory.path().join("b")];
         let keys = paths.each_ref().map(|path| {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_can_read_or_its_group_can_write_is_refused() {
+    fn a_key_with_too_many_permissions_is_refused() {
         for mode in [0o604, 0o644, 0o660, 0o602, 0o601] {
             let (_directory, path) = file_with(&"ab".repeat(32), mode);
             let message = GroupKeys::load(&path).unwrap_err().to_string();

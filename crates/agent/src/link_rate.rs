@@ -6,29 +6,28 @@ use wakeai_units::Rate;
 
 use crate::wifi::Association;
 
-/// Fewer packets between two polls do not count as data: presence, ARP, null frames, a keystroke.
+/// Fewer packets between two polls do not count as data. They may be presence, ARP, null frames or a keystroke.
 const DATA_PACKETS: u32 = 50;
 /// The rate is the median of this many polls with data.
 const KEPT: usize = 5;
-/// With fewer polls the rate is unknown: a single one may have caught a slow frame.
+/// With fewer polls the rate is unknown, since a single poll may have read the rate of a slow frame.
 const ENOUGH: usize = 3;
-/// After this many polls in a row with more delivered than the PHY rate, that rate is ignored. A rising
-/// rate is followed sooner.
+/// After this many consecutive polls with a delivery rate above the PHY rate, the PHY rate is ignored. The median
+/// follows a rising rate sooner.
 const DOUBTED_AFTER: u32 = 4;
-/// After this many polls in a row with less delivered, the rate counts again.
+/// After this many consecutive polls with a lower delivery rate, the PHY rate counts again.
 const BELIEVED_AFTER: u32 = 10;
 
 /// The PHY rate of data frames to one access point, for the laws.
 ///
 /// nl80211 reports the rate of the *last* frame. On an idle link that is a management or a null frame at
-/// a low rate, so the raw value flips between 13 and 130 Mbit/s. Therefore a poll counts only if data was
-/// sent since the one before, and the rate is the median of the last five such polls: a single slow frame
-/// (a retry, a probe of the rate control) changes nothing, and the result is a rate that exists, unlike a
-/// mean. A lasting change is followed with the third poll.
+/// a low rate, so the value changes between 13 and 130 Mbit/s, for example. Therefore a poll counts only if data
+/// was sent since the one before, and the rate is the median of the last five such polls. A single slow frame (a
+/// retry, or a probe of the rate control) does not change it, and unlike a mean it is an existing rate. A lasting
+/// change takes effect with the third poll.
 ///
-/// The driver's expected throughput would need no smoothing, but only drivers with mac80211's own rate
-/// control have it, and it includes the overhead of a transmission, so it does not compare with the PHY
-/// rates of other stations.
+/// The driver's expected throughput is not used. Only drivers with the rate control of mac80211 report it, and it
+/// includes the overhead of a transmission, so that it cannot be compared with the PHY rates of other stations.
 ///
 /// Order of calls: [`LinkRate::on_poll`] once per answer of nl80211, then [`LinkRate::get`].
 #[derive(Clone, Debug, Default)]
@@ -38,6 +37,7 @@ pub(crate) struct LinkRate {
     sent: Option<u32>,
     /// The rates of the last polls with data, the newest last.
     recent: VecDeque<Rate>,
+    /// Whether the driver's rate is ignored, because the station delivers more.
     doubted: bool,
     /// Consecutive polls with data that contradict `doubted`.
     otherwise: u32,
@@ -63,7 +63,7 @@ impl LinkRate {
         self.judge(delivered);
     }
 
-    /// No station delivers more than its PHY rate: where it seems so, the driver's rate is wrong.
+    /// Updates `doubted`. No station delivers more than its PHY rate, so the driver's rate is wrong where it does.
     fn judge(&mut self, delivered: Rate) {
         let Some(claimed) = self.middle() else { return };
         if (delivered > claimed) == self.doubted {
@@ -84,8 +84,8 @@ impl LinkRate {
         sorted.get(sorted.len() / 2).copied().filter(|_| sorted.len() >= ENOUGH)
     }
 
-    /// The rate; `None` before enough data was sent, and where the driver's rate is ignored. It stays
-    /// while nothing is sent.
+    /// The rate; `None` before enough data was sent, and where the driver's rate is ignored. It is kept while
+    /// nothing is sent.
     pub(crate) fn get(&self) -> Option<Rate> {
         self.middle().filter(|_| !self.doubted)
     }
@@ -150,7 +150,7 @@ mod tests {
             assert_eq!(link.poll(13, 20, 0), None);
         }
         assert_eq!(link.polls([130, 13, 130, 130]), [None, None, Some(130), Some(130)]);
-        assert_eq!(link.poll(13, 20, 0), Some(130), "and kept when it is idle again");
+        assert_eq!(link.poll(13, 20, 0), Some(130), "and it is kept while the link is idle");
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         let believed = Some(54);
         assert_eq!(rates, [None, None, None, believed, believed, believed, None, None]);
         for _ in 0..100 {
-            assert_eq!(link.poll(54, 3, 0), None, "idle, it proves nothing");
+            assert_eq!(link.poll(54, 3, 0), None, "an idle link proves nothing");
         }
         for _ in 1..BELIEVED_AFTER {
             assert_eq!(link.poll(54, 1_000, 5), None);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn another_access_point_starts_again_and_the_same_one_continues() {
+    fn another_access_point_resets_the_rate() {
         let mut link = Link::busy();
         link.packets = 0;
         assert_eq!(link.poll(6, 3, 0), Some(130), "associated anew");

@@ -29,42 +29,33 @@ pub(crate) enum Fault {
     Clock,
 }
 
-impl Fault {
-    const ALL: [Self; 10] = [
-        Self::Snapshot,
-        Self::Bound,
-        Self::Heartbeat,
-        Self::Move,
-        Self::Send,
-        Self::Receive,
-        Self::Interface,
-        Self::Wifi,
-        Self::Late,
-        Self::Clock,
-    ];
+/// Every fault, with the name of its counter.
+const FAULTS: [(Fault, &str); 10] = [
+    (Fault::Snapshot, "faults_snapshot"),
+    (Fault::Bound, "faults_bound"),
+    (Fault::Heartbeat, "faults_heartbeat"),
+    (Fault::Move, "faults_move"),
+    (Fault::Send, "faults_send"),
+    (Fault::Receive, "faults_receive"),
+    (Fault::Interface, "faults_interface"),
+    (Fault::Wifi, "faults_wifi"),
+    (Fault::Late, "faults_late_tick"),
+    (Fault::Clock, "faults_clock"),
+];
 
+impl Fault {
     fn name(self) -> &'static str {
-        match self {
-            Self::Snapshot => "faults_snapshot",
-            Self::Bound => "faults_bound",
-            Self::Heartbeat => "faults_heartbeat",
-            Self::Move => "faults_move",
-            Self::Send => "faults_send",
-            Self::Receive => "faults_receive",
-            Self::Interface => "faults_interface",
-            Self::Wifi => "faults_wifi",
-            Self::Late => "faults_late_tick",
-            Self::Clock => "faults_clock",
-        }
+        FAULTS[self as usize].1
     }
 }
 
-/// Counts faults. Each kind is logged when it begins, when its message changes, and when it ends, so an
-/// interface that is down for an hour makes two lines and not seven thousand.
+/// Counts faults. Each kind is logged when it begins, when its message changes, and when it ends. So an interface
+/// that is down for an hour makes two lines in the log and not seven thousand.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     counts: BTreeMap<Fault, u64>,
-    standing: BTreeMap<Fault, String>,
+    /// The faults that have not ended, with their last messages.
+    lasting: BTreeMap<Fault, String>,
 }
 
 impl Faults {
@@ -72,21 +63,15 @@ impl Faults {
         let count = self.counts.entry(fault).or_default();
         *count = count.saturating_add(1);
         let words = error.to_string();
-        if self.standing.get(&fault) != Some(&words) {
+        if self.lasting.get(&fault) != Some(&words) {
             tracing::warn!(fault = fault.name(), error = %words, "failed; the agent goes on");
-            self.standing.insert(fault, words);
+            self.lasting.insert(fault, words);
         }
     }
 
     /// Whether the last attempt failed.
-    pub(crate) fn stands(&self, fault: Fault) -> bool {
-        self.standing.contains_key(&fault)
-    }
-
-    pub(crate) fn passed(&mut self, fault: Fault) {
-        if self.standing.remove(&fault).is_some() {
-            tracing::info!(fault = fault.name(), "works again");
-        }
+    pub(crate) fn lasts(&self, fault: Fault) -> bool {
+        self.lasting.contains_key(&fault)
     }
 
     /// Counts an error, and gives the value of a success.
@@ -97,7 +82,9 @@ impl Faults {
     ) -> Option<T> {
         match result {
             Ok(value) => {
-                self.passed(fault);
+                if self.lasting.remove(&fault).is_some() {
+                    tracing::info!(fault = fault.name(), "works again");
+                }
                 Some(value)
             }
             Err(error) => {
@@ -108,9 +95,9 @@ impl Faults {
     }
 
     pub(crate) fn write(&self, metrics: &mut BTreeMap<String, u64>) {
-        for fault in Fault::ALL {
+        for (fault, name) in FAULTS {
             let count = self.counts.get(&fault).copied().unwrap_or(0);
-            metrics.insert(fault.name().to_owned(), count);
+            metrics.insert(name.to_owned(), count);
         }
     }
 }
@@ -143,13 +130,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_names_are_in_the_order_of_the_faults() {
+        for (place, (fault, name)) in FAULTS.into_iter().enumerate() {
+            assert_eq!((fault as usize, fault.name()), (place, name));
+        }
+    }
+
+    #[test]
     fn a_lasting_fault_counts_each_time() {
         let mut faults = Faults::default();
         for _ in 0..3 {
             assert_eq!(faults.check::<(), _>(Fault::Send, Err("network is down")), None);
         }
         assert_eq!(faults.check::<_, &str>(Fault::Send, Ok(7)), Some(7));
-        assert!(faults.standing.is_empty());
+        assert!(faults.lasting.is_empty());
         let mut metrics = BTreeMap::new();
         faults.write(&mut metrics);
         assert_eq!(metrics["faults_send"], 3);

@@ -21,5 +21,5 @@ pub(crate) fn ready(status: &str) {
 
 /// The agent undoes its changes and ends.
 pub(crate) fn stopping() {
-    send(&[NotifyState::Stopping, NotifyState::Status("putting everything back")]);
+    send(&[NotifyState::Stopping, NotifyState::Status("undoing all changes")]);
 }

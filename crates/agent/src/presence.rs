@@ -9,8 +9,8 @@ use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
-/// Receive buffer, bytes. A presence message is far shorter; a longer datagram is cut and then refused for
-/// its length.
+/// The size of the buffer for a datagram, bytes. A presence message is far shorter. A longer datagram is cut, and
+/// then refused for its length.
 const LONGEST_DATAGRAM: usize = 512;
 const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 /// The most datagrams that are received before the loop looks at its timers again.
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "current_thread")]
-    async fn the_first_message_leaves_at_once_and_is_heard_on_the_interface() {
+    async fn the_first_message_is_sent_at_once_on_the_interface() {
         let to = Ipv4Addr::new(127, 255, 255, 255);
         let port = wakeai_api::config::DEFAULT_PORT + 1;
         let presence = Presence::open("lo", 1, (to, String::new()), port).unwrap();

@@ -21,21 +21,22 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn status(&self) -> Result<Body, String> {
-        let status = self.status.as_ref().ok_or("the agent has not come to its first tick yet")?;
+        let status = self.status.as_ref().ok_or("the agent has not had its first tick yet")?;
         Ok(Body::Status(Box::new(status.clone())))
     }
 }
 
 pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
+    let announced = &peer.announced;
     Peer {
         station: peer.station.to_string(),
-        sending: peer.sending,
-        delivery_rate_mbps: peer.delivery_rate.as_mbps_f64(),
-        max_mbps: peer.max_rate.map(Rate::as_mbps_f64),
-        min_rtt_ms: peer.min_rtt.map(wakeai_units::Duration::as_millis_f64),
-        growth_ms: peer.growth.as_millis_f64(),
-        reserved_mbps: peer.reservation.map(|of| of.rate.as_mbps_f64()),
-        reserved_share: peer.reservation.map(|of| part_of_one(of.share)),
+        sending: announced.sending,
+        delivery_rate_mbps: announced.delivery_rate.as_mbps_f64(),
+        max_mbps: announced.max_rate.map(Rate::as_mbps_f64),
+        min_rtt_ms: announced.min_rtt.map(wakeai_units::Duration::as_millis_f64),
+        growth_ms: announced.growth.as_millis_f64(),
+        reserved_mbps: announced.reservation.map(|of| of.rate.as_mbps_f64()),
+        reserved_share: announced.reservation.map(|of| part_of_one(of.share)),
         admitted,
         interval_ms: peer.interval.as_millis_f64(),
         age_ms: peer.age.as_millis_f64(),
@@ -44,13 +45,13 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
 
 /// The station's own reservation, where it asks for one.
 pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
-    let (rate, standing) = controller.reservation();
+    let (rate, state) = controller.reservation();
     let announced = controller.announced_reservation();
     rate.map(|rate| Reservation {
         share: announced.map(|of| part_of_one(of.share)),
         claim: announced.map(|of| part_of_one(of.claim)),
         short: announced.is_some_and(|of| of.short),
-        ..Reservation::new(rate, standing)
+        ..Reservation::new(rate, state)
     })
 }
 
@@ -71,20 +72,15 @@ pub(crate) fn connection(snapshot: &TcpSnapshot, sending: bool) -> Connection {
     }
 }
 
-pub(crate) fn bounds(
-    law: &str,
-    bounds: Bounds,
-    why: &[String],
-    history: &[String],
-) -> BoundsReport {
+/// Bounds without the reasons for them.
+pub(crate) fn bounds(law: &str, bounds: Bounds) -> BoundsReport {
     BoundsReport {
         law: law.to_owned(),
         floor: (bounds.floor > Segments::ZERO).then(|| bounds.floor.get()),
         ceiling: (bounds.ceiling < Segments::MAX).then(|| bounds.ceiling.get()),
         pacing_mbps: bounds.pacing.map(Rate::as_mbps_f64),
         small_queue_bytes: (bounds.small_queue > Bytes::ZERO).then(|| bounds.small_queue.get()),
-        why: why.to_vec(),
-        history: history.to_vec(),
+        ..BoundsReport::default()
     }
 }
 
@@ -106,14 +102,14 @@ mod tests {
 
     #[test]
     fn an_absent_bound_is_null() {
-        let none = bounds("airtime", Bounds::NONE, &[], &[]);
+        let none = bounds("airtime", Bounds::NONE);
         assert_eq!((none.floor, none.ceiling, none.pacing_mbps), (None, None, None));
         let window = Bounds::window(Segments::new(10), Segments::new(50));
-        let some = bounds("fixed", window, &[], &[]);
+        let some = bounds("fixed", window);
         assert_eq!((some.floor, some.ceiling), (Some(10), Some(50)));
         assert_eq!((none.small_queue_bytes, some.small_queue_bytes), (None, None));
         let share = Bounds { small_queue: Bytes::new(9), ..window };
-        assert_eq!(bounds("fixed", share, &[], &[]).small_queue_bytes, Some(9));
+        assert_eq!(bounds("fixed", share).small_queue_bytes, Some(9));
     }
 
     #[test]

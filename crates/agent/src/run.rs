@@ -28,20 +28,19 @@ use crate::metrics::Faults;
 use crate::notify;
 use crate::report::Report;
 use crate::server::{Limits, Server};
-use crate::station::{Station, open_presence};
+use crate::station::{DEFAULT_ALGORITHM, Station, open_presence};
 use crate::wifi::{Association, LastAssociation, Wifi, WifiError};
 
-/// The sysctl that names the algorithm of a namespace's new connections.
-pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
-/// What the agent keeps once it has started: loading and running its BPF programs, and its
-/// namespace's network settings. All else is given up, while there is one thread.
+/// The capabilities that the agent keeps after its start: for its BPF programs, and for the network settings of its
+/// namespace. It gives up all others while it has one thread.
 const KEPT_CAPABILITIES: [Capability; 3] =
     [Capability::CAP_BPF, Capability::CAP_PERFMON, Capability::CAP_NET_ADMIN];
 /// The time between two queries of nl80211.
 const WIFI_INTERVAL: Wait = Wait::from_secs(1);
 
-/// Runs the agent of the calling thread's network namespace, as the user of the name `user` where there is one, until `shutdown` is ready, and undoes its
-/// changes. The process must have one thread; it gives up most privileges for good.
+/// Runs the agent of the calling thread's network namespace until `shutdown` is ready, and undoes its changes; as the
+/// user of the name `user` where there is one. The process must have one thread, and it gives up most privileges
+/// permanently.
 ///
 /// # Errors
 /// [`AgentError`] where the agent cannot start; then all changes are undone.
@@ -51,12 +50,12 @@ pub fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let user = user.map(serving_user).transpose()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()
-        .map_err(AgentError::system("start the event loop"))?;
-    tokio::task::LocalSet::new().block_on(&runtime, start(config, user, shutdown))
+    tokio::task::LocalSet::new().block_on(&event_loop()?, start(config, user, shutdown))
+}
+
+pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime, AgentError> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_io().enable_time().build().map_err(AgentError::system("start the event loop"))
 }
 
 /// Waits for `SIGTERM` or `SIGINT`. Call it inside the future that is given to [`run`].
@@ -86,7 +85,7 @@ pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
     }
 }
 
-/// Whether a running agent listens there, or it is unknown who does.
+/// Whether a running agent listens there, or may do so because the leases cannot be read.
 fn is_an_agents(path: &Path) -> bool {
     let Ok(holders) = holders() else { return true };
     let agents = holders.iter().filter(|holder| matches!(holder.role, Role::Agent { .. }));
@@ -99,8 +98,8 @@ async fn start(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let mut shutdown = std::pin::pin!(shutdown);
-    // Polled once before anything is changed, so that its signal handlers are installed: from here on
-    // a signal ends the agent in order.
+    // The future is polled once before anything is changed, so that its signal handlers are installed. From
+    // then on a signal ends the agent in order.
     let polled = std::future::poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx)));
     if polled.await.is_ready() {
         return Ok(());
@@ -248,7 +247,7 @@ fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
     Ok(Actuator::new(control, cookie))
 }
 
-/// Makes a bounded algorithm the default of the namespace, where the default is the plain one of it.
+/// Makes the bounded variant of the namespace's default algorithm the default, where there is one.
 fn set_default(lease: &Lease) -> Result<Option<SysctlGuard>, AgentError> {
     let found = read_sysctl(DEFAULT_ALGORITHM)
         .map_err(AgentError::system(format!("read {DEFAULT_ALGORITHM}")))?;
@@ -282,7 +281,7 @@ fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
     if station.actuator.is_none() {
         return;
     }
-    // The default first, so that no new connection uses the algorithm that the others leave.
+    // The default is restored first, so that no new connection begins with the bounded algorithm.
     if let Some(Err(error)) = guard.map(|guard| guard.restore(lease)) {
         tracing::warn!(%error, "the default algorithm is not put back; the next command does it");
     }
@@ -297,7 +296,7 @@ fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
     }
 }
 
-/// Removes the shared parts, where no other agent or proxy holds them.
+/// Removes the shared BPF parts, where no other agent or proxy uses them.
 fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     match Control::unload() {
         Err(error) if error.is_missing() => {
@@ -330,7 +329,8 @@ fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
     config.api.socket.clone().unwrap_or_else(default)
 }
 
-/// Opens nl80211 where the configuration leaves something open, and checks that it knows the interface.
+/// Opens nl80211 where the configuration does not state both access point and PHY rate, and checks that it knows
+/// the interface.
 pub(crate) async fn ask_wifi(
     config: &Config,
     interface: Interface,
@@ -351,7 +351,7 @@ pub(crate) async fn ask_wifi(
     };
     match asked.await {
         Ok(wifi) => Ok(Some(wifi)),
-        // Where the access point is stated, the PHY rate may be unknown.
+        // The agent can work without the PHY rate where the access point is stated.
         Err(reason) if stated => {
             tracing::info!(reason, "the link rate is unknown: not a Wi-Fi station");
             Ok(None)
@@ -370,7 +370,7 @@ fn watch_wifi(
         while !sender.is_closed() {
             let answer = match Interface::find(&interface) {
                 Ok(found) => wifi.association(found.index).await.map_err(|error| error.to_string()),
-                Err(_) => Ok(None), // the loop counts this fault itself
+                Err(_) => Ok(None), // the event loop counts this fault
             };
             let _ = sender.send_replace(answer); // returns the previous answer
             tokio::time::sleep(WIFI_INTERVAL).await;

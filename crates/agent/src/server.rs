@@ -95,13 +95,13 @@ impl Server {
     /// Serves for ever, on the local set of the calling task.
     pub(crate) async fn serve(self) {
         let places = || Arc::new(Semaphore::new(self.limits.clients));
-        // Those that may only ask do not keep out those that may change something.
+        // Clients that may only ask do not take the places of those that may request changes.
         let (places_to_ask, places_to_change) = (places(), places());
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // Out of descriptors, for instance: the next try comes when some are free.
+                    // For example, there are no file descriptors. Some may be free at the next attempt.
                     tracing::warn!(%error, "cannot accept a client");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -202,7 +202,7 @@ impl Client {
         };
         let text = rate.map_or("none".to_owned(), |rate| rate.to_string());
         tracing::info!(user, rate = text, "reservation requested");
-        let _ = self.reserve.send_replace(rate); // what was wanted before
+        let _ = self.reserve.send_replace(rate); // returns the previous rate
         Body::Reserve(Reserve { rate_mbps: rate.map(Rate::as_mbps_f64) })
     }
 }

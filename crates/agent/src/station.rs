@@ -28,6 +28,8 @@ use crate::report::{self, Report};
 use crate::server::Refusals;
 use crate::wifi::{Association, LastAssociation};
 
+/// The sysctl that names the algorithm of a namespace's new connections.
+pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 /// The time between ticks (Shimada et al., §3.2).
 const TICK: Duration = Duration::from_millis(500);
 /// The time between heartbeats: bounds expire after six of these without one.
@@ -36,8 +38,8 @@ const HEARTBEAT: Duration = Duration::from_millis(250);
 const IDLE_LISTED: u32 = 1_000;
 /// A connection is idle that has nothing to send and has sent nothing for this long.
 const IDLE_AFTER: Duration = Duration::from_secs(10);
-/// After this long without a successful tick the agent is blind: it stops the heartbeat, so that its
-/// bounds expire.
+/// After this long without a successful tick the agent stops the heartbeat, so that its bounds expire: its state
+/// is [`State::Blind`].
 const BLIND_AFTER: Duration = Duration::from_secs(2);
 
 /// The state of the loop.
@@ -75,7 +77,7 @@ pub(crate) struct Station {
 }
 
 impl Station {
-    /// Does the first tick and heartbeat; from here on new connections are bound, too.
+    /// Does the first tick and heartbeat. From then on new connections are bound, too.
     pub(crate) fn begin(&mut self) {
         let now = clock::now();
         self.tick(now);
@@ -101,12 +103,16 @@ impl Station {
             }
             self.transmit(clock::now());
             self.brain.log_events();
-            let due = self.brain.next_timeout().map_or(next_tick, |timeout| timeout.min(next_tick));
+            let due = self
+                .brain
+                .controller()
+                .and_then(Controller::next_timeout)
+                .map_or(next_tick, |timeout| timeout.min(next_tick));
             // At least a millisecond, so that an overdue timeout does not make the loop spin.
             let wait = due.min(next_heartbeat).saturating_since(clock::now());
             let wait = Wait::from(wait).max(Wait::from_millis(1));
             // After an error it is tried again at the next tick, so that a lasting one does not make the loop spin.
-            let heard = self.presence.as_ref().filter(|_| !self.faults.stands(Fault::Receive));
+            let heard = self.presence.as_ref().filter(|_| !self.faults.lasts(Fault::Receive));
             tokio::select! {
                 biased;
                 () = &mut shutdown => return,
@@ -144,7 +150,9 @@ impl Station {
             self.brain.reserve(*self.reserve.borrow_and_update());
         }
         let connections: Vec<_> = snapshots.iter().flatten().map(connection).collect();
-        let actuation = self.brain.tick(now, link_rate, &connections);
+        self.brain.read_clock();
+        let controller = self.brain.controller_mut();
+        let actuation = controller.map(|of| of.handle_tick(now, link_rate, &connections));
         if let (Some(index), Some(_)) = (self.index(), &snapshots) {
             let result = match (&mut self.actuator, actuation) {
                 (Some(actuator), Some(actuation)) => actuator.apply(index, &actuation),
@@ -160,7 +168,7 @@ impl Station {
         self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
     }
 
-    /// Finds the interface, which may be gone, have another index, or have lost its address.
+    /// Looks the interface up again. It may have gone, or have another index or no address.
     fn find_interface(&mut self) {
         let found = Interface::find(&self.config.interface);
         let is_down = found.as_ref().is_ok_and(|found| !found.up);
@@ -189,7 +197,7 @@ impl Station {
         match &mut self.presence {
             Some(presence) if presence.index() == found.index => {
                 presence.set_destination(destination(&self.config, self.interface));
-                if self.faults.stands(Fault::Receive) {
+                if self.faults.lasts(Fault::Receive) {
                     self.receive(Ok(()));
                 }
             }
@@ -202,7 +210,7 @@ impl Station {
         }
     }
 
-    /// Takes over the last answer of nl80211, or what the configuration states. Gives the PHY rate.
+    /// Takes the access point from the last answer of nl80211 or from the configuration. Returns the PHY rate.
     fn find_access_point(&mut self, now: Instant) -> Option<Rate> {
         let is_new = self.wifi.as_ref().is_some_and(|wifi| wifi.has_changed().unwrap_or(false));
         let heard = self.wifi.as_mut().map(|wifi| wifi.borrow_and_update().clone());
@@ -250,8 +258,9 @@ impl Station {
     }
 
     fn transmit(&mut self, now: Instant) {
-        while let Some(datagram) = self.brain.poll_transmit(now) {
-            let usable = self.interface.is_some_and(|interface| interface.up);
+        let usable = self.interface.is_some_and(|interface| interface.up);
+        let Some(controller) = self.brain.controller_mut() else { return };
+        while let Some(datagram) = controller.poll_transmit(now) {
             if let Some(presence) = self.presence.as_ref().filter(|_| usable) {
                 let result = presence.send(&datagram);
                 self.faults.check(Fault::Send, result);
@@ -286,10 +295,14 @@ impl Station {
 
     fn receive(&mut self, readable: std::io::Result<()>) {
         let now = clock::now();
-        let (brain, presence) = (&mut self.brain, &self.presence);
-        let result = readable.and_then(|()| match presence {
-            Some(presence) => presence.receive(|datagram| brain.datagram(now, datagram)),
-            None => Ok(()),
+        let (controller, presence) = (self.brain.controller_mut(), &self.presence);
+        let result = readable.and_then(|()| match (presence, controller) {
+            (Some(presence), Some(controller)) => {
+                presence.receive(|datagram| controller.handle_datagram(now, datagram))
+            }
+            // Without an access point there are no peers.
+            (Some(presence), None) => presence.receive(|_| {}),
+            (None, _) => Ok(()),
         });
         self.faults.check(Fault::Receive, result);
     }
@@ -300,7 +313,7 @@ impl Station {
             if up { State::WaitingForAddress } else { State::WaitingForInterface }
         } else if self.brain.bssid().is_none() {
             State::WaitingForAccessPoint
-        } else if self.faults.stands(Fault::Bound) || self.faults.stands(Fault::Heartbeat) {
+        } else if self.faults.lasts(Fault::Bound) || self.faults.lasts(Fault::Heartbeat) {
             State::WithoutBounds
         } else if now.saturating_since(self.last_good) >= BLIND_AFTER {
             State::Blind
@@ -322,9 +335,8 @@ impl Station {
     fn publish(&mut self, now: Instant, link_rate: Option<Rate>, snapshots: &[TcpSnapshot]) {
         let state = self.state(now);
         self.notify_state(state);
-        let (seen, bounds) = self.brain.controller().map(Controller::last).unzip();
         let nothing = wakeai_control::Observation::default();
-        let seen = seen.unwrap_or(&nothing);
+        let seen = self.brain.controller().map_or(&nothing, |controller| controller.last().0);
         let rtt = |pick: fn(&wakeai_control::RttView) -> Duration| {
             seen.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64())
         };
@@ -344,7 +356,7 @@ impl Station {
                 .filter(|_| self.interface.is_some_and(|interface| interface.up))
                 .map(|presence| presence.to().to_string()),
             law: self.config.law_name().to_owned(),
-            default_algorithm: wakeai_host::read_sysctl(crate::run::DEFAULT_ALGORITHM).ok(),
+            default_algorithm: wakeai_host::read_sysctl(DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,
             peers: seen.peers.len(),
             delivery_rate_mbps: seen.delivery_rate.as_mbps_f64(),
@@ -367,17 +379,13 @@ impl Station {
                 .collect(),
             connections_left_out: self.left_out,
         };
-        let targets = report::targets(seen);
-        let why = self.brain.why().to_vec();
-        let bounds = bounds.unwrap_or(wakeai_control::Bounds::NONE);
-        let law = self.config.law_name();
         let report = Report {
             peers: self.brain.controller().map_or_else(Vec::new, |controller| {
                 let peers = controller.peers();
                 peers.map(|peer| report::peer(&peer, controller.admits(peer.station))).collect()
             }),
-            bounds: report::bounds(law, bounds, &why, self.brain.history()),
-            targets,
+            bounds: self.brain.bounds(self.config.law_name()),
+            targets: report::targets(seen),
             metrics: self.metrics(),
             status: Some(status),
         };
@@ -400,7 +408,7 @@ impl Station {
     }
 }
 
-/// A connection as `control` takes it. Those with a `wakeai_` algorithm obey bounds.
+/// A connection for `control`. A `wakeai_` algorithm applies bounds.
 fn connection(snapshot: &TcpSnapshot) -> Connection {
     Connection {
         id: snapshot.socket.cookie,

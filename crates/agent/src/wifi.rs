@@ -8,7 +8,7 @@ use wl_nl80211::{
     Nl80211Attr, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationInfo,
 };
 
-/// The longest wait for an answer, which takes microseconds; a driver that hangs must not delay the tick.
+/// The longest wait for an answer. It takes microseconds, and a driver that hangs must not delay the tick.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// An association is kept for this long while nl80211 gives errors: a driver that scans or is reset may not
 /// answer for a second or two, and a new association would forget all peers.
@@ -138,37 +138,33 @@ impl LastAssociation {
 }
 
 fn association(station: &Nl80211Message) -> Option<Association> {
-    let bssid = station.attributes.iter().find_map(|attribute| match attribute {
-        Nl80211Attr::Mac(address) => Some(*address),
-        _ => None,
-    })?;
-    let info = station.attributes.iter().find_map(|attribute| match attribute {
-        Nl80211Attr::StationInfo(info) => Some(info.as_slice()),
-        _ => None,
-    });
-    let info = info.unwrap_or_default();
-    let rate = info.iter().find_map(|info| match info {
-        Nl80211StationInfo::TxBitrate(rate) => bit_rate(rate),
-        _ => None,
-    });
-    let sent_packets = info.iter().find_map(|info| match info {
-        Nl80211StationInfo::TxPackets(packets) => Some(*packets),
-        _ => None,
-    });
-    Some(Association { bssid, rate, sent_packets })
+    let (mut bssid, mut rate, mut sent_packets) = (None, None, None);
+    for attribute in &station.attributes {
+        match attribute {
+            Nl80211Attr::Mac(address) => bssid = Some(*address),
+            Nl80211Attr::StationInfo(all) => {
+                for info in all {
+                    match info {
+                        Nl80211StationInfo::TxBitrate(found) => rate = bit_rate(found),
+                        Nl80211StationInfo::TxPackets(packets) => sent_packets = Some(*packets),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    bssid.map(|bssid| Association { bssid, rate, sent_packets })
 }
 
-/// In units of 100 kbit/s; the 16-bit field is absent where the rate does not fit.
+/// A rate in units of 100 kbit/s. The field of 16 bits is absent where the rate does not fit.
 fn bit_rate(rate: &[Nl80211RateInfo]) -> Option<Rate> {
-    let wide = rate.iter().find_map(|info| match info {
+    let units = rate.iter().filter_map(|info| match info {
         Nl80211RateInfo::Bitrate32(units) => Some(u64::from(*units)),
-        _ => None,
-    });
-    let narrow = rate.iter().find_map(|info| match info {
         Nl80211RateInfo::Bitrate(units) => Some(u64::from(*units)),
         _ => None,
     });
-    wide.or(narrow).filter(|units| *units > 0).map(|units| Rate::from_bps(units * 100_000))
+    units.max().filter(|units| *units > 0).map(|units| Rate::from_bps(units * 100_000))
 }
 
 #[cfg(test)]
@@ -200,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_above_16_bits_comes_from_the_wide_field_and_zero_is_unknown() {
+    fn a_rate_above_16_bits_is_read_and_zero_is_unknown() {
         assert_eq!(
             bit_rate(&[Nl80211RateInfo::Bitrate32(96_078)]),
             Some(Rate::from_bps(9_607_800_000))

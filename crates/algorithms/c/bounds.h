@@ -20,11 +20,11 @@ static __always_inline u32 within(struct wakeai_bounds bounds, u32 cwnd)
 	return under_ceiling(bounds, cwnd < bounds.floor ? bounds.floor : cwnd);
 }
 
-// Puts the window within its bounds. In Loss the floor does not hold: the path has just proved
-// that it carries nothing, and RFC 5681's loss window is what probes it.
+// Puts the window within its bounds. In Loss the floor does not apply: after a timeout the loss window
+// of RFC 5681 probes the path.
 //
-// Returns whether the bounds moved the window or stop it: what an algorithm has saved up for its
-// next growth is void then, or the window would jump when the bounds are lifted.
+// Returns whether the bounds changed the window or stop its growth. Then an algorithm drops the segments
+// that it has counted towards its next growth; otherwise the window would jump when the bounds are lifted.
 static __always_inline u8 hold(struct sock *sk, struct wakeai_bounds bounds, u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// What every algorithm does alike: it takes cong_control, not cong_avoid. The kernel calls
-// cong_avoid neither in Recovery nor in CWR, and bounds must hold there too. The price is that
-// window reduction (prr.h) and pacing (pacing.h) are ours to do.
+// The part that all algorithms share. They implement cong_control and not cong_avoid, because the kernel
+// calls cong_avoid neither in Recovery nor in CWR, and bounds must hold there, too. With cong_control the
+// reduction of the window (prr.h) and the pacing rate (pacing.h) are left to the algorithm.
 
 #ifndef WAKEAI_CONNECTION_H
 #define WAKEAI_CONNECTION_H
@@ -18,18 +18,21 @@ HOOK_BODY void connection_init(struct sock *sk)
 	struct wakeai_connection *ca = connection_of(sk);
 
 	ca->last_una = tp->snd_una;
-	// A connection may be moved here in the middle of a reduction.
+	// A connection may change to this algorithm during a reduction.
 	ca->prr_delivered = tp->prr_delivered;
-	// The first flight obeys the ceiling; the floor waits for the first ACK, so that a path
-	// nobody has measured yet is not flooded.
+	// The ceiling applies to the first flight. The floor applies from the first ACK on, so that a path that
+	// is not measured yet is not flooded.
 	tp->snd_cwnd = under_ceiling(bounds_of(sk), tp->snd_cwnd);
 	pace(sk, bounds_of(sk));
 }
 
-// The first half of an ACK: goes on with a reduction. Returns for how many segments the window is
-// to grow: none in a reduction, none while it is not used, for then it proves nothing (RFC 9438
-// section 5.8), and none for a duplicate ACK (RFC 5681), unless the path is known to reorder: there,
-// as in Linux, what arrived counts whatever its order.
+// The first half of the handling of an ACK: continues a reduction. Returns the number of acknowledged
+// segments for which the window may grow. It is 0
+//   - during a reduction;
+//   - while the window does not limit the sender, since an unused window shows nothing about the path
+//     (RFC 9438 section 5.8);
+//   - for a duplicate ACK (RFC 5681), unless the path is known to reorder. On such a path all segments that
+//     arrived count, as in Linux.
 HOOK_BODY u32 connection_acked(struct sock *sk, u32 acked, u32 lost)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -45,24 +48,31 @@ HOOK_BODY u32 connection_acked(struct sock *sk, u32 acked, u32 lost)
 	return (advanced || path_reorders(sk)) && cwnd_limited(sk) ? acked : 0;
 }
 
-// Slow start (RFC 5681 section 3.1): a segment per segment, up to ssthresh. Returns what is left
-// of `acked` for congestion avoidance.
-HOOK_BODY u32 slow_start(struct sock *sk, u32 acked)
+// Grows the window by a segment per acknowledged segment, up to `target`. Returns the acknowledged
+// segments that are left.
+static __always_inline u32 grow_to(struct sock *sk, u32 target, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 step;
 
-	if (!in_slow_start(tp))
+	if (tp->snd_cwnd >= target)
 		return acked;
-	step = tp->snd_ssthresh - tp->snd_cwnd;
+	step = target - tp->snd_cwnd;
 	if (step > acked)
 		step = acked;
 	tp->snd_cwnd += step;
 	return acked - step;
 }
 
-// Congestion avoidance: a segment for each `price` acknowledged ones. What was saved up at a higher
-// price is worth one segment at most.
+// Slow start (RFC 5681 section 3.1). Returns the acknowledged segments that are left for congestion
+// avoidance.
+HOOK_BODY u32 slow_start(struct sock *sk, u32 acked)
+{
+	return grow_to(sk, tcp_sk(sk)->snd_ssthresh, acked);
+}
+
+// Congestion avoidance: returns a segment of growth for each `price` acknowledged ones. The segments that
+// were counted at a higher price give one segment of growth at most.
 static __always_inline u32 additive_increase(u32 *credit, u32 price, u32 acked)
 {
 	u32 growth;
@@ -77,8 +87,8 @@ static __always_inline u32 additive_increase(u32 *credit, u32 price, u32 acked)
 	return growth;
 }
 
-// The second half of an ACK, or of another change of the window: bounds and pacing. Returns what
-// hold() says.
+// The second half of the handling of an ACK: applies the bounds and sets the pacing rate. Returns the
+// result of hold().
 HOOK_BODY u8 connection_settle(struct sock *sk, struct wakeai_bounds bounds)
 {
 	u8 bound = hold(sk, bounds, ca_state(sk));
@@ -87,7 +97,7 @@ HOOK_BODY u8 connection_settle(struct sock *sk, struct wakeai_bounds bounds)
 	return bound;
 }
 
-// The window after a reduction that was none is taken back.
+// The window after a reduction is undone.
 HOOK_BODY u32 connection_undo_cwnd(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -96,7 +106,7 @@ HOOK_BODY u32 connection_undo_cwnd(struct sock *sk)
 	return under_ceiling(bounds_of(sk), cwnd);
 }
 
-// Called before the state changes: ca_state() still gives the old one.
+// Called before the state changes: ca_state() still gives the old state.
 HOOK_BODY void connection_set_state(struct sock *sk, u8 next)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -112,16 +122,17 @@ HOOK_BODY void connection_set_state(struct sock *sk, u8 next)
 			hold(sk, bounds_of(sk), next);
 		}
 	} else if (reducing(state)) {
-		// A Recovery whose undo_marker is gone was taken back: its window stands.
+		// A Recovery without undo_marker was undone, and keeps its window.
 		if (state == TCP_CA_CWR || tp->undo_marker)
 			prr_finish(sk);
 		hold(sk, bounds_of(sk), next);
 	}
 }
 
-// The kernel sizes the bursts that leave now by the pacing rate as this leaves it, and looks at the rate
-// again for the host's queue. What is raised for that ends with its bounds, also where no ACK comes. With
-// nothing out, when the largest bursts leave, it is lowered until the first of them is on its way.
+// Called before segments are sent. The kernel takes the size of the bursts from the pacing rate, and then
+// the limit of the host's queue. So a raised rate is lowered here once its bounds have expired, although no
+// ACK has come. It is also lowered while nothing is outstanding, until the first burst is on its way, since
+// the largest bursts are sent then.
 static __always_inline void reconsider_small_queue(struct sock *sk)
 {
 	if (!connection_of(sk)->queue_raised)
@@ -130,27 +141,27 @@ static __always_inline void reconsider_small_queue(struct sock *sk)
 		lower_small_queue(sk);
 }
 
-// Something waits to leave, and the window has not been looked at. What leaves first after a time with
-// nothing out finds the window reduced, and within its bounds. Returns what hold() says.
+// Called when segments wait to be sent, before the kernel reads the window. While nothing is outstanding
+// it reduces the window for the idle time and applies the bounds. Returns the result of hold().
 HOOK_BODY u8 connection_before_sending(struct sock *sk)
 {
 	reconsider_small_queue(sk);
-	// The floor waits for the first ACK (connection_init), which there was where something has been
-	// out and nothing is.
+	// The floor applies from the first ACK on (connection_init). There has been an ACK where segments
+	// have been outstanding and none are.
 	if (tcp_sk(sk)->packets_out || !tcp_sk(sk)->max_packets_out)
 		return 0;
 	restart_after_idle(sk);
 	return hold(sk, bounds_of(sk), ca_state(sk));
 }
 
-// The first segment after a time with nothing in flight leaves. How large its burst may be is decided.
+// Called when the first segment after an idle time is sent. The size of its burst is fixed by then.
 HOOK_BODY void connection_after_idle(struct sock *sk)
 {
 	if (!connection_of(sk)->queue_raised)
 		raise_small_queue(sk, bounds_of(sk));
 }
 
-// The connection leaves: what was done to its pacing is undone.
+// The connection changes to another algorithm: undoes the changes to its pacing.
 HOOK_BODY void connection_release(struct sock *sk)
 {
 	struct wakeai_bounds none = {};

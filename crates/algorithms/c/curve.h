@@ -7,13 +7,13 @@
 #ifndef WAKEAI_CURVE_H
 #define WAKEAI_CURVE_H
 
-// Beyond 256 s from the plateau the cube times C would leave 64 bits; the window is far beyond
-// any that TCP can have by then.
+// Beyond 256 s from the plateau, the cube times C would not fit 64 bits. By then the window is far larger
+// than any that TCP can have.
 #define CURVE_LIMIT_Q10 ((1u << 18) - 1)
 
-// floor(cbrt(x)), at most 2^21 - 1 (a larger cube could leave 64 bits), bit by bit: once per
-// epoch, so its 21 steps cost nothing. Without a branch: the kernel's verifier would follow both
-// sides of each.
+// floor(cbrt(x)), at most 2^21 - 1 (a larger cube could exceed 64 bits). It is computed bit by bit, in 21
+// steps once per epoch. The steps have no branch, because the kernel's verifier would follow both sides of
+// each.
 static __always_inline u32 cube_root(u64 x)
 {
 	u64 root = 0;
@@ -71,8 +71,8 @@ static __always_inline u64 curve_at(const struct wakeai_cubic *ca, u64 t_q10)
 	return below < origin_q10 ? origin_q10 - below : 0;
 }
 
-// The curve one RTT ahead: where the window should be when what is sent now is acknowledged. In whole
-// segments; below the plateau rounded up, above it down.
+// The curve one RTT from now: the window that is due when the segments that are sent now are acknowledged.
+// In whole segments, rounded up below the plateau and down above it.
 static __always_inline u64 curve_target(const struct wakeai_cubic *ca, u64 now_us)
 {
 	u64 t_q10 = microseconds_to_q10(now_us - ca->epoch_start_us + ca->delay_min_us);
@@ -81,21 +81,21 @@ static __always_inline u64 curve_target(const struct wakeai_cubic *ca, u64 now_u
 	return (t_q10 < ca->k_q10 ? target_q10 + 1023 : target_q10) >> 10;
 }
 
-// How many segments are acknowledged for one of growth, so that the window is at the target an RTT
-// from now.
+// The number of segments to be acknowledged before the window grows by one, so that it reaches the target
+// one RTT from now.
 static __always_inline u32 curve_price(const struct wakeai_cubic *ca, u32 cwnd, u64 target)
 {
-	// Never quite still on the plateau: a segment per 100 RTTs...
+	// On the plateau the window grows by a segment per 100 RTTs.
 	u64 price = target > cwnd ? cwnd / (target - cwnd) : 100ull * cwnd;
 
-	// ... and 5 % per RTT where no loss has shown yet how much the path holds.
+	// Before the first loss, which shows how much the path holds, it grows by at least 5 % per RTT.
 	if (!ca->window_max && price > 20)
 		price = 20;
 	return price < ~0u ? price : ~0u;
 }
 
-// Moves W_est, where Reno would be with this beta (RFC 9438 section 4.3), on by what was acknowledged.
-// Returns the price at which the window follows it, where that is lower.
+// Advances W_est, the window that Reno would have with this beta (RFC 9438 section 4.3), by the
+// acknowledged segments. Returns `price`, or the price at which the window follows W_est where that is lower.
 static __always_inline u32 reno_price(struct wakeai_cubic *ca, u32 cwnd, u32 price, u32 beta)
 {
 	// alpha_cubic = 3 (1 - beta) / (1 + beta); its inverse in eighths, rounded down twice as in Linux
@@ -115,12 +115,11 @@ static __always_inline u32 reno_price(struct wakeai_cubic *ca, u32 cwnd, u32 pri
 	return follow < price ? follow : price;
 }
 
-// How long a price holds while the window stands still.
+// The time for which a price is kept while the window does not change.
 #define PRICE_HOLDS_US 31250
 
-// The price of growth now. It is found anew when the window has moved or an old price has held for long
-// enough, and the curve is looked at once per tick at most: as in Linux, where that decides at which
-// ACK a small window grows.
+// The price now. It is computed again when the window has changed or PRICE_HOLDS_US have passed. The curve
+// is evaluated at most once per tick, as in Linux, where that decides at which ACK a small window grows.
 static __always_inline u32 curve_price_now(struct sock *sk, u32 cwnd, u32 acked)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
@@ -147,7 +146,7 @@ static __always_inline u32 curve_price_now(struct sock *sk, u32 cwnd, u32 acked)
 	return ca->price;
 }
 
-// The window after `acked` more segments, in congestion avoidance.
+// The window after `acked` more segments in congestion avoidance.
 static __always_inline u32 curve_advance(struct sock *sk, u32 cwnd, u32 acked)
 {
 	u32 price = curve_price_now(sk, cwnd, acked);

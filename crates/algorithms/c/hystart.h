@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// HyStart (Ha and Rhee, 2011), which ends slow start before it overshoots: when ACKs have come in
-// one train for as long as half an RTT, or when the RTT has grown by an eighth. Thresholds as in
-// Linux.
+// HyStart (Ha and Rhee, 2011) ends slow start before it overshoots: when a train of ACKs has lasted for half
+// an RTT, or when the RTT has grown by an eighth. The thresholds are those of Linux.
 
 #ifndef WAKEAI_HYSTART_H
 #define WAKEAI_HYSTART_H
 
-#define HYSTART_LOW_WINDOW 16     // segments; below, slow start is left alone
-#define HYSTART_TRAIN_GAP_US 2000 // ACKs further apart are no train
+#define HYSTART_LOW_WINDOW 16     // segments; a smaller window stays in slow start
+#define HYSTART_TRAIN_GAP_US 2000 // a longer gap between two ACKs ends a train
 #define HYSTART_SAMPLES 8         // RTT samples that a round needs
 #define HYSTART_DELAY_MIN_US 4000
 
-// An includer may have other thresholds.
+// A file that includes this one may define other thresholds.
 #ifndef HYSTART_DELAY_MAX_US
 #define HYSTART_DELAY_MAX_US 16000
 #endif
@@ -34,8 +33,8 @@ static __always_inline void hystart_new_round(struct sock *sk)
 	ca->round_samples = 0;
 }
 
-// How long a train may be: an RTT and what a receiver's aggregation holds back, where we pace
-// ourselves; half of it where bursts leave at once.
+// The longest train. Where the sender paces, it is the RTT plus the time for which the receiver's
+// aggregation may hold segments back; where bursts are sent at once, it is half of that.
 static __always_inline u32 hystart_train_us(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
@@ -74,22 +73,22 @@ static __always_inline u8 hystart_delay_grew(struct wakeai_cubic *ca, u32 rtt_us
 	return ca->round_rtt_us > ca->delay_min_us + growth;
 }
 
-// An RTT sample: for the minimum, which the curve looks ahead by, and for the end of slow start.
+// Takes an RTT sample: for the minimum, which curve_target() adds to the time, and for the end of slow start.
 static __always_inline void hystart_on_rtt(struct sock *sk, u32 rtt_us)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct wakeai_cubic *ca = cubic_of(sk);
 	u8 train, delay;
 
-	// The first second after a reduction still measures the queue that caused it.
+	// In the first second after a reduction the RTT contains the queue that caused the reduction.
 	if (ca->epoch_start_us && tp->tcp_mstamp - ca->epoch_start_us < 1000000)
 		return;
 	if (!ca->delay_min_us || rtt_us < ca->delay_min_us)
 		ca->delay_min_us = rtt_us;
 	if (!knobs_of(sk)->hystart || ca->hystart_found || !in_slow_start(tp))
 		return;
-	// Before the window is looked at: rounds that began in the middle of a flight would measure
-	// the queue of the flight's own first half.
+	// Rounds are counted also while the window is small. A round that began in the middle of a flight
+	// would measure the queue of the first half of that flight.
 	if (comes_after(tp->snd_una, ca->round_end_seq))
 		hystart_new_round(sk);
 	if (tp->snd_cwnd < HYSTART_LOW_WINDOW)

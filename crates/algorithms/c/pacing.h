@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// The pacing rate, which also sizes bursts and the share of the host's queue, its bounds, and the restart
-// after an idle time.
+// The pacing rate and its bounds, and the restart after an idle time. The kernel takes the size of bursts and
+// the limit of the host's queue from the pacing rate, too.
 
 #ifndef WAKEAI_PACING_H
 #define WAKEAI_PACING_H
 
-// As Linux has it: cwnd per RTT, twice that early in slow start so that the window can double,
-// and 1.2 times after.
+// The factors of Linux: 2 cwnd per RTT early in slow start, so that the window can double, and 1.2 cwnd
+// per RTT later.
 #define PACING_SLOW_START_PERCENT 200
 #define PACING_PERCENT 120
 
@@ -21,7 +21,7 @@ static __always_inline u64 own_rate(struct sock *sk)
 	return (u64)tp->mss_cache * window * percent * 80000 / tp->srtt_us;
 }
 
-// The rate that goes with the window.
+// The rate for the window, without bounds.
 static __always_inline u64 ordinary_rate(struct sock *sk)
 {
 	u64 rate = tcp_sk(sk)->srtt_us ? own_rate(sk) : sk->sk_pacing_rate;
@@ -29,21 +29,23 @@ static __always_inline u64 ordinary_rate(struct sock *sk)
 	return rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
-// TCP small queues let a connection keep sk_pacing_rate >> sk_pacing_shift bytes in the host's queue, and
-// two packets at least. A small window over a long RTT is left with these two, and where stations take
-// turns the next turn finds no aggregate to send (docs/decisions/009-small-queue-budget.md). Nothing
-// but the rate says how much may wait; where nothing paces, it says little else.
+// Whether the bytes that may wait in the host's queue may be raised. TCP small queues let a connection keep
+// sk_pacing_rate >> sk_pacing_shift bytes there, and at least two packets. With a small window over a long
+// RTT only these two are allowed, and the station's next turn on the air has no aggregate to send
+// (docs/decisions/009-small-queue-budget.md). The limit can be raised only by raising the rate, which while
+// nothing paces has no other effect than on the size of bursts.
 static __always_inline u8 may_raise_small_queue(struct sock *sk, struct wakeai_bounds bounds)
 {
 	return bounds.small_queue && bounds.ceiling && !bounds.pacing && tcp_sk(sk)->srtt_us &&
 	       sk->sk_pacing_status == SK_PACING_NONE;
 }
 
-// The most that is asked for, and that the sums below have room for.
+// The largest supported value, for which the products below fit 64 bits.
 #define LARGEST_SMALL_QUEUE (1u << 24)
 
-// The rate that lets so many bytes of full packets wait. The host counts what it keeps them in, which is
-// more than they are long. One byte less: it takes another packet as long as there is no more than this.
+// The rate at which this many bytes of full packets may wait. The host counts its buffers, which are longer
+// than the packets in them. It accepts another packet while the sum is not above the limit, so the limit is
+// one byte below the sum.
 static __always_inline u64 small_queue_rate(struct sock *sk, u64 bytes)
 {
 	u32 payload = tcp_sk(sk)->mss_cache;
@@ -55,7 +57,7 @@ static __always_inline u64 small_queue_rate(struct sock *sk, u64 bytes)
 	return (packets * (payload + queued_beside_payload(sk)) - 1) << small_queue_shift(sk);
 }
 
-// The rate must be the ordinary one before.
+// Before the call the rate must be the ordinary one.
 static __always_inline void raise_small_queue(struct sock *sk, struct wakeai_bounds bounds)
 {
 	u64 rate;
@@ -89,9 +91,9 @@ static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
 		rate = bounds.pacing;
 	sk->sk_pacing_rate = rate;
 	ca->queue_raised = 0;
-	// Without fq nobody paces unless the stack is told to do it itself; and it must stop with
-	// the bound, because plain CUBIC is not paced. But not before the last departure that was
-	// scheduled: what is sent ahead of it bears its time, and its ACK would tell an RTT of 0.
+	// Without the qdisc fq, TCP paces only where SK_PACING_NEEDED is set. It is unset with the bound,
+	// because plain CUBIC is not paced, but not before the last scheduled departure: a segment that is sent
+	// before it would carry its time stamp, and the ACK would give an RTT of 0.
 	if (bounds.pacing && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		ca->paced_by_us = 1;
@@ -103,14 +105,14 @@ static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
 	raise_small_queue(sk, bounds);
 }
 
-// RFC 5681 section 4.1, as Linux has it: half the window for each further RTO of idleness, down to the
-// restart window; ssthresh remembers where it was. Linux skips it for algorithms that have
-// cong_control, so it is done here.
+// The restart after an idle time (RFC 5681 section 4.1), as in Linux: the window is halved for each further
+// retransmission timeout of idle time, down to the restart window, and ssthresh keeps three quarters of the
+// window before. Linux leaves this to algorithms that have cong_control.
 static __always_inline void restart_after_idle(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct wakeai_connection *ca = connection_of(sk);
-	u32 restart = restart_window(sk); // 0: the administrator does not want it
+	u32 restart = restart_window(sk); // 0: switched off by the administrator
 	u32 cwnd = tp->snd_cwnd;
 	u32 remembered = cwnd / 2 + cwnd / 4;
 	u64 idle = idle_us(sk), rto = rto_us(sk), halvings;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // Proportional rate reduction (RFC 6937, with the slow-start bound of section 3.1), in segments.
-// The kernel counts what is sent meanwhile (prr_out) and set prior_cwnd and snd_ssthresh when the
-// reduction began; with cong_control the rest is left to the algorithm.
+// The kernel counts the segments that are sent during the reduction (prr_out), and has set prior_cwnd and
+// snd_ssthresh at its begin. With cong_control the rest is left to the algorithm.
 
 #ifndef WAKEAI_PRR_H
 #define WAKEAI_PRR_H
@@ -24,11 +24,11 @@ static __always_inline void prr_on_ack(struct sock *sk, u32 acked, u32 lost, u8 
 		return;
 	ca->prr_delivered += acked;
 	if (pipe > tp->snd_ssthresh) {
-		// Proportional: as much of what arrived as ssthresh is of the old window, rounded up.
+		// Proportional: for each delivered segment, ssthresh / prior_cwnd segments, rounded up.
 		allowed = (u64)ca->prr_delivered * tp->snd_ssthresh + tp->prior_cwnd - 1;
 		send = (s64)(allowed / tp->prior_cwnd) - tp->prr_out;
 	} else {
-		// Slow start up to ssthresh, one segment faster while the ACKs show no new loss.
+		// Slow start up to ssthresh, with one more segment per ACK that shows no new loss.
 		send = (s64)ca->prr_delivered - tp->prr_out;
 		if (send < acked)
 			send = acked;
@@ -37,15 +37,14 @@ static __always_inline void prr_on_ack(struct sock *sk, u32 acked, u32 lost, u8 
 		if (send > (s64)(tp->snd_ssthresh - pipe))
 			send = tp->snd_ssthresh - pipe;
 	}
-	// The first thing that recovery does is to retransmit, whatever the arithmetic says.
+	// Recovery begins with a retransmission, so at least one segment may be sent.
 	if (send < !tp->prr_out)
 		send = !tp->prr_out;
 	tp->snd_cwnd = pipe + send;
 }
 
-// A Recovery begins. Where a timer found the losses (RACK's, RFC 8985 section 6.3) no ACK follows that
-// could set the window before the first retransmissions leave: it is set here, as for an ACK of one
-// segment.
+// A Recovery begins. Where the timer of RACK found the losses (RFC 8985 section 6.3), no ACK sets the window
+// before the first retransmissions. So the window is set here, as for an ACK of one segment.
 static __always_inline void prr_on_entry(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -56,8 +55,8 @@ static __always_inline void prr_on_entry(struct sock *sk)
 	prr_on_ack(sk, 1, 1, 0);
 }
 
-// Where an ACK found the losses, which has the time at which the Recovery began, what it delivered is
-// what counts.
+// Undoes prr_on_entry() at an ACK with the time of the begin of the Recovery: this ACK found the losses, and
+// the segments that it delivered set the window.
 static __always_inline void prr_take_back_entry(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -13,8 +13,8 @@ struct wakeai_connection {
 	u32 recovery_us;   // tcp_mstamp when the last Recovery began
 	u32 recovery_cwnd; // the window before that
 	u32 restarted_for; // last_sent() of the idle time that the window was last reduced for
-	u8 paced_by_us;    // sk_pacing_status is our doing
-	u8 queue_raised;   // sk_pacing_rate is more than what goes with the window (raise_small_queue)
+	u8 paced_by_us;    // whether pace() has set sk_pacing_status
+	u8 queue_raised;   // whether sk_pacing_rate is above the ordinary rate (raise_small_queue)
 	u8 unused[2];
 };
 
@@ -26,28 +26,28 @@ static __always_inline struct wakeai_connection *connection_of(struct sock *sk)
 	return private_of(sk);
 }
 
-// Fixed when the algorithm is loaded. Each uses those that it has a use for.
+// Fixed when the algorithm is loaded. An algorithm uses only some of them.
 struct wakeai_knobs {
-	u32 beta_per_1024;    // what a loss leaves of the window; RFC 9438: 0.7
-	u32 c_per_1024;       // the curve's C in segments/s^3; RFC 9438: 0.4
+	u32 beta_per_1024;    // the factor of the window at a loss; 0.7 in RFC 9438
+	u32 c_per_1024;       // C of the curve in segments/s^3; 0.4 in RFC 9438
 	u32 fast_convergence; // 0 or 1
 	u32 hystart;          // 0 or 1
 	u32 tcp_friendliness; // 0 or 1: the Reno-friendly region, RFC 9438 section 4.3
 	u32 rtt_ref_ms;       // wakeai_rtt's RTT_ref; 0: C is the same at every RTT
 	u32 stale_after_ms;   // bounds bind this long after their agent's last heartbeat
-	u32 tick_us;          // the kernel's jiffy: CUBIC looks at its curve once in it
+	u32 tick_us;          // the kernel's jiffy: CUBIC evaluates its curve at most once in it
 };
 
-// The bounds of one socket, 0 where there is none. Where they contradict, the ceiling wins.
+// The bounds of one socket; 0 is none. A ceiling below the floor takes precedence.
 struct wakeai_bounds {
 	u32 floor;       // segments; not in Loss
 	u32 ceiling;     // segments
 	u64 pacing;      // bytes per second
-	u64 small_queue; // bytes of packets that may wait in the host's queue, where that is more than
-			 // Linux allows; not without a ceiling, and not where something paces
+	u64 small_queue; // bytes of packets that may wait in the host's queue, where Linux allows
+			 // fewer; only under a ceiling and while nothing paces
 };
 
-// What a packet has beside its payload: IPv4, TCP and its timestamps.
+// Bytes of the headers of a packet: IPv4, and TCP with timestamps.
 #define PACKET_HEADERS 52
 
 static __always_inline u8 in_slow_start(const struct tcp_sock *tp)
@@ -55,7 +55,7 @@ static __always_inline u8 in_slow_start(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh;
 }
 
-// Whether the window is being reduced, step by step (prr.h).
+// Whether a reduction of the window is going on (prr.h).
 static __always_inline u8 reducing(u8 state)
 {
 	return state == TCP_CA_CWR || state == TCP_CA_Recovery;

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// wakeai_av: TCP-AV, which holds a target rate (004 section 4.1). What it expects of a
-// shim is in wakeai_cubic.c, and beside that target_rate(sk), in bytes per second.
+// wakeai_av: TCP-AV, which holds a target rate (the paper on TCP-AV over wireless LANs, section 4.1). From a
+// shim it needs what wakeai_cubic.c lists, and target_rate(sk) in bytes per second.
 //
-//   owed          = sum of (target rate - achieved rate) x time, never below 0
+//   owed          = sum of (target rate - achieved rate) x time, at least 0
 //   target window = target rate x RTT + owed
 //   limit         = target rate x (smallest RTT + 1 s)
 //
-// Below min(target window, limit) the window grows as in slow start, and no loss takes it further
-// down than that; above, all is as in Reno. Without a target all is above.
+// Up to min(target window, limit) the window grows as in slow start, and no loss reduces it below that.
+// Above, and without a target, it grows and is reduced as in Reno.
 
 #include "connection.h"
 
-// How much longer than on the empty path the target may take to come back. In an access point's
-// full buffer ACKs wait nearly as long.
+// The limit lets the ACKs of the target rate arrive this much later than on the empty path. In the full
+// buffer of an access point ACKs wait nearly as long.
 #define AV_PATIENCE_US 1000000
-// Longer than this between ACKs is no time that the path could be blamed for.
+// A longer time between two ACKs is not counted as owed: the path is not the cause of it.
 #define AV_LONGEST_GAP_US 10000000
-// Severe congestion: a round in which one of so many segments was lost, or a timeout.
+// Severe congestion is a round in which at least one segment in this many was lost, or a timeout.
 #define AV_SEVERE_SHARE 32
 #define AV_LEVEL 1024
-// What a round of severe congestion leaves of the target, and how long it is until the whole of it
-// is aimed at again from nothing. The same time for every target: connections whose targets are
-// more than the path holds meet at the same share of them.
+// A round of severe congestion lowers the level to three quarters. From 0 to the whole target the level rises
+// in AV_RESTORE_US. The time does not depend on the target, so connections whose targets exceed the capacity
+// of the path converge to the same share of their targets.
 #define AV_LEVEL_LEFT(level) ((level) / 4 * 3)
 #define AV_RESTORE_US 60000000
 #define AV_LEVEL_LEAST 32
@@ -30,10 +30,10 @@
 struct wakeai_av {
 	struct wakeai_connection connection;
 	u64 owed;            // bytes
-	u64 counted_us;      // until when `owed` counts
-	u64 level_us;        // when the level was last brought up
-	u32 level;           // the share of the target that is aimed at, in 1/1024
-	u32 credit;          // as wakeai_reno has it
+	u64 counted_us;      // the time up to which `owed` is counted
+	u64 level_us;        // the time up to which the level is restored
+	u32 level;           // the share of the target that the connection holds, in 1/1024
+	u32 credit;          // segments acknowledged since the window last grew
 	u32 rtt_min_us;      // 0: none known
 	u32 round_end_seq;   // the round ends when this is acknowledged
 	u32 round_delivered; // segments
@@ -52,7 +52,7 @@ static __always_inline u64 bytes_in(u64 rate, u64 us)
 	return rate * us / 1000000;
 }
 
-// More than any path has, and little enough that a rate times a minute's microseconds fits.
+// Above the rate of any path, and so small that its product with the microseconds of a minute fits 64 bits.
 #define AV_FASTEST (1ull << 37)
 
 static __always_inline u64 av_target(struct sock *sk)
@@ -101,11 +101,11 @@ static __always_inline void av_lower(struct sock *sk)
 	if (ca->level < AV_LEVEL_LEAST)
 		ca->level = AV_LEVEL_LEAST;
 	ca->level_us = tcp_sk(sk)->tcp_mstamp;
-	// What could not be sent is not asked for again: the others need the path as much.
+	// The bytes that could not be sent are dropped, since other connections need the path, too.
 	ca->owed = 0;
 }
 
-// Brings the level up by the time that has passed.
+// Raises the level for the time that has passed.
 static __always_inline void av_restore(struct sock *sk, u64 now)
 {
 	struct wakeai_av *ca = av_of(sk);
@@ -118,7 +118,7 @@ static __always_inline void av_restore(struct sock *sk, u64 now)
 	ca->level_us += steps * step_us;
 }
 
-// Adds up what is owed.
+// Updates `owed`.
 HOOK_BODY void av_account(struct sock *sk, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -128,17 +128,18 @@ HOOK_BODY void av_account(struct sock *sk, u32 acked)
 	u64 most = av_limit_bytes(sk), got = (u64)acked * tp->mss_cache;
 
 	ca->counted_us = now;
-	// An application that does not fill the window does not want the target.
+	// An application that does not fill the window does not need the target rate.
 	if (gap_us > AV_LONGEST_GAP_US || !cwnd_limited(sk))
 		gap_us = 0;
 	ca->owed += bytes_in(target, gap_us);
-	// What came beyond the target is not kept for later: a viewer does not get it then.
+	// Bytes beyond the target do not count against later ones, because a viewer needs the target rate at
+	// all times.
 	ca->owed = ca->owed > got ? ca->owed - got : 0;
 	if (ca->owed > most)
 		ca->owed = most;
 }
 
-// Counts losses, and tells severe congestion at the end of a round.
+// Counts losses, and lowers the level at the end of a round with severe congestion.
 HOOK_BODY void av_watch_losses(struct sock *sk, u32 acked, u32 lost)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -168,44 +169,22 @@ HOOK_BODY void av_init(struct sock *sk)
 	connection_init(sk);
 }
 
-// Reno's growth, a segment per window.
-static __always_inline void av_advance_as_reno(struct sock *sk, u32 acked)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	tp->snd_cwnd += additive_increase(&av_of(sk)->credit, tp->snd_cwnd, acked);
-}
-
-// Straight to the target: a segment per segment. Returns what is left of `acked`.
-static __always_inline u32 av_approach(struct sock *sk, u32 acked, u32 target_window)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	u32 step;
-
-	if (tp->snd_cwnd >= target_window)
-		return acked;
-	step = target_window - tp->snd_cwnd;
-	if (step > acked)
-		step = acked;
-	tp->snd_cwnd += step;
-	return acked - step;
-}
-
 HOOK_BODY void av_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct wakeai_av *ca = av_of(sk);
 	struct wakeai_bounds bounds = bounds_of(sk);
 
 	if (rtt_us > 0 && (!ca->rtt_min_us || (u32)rtt_us < ca->rtt_min_us))
 		ca->rtt_min_us = rtt_us;
-	av_restore(sk, tcp_sk(sk)->tcp_mstamp);
+	av_restore(sk, tp->tcp_mstamp);
 	av_account(sk, acked);
 	av_watch_losses(sk, acked, lost);
 	acked = slow_start(sk, connection_acked(sk, acked, lost));
-	if (acked && !at_ceiling(bounds, tcp_sk(sk)->snd_cwnd))
-		acked = av_approach(sk, acked, av_window(sk));
-	if (acked && !at_ceiling(bounds, tcp_sk(sk)->snd_cwnd))
-		av_advance_as_reno(sk, acked);
+	if (acked && !at_ceiling(bounds, tp->snd_cwnd))
+		acked = grow_to(sk, av_window(sk), acked);
+	if (acked && !at_ceiling(bounds, tp->snd_cwnd))
+		tp->snd_cwnd += additive_increase(&ca->credit, tp->snd_cwnd, acked);
 	if (connection_settle(sk, bounds))
 		ca->credit = 0;
 }
@@ -221,11 +200,6 @@ HOOK_BODY u32 av_ssthresh(struct sock *sk)
 	if (kept > cwnd)
 		kept = cwnd;
 	return within(bounds_of(sk), kept > 2 ? kept : 2);
-}
-
-HOOK_BODY u32 av_undo_cwnd(struct sock *sk)
-{
-	return connection_undo_cwnd(sk);
 }
 
 HOOK_BODY void av_set_state(struct sock *sk, u8 next)
@@ -245,14 +219,12 @@ HOOK_BODY void av_before_sending(struct sock *sk)
 		av_of(sk)->credit = 0;
 }
 
-// Nothing was under way, so nothing was held up.
+// The first segment after an idle time is sent. Idle time is not counted as owed.
 HOOK_BODY void av_after_idle(struct sock *sk)
 {
 	av_of(sk)->counted_us = tcp_sk(sk)->tcp_mstamp;
 	connection_after_idle(sk);
 }
 
-HOOK_BODY void av_release(struct sock *sk)
-{
-	connection_release(sk);
-}
+#define av_undo_cwnd connection_undo_cwnd
+#define av_release connection_release

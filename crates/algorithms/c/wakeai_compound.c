@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // wakeai_compound: Compound TCP (Tan, Song, Zhang and Sridharan, INFOCOM 2006;
-// draft-sridharan-tcpm-ctcp), a stand-in for a Windows sender. The window is the sum of two: a loss
-// window, which is Reno's, and a delay window, which grows fast while the path shows no queue, and
-// gives way as the queue grows. Gamma is the paper's constant, the most that the draft's estimate of
-// the buffer may make of it. What it expects of a shim is in wakeai_cubic.c.
+// draft-sridharan-tcpm-ctcp), a stand-in for a Windows sender. The window is the sum of a loss window, which
+// is that of Reno, and a delay window, which grows fast while the path has no queue and shrinks as the queue
+// grows. Gamma is the constant of the paper, which is the upper limit of the draft's estimate.
+// wakeai_cubic.c says what it needs from a shim.
 
 #include "connection.h"
 
-// The paper's alpha, k (as window^k, in a function), zeta and gamma; its beta is Reno's half.
+// Alpha, zeta and gamma of the paper; k is in three_quarter_power_q8(), and beta is the half of Reno.
 #define COMPOUND_ALPHA_DIVISOR 8
 #define COMPOUND_ZETA 1
 #define COMPOUND_GAMMA 30 // segments queued on the path
@@ -16,12 +16,12 @@
 struct wakeai_compound {
 	struct wakeai_connection connection;
 	u32 loss_window;      // segments
-	u32 loss_window_undo; // what it was before the last reduction
+	u32 loss_window_undo; // the loss window before the last reduction
 	u32 delay_window;     // segments
-	u32 credit;           // segments acknowledged towards the next one of the loss window
-	u32 gain_q8;          // growth owed to the delay window: less than a segment, in 1/256
-	u32 rtt_min_us;       // of the connection; 0: none known
-	u32 round_rtt_us;     // smallest of this round; ~0: none yet
+	u32 credit;           // segments acknowledged since the loss window last grew
+	u32 gain_q8;          // the part of a segment that the delay window has still to grow by, in 1/256
+	u32 rtt_min_us;       // smallest RTT of the connection; 0: none known
+	u32 round_rtt_us;     // smallest RTT of this round; ~0: none yet
 	u32 round_end_seq;
 };
 
@@ -32,8 +32,8 @@ static __always_inline struct wakeai_compound *compound_of(struct sock *sk)
 	return private_of(sk);
 }
 
-// floor(sqrt(x)) for x below 2^62, bit by bit. Without a branch: the kernel's verifier would follow
-// both sides of each.
+// floor(sqrt(x)) for x below 2^62, bit by bit. The steps have no branch, because the kernel's verifier would
+// follow both sides of each.
 static __always_inline u32 square_root(u64 x)
 {
 	u64 root = 0;
@@ -67,7 +67,7 @@ static __always_inline void compound_new_round(struct sock *sk)
 	ca->round_rtt_us = ~0u;
 }
 
-// Somebody else has set the window: what the loss window cannot account for is the delay window's.
+// Divides a window that was set elsewhere: the part beyond the loss window is the delay window.
 static __always_inline void compound_split(struct sock *sk)
 {
 	struct wakeai_compound *ca = compound_of(sk);
@@ -101,8 +101,8 @@ static __always_inline void compound_sample(struct sock *sk, u32 rtt_us)
 		ca->round_rtt_us = rtt_us;
 }
 
-// At the end of a round the delay window moves: up by alpha win^k - 1 where less than gamma
-// segments are queued (diff), else down by zeta diff.
+// Changes the delay window at the end of a round. With fewer than gamma queued segments (diff) it grows by
+// alpha win^k - 1; otherwise it shrinks by zeta diff.
 HOOK_BODY void compound_move_delay_window(struct sock *sk)
 {
 	struct wakeai_compound *ca = compound_of(sk);
@@ -124,15 +124,7 @@ HOOK_BODY void compound_move_delay_window(struct sock *sk)
 	}
 }
 
-// Congestion avoidance: the loss window gains a segment per window acknowledged.
-HOOK_BODY void compound_grow_loss_window(struct sock *sk, u32 acked)
-{
-	struct wakeai_compound *ca = compound_of(sk);
-
-	ca->loss_window += additive_increase(&ca->credit, tcp_sk(sk)->snd_cwnd, acked);
-}
-
-// What an ACK does outside of a reduction.
+// Grows the window at an ACK outside of a reduction.
 HOOK_BODY void compound_advance(struct sock *sk, u32 acked, u8 round_is_over)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -140,17 +132,18 @@ HOOK_BODY void compound_advance(struct sock *sk, u32 acked, u8 round_is_over)
 	u32 before = tp->snd_cwnd;
 
 	acked = slow_start(sk, acked);
-	// Slow start is the loss window's alone.
+	// Slow start grows the loss window alone.
 	ca->loss_window += tp->snd_cwnd - before;
 	if (ca->loss_window + ca->delay_window != tp->snd_cwnd)
 		compound_split(sk);
 	if (!acked || at_ceiling(bounds_of(sk), tp->snd_cwnd))
 		return;
-	compound_grow_loss_window(sk, acked);
+	// Congestion avoidance adds a segment to the loss window per acknowledged window.
+	ca->loss_window += additive_increase(&ca->credit, tp->snd_cwnd, acked);
 	if (round_is_over)
 		compound_move_delay_window(sk);
 	tp->snd_cwnd = ca->loss_window + ca->delay_window;
-	// What the delay window gives up is not to be taken back by slow start.
+	// Slow start must not regain what the delay window has given up.
 	if (tp->snd_ssthresh > tp->snd_cwnd)
 		tp->snd_ssthresh = tp->snd_cwnd;
 }
@@ -171,12 +164,12 @@ HOOK_BODY void compound_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 		return;
 	ca->credit = 0;
 	ca->gain_q8 = 0;
-	// While a reduction goes on the window is PRR's, and may be far below what it leads to.
+	// During a reduction prr.h sets the window, which may be far below the final one.
 	if (!reducing(ca_state(sk)))
 		compound_split(sk);
 }
 
-// Half of both together; the loss window is halved, and the delay window is what remains.
+// Half of the sum. The loss window is halved, and the delay window is the rest.
 HOOK_BODY u32 compound_ssthresh(struct sock *sk)
 {
 	struct wakeai_compound *ca = compound_of(sk);
@@ -205,7 +198,7 @@ HOOK_BODY void compound_set_state(struct sock *sk, u8 next)
 	}
 	connection_set_state(sk, next);
 	if (next == TCP_CA_Loss) {
-		// After a timeout the loss window begins at one, and there is no delay window.
+		// After a timeout the loss window begins at one segment, and there is no delay window.
 		ca->loss_window = tcp_sk(sk)->snd_cwnd;
 		ca->delay_window = 0;
 	} else if (!reducing(next)) {
@@ -224,12 +217,5 @@ HOOK_BODY void compound_before_sending(struct sock *sk)
 		compound_split(sk);
 }
 
-HOOK_BODY void compound_after_idle(struct sock *sk)
-{
-	connection_after_idle(sk);
-}
-
-HOOK_BODY void compound_release(struct sock *sk)
-{
-	connection_release(sk);
-}
+#define compound_after_idle connection_after_idle
+#define compound_release connection_release

@@ -2,27 +2,21 @@
 //
 // wakeai_cubic: CUBIC (RFC 9438) with HyStart, under bounds.
 //
-// One source for two worlds. Whoever includes it has included a shim before, which gives
-//   - the kernel's names: struct sock, struct tcp_sock, struct rate_sample and their fields;
+// The source is compiled for user space and to BPF. A shim is included before it, which defines
+//   - struct sock and struct tcp_sock, with the kernel's names of the fields;
 //   - tcp_sk(sk), private_of(sk), ca_state(sk), cwnd_limited(sk), path_reorders(sk);
 //   - last_sent(sk), idle_us(sk), rto_us(sk), restart_window(sk);
 //   - small_queue_shift(sk) and queued_beside_payload(sk), for the host's queue;
-//   - bounds_of(sk), the bounds that bind this socket now, and knobs_of(sk).
+//   - bounds_of(sk), the bounds that apply to this socket now, and knobs_of(sk).
 
 #include "connection.h"
 #include "cubic_state.h"
-
-static __always_inline struct wakeai_cubic *cubic_of(struct sock *sk)
-{
-	return private_of(sk);
-}
-
 #include "rtt_fair.h"
 #include "curve.h"
 #include "hystart.h"
 
-// Forgets the curve and the round: a new connection, or one that timed out (as Linux does it:
-// after a timeout the path is taken for a new one).
+// Resets the curve and the round, for a new connection and after a timeout. Linux, too, takes the path for
+// a new one after a timeout.
 HOOK_BODY void cubic_forget(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
@@ -44,14 +38,15 @@ HOOK_BODY void cubic_init(struct sock *sk)
 
 	cubic_forget(sk);
 	if (!in_slow_start(tp)) {
-		// Moved here with a window that its losses have shaped: go on from there.
+		// The connection comes from another algorithm, with a window that follows from its losses.
 		ca->hystart_found = 1;
 		ca->window_max = tp->snd_cwnd;
 	}
 	connection_init(sk);
 }
 
-// One ACK. `acked` in segments, SACKed ones included; `lost` newly marked lost.
+// Handles an ACK. `acked` counts the segments that it delivered, selectively acknowledged ones included;
+// `lost` counts those that were newly marked lost.
 HOOK_BODY void cubic_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -64,12 +59,12 @@ HOOK_BODY void cubic_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 	acked = slow_start(sk, connection_acked(sk, acked, lost));
 	if (acked && !at_ceiling(bounds, tp->snd_cwnd))
 		tp->snd_cwnd = curve_advance(sk, tp->snd_cwnd, acked);
-	// The curve starts anew from where the bounds put the window.
+	// A new curve begins at the window that the bounds have set.
 	if (connection_settle(sk, bounds))
 		cubic_of(sk)->epoch_start_us = 0;
 }
 
-// The kernel is about to reduce the window: what is the new slow-start threshold?
+// The slow-start threshold for the reduction that begins.
 HOOK_BODY u32 cubic_ssthresh(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -81,7 +76,7 @@ HOOK_BODY u32 cubic_ssthresh(struct sock *sk)
 	ca->epoch_start_us = 0;
 	ca->credit = 0;
 	ca->window_max_undo = ca->window_max;
-	// Fast convergence (RFC 9438 section 4.7): a flow that is losing ground gives up more.
+	// Fast convergence (RFC 9438 section 4.7): a flow whose window has become smaller releases more.
 	if (cwnd < ca->window_max && knobs_of(sk)->fast_convergence)
 		ca->window_max = (u64)cwnd * (1024 + beta) >> 11;
 	else
@@ -89,7 +84,7 @@ HOOK_BODY u32 cubic_ssthresh(struct sock *sk)
 	return within(bounds_of(sk), reduced > 2 ? reduced : 2);
 }
 
-// The kernel takes a reduction back, because the loss was none (RFC 9438 section 4.9).
+// The window after a reduction is undone, because nothing was lost (RFC 9438 section 4.9).
 HOOK_BODY u32 cubic_undo_cwnd(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
@@ -112,8 +107,7 @@ HOOK_BODY void cubic_before_sending(struct sock *sk)
 		cubic_of(sk)->epoch_start_us = 0;
 }
 
-// The first segment after a time with nothing in flight leaves. That was no time of growth (RFC 9438
-// section 5.8).
+// The first segment after an idle time is sent. The curve does not count idle time (RFC 9438 section 5.8).
 HOOK_BODY void cubic_after_idle(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
@@ -123,7 +117,4 @@ HOOK_BODY void cubic_after_idle(struct sock *sk)
 	connection_after_idle(sk);
 }
 
-HOOK_BODY void cubic_release(struct sock *sk)
-{
-	connection_release(sk);
-}
+#define cubic_release connection_release

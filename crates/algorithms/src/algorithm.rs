@@ -8,8 +8,8 @@ use wakeai_connection::CongestionState;
 use crate::knobs::Knobs;
 use crate::sock::TcpSock;
 
-/// A connection's congestion control. Its [`TcpSock`] is what it dereferences to; the order of
-/// calls is in the crate's documentation.
+/// The congestion control of a connection. It dereferences to its [`TcpSock`]. The documentation of the crate
+/// has the order of calls.
 #[derive(Clone, Debug)]
 pub struct Algorithm {
     sock: TcpSock,
@@ -43,7 +43,7 @@ impl Algorithm {
         Self::start(&exported::wakeai_ns3_cubic, sock, knobs)
     }
 
-    /// Starts a stand-in that records its calls.
+    /// Starts a stand-in that records the calls of its hooks.
     #[cfg(feature = "recorder")]
     pub fn recorder(sock: TcpSock) -> Self {
         Self::start(&exported::wakeai_recorder, sock, Knobs::default())
@@ -75,7 +75,7 @@ impl Algorithm {
         call!(self.ssthresh())
     }
 
-    /// The window after a reduction is taken back.
+    /// The window after a reduction is undone.
     pub fn undo_cwnd(&mut self) -> u32 {
         call!(self.undo_cwnd())
     }
@@ -86,21 +86,20 @@ impl Algorithm {
         self.sock.ca_state = next as u32;
     }
 
-    /// To be called when something waits to be sent, before [`TcpSock::snd_cwnd`] is read. It has an effect
-    /// only while nothing is out.
+    /// To be called when segments wait to be sent, before [`TcpSock::snd_cwnd`] is read. It has an effect only while
+    /// nothing is outstanding.
     pub fn before_sending(&mut self) {
         call!(self.before_sending());
     }
 
-    /// To be called when a segment is sent with nothing in flight, while [`TcpSock::last_sent_us`] is that of
-    /// the segment before.
+    /// To be called when a segment is sent with nothing in flight, before [`TcpSock::last_sent_us`] is updated.
     pub fn after_idle(&mut self) {
         call!(self.after_idle());
     }
 
-    /// K in microseconds, to 1/1024 s: how long after the begin of a stage of congestion avoidance
-    /// the curve of CUBIC is back at `W_max` (RFC 9438 equation 2); with [`Knobs::rtt_fair`] the K'
-    /// of Kozu et al., equation 3. `None` while no stage runs, and without a curve.
+    /// K in microseconds, with a resolution of 1/1024 s: the time from the begin of a stage of congestion avoidance
+    /// until the curve of CUBIC reaches `W_max` (RFC 9438 equation 2), or with [`Knobs::rtt_fair`] the K' of Kozu et
+    /// al., equation 3. `None` outside of such a stage, and for an algorithm without a curve.
     pub fn k_us(&self) -> Option<u32> {
         /// `NO_K` of `c/cubic_state.h`.
         const NO_K: u32 = u32::MAX;
@@ -112,7 +111,7 @@ impl Algorithm {
         (k != NO_K).then(|| (u64::from(k) * 15_625 / 16) as u32)
     }
 
-    /// Takes the algorithm off the connection.
+    /// Ends the algorithm, and returns the state of the connection.
     pub fn release(mut self) -> TcpSock {
         call!(self.release());
         self.sock

@@ -10,17 +10,17 @@ const TICK_US: u32 = 4_000;
 /// CUBIC's knobs, fixed for the life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knobs {
-    /// What a loss leaves of the window, in 1/1024; RFC 9438 says 0.7. At most 1023.
+    /// The factor of the window at a loss, in 1/1024; 0.7 in RFC 9438. At most 1023.
     pub beta_per_1024: u32,
-    /// The curve's C in segments/s³, in 1/1024; RFC 9438 says 0.4. From 1 to 2^20.
+    /// C of the curve in segments/s³, in 1/1024; 0.4 in RFC 9438. From 1 to 2^20.
     pub c_per_1024: u32,
     /// Fast convergence (RFC 9438 section 4.7).
     pub fast_convergence: bool,
     /// `HyStart`.
     pub hystart: bool,
-    /// The Reno-friendly region (RFC 9438 section 4.3), by the name of Linux's module parameter.
+    /// The Reno-friendly region (RFC 9438 section 4.3); the name is that of Linux's module parameter.
     pub tcp_friendliness: bool,
-    /// The RTT at which `wakeai_rtt` has the curve of CUBIC; 0: C is the same at every RTT.
+    /// The RTT at which the curve of `wakeai_rtt` is that of CUBIC; 0: C is the same at every RTT.
     pub rtt_ref_ms: u32,
 }
 

@@ -15,8 +15,8 @@
 //!   then [`Algorithm::set_state`];
 //! - before the first segment after nothing was in flight: [`Algorithm::after_idle`].
 //!
-//! A further algorithm is its source in `c/`, a file in `c/native/`, its name in `build.rs`, a
-//! line among the exported hooks of `algorithm.rs` and a constructor.
+//! A further algorithm needs its source in `c/`, its lines in `c/native/algorithms.c`, a line among the
+//! exported hooks of `algorithm.rs` and a constructor.
 
 mod algorithm;
 mod knobs;

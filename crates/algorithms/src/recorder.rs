@@ -8,7 +8,7 @@ use crate::sock::TcpSock;
 /// A hook that was called, and a value of the sender's state at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// `on_ack` with so many segments delivered.
+    /// `on_ack` with this number of delivered segments.
     Ack(u8),
     /// `ssthresh` of this window.
     Ssthresh(u8),
@@ -16,9 +16,9 @@ pub enum Call {
     Undo(u8),
     /// `set_state`.
     SetState(CongestionState),
-    /// `before_sending` with so many packets out.
+    /// `before_sending` with this number of outstanding packets.
     BeforeSending(u8),
-    /// `after_idle` with so many packets out.
+    /// `after_idle` with this number of outstanding packets.
     AfterIdle(u8),
 }
 

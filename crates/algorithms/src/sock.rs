@@ -11,11 +11,11 @@ use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 pub struct TcpSock {
     /// Now, in microseconds; never 0.
     pub tcp_mstamp: u64,
-    /// Written by the algorithm; `u64::MAX` before.
+    /// The pacing rate, which the algorithm writes; `u64::MAX` before.
     pub sk_pacing_rate: u64,
-    /// What the application allows; `u64::MAX` unless set.
+    /// The largest pacing rate that the application allows; `u64::MAX` unless set.
     pub sk_max_pacing_rate: u64,
-    /// 0: bursts leave at once; 1: the sender paces.
+    /// 0: bursts are sent at once; 1: the sender paces.
     pub sk_pacing_status: u32,
     /// The host's queue may hold what [`Self::sk_pacing_rate`] carries in a second, shifted right by this.
     pub sk_pacing_shift: u32,
@@ -25,17 +25,17 @@ pub struct TcpSock {
     pub snd_nxt: u32,
     /// Congestion window.
     pub snd_cwnd: u32,
-    /// The window never grows above this.
+    /// The largest window.
     pub snd_cwnd_clamp: u32,
     /// Slow-start threshold.
     pub snd_ssthresh: u32,
     /// The window when the last reduction began.
     pub prior_cwnd: u32,
-    /// Delivered during the reduction that a connection is in when the algorithm takes it over.
+    /// Segments delivered in a reduction that began before the algorithm was set.
     pub prr_delivered: u32,
-    /// Sent since the reduction began; counted by the sender.
+    /// Segments sent since the begin of the reduction; counted by the sender.
     pub prr_out: u32,
-    /// Sent and not yet acknowledged.
+    /// Segments that are sent and not yet acknowledged.
     pub packets_out: u32,
     /// Of these, selectively acknowledged.
     pub sacked_out: u32,
@@ -43,38 +43,38 @@ pub struct TcpSock {
     pub lost_out: u32,
     /// Of these, retransmitted.
     pub retrans_out: u32,
-    /// The most that was out within the last round.
+    /// The largest number of outstanding segments within the last round.
     pub max_packets_out: u32,
     /// Smoothed RTT in microseconds, times 8; 0 before the first sample.
     pub srtt_us: u32,
-    /// What the retransmission timeout adds to the smoothed RTT, in microseconds.
+    /// The part of the retransmission timeout beyond the smoothed RTT, in microseconds.
     pub rttvar_us: u32,
     /// Maximum segment size.
     pub mss_cache: u32,
-    /// How far, in segments, the path is known to reorder; 3 while nothing else is known.
+    /// The known reordering of the path, in segments; 3 at first.
     pub reordering: u32,
-    /// 0 once a reduction was taken back.
+    /// 0 after a reduction was undone.
     pub undo_marker: u32,
-    /// Whether the window is what holds the sender back.
+    /// Whether the window limits the sender.
     pub is_cwnd_limited: u32,
     /// [`CongestionState`]; [`crate::Algorithm::set_state`] keeps it.
     pub(crate) ca_state: u32,
-    /// What the window falls back to after idleness (RFC 5681 section 4.1); 0: never.
+    /// The restart window after idle time (RFC 5681 section 4.1); 0: none.
     pub restart_window: u32,
     /// The retransmission timeout in microseconds, backoff included.
     pub rto_us: u32,
-    /// Bound: the window is not below this but in [`CongestionState::Loss`]; 0: none.
+    /// Bound: the least window, except in [`CongestionState::Loss`]; 0: none.
     pub bound_floor: u32,
-    /// Bound: the window is not above this; 0: none.
+    /// Bound: the largest window; 0: none.
     pub bound_ceiling: u32,
-    /// When a segment with data last left, by the clock of [`Self::tcp_mstamp`].
+    /// The time at which a segment with data was last sent, by the clock of [`Self::tcp_mstamp`].
     pub last_sent_us: u64,
     /// `wakeai_av`'s target in payload bytes per second; 0: none.
     pub target_rate: u64,
-    /// Bound: the pacing rate is not above this; 0: none.
+    /// Bound: the largest pacing rate; 0: none.
     pub bound_pacing: u64,
-    /// Bound: so many bytes of packets may wait in the host's queue, where [`Self::sk_pacing_rate`] would
-    /// let fewer; only with a ceiling and where nothing paces; 0: none.
+    /// Bound: the bytes of packets that may wait in the host's queue, where [`Self::sk_pacing_rate`] would allow
+    /// fewer. It needs a ceiling, and has no effect while the sender paces; 0: none.
     pub bound_small_queue: u64,
     pub(crate) knobs: [u32; 8],
     pub(crate) private: [u64; 13],

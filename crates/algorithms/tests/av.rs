@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `wakeai_av`, in user space: what it does for its target, and where it is Reno.
+//! `wakeai_av`, in user space: below its target, and above it, where it is Reno.
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod sender;
@@ -10,8 +10,8 @@ use wakeai_connection::CongestionState;
 
 const RTT_US: u32 = 100_000;
 
-/// In congestion avoidance with a window of `window` that is all in flight, and a target of
-/// `target` segments per RTT.
+/// A sender in congestion avoidance with a window of `window`, all of it in flight, and a target of `target`
+/// segments per RTT.
 fn sender(window: u32, target: u32) -> Sender {
     let mut sock = TcpSock::new(1448, window);
     sock.target_rate = u64::from(target) * 1448 * 10;
@@ -53,13 +53,13 @@ fn below_the_target_it_grows_as_in_slow_start() {
 
 #[test]
 fn the_owed_data_enlarges_the_window_up_to_the_limit() {
-    // Each window takes 2 s longer than its ACKs' samples say: that is never the target.
+    // Each window takes 2 s longer than the RTT samples, so the target is never reached.
     let mut sender = sender(100, 100);
     for _ in 0..100 {
         sender.tcp.tcp_mstamp += 2_000_000;
         sender.round(RTT_US);
     }
-    // The target in 100 ms and a second is 1100 segments; then it grows as Reno.
+    // The limit is the target rate times 1.1 s, 1100 segments. Beyond it the window grows as in Reno.
     assert!((1100..1250).contains(&sender.tcp.snd_cwnd), "{}", sender.tcp.snd_cwnd);
     sender.tcp.tcp_mstamp += 2_000_000;
     sender.ack(RTT_US);
@@ -90,7 +90,7 @@ fn after_a_timeout_it_goes_straight_back_to_the_target() {
     sender.tcp.snd_cwnd = 1;
     sender.tcp.packets_out = 1;
     sender.leave_to_open();
-    // The target is lowered by a quarter for a while; 75 are reached in seven rounds.
+    // The target is lowered by a quarter for some time; a window of 75 is reached in seven rounds.
     for _ in 0..7 {
         sender.round(RTT_US);
     }
@@ -103,7 +103,7 @@ fn severe_congestion_lowers_the_target_for_a_while() {
     sender.round(RTT_US);
     let calm = sender.tcp.ssthresh();
     assert_eq!(calm, 100);
-    // Nearly a tenth of a round is lost.
+    // Nearly a tenth of the segments of a round are lost.
     sender.tcp.on_ack(0, 20, None);
     sender.round(RTT_US);
     sender.round(RTT_US);
@@ -111,7 +111,7 @@ fn severe_congestion_lowers_the_target_for_a_while() {
     sender.tcp.packets_out = 100;
     let lowered = sender.tcp.ssthresh();
     assert!((75..80).contains(&lowered), "{lowered}");
-    // A quarter of it comes back within a quarter of a minute.
+    // The target is restored within a quarter of a minute.
     for _ in 0..160 {
         sender.round(RTT_US);
     }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Bounds hold whatever happens to a connection.
+//! Bounds hold in every state of a connection.
 
 use proptest::prelude::*;
 use wakeai_algorithms::{Algorithm, Knobs, TcpSock};
 use wakeai_connection::CongestionState;
 
-/// What may happen to a sender; the numbers are free, so most histories are ones that no real TCP
-/// would have.
+/// An event of a sender. Its numbers are random, so most sequences of events cannot occur in a real TCP.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Ack { acked: u32, lost: u32, rtt_us: u32, after_us: u64 },

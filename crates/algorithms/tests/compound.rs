@@ -10,7 +10,7 @@ use wakeai_connection::CongestionState;
 
 const RTT_US: u32 = 100_000;
 
-/// In congestion avoidance, with a window of `window` that is all in flight.
+/// A sender in congestion avoidance with a window of `window`, all of it in flight.
 fn avoiding(window: u32) -> Sender {
     let mut sender = Sender::with(Algorithm::compound(TcpSock::new(1448, window)));
     sender.tcp.snd_ssthresh = window;
@@ -18,14 +18,14 @@ fn avoiding(window: u32) -> Sender {
 }
 
 #[test]
-fn without_a_queue_the_gain_is_an_eighth_of_w_to_the_three_quarters() {
-    // At 50 segments the gain is 2.35: what is less than a segment counts too.
+fn without_a_queue_the_gain_is_that_of_the_paper() {
+    // At 50 segments the gain is 2.35: parts of a segment count, too.
     for start in [50, 1000] {
         let mut sender = avoiding(start);
         let mut expected = f64::from(start);
         for _ in 0..50 {
             sender.round(RTT_US);
-            // The loss window's segment makes up for the one that is taken off.
+            // The segment of the loss window compensates for the one that is subtracted.
             expected += expected.powf(0.75) / 8.0;
         }
         let window = f64::from(sender.tcp.snd_cwnd);
@@ -42,7 +42,7 @@ fn a_small_window_grows_as_reno() {
     }
 }
 
-/// A fifth of the window is queued for 40 rounds: only the loss window stays.
+/// A fifth of the window is queued for 40 rounds, so that only the loss window is left.
 fn queue(sender: &mut Sender) {
     for _ in 0..40 {
         sender.round(RTT_US * 5 / 4);
@@ -81,11 +81,11 @@ fn slow_start_does_not_restore_what_the_delay_window_gave_up() {
 }
 
 #[test]
-fn a_burst_of_losses_takes_half_of_the_loss_window_and_no_more() {
+fn a_burst_of_losses_halves_the_loss_window_once() {
     let mut sender = avoiding(1000);
     sender.round(RTT_US);
     sender.enter(CongestionState::Recovery);
-    // PRR holds the window near what is still in flight.
+    // During the reduction the window is near the number of segments in flight.
     sender.tcp.lost_out = 900;
     sender.tcp.on_ack(1, 0, None);
     assert!(sender.tcp.snd_cwnd < 300, "{}", sender.tcp.snd_cwnd);
@@ -97,7 +97,7 @@ fn a_burst_of_losses_takes_half_of_the_loss_window_and_no_more() {
 }
 
 #[test]
-fn a_reduction_that_was_none_gives_both_windows_back() {
+fn an_undone_reduction_restores_both_windows() {
     let mut sender = avoiding(1000);
     for _ in 0..50 {
         sender.round(RTT_US);

@@ -44,15 +44,15 @@ fn growth_follows_the_cubic_curve() {
     let mut sender = after_a_loss_at(1000);
     let start = f64::from(sender.tcp.snd_cwnd);
     let mut began = None;
-    // 15 s: from the concave side over the plateau (K is 9.1 s) well into the convex one.
+    // The 15 s contain the concave side, the plateau (K is 9.1 s) and a part of the convex side.
     for _ in 0..150 {
         sender.round(RTT_US);
         let now = sender.tcp.tcp_mstamp as f64 / 1e6;
         let began = *began.get_or_insert(now);
         let expected = curve(now - began, 1000.0, start);
         let window = f64::from(sender.tcp.snd_cwnd);
-        // The window moves towards the curve's value one RTT ahead, so it trails it by less than
-        // the curve rises in two; and it is a whole number.
+        // The window approaches the value of the curve one RTT later, so the difference is below the rise of
+        // the curve in two RTTs; and the window is a whole number.
         let slack = 2.0 + curve(now - began + 0.2, 1000.0, start) - expected;
         assert!((window - expected).abs() <= slack, "{window} at {expected} ± {slack}");
     }
@@ -60,9 +60,9 @@ fn growth_follows_the_cubic_curve() {
 }
 
 #[test]
-fn a_flow_that_loses_ground_remembers_less() {
-    // Fast convergence: the second loss comes below W_max, so the plateau is put lower than where
-    // it happened. K shrinks with it.
+fn fast_convergence_lowers_the_plateau() {
+    // Fast convergence: the second loss is below W_max, so the plateau is set below the window of that loss, and
+    // K becomes shorter.
     let plateau = |fast_convergence| {
         let mut sender = Sender::new(1000, Knobs { fast_convergence, ..Knobs::default() });
         sender.tcp.snd_ssthresh = 1000;
@@ -79,9 +79,9 @@ fn a_flow_that_loses_ground_remembers_less() {
 
 #[test]
 fn where_the_curve_is_slower_than_reno_it_grows_as_reno() {
-    // 2 ms of RTT: the curve gains next to nothing in 300 rounds, Reno 8/15 of a segment in each (RFC
-    // 9438 section 4.3 with Linux's integers; Linux does not speed up at the window of the loss). A
-    // price holds for 16 rounds at most, and then makes up for them.
+    // With an RTT of 2 ms the curve rises by nearly nothing in 300 rounds, and the line of Reno by 8/15 of a
+    // segment in each (RFC 9438 section 4.3 with the integers of Linux, which does not rise faster beyond the
+    // window of the loss). A price is kept for 16 rounds at most, and the next one makes up for the delay.
     let rtt_us = 2000;
     let mut sender = Sender::new(50, Knobs::default());
     sender.tcp.snd_ssthresh = 50;
@@ -116,15 +116,15 @@ fn a_train_of_acks_for_half_an_rtt_ends_slow_start() {
     let mut sender = Sender::new(64, Knobs::default());
     sender.round(RTT_US);
     assert_eq!(sender.tcp.snd_ssthresh, INFINITE_SSTHRESH);
-    // 128 ACKs, 1 ms apart: a train of 127 ms where half an RTT is 50.
+    // 128 ACKs at intervals of 1 ms are a train of 127 ms, and half an RTT is 50 ms.
     sender.spread_round(RTT_US, 1000);
     assert!((160..=190).contains(&sender.tcp.snd_ssthresh), "{}", sender.tcp.snd_ssthresh);
 }
 
 #[test]
 fn a_round_begins_with_a_flight_even_below_the_low_window() {
-    // A queue builds within each flight and is gone before the next: the RTT that a round starts
-    // with is what counts, not that of its middle.
+    // A queue grows within each flight and is empty before the next one. The RTT at the begin of a round counts,
+    // and not that in the middle.
     let mut sender = Sender::new(10, Knobs::default());
     for _ in 0..6 {
         sender.queueing_round(RTT_US, 250);
@@ -134,19 +134,19 @@ fn a_round_begins_with_a_flight_even_below_the_low_window() {
 }
 
 #[test]
-fn a_connection_that_is_moved_here_goes_on_from_its_window() {
+fn a_connection_from_another_algorithm_keeps_its_window() {
     let mut sock = TcpSock::new(1448, 100);
     sock.snd_ssthresh = 70;
     let mut sender = Sender::with(Algorithm::cubic(sock, Knobs::default()));
     for _ in 0..5 {
         sender.round(RTT_US);
     }
-    // C t³ is 0.05 segments in 0.5 s and Reno's gain 2.7; 5 % per round would be 127.
+    // In 0.5 s C t³ is 0.05 segments, and Reno grows by 2.7; a growth of 5 % per round would give 127.
     assert!((102..=103).contains(&sender.tcp.snd_cwnd), "{}", sender.tcp.snd_cwnd);
 }
 
 #[test]
-fn without_hystart_slow_start_goes_on() {
+fn without_hystart_slow_start_continues() {
     let mut sender = Sender::new(64, Knobs { hystart: false, ..Knobs::default() });
     sender.round(RTT_US);
     sender.spread_round(RTT_US, 1000);
@@ -155,13 +155,13 @@ fn without_hystart_slow_start_goes_on() {
 }
 
 #[test]
-fn recovery_reduces_in_proportion_to_what_arrives() {
+fn recovery_reduces_in_proportion_to_deliveries() {
     let mut sender = Sender::new(100, Knobs::default());
     sender.tcp.snd_ssthresh = 100;
     sender.enter(CongestionState::Recovery);
     assert_eq!(sender.tcp.snd_ssthresh, 70);
     let mut sent = 0;
-    // One of the 100 is lost; the ACKs of the others let 0.7 of them be sent (RFC 6937).
+    // One of 100 segments is lost. For each ACK of the others 0.7 segments are sent (RFC 6937).
     for acked in 1..=98_u32 {
         sent += sender.recovery_ack();
         let allowed = (f64::from(acked) * 0.7).ceil();
@@ -172,8 +172,8 @@ fn recovery_reduces_in_proportion_to_what_arrives() {
 }
 
 #[test]
-fn bounds_hold_in_the_window_that_a_recovery_begins_with() {
-    // A timer found 90 of 100 lost: 10 are in flight, and one may leave.
+fn bounds_hold_at_the_begin_of_a_recovery() {
+    // A timer found 90 of 100 segments lost, so 10 are in flight, and one may be sent.
     for (floor, ceiling, expected) in [(0, 0, 11), (40, 0, 40), (0, 8, 8)] {
         let mut sender = Sender::new(100, Knobs::default());
         sender.tcp.lost_out = 90;
@@ -204,7 +204,7 @@ fn idleness_halves_the_window_down_to_the_restart_window() {
     sender.tcp.snd_ssthresh = 80;
     sender.tcp.packets_out = 0;
     sender.tcp.rto_us = 300_000;
-    // An ACK that came late does not make the time shorter in which nothing was sent.
+    // A late ACK does not shorten the idle time.
     sender.tcp.last_sent_us = sender.tcp.tcp_mstamp;
     sender.tcp.tcp_mstamp += 300_000;
     sender.tcp.on_ack(1, 0, Some(RTT_US));
@@ -235,7 +235,7 @@ fn the_curve_does_not_jump_when_a_ceiling_is_lifted() {
 }
 
 #[test]
-fn a_pacing_bound_makes_the_sender_pace_and_goes_with_it() {
+fn a_sender_paces_while_it_has_a_pacing_bound() {
     let mut sender = Sender::new(100, Knobs::default());
     sender.tcp.bound_pacing = 50_000;
     sender.round(RTT_US);
@@ -248,7 +248,7 @@ fn a_pacing_bound_makes_the_sender_pace_and_goes_with_it() {
 }
 
 #[test]
-fn the_pacing_rate_is_two_windows_per_rtt_early_and_1_2_later() {
+fn the_pacing_rate_is_2_and_later_1_2_windows_per_rtt() {
     let mut sender = Sender::new(10, Knobs::default());
     sender.round(RTT_US);
     let window_rate = |sender: &Sender| u64::from(sender.tcp.snd_cwnd) * 1448 * 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `ns3_cubic`: what it does otherwise than `wakeai_cubic`.
+//! The differences between `ns3_cubic` and `wakeai_cubic`.
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod sender;
@@ -11,14 +11,14 @@ use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 const MSS: u32 = 1448;
 const RTT_US: u32 = 100_000;
 
-/// Linux's CUBIC without its Reno-friendly region, and ns-3's, with this window.
+/// The CUBIC of Linux without its Reno-friendly region and that of ns-3, with this window.
 fn both(window: u32) -> [Sender; 2] {
     let knobs = Knobs { tcp_friendliness: false, ..Knobs::default() };
     let sock = || TcpSock::new(MSS, window);
     [Algorithm::cubic(sock(), knobs), Algorithm::ns3_cubic(sock(), knobs)].map(Sender::with)
 }
 
-/// One ACK for so many segments, `new` of which nobody knew to have arrived.
+/// Handles one ACK for some segments, of which `new` were not selectively acknowledged before.
 fn cumulative_ack(sender: &mut Sender, covered: u32, new: u32) -> u32 {
     let tcp = &mut sender.tcp;
     tcp.snd_una = tcp.snd_una.wrapping_add(covered * MSS);
@@ -28,7 +28,7 @@ fn cumulative_ack(sender: &mut Sender, covered: u32, new: u32) -> u32 {
 }
 
 #[test]
-fn slow_start_takes_twice_the_least_rtt_for_no_queue() {
+fn slow_start_tolerates_twice_the_smallest_rtt() {
     let thresholds = |growth_us| {
         both(64).map(|mut sender| {
             sender.round(RTT_US);
@@ -53,7 +53,7 @@ fn slow_start_goes_beyond_its_threshold() {
 }
 
 #[test]
-fn a_plateau_s_savings_are_spent_a_segment_per_ack_after_a_timeout() {
+fn the_count_of_a_plateau_is_spent_after_a_timeout() {
     let rtt_us = 20_000;
     let [linux, ns3] = both(200).map(|mut sender| {
         sender.tcp.snd_ssthresh = 200;
@@ -67,7 +67,8 @@ fn a_plateau_s_savings_are_spent_a_segment_per_ack_after_a_timeout() {
         sender.round(rtt_us);
         sender.tcp.snd_cwnd
     });
-    // 5 % in a round where no loss is known; beside it a segment an ACK while the savings last.
+    // Before a loss the window grows by 5 % per round. In ns-3 it also grows by a segment per ACK while the count
+    // of the plateau lasts.
     assert!((104..=105).contains(&linux) && ns3 >= 115, "{linux} {ns3}");
 }
 

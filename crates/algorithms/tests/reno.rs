@@ -10,12 +10,12 @@ use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 
 const RTT_US: u32 = 100_000;
 
-/// With a window of `window` that is all in flight.
+/// A sender with a window of `window`, all of it in flight.
 fn sender(window: u32) -> Sender {
     Sender::with(Algorithm::reno(TcpSock::new(1448, window)))
 }
 
-/// The same, in congestion avoidance.
+/// The same sender in congestion avoidance.
 fn avoiding(window: u32) -> Sender {
     let mut sender = sender(window);
     sender.tcp.snd_ssthresh = window;
@@ -23,7 +23,7 @@ fn avoiding(window: u32) -> Sender {
 }
 
 #[test]
-fn slow_start_doubles_per_round_however_the_delay_grows() {
+fn slow_start_doubles_per_round_at_any_delay() {
     let mut sender = sender(10);
     for (window, rtt_us) in [(20, RTT_US), (40, 2 * RTT_US), (80, 4 * RTT_US), (160, RTT_US)] {
         sender.round(rtt_us);
@@ -38,7 +38,7 @@ fn slow_start_ends_at_ssthresh_within_an_ack() {
     sender.tcp.snd_ssthresh = 12;
     sender.tcp.snd_una = 14 * 1448;
     sender.tcp.on_ack(14, 0, None);
-    // Two segments to ssthresh, and twelve of a window of twelve.
+    // Two segments reach ssthresh, and twelve acknowledged segments add one to a window of twelve.
     assert_eq!(sender.tcp.snd_cwnd, 13);
 }
 
@@ -52,7 +52,7 @@ fn congestion_avoidance_gains_a_segment_per_window() {
 }
 
 #[test]
-fn segments_count_and_not_acks() {
+fn growth_counts_segments_and_not_acks() {
     let mut sender = avoiding(50);
     sender.tcp.snd_una = 50 * 1448;
     sender.tcp.on_ack(50, 0, None);
@@ -111,12 +111,12 @@ fn a_timeout_starts_slowly_again_up_to_half() {
 }
 
 #[test]
-fn saved_growth_does_not_jump_when_the_window_shrinks() {
+fn a_smaller_window_does_not_jump() {
     let mut sender = avoiding(100);
     for _ in 0..99 {
         sender.ack(RTT_US);
     }
-    // As a host that was idle for three timeouts would: 99 segments are saved up.
+    // The window shrinks as after three timeouts of idle time, with 99 segments counted towards its growth.
     sender.tcp.snd_cwnd = 10;
     sender.tcp.packets_out = 10;
     sender.ack(RTT_US);
@@ -124,7 +124,7 @@ fn saved_growth_does_not_jump_when_the_window_shrinks() {
 }
 
 #[test]
-fn no_growth_is_saved_under_a_ceiling() {
+fn under_a_ceiling_no_growth_is_counted() {
     let mut sender = avoiding(20);
     sender.tcp.bound_ceiling = 20;
     for _ in 0..30 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `wakeai_rtt`, in user space: CUBIC's curve with the time that equation 3 of Kozu et al. gives it.
+//! `wakeai_rtt`, in user space: the curve of CUBIC with the K' of equation 3 of Kozu et al.
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod sender;
@@ -41,7 +41,7 @@ fn at_the_reference_it_is_cubic() {
 
 #[test]
 fn the_recovery_time_follows_the_cube_root_of_the_rtt_ratio() {
-    // An eighth of the RTT_ref doubles K; a window of 100,000 keeps Reno's line far below.
+    // At an eighth of RTT_ref K doubles. With a window of 100,000 segments the line of Reno is far below.
     let at = |rtt_us| {
         recovery_time(100_000, rtt_us, knobs(800))
             / recovery_time(100_000, rtt_us, Knobs::default())
@@ -75,7 +75,7 @@ fn k_prime_is_k_times_the_cube_root_of_the_rtts_ratio() {
 }
 
 #[test]
-fn the_curve_starts_at_what_the_loss_left() {
+fn the_curve_starts_at_the_window_after_the_loss() {
     for rtt_us in [50_000, 1_000_000] {
         let mut sender = Sender::new(1000, Knobs::rtt_fair());
         sender.tcp.snd_ssthresh = 1000;
@@ -90,8 +90,8 @@ fn the_curve_starts_at_what_the_loss_left() {
 }
 
 #[test]
-fn a_moment_of_queueing_does_not_swing_it() {
-    // One RTT of ten times the delay moves the mean by an eighth of the nine that it is more.
+fn a_short_queue_hardly_changes_the_curve() {
+    // One RTT of ten times the length moves the mean by an eighth of the difference.
     let with = |moment_us| {
         let mut sender = Sender::new(1000, knobs(200));
         sender.tcp.snd_ssthresh = 1000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The share of the host's queue, which the pacing rate stands for where nothing paces.
+//! The bytes that may wait in the host's queue, which follow from the pacing rate.
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod sender;
@@ -10,7 +10,7 @@ use wakeai_connection::INFINITE_SSTHRESH;
 
 const RTT_US: u32 = 100_000;
 const CEILING: u32 = 40;
-/// The largest A-MPDU of 802.11n, and how many packets of 1500 bytes it has room for.
+/// The largest A-MPDU of 802.11n, and the number of packets of 1500 bytes in it.
 const AGGREGATE: u64 = 65_535;
 const PACKETS: u64 = 43;
 /// mac80211's: 7.8 ms.
@@ -40,19 +40,19 @@ fn budgeted() -> Vec<Sender> {
     all
 }
 
-/// The rate that goes with the window, once it is that of the ceiling.
+/// The ordinary rate for a window at the ceiling.
 fn ordinary() -> u64 {
     u64::from(CEILING) * 1448 * 10
 }
 
-/// How many bytes may wait in the host's queue by the rate; it takes another packet while there are no
-/// more than that.
+/// The limit of the host's queue by the rate, in bytes. The queue accepts another packet while it holds at most
+/// this much.
 fn allowed(tcp: &Algorithm) -> u64 {
     tcp.sk_pacing_rate >> SHIFT
 }
 
 #[test]
-fn a_budget_lets_an_aggregate_of_full_packets_wait_under_a_ceiling() {
+fn under_a_ceiling_an_aggregate_of_full_packets_may_wait() {
     for mut sender in budgeted() {
         assert_eq!(allowed(&sender.tcp), PACKETS * 1500 - 1);
         sender.tcp.bound_small_queue = 0;
@@ -79,7 +79,7 @@ fn nothing_is_raised_where_something_paces() {
     }
     for mut sender in budgeted() {
         sender.tcp.bound_pacing = 50_000;
-        // Before the first ACK that obeys the bound, and after.
+        // Before and after the first ACK under the bound.
         sender.tcp.before_sending();
         assert!(sender.tcp.sk_pacing_rate <= 2 * ordinary());
         sender.ack(RTT_US);
@@ -88,7 +88,7 @@ fn nothing_is_raised_where_something_paces() {
 }
 
 #[test]
-fn the_application_s_own_limit_is_not_passed() {
+fn the_limit_of_the_application_is_kept() {
     for mut sender in budgeted() {
         sender.tcp.sk_max_pacing_rate = 2_500_000;
         sender.ack(RTT_US);
@@ -151,7 +151,7 @@ fn a_path_without_rtt_gets_no_budget() {
 }
 
 #[test]
-fn any_budget_is_within_what_can_be_counted() {
+fn any_budget_fits_the_counters() {
     for mut sender in budgeted() {
         let mut allowed_by = |small_queue| {
             sender.tcp.bound_small_queue = small_queue;
@@ -168,8 +168,8 @@ fn any_budget_is_within_what_can_be_counted() {
 
 #[test]
 fn hystart_sees_the_rate_of_the_window() {
-    // A train of ACKs ends slow start once it is longer than half of an RTT and what four bursts of
-    // 64 KB take at the pacing rate, 1 ms at most. At the raised rate they take next to nothing.
+    // A train of ACKs ends slow start once it lasts longer than half of an RTT plus the time of four bursts of
+    // 64 KB at the pacing rate, at most 1 ms. At the raised rate that time is nearly zero.
     let train = |small_queue: u64| {
         let mut sock = TcpSock::new(1448, 20);
         sock.sk_pacing_shift = SHIFT;

@@ -37,7 +37,7 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// The agent at `path` answered another request than the one that it was sent.
+    /// The answer of the agent at `path` belongs to another request.
     pub fn other_answer(path: &Path) -> Self {
         Self::Refused { path: path.to_owned(), reason: "it answered another request".to_owned() }
     }

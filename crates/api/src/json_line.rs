@@ -15,7 +15,7 @@ const MAX_LINE: u64 = 16 << 20;
 /// `value` as a line, with the newline.
 ///
 /// # Errors
-/// Where `value` has a map whose keys are no strings.
+/// Where `value` has a map with keys that are not strings.
 pub fn encode(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_read_although_the_question_could_not_be_written() {
+    fn a_refusal_is_read_where_the_question_cannot_be_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();

@@ -36,24 +36,28 @@ pub enum Request {
 /// The value of `rate` that ends a reservation.
 const NO_RATE: &str = "none";
 
+/// The name of [`Request::Reserve`].
+const RESERVE: &str = "reserve";
+
 impl Request {
-    /// The names of all requests.
-    pub const NAMES: [&'static str; 6] =
-        ["status", "peers", "bounds", "targets", "metrics", "reserve"];
+    /// The requests without a rate, by name.
+    const NAMED: [(&'static str, Self); 5] = [
+        ("status", Self::Status),
+        ("peers", Self::Peers),
+        ("bounds", Self::Bounds),
+        ("targets", Self::Targets),
+        ("metrics", Self::Metrics),
+    ];
 
     /// The line that makes this request.
     pub fn question(self) -> Question {
-        let (request, rate) = match self {
-            Self::Status => ("status", None),
-            Self::Peers => ("peers", None),
-            Self::Bounds => ("bounds", None),
-            Self::Targets => ("targets", None),
-            Self::Metrics => ("metrics", None),
-            Self::Reserve(rate) => {
-                ("reserve", Some(rate.map_or(NO_RATE.to_owned(), |rate| rate.to_string())))
-            }
+        let named = Self::NAMED.iter().find(|(_, request)| *request == self);
+        let request = named.map_or(RESERVE, |(name, _)| *name).to_owned();
+        let rate = match self {
+            Self::Reserve(rate) => Some(rate.map_or(NO_RATE.to_owned(), |rate| rate.to_string())),
+            _ => None,
         };
-        Question { version: VERSION, request: request.to_owned(), rate }
+        Question { version: VERSION, request, rate }
     }
 }
 
@@ -62,22 +66,17 @@ impl TryFrom<&Question> for Request {
 
     /// The error says what was found and what is allowed.
     fn try_from(question: &Question) -> Result<Self, String> {
-        Ok(match question.request.as_str() {
-            "status" => Self::Status,
-            "peers" => Self::Peers,
-            "bounds" => Self::Bounds,
-            "targets" => Self::Targets,
-            "metrics" => Self::Metrics,
-            "reserve" => {
-                let rate = question.rate.as_deref().ok_or_else(|| {
-                    format!("found no rate, allowed is one above zero, or {NO_RATE:?}")
-                })?;
-                Self::Reserve(parse_reserve(rate)?)
-            }
-            name => {
-                let names = Self::NAMES.join(", ");
-                return Err(format!("found the request {name:?}, allowed are {names}"));
-            }
+        let name = question.request.as_str();
+        if name == RESERVE {
+            let rate = question.rate.as_deref().ok_or_else(|| {
+                format!("found no rate, allowed is one above zero, or {NO_RATE:?}")
+            })?;
+            return Ok(Self::Reserve(parse_reserve(rate)?));
+        }
+        let named = Self::NAMED.into_iter().find(|(named, _)| *named == name);
+        named.map(|(_, request)| request).ok_or_else(|| {
+            let names = Self::NAMED.map(|(name, _)| name).join(", ");
+            format!("found the request {name:?}, allowed are {names}, {RESERVE}")
         })
     }
 }
@@ -152,7 +151,7 @@ pub enum State {
     WaitingForAddress,
     /// The interface is associated with no access point.
     WaitingForAccessPoint,
-    /// Connections cannot be read; no bound binds.
+    /// Connections cannot be read, and bounds have expired.
     Blind,
     /// Bounds or heartbeats cannot be written, or nothing obeys them: the algorithms are not registered any more.
     WithoutBounds,
@@ -234,7 +233,7 @@ pub struct Reservation {
     pub admitted: bool,
     /// The status in words, with the reason.
     pub why: String,
-    /// The share of airtime that it takes, where it is announced.
+    /// The share of the airtime that it takes, where it is announced.
     pub share: Option<f64>,
     /// Where it is refused: the share of the admitted reservations.
     pub taken: Option<f64>,
@@ -246,7 +245,7 @@ pub struct Reservation {
     pub short: bool,
 }
 
-/// The status of a reservation.
+/// The current status of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReservationStatus {
@@ -264,19 +263,17 @@ impl Reservation {
     /// A reservation of `rate` in this state; the agent fills in what it announces.
     pub fn new(rate: Rate, state: wakeai_control::ReservationState) -> Self {
         use wakeai_control::ReservationState as Own;
-        let (share, taken, limit) = match state {
-            Own::Refused { share, taken, limit } => (Some(share), Some(taken), Some(limit)),
-            Own::Admitted { share } => (Some(share), None, None),
-            _ => (None, None, None),
+        let (status, share, taken, limit) = match state {
+            Own::None | Own::Waiting => (ReservationStatus::Waiting, None, None, None),
+            Own::Unmeasured => (ReservationStatus::Unmeasured, None, None, None),
+            Own::Refused { share, taken, limit } => {
+                (ReservationStatus::Refused, Some(share), Some(taken), Some(limit))
+            }
+            Own::Admitted { share } => (ReservationStatus::Admitted, Some(share), None, None),
         };
         Self {
             rate_mbps: rate.as_mbps_f64(),
-            status: match state {
-                Own::None | Own::Waiting => ReservationStatus::Waiting,
-                Own::Unmeasured => ReservationStatus::Unmeasured,
-                Own::Refused { .. } => ReservationStatus::Refused,
-                Own::Admitted { .. } => ReservationStatus::Admitted,
-            },
+            status,
             admitted: state.is_admitted(),
             why: state.to_string(),
             share: share.map(part_of_one),
@@ -305,7 +302,7 @@ pub fn part_of_one(share: Share) -> f64 {
     f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm())
 }
 
-/// The nearest share. One above the whole can be asked for, and is refused.
+/// The nearest share. It may be above the whole, for a request that is refused.
 fn share(part: Option<f64>) -> Share {
     Share::from_ppm((part.unwrap_or(0.0) * f64::from(Share::WHOLE.ppm())).round() as u32)
 }
@@ -317,7 +314,7 @@ pub struct Connection {
     pub local: String,
     /// The other end.
     pub remote: String,
-    /// Its congestion control algorithm; bounds bind `wakeai_` ones only.
+    /// Its congestion control algorithm; only `wakeai_` ones apply bounds.
     pub algorithm: String,
     /// Whether it has data to send.
     pub sending: bool,
@@ -359,11 +356,11 @@ pub struct Peer {
 pub struct BoundsReport {
     /// The law's name.
     pub law: String,
-    /// The sum of the congestion windows is not below this, in segments.
+    /// The least sum of the congestion windows, in segments.
     pub floor: Option<u32>,
-    /// The sum of the congestion windows is not above this, in segments.
+    /// The largest sum of the congestion windows, in segments.
     pub ceiling: Option<u32>,
-    /// All connections together send no faster than this.
+    /// The largest rate of all connections together.
     pub pacing_mbps: Option<f64>,
     /// The bytes that may wait in the host's queue where Linux would allow fewer.
     #[serde(default)]
@@ -406,7 +403,8 @@ mod tests {
             Request::Metrics,
             Request::Reserve(rate),
         ];
-        assert_eq!(all.map(|request| request.question().request), Request::NAMES);
+        let names = ["status", "peers", "bounds", "targets", "metrics", "reserve"];
+        assert_eq!(all.map(|request| request.question().request), names);
         for request in all.into_iter().chain([Request::Reserve(None)]) {
             assert_eq!(Request::try_from(&request.question()), Ok(request));
         }

@@ -18,12 +18,12 @@ use crate::AssignError;
 
 /// A process answers at once, unless it is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Giving thousands of connections back takes a second, and unloading the algorithms some.
+/// To restore the algorithms of thousands of connections takes a second, and to unload algorithms a few.
 const END_PATIENCE: Duration = Duration::from_secs(30);
 /// How often an assignment to a cgroup looks for the cgroup's successor.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is asked of an assignment.
+/// A request to an assignment.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
@@ -55,14 +55,14 @@ pub struct InForce {
     pub rate_mbps: Option<f64>,
     /// How many connections it covers now.
     pub connections: u32,
-    /// How long it has been in force.
+    /// The time for which it has been in force.
     pub running_s: f64,
-    /// When it ends by itself.
+    /// The time until it ends by itself.
     pub left_s: Option<f64>,
 }
 
 impl InForce {
-    /// What it covers, in words.
+    /// The connections that it covers, in words.
     pub fn words(&self) -> String {
         let to = self.to.as_ref().map_or(String::new(), |to| format!(" to {to}"));
         match self.scope.as_str() {
@@ -166,8 +166,8 @@ pub fn set_rate(wanted: u32, rate: Rate) -> Result<InForce, AssignError> {
     answer.map_err(silent)?.map_err(|reason| AssignError::Usage(format!("{wanted}: {reason}")))
 }
 
-/// Ends the assignment `wanted`, or all, and waits until everything is as before. Returns how many
-/// there were.
+/// Ends the assignment `wanted`, or all assignments, and waits until their changes are undone. Returns their
+/// number.
 ///
 /// # Errors
 /// Where there is no such assignment, or it does not end.
@@ -176,7 +176,7 @@ pub fn end(wanted: Option<u32>) -> Result<usize, AssignError> {
         None => holders()?,
         Some(id) => vec![one(id)?],
     };
-    // The newest first, so that each puts back what it found when it began.
+    // The newest ends first, so that each restores the state that it found at its begin.
     ending.iter().rev().try_for_each(end_one)?;
     Ok(ending.len())
 }

@@ -9,7 +9,7 @@ use wakeai_host::{
 /// An assignment could not be made, changed or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum AssignError {
-    /// What was asked for does not exist or does not fit together.
+    /// The request names something that does not exist, or contradicts itself.
     #[error("{0}")]
     Usage(String),
     /// There is no such network namespace.
@@ -17,7 +17,7 @@ pub enum AssignError {
     NoNamespace {
         /// The name.
         name: String,
-        /// What the kernel said, where it was asked.
+        /// The error of the kernel, where it was asked.
         source: Option<NamespaceError>,
     },
     /// The network namespace could not be entered.
@@ -29,7 +29,7 @@ pub enum AssignError {
     /// The control group could not be found.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
-    /// Another process covers the same, or the record of changes cannot be written.
+    /// Another process covers the same object, or the record of changes cannot be written.
     #[error(transparent)]
     Lease(#[from] LeaseError),
     /// The records of other processes' changes cannot be read.
@@ -49,10 +49,10 @@ pub enum AssignError {
     NotAllowed {
         /// The algorithms that it takes.
         allowed: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: SysctlError,
     },
-    /// The kernel lacks something or refused.
+    /// A feature of the kernel is missing, or the kernel refused.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
     /// There is no connection to move.

@@ -1,5 +1,5 @@
-//! Assigns a congestion control algorithm to a network namespace, a route, a control group or existing
-//! connections for as long as a process lives, and gives everything back at its end.
+//! Assigns a congestion control algorithm to a network namespace, a route, a control group or existing connections
+//! while a process lives, and undoes the changes at its end.
 //!
 //! [`run`] makes an assignment and keeps it in force. Other processes list the assignments of the
 //! machine with [`in_force`], change a target rate with [`set_rate`] and end assignments with
@@ -33,7 +33,7 @@ pub struct AssignOptions {
     pub namespace: Option<String>,
     /// Which connections.
     pub scope: ScopeName,
-    /// Of a cgroup's or existing connections only those to there.
+    /// The destination to which the connections of a cgroup, or the existing ones, are limited.
     pub destination: Option<Destination>,
     /// The target rate of each connection.
     pub rate: Option<Rate>,
@@ -57,7 +57,7 @@ pub enum ScopeName {
     Cgroup(PathBuf),
     /// New ones of this systemd unit.
     Unit(String),
-    /// Existing ones: all, or those with these cookies.
+    /// Existing connections: all, or those with these cookies.
     Existing(Vec<u64>),
 }
 
@@ -77,7 +77,7 @@ pub fn check_rate(algorithm: &str, rate: Option<Rate>) -> Result<(), AssignError
     }
 }
 
-/// Whether the algorithm is one of Wakeai, which are loaded when they are needed.
+/// Whether the algorithm is one of Wakeai's, which are loaded on demand.
 fn is_ours(algorithm: &str) -> bool {
     Bounded::ALL.iter().any(|ours| ours.name == algorithm)
 }

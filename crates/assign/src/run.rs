@@ -1,4 +1,4 @@
-//! One assignment, from its start until everything is as before.
+//! One assignment, from its start until its changes are undone.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Instant;
@@ -22,11 +22,11 @@ pub enum Event {
     Warning(String),
 }
 
-/// Makes the assignment, keeps it in force until `shutdown` is readable or the duration is over, and
-/// gives everything back. Moves the calling thread into the network namespace that the options name.
+/// Makes the assignment, keeps it in force until `shutdown` is readable or the duration is over, and undoes its
+/// changes. Moves the calling thread into the network namespace that the options name.
 ///
 /// # Errors
-/// [`AssignError`] where the assignment could not be made or kept; everything is given back then, too.
+/// [`AssignError`] where the assignment could not be made or kept; its changes are undone then, too.
 pub fn run(
     options: &AssignOptions,
     shutdown: BorrowedFd<'_>,
@@ -51,7 +51,7 @@ fn hold(
     tell: &mut dyn FnMut(Event),
 ) -> Result<(), AssignError> {
     let started = Instant::now();
-    // Even where the algorithm is the kernel's own: the one that was there before may be ours.
+    // This is needed also for an algorithm of the kernel, since the algorithm before may be one of Wakeai's.
     lease.record(Change::KernelParts)?;
     if is_ours(&options.algorithm) {
         Control::open()?;
@@ -97,7 +97,7 @@ struct Running<'a> {
     tell: &'a mut dyn FnMut(Event),
 }
 
-/// What makes the algorithm the default of new connections.
+/// The change that makes the algorithm the default of new connections.
 enum Guard {
     Sysctl(SysctlGuard),
     Route(RouteGuard),
@@ -118,7 +118,7 @@ impl Running<'_> {
         let listener = Listener::bind(self.lease)?;
         let in_force = self.show()?;
         (self.tell)(Event::InForce(in_force));
-        let follows = self.found.cgroup().is_some();
+        let follows = matches!(self.found.scope, Scope::Cgroup(_));
         while !listener.wait(shutdown, self.deadline, follows)? {
             listener.serve(|request| self.answer(request));
             self.follow();
@@ -128,15 +128,16 @@ impl Running<'_> {
 
     /// Makes the algorithm the default of new connections, where the scope has a default.
     fn set_default(&self) -> Result<Option<Guard>, AssignError> {
-        match &self.found.scope {
-            Scope::Namespace => SysctlGuard::set(self.lease, DEFAULT_ALGORITHM, self.algorithm)
-                .map(|guard| Some(Guard::Sysctl(guard)))
-                .map_err(default_refused),
-            Scope::Route(route, _) => {
-                Ok(Some(Guard::Route(route.set_algorithm(self.lease, self.algorithm)?)))
+        Ok(match &self.found.scope {
+            Scope::Namespace => {
+                let set = SysctlGuard::set(self.lease, DEFAULT_ALGORITHM, self.algorithm);
+                Some(Guard::Sysctl(set.map_err(default_refused)?))
             }
-            Scope::Cgroup(_) | Scope::Existing(_) => Ok(None),
-        }
+            Scope::Route(route, _) => {
+                Some(Guard::Route(route.set_algorithm(self.lease, self.algorithm)?))
+            }
+            Scope::Cgroup(_) | Scope::Existing(_) => None,
+        })
     }
 
     fn show(&mut self) -> Result<InForce, AssignError> {
@@ -168,11 +169,11 @@ impl Running<'_> {
         self.show().map_err(|error| error.to_string())
     }
 
-    /// Covers the new cgroup of a unit that was started again. The connections of the cgroup before
-    /// are still known as this process's.
+    /// Covers the new cgroup of a unit that was started again. The connections of the earlier cgroup remain
+    /// assigned to this process.
     fn follow(&mut self) {
-        let last = self.successor.as_ref().or(self.found.cgroup());
-        let Some(next) = last.and_then(Cgroup::successor) else { return };
+        let Scope::Cgroup(first) = &self.found.scope else { return };
+        let Some(next) = self.successor.as_ref().unwrap_or(first).successor() else { return };
         let assignment = self.found.assignment(self.algorithm, self.rate);
         let covered = Covered::Cgroup(next.as_fd());
         match Assigner::open(&Assignment { covered, ..assignment }) {
@@ -182,8 +183,8 @@ impl Running<'_> {
         self.successor = Some(next);
     }
 
-    /// Puts the default back first, so that no new connection gets the algorithm, then gives the
-    /// connections back. The algorithm itself goes with the lease.
+    /// Restores the default first, so that no new connection gets the algorithm, and then the algorithms of the
+    /// connections. The release of the lease unloads the algorithm.
     fn give_back(mut self, change: &Change) {
         self.assigner.stop();
         let restored = match self.guard.take() {

@@ -29,7 +29,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Finds it; moves the calling thread into the namespace that was named.
+    /// Finds the scope, and moves the calling thread into the named namespace.
     pub(crate) fn find(options: &AssignOptions) -> Result<Self, AssignError> {
         if let Some(name) = &options.namespace {
             namespace(name)?.enter()?;
@@ -49,7 +49,7 @@ impl Found {
         Ok(Self { scope, netns, destination: options.destination })
     }
 
-    /// What no two processes may cover at once, in words.
+    /// The object that only one process may cover at a time, in words.
     pub(crate) fn exclusive(&self) -> Option<String> {
         let netns = self.netns.0;
         match &self.scope {
@@ -61,32 +61,22 @@ impl Found {
         }
     }
 
-    /// The control group, where the scope is one.
-    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
-        match &self.scope {
-            Scope::Cgroup(cgroup) => Some(cgroup),
-            _ => None,
-        }
-    }
-
-    /// What this process asks of the kernel.
+    /// The assignment for the kernel.
     pub(crate) fn assignment<'a>(
         &'a self,
         algorithm: &'a str,
         rate: Option<Rate>,
     ) -> Assignment<'a> {
-        let covered = match &self.scope {
-            Scope::Namespace => Covered::Defaults { before: None },
-            Scope::Route(_, before) => Covered::Defaults { before: before.as_deref() },
-            Scope::Cgroup(cgroup) => Covered::Cgroup(cgroup.as_fd()),
-            Scope::Existing(_) => Covered::Existing,
-        };
-        let destination = match &self.scope {
-            Scope::Route(route, _) => {
+        let (covered, destination) = match &self.scope {
+            Scope::Namespace => (Covered::Defaults { before: None }, self.destination),
+            Scope::Route(route, before) => {
                 let key = route.key();
-                Some(Destination { address: key.destination, length: key.length, port: None })
+                let (address, length) = (key.destination, key.length);
+                let network = Destination { address, length, port: None };
+                (Covered::Defaults { before: before.as_deref() }, Some(network))
             }
-            _ => self.destination,
+            Scope::Cgroup(cgroup) => (Covered::Cgroup(cgroup.as_fd()), self.destination),
+            Scope::Existing(_) => (Covered::Existing, self.destination),
         };
         Assignment {
             algorithm,
@@ -97,19 +87,18 @@ impl Found {
         }
     }
 
-    /// The record from which another process gives the connections back if this one dies.
+    /// The record from which another process restores the algorithms of the connections if this process dies.
     pub(crate) fn assigned(&self, algorithm: &str) -> Assigned {
-        let owner = std::process::id();
+        let moved = AssignedWay::Moved { owner: std::process::id() };
+        let default = |destination, before| AssignedWay::Default { destination, before };
         let (netns, way) = match &self.scope {
-            Scope::Namespace => {
-                (Some(self.netns), AssignedWay::Default { destination: None, before: None })
-            }
+            Scope::Namespace => (Some(self.netns), default(None, None)),
             Scope::Route(route, before) => {
-                let destination = Some((route.key().destination, route.key().length));
-                (Some(self.netns), AssignedWay::Default { destination, before: before.clone() })
+                let network = (route.key().destination, route.key().length);
+                (Some(self.netns), default(Some(network), before.clone()))
             }
-            Scope::Cgroup(_) => (None, AssignedWay::Moved { owner }),
-            Scope::Existing(_) => (Some(self.netns), AssignedWay::Moved { owner }),
+            Scope::Cgroup(_) => (None, moved),
+            Scope::Existing(_) => (Some(self.netns), moved),
         };
         Assigned { netns, algorithm: algorithm.to_owned(), way }
     }
@@ -124,7 +113,7 @@ impl Found {
         }
     }
 
-    /// Which one of its kind.
+    /// The name of the scope within its kind.
     pub(crate) fn name(&self) -> String {
         match &self.scope {
             Scope::Namespace => self.netns.0.to_string(),

@@ -1,4 +1,4 @@
-//! What a law decides for the station, and what each of its connections gets of it.
+//! The bounds of a station, and their division among its connections.
 
 use std::fmt;
 
@@ -10,24 +10,23 @@ use crate::ConnectionView;
 /// Limits on what a station, or one connection of it, keeps in flight, and its share of the host's
 /// queue.
 ///
-/// Those of a station are divided among its connections by [`Actuation::new`]. `floor` is never above
-/// `ceiling`.
+/// [`Actuation::new`] divides the bounds of a station among its connections. `floor` is never above `ceiling`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The congestion window is not below this many segments; zero binds nothing.
+    /// The congestion window is at least this many segments; zero is no bound.
     pub floor: Segments,
-    /// The congestion window is not above this many segments; [`Segments::MAX`] binds nothing.
+    /// The congestion window is at most this many segments; [`Segments::MAX`] is no bound.
     pub ceiling: Segments,
-    /// Data leaves no faster than this.
+    /// The largest rate at which data is sent.
     pub pacing: Option<Rate>,
-    /// Bytes that may wait in the host's queue where TCP small queues would admit fewer, such as an
-    /// aggregate instead of two packets; zero: Linux's own limit. It takes effect only under a ceiling
-    /// and without pacing.
+    /// The bytes that may wait in the host's queue where TCP small queues would allow fewer, such as an
+    /// aggregate instead of two packets; zero is Linux's own limit. It takes effect only with a ceiling and
+    /// without pacing.
     pub small_queue: Bytes,
 }
 
 impl Bounds {
-    /// No limits: connections behave as plain CUBIC.
+    /// No bounds: connections behave as under plain CUBIC.
     pub const NONE: Self = Self {
         floor: Segments::ZERO,
         ceiling: Segments::MAX,
@@ -35,7 +34,7 @@ impl Bounds {
         small_queue: Bytes::ZERO,
     };
 
-    /// Holds the window between `floor` and `ceiling`; a floor above the ceiling is lowered to it.
+    /// Bounds of the window alone; a floor above the ceiling is lowered to it.
     pub fn window(floor: Segments, ceiling: Segments) -> Self {
         Self { floor: floor.min(ceiling), ceiling, ..Self::NONE }
     }
@@ -64,14 +63,13 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// What is put to work until the next tick: a station's bounds, divided among its connections.
+/// The bounds of a station until the next tick, divided among its connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actuation {
-    /// The bounds of each connection that is sending and boundable, by id; they add up to the
-    /// station's.
+    /// The bounds of each connection that is sending and boundable, by id. They add up to those of the station.
     pub sockets: Vec<(u64, SocketBounds)>,
-    /// The bounds of every other connection, those that begin before the next tick included: what
-    /// one more would get.
+    /// The bounds of each other connection, also of those that begin before the next tick: the bounds that one
+    /// more connection would get.
     pub default: SocketBounds,
 }
 
@@ -102,12 +100,12 @@ impl From<Bounds> for SocketBounds {
     }
 }
 
-/// The bounds of connections that have so many segments in flight; they add up to `bounds`.
+/// Divides `bounds` among connections, by the segments that each has in flight.
 ///
-/// One half of a window goes to all in equal parts, the other half in proportion to what each has in
-/// flight. So a connection that needs little leaves window to one that needs much, and those that
-/// need much become equal. Each ceiling is at least one segment. An absent bound stays absent. The
-/// pacing rate and the share of the host's queue are divided equally.
+/// One half of a window is divided equally, and the other half in proportion to the segments in flight. So a
+/// connection that needs little leaves window to one that needs much, and those that need much become equal.
+/// Each ceiling is at least one segment. An absent bound stays absent. The pacing rate and the bytes in the
+/// host's queue are divided equally.
 fn divide(bounds: Bounds, flying: &[u64]) -> Vec<Bounds> {
     let count = flying.len() as u64;
     let floors = parts(bounds.floor, flying);
@@ -125,8 +123,7 @@ fn divide(bounds: Bounds, flying: &[u64]) -> Vec<Bounds> {
     divided.collect()
 }
 
-/// `total` in parts that add up to it: half equally, half by weight. The first parts get the
-/// remainder of the rounding.
+/// Divides `total`, half equally and half by weight. The first parts get the remainder of the rounding.
 fn parts(total: Segments, weights: &[u64]) -> Vec<Segments> {
     let count = weights.len() as u128;
     let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
@@ -173,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_does_not_need_goes_to_the_one_that_does() {
+    fn a_connection_that_needs_little_leaves_window_to_another() {
         let parts = divide(Bounds::window(Segments::ZERO, Segments::new(400)), &[390, 10]);
         let ceilings: Vec<u32> = parts.iter().map(|part| part.ceiling.get()).collect();
         assert_eq!(ceilings, [295, 105]);
@@ -198,7 +195,7 @@ mod tests {
             pacing_bytes_per_second: 1_000_000,
             small_queue_bytes: 65_535,
         };
-        // One more has nothing in flight yet: the half that goes by that is the other's.
+        // One more connection has nothing in flight, and so no part of the half by weight.
         let one_more = SocketBounds {
             floor: 7,
             ceiling: 22,
@@ -212,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_bound_stays_absent_and_a_bound_never_becomes_absent() {
+    fn a_bound_stays_a_bound_and_none_stays_none() {
         let found = Actuation::new(Bounds::NONE, &[example(), example()]);
         let none = Actuation { sockets: vec![(1, SocketBounds::NONE); 2], ..Actuation::default() };
         assert_eq!(found, none);

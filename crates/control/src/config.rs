@@ -1,7 +1,5 @@
 //! The configuration of a controller.
 
-use std::fmt;
-
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::LEGACY_RATES;
 
@@ -10,20 +8,20 @@ use crate::{Share, StationId};
 /// Whether the stations' clocks agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clocks {
-    /// They may differ: only the answer to a challenge proves a message to be fresh.
+    /// They may differ: only the answer to a challenge proves that a message is new.
     #[default]
     Free,
-    /// They agree (NTP or better): messages carry the time, and one whose time is further off than
-    /// `tolerance` is refused.
+    /// They agree, as with NTP: messages carry the time, and a message is refused where its time differs by more
+    /// than `tolerance`.
     Synchronised {
         /// The Unix time at the epoch of this controller's `now`.
         unix_at_epoch: Duration,
-        /// The most by which two clocks may differ, a message's transit time included.
+        /// The largest difference between two clocks, the transit time of a message included.
         tolerance: Duration,
     },
 }
 
-/// The settings of a [`Controller`](crate::Controller).
+/// The settings of a [`Controller`](crate::Controller). It has no `Debug`, which would show the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ControllerConfig {
     /// This station.
@@ -46,7 +44,7 @@ pub struct ControllerConfig {
     pub max_rate: Option<Rate>,
     /// The rate that this station asks its peers to leave free while it sends.
     pub reserve: Option<Rate>,
-    /// The part of the air that may be reserved in all; the same on all stations.
+    /// The share of the airtime that all stations together may reserve; the same on all stations.
     pub reservable: Share,
     /// Whether the stations' clocks agree.
     pub clocks: Clocks,
@@ -73,24 +71,5 @@ impl ControllerConfig {
             clocks: Clocks::Free,
             peer_limit: 1024,
         }
-    }
-}
-
-impl fmt::Debug for ControllerConfig {
-    /// Everything but the keys.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ControllerConfig")
-            .field("station_id", &self.station_id)
-            .field("bssid", &self.bssid)
-            .field("tick", &self.tick)
-            .field("access_point_buffer", &self.access_point_buffer)
-            .field("segments_per_ack", &self.segments_per_ack)
-            .field("basic_rate", &self.basic_rate)
-            .field("max_rate", &self.max_rate)
-            .field("reserve", &self.reserve)
-            .field("reservable", &self.reservable)
-            .field("clocks", &self.clocks)
-            .field("peer_limit", &self.peer_limit)
-            .finish_non_exhaustive()
     }
 }

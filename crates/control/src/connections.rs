@@ -7,9 +7,8 @@ use wakeai_units::{Bytes, Segments};
 
 use crate::ConnectionView;
 
-/// A connection that delivered more than this within a tick is sending, even where nothing is on its
-/// way at the moment of the tick: an initial window (RFC 6928), which a mere exchange of messages
-/// does not exceed.
+/// A connection that delivered more than this within a tick is sending, also where nothing is in flight at the
+/// tick. It is an initial window (RFC 6928), which a mere exchange of messages does not exceed.
 const SENDING_SEGMENTS: u32 = 10;
 
 /// One of the station's connections over the Wi-Fi interface, as it is read for a tick.
@@ -18,11 +17,11 @@ const SENDING_SEGMENTS: u32 = 10;
 /// initial window since the tick before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
-    /// Names the connection while it lives (the kernel's socket cookie).
+    /// The kernel's socket cookie.
     pub id: u64,
     /// Its figures.
     pub figures: Figures,
-    /// Whether its congestion control obeys bounds.
+    /// Whether its algorithm applies bounds.
     pub boundable: bool,
 }
 
@@ -41,7 +40,7 @@ pub(crate) struct ConnectionWatch {
 }
 
 impl ConnectionWatch {
-    /// Puts what a law sees of `connections` into `views`.
+    /// Writes the views of `connections` for a law into `views`.
     pub(crate) fn on_tick(&mut self, connections: &[Connection], views: &mut Vec<ConnectionView>) {
         views.clear();
         views.extend(connections.iter().map(|connection| {
@@ -61,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_sends_that_has_data_or_delivered_an_initial_window() {
+    fn a_connection_with_data_or_recent_deliveries_is_sending() {
         let mut watch = ConnectionWatch::default();
         let mut views = Vec::new();
         let mut tick = |delivered, packets_out, send_queue| {

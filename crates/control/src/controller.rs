@@ -5,18 +5,18 @@ use std::collections::VecDeque;
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::connections::ConnectionWatch;
-use crate::presence::{Announcement, BootId, Endpoint, PeerChange, PresenceCounters};
+use crate::presence::{BootId, Endpoint, PresenceCounters};
 use crate::rates::RateWatch;
-use crate::reservation::{ReservationState, Reservations};
+use crate::reservation::Reservations;
 use crate::{
-    Actuation, Bounds, Connection, ControllerConfig, Event, Law, Observation, PeerView, Reason,
-    Reservation, RttWatch, StationId,
+    Actuation, Announcement, Bounds, Connection, ControllerConfig, Event, Law, Observation,
+    PeerView, Reason, Reservation, ReservationState, RttWatch, StationId,
 };
 
 /// The most events that wait for [`Controller::poll_event`]; beyond it the oldest are dropped.
 const EVENT_LIMIT: usize = 4096;
 
-/// Joins presence, the station's connections, reservations and the law, and decides on bounds.
+/// Decides on bounds, from presence, the station's connections, reservations and the law.
 ///
 /// Order of calls: whenever something happens, first [`Controller::handle_datagram`] for each
 /// datagram and [`Controller::handle_tick`] at each tick; then [`Controller::poll_transmit`] and
@@ -30,7 +30,7 @@ pub struct Controller {
     rtt: RttWatch,
     rates: RateWatch,
     reservations: Reservations,
-    /// The reservation as the last event had it.
+    /// The reservation in the last event.
     reported: (Option<Rate>, ReservationState),
     observation: Observation,
     bounds: Bounds,
@@ -58,7 +58,7 @@ impl Controller {
         Self {
             presence: Endpoint::new(now, &config, BootId(boot_id)),
             connections: ConnectionWatch::default(),
-            rtt: RttWatch::new(),
+            rtt: RttWatch::default(),
             rates: RateWatch::new(config.max_rate),
             reservations,
             reported: (None, ReservationState::None),
@@ -83,15 +83,15 @@ impl Controller {
         self.presence.set_unix_at_epoch(unix);
     }
 
-    /// Takes a datagram from the presence port. An invalid one only counts.
+    /// Takes a datagram from the presence port. An invalid one is only counted.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         self.now = now;
         self.presence.handle_datagram(now, datagram);
         self.take_changes();
     }
 
-    /// Takes the station's connections over the Wi-Fi interface, and the PHY rate of the data that it
-    /// sends where it is known, and decides until the next tick.
+    /// Decides until the next tick. `connections` are the station's connections over the Wi-Fi interface, and
+    /// `link_rate` is the PHY rate of the data that it sends, where that is known.
     ///
     /// The next tick is due one interval after the time at which this one was due, so that a late call
     /// does not delay the later ones. Ticks that were missed are skipped.
@@ -124,7 +124,7 @@ impl Controller {
         if sending != was_sending {
             self.presence.announce_soon(now);
         }
-        let sending_peers = peers.iter().filter(|peer| peer.sending).count();
+        let sending_peers = peers.iter().filter(|peer| peer.announced.sending).count();
         let senders = sending_peers + usize::from(sending);
         let observation = &mut self.observation;
         observation.senders = u32::try_from(senders).unwrap_or(u32::MAX).max(1);
@@ -180,7 +180,7 @@ impl Controller {
         self.reservations.admits(peer)
     }
 
-    /// Gives the presence datagram that is due, to be broadcast on the Wi-Fi interface.
+    /// Takes the presence datagram that is due, to be broadcast on the Wi-Fi interface.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.now = now;
         let seen = &self.observation;
@@ -196,22 +196,22 @@ impl Controller {
         self.presence.poll_transmit(now, &own)
     }
 
-    /// When to call again: the next tick or the next presence message.
+    /// The time of the next tick or presence message, whichever is earlier.
     pub fn next_timeout(&self) -> Option<Instant> {
         Some(self.next_tick.min(self.presence.next_timeout()))
     }
 
-    /// When the next [`Controller::handle_tick`] is due.
+    /// The time at which the next [`Controller::handle_tick`] is due.
     pub fn next_tick(&self) -> Instant {
         self.next_tick
     }
 
-    /// Gives the oldest event that was not taken yet.
+    /// Takes the oldest event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Counts of the datagrams.
+    /// The datagrams that were counted.
     pub fn counters(&self) -> &PresenceCounters {
         self.presence.counters()
     }
@@ -221,7 +221,7 @@ impl Controller {
         self.presence.peers(self.now)
     }
 
-    /// What the law saw at the last tick, and what it decided.
+    /// The observation and the bounds of the last tick.
     pub fn last(&self) -> (&Observation, Bounds) {
         (&self.observation, self.bounds)
     }
@@ -234,11 +234,7 @@ impl Controller {
     fn take_changes(&mut self) {
         let at = self.now;
         while let Some(change) = self.presence.poll_change() {
-            self.push(match change {
-                PeerChange::Joined(station) => Event::PeerJoined { at, station },
-                PeerChange::Left(station) => Event::PeerLeft { at, station },
-                PeerChange::Restarted(station) => Event::PeerRestarted { at, station },
-            });
+            self.push(Event::Peer { at, change });
         }
     }
 
@@ -303,7 +299,7 @@ mod tests {
     #[test]
     fn the_start_and_the_end_of_sending_are_announced_soon() {
         let mut controller = controller();
-        // At this rate a message is due once per second at most; an announcement comes earlier.
+        // At this rate a regular message is due once per second at most.
         controller.config.basic_rate = Rate::from_mbps(1);
         controller.presence = Endpoint::new(Instant::ZERO, &controller.config, BootId([1; 16]));
         let views = [sending(), Vec::new()];
@@ -340,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_events_are_dropped_where_nobody_takes_them() {
+    fn the_oldest_events_are_dropped_beyond_the_limit() {
         let mut controller = controller();
         for tick in 0..10_000 {
             controller.handle_tick(at(tick * 500), None, &[]);

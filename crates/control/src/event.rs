@@ -4,28 +4,7 @@ use std::fmt;
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::reservation::{ReservationState, Share};
-use crate::{Bounds, StationId};
-
-/// Takes the reasons that a law gives for its bounds; logs, traces and tests read the same ones.
-pub trait Narrator {
-    /// Takes one reason for the bounds of this tick.
-    fn narrate(&mut self, reason: Reason);
-}
-
-/// Drops every reason.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
-
-impl Narrator for Silent {
-    fn narrate(&mut self, _reason: Reason) {}
-}
-
-impl Narrator for Vec<Reason> {
-    fn narrate(&mut self, reason: Reason) {
-        self.push(reason);
-    }
-}
+use crate::{Bounds, ReservationState, Share, StationId};
 
 /// What the law `airtime` is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +15,7 @@ pub enum Phase {
     Steady,
     /// The queue is empty: the window grows a little in each round trip.
     Probing,
-    /// The station sends less than its share for a moment, so that the RTT of the empty path shows.
+    /// The station sends less than its share for some ticks, to measure the RTT of the empty path.
     Draining,
     /// Stations without agents fill the queue, so nothing is bound.
     Released,
@@ -73,13 +52,13 @@ pub enum Reason {
         /// By the queueing delay.
         by_growth: Bounds,
     },
-    /// A share of the air and a short queue.
+    /// A share of the airtime and a short queue.
     Airtime {
         /// Stations sending.
         senders: u32,
-        /// What this station delivers.
+        /// The rate that this station delivers.
         rate: Rate,
-        /// What its part of the air would deliver.
+        /// The rate that its share of the airtime gives.
         share: Rate,
         /// Queueing delay.
         growth: Duration,
@@ -88,9 +67,9 @@ pub enum Reason {
         /// What the law is doing.
         phase: Phase,
     },
-    /// This station leaves the air free that others have reserved.
+    /// This station leaves airtime free for the reservations of others.
     Yields {
-        /// The part of the air that they claim.
+        /// The share of the airtime that they claim.
         claimed: Share,
         /// The rate that this station may send at most.
         level: Rate,
@@ -108,21 +87,15 @@ impl fmt::Display for Reason {
             Self::ByHand => write!(f, "set by hand"),
             Self::Airtime { senders, rate, share, growth, target, phase } => write!(
                 f,
-                "{phase}; {senders} sending; {:.2} Mbit/s, share {:.2} Mbit/s; RTT growth {} ms, \
-                 aim {} ms",
-                rate.as_mbps_f64(),
-                share.as_mbps_f64(),
+                "{phase}; {senders} sending; delivers {rate:#}, share {share:#}; \
+                 queueing delay {} ms, target {} ms",
                 growth.as_millis(),
                 target.as_millis(),
             ),
-            Self::Yields { claimed, level } => write!(
-                f,
-                "{claimed} of the air left free for reservations: at most {:.2} Mbit/s",
-                level.as_mbps_f64(),
-            ),
-            Self::Reserved { rate } => {
-                write!(f, "{:.2} Mbit/s are reserved", rate.as_mbps_f64())
+            Self::Yields { claimed, level } => {
+                write!(f, "{claimed} of the air left free for reservations: at most {level:#}")
             }
+            Self::Reserved { rate } => write!(f, "{rate:#} reserved"),
             Self::Idle => write!(f, "nothing is being sent"),
             Self::Candidates { senders, growth, by_senders, by_growth } => {
                 match by_senders {
@@ -131,11 +104,32 @@ impl fmt::Display for Reason {
                 }
                 match growth {
                     Some(growth) => {
-                        write!(f, "; RTT growth {} ms: {by_growth}", growth.as_millis())
+                        write!(f, "; queueing delay {} ms: {by_growth}", growth.as_millis())
                     }
                     None => write!(f, "; no RTT yet: {by_growth}"),
                 }
             }
+        }
+    }
+}
+
+/// A change among the live peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerChange {
+    /// A peer has proved to be live.
+    Joined(StationId),
+    /// A peer was silent for three of its intervals.
+    Left(StationId),
+    /// A peer has restarted: it has another boot id.
+    Restarted(StationId),
+}
+
+impl fmt::Display for PeerChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Joined(station) => write!(f, "peer {station} joined"),
+            Self::Left(station) => write!(f, "peer {station} left"),
+            Self::Restarted(station) => write!(f, "peer {station} restarted"),
         }
     }
 }
@@ -159,31 +153,17 @@ pub enum Event {
     Reservation {
         /// When.
         at: Instant,
-        /// The rate that is asked for; `None`: it was given up.
+        /// The rate that is asked for; `None` where the reservation was given up.
         rate: Option<Rate>,
         /// Its state.
         state: ReservationState,
     },
-    /// A peer has proved to be live.
-    PeerJoined {
+    /// The live peers changed.
+    Peer {
         /// When.
         at: Instant,
-        /// The peer.
-        station: StationId,
-    },
-    /// A peer was silent for three of its intervals.
-    PeerLeft {
-        /// When.
-        at: Instant,
-        /// The peer.
-        station: StationId,
-    },
-    /// A peer has restarted (it has another boot id).
-    PeerRestarted {
-        /// When.
-        at: Instant,
-        /// The peer.
-        station: StationId,
+        /// How.
+        change: PeerChange,
     },
 }
 
@@ -198,12 +178,10 @@ impl fmt::Display for Event {
                 write!(f, ")")
             }
             Self::Reservation { at, rate: Some(rate), state } => {
-                write!(f, "{at} reservation of {:.2} Mbit/s: {state}", rate.as_mbps_f64())
+                write!(f, "{at} reservation of {rate:#}: {state}")
             }
             Self::Reservation { at, rate: None, .. } => write!(f, "{at} reservation given up"),
-            Self::PeerJoined { at, station } => write!(f, "{at} peer {station} joined"),
-            Self::PeerLeft { at, station } => write!(f, "{at} peer {station} left"),
-            Self::PeerRestarted { at, station } => write!(f, "{at} peer {station} restarted"),
+            Self::Peer { at, change } => write!(f, "{at} {change}"),
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The PHY rate without its small and short changes.
+//! The PHY rate without small and short changes.
 
 use wakeai_units::{Duration, Instant, Rate};
 
-/// A difference of at most this part of the rate, percent, is the rate control at work.
+/// A difference of at most this part of the rate, percent, comes from rate control and is ignored.
 const OTHER_PERCENT: u64 = 25;
-/// A difference that lasts for less says nothing about what the station reaches.
+/// A shorter difference does not change the rate that the station reaches, and is ignored.
 const LASTING: Duration = Duration::from_secs(2);
 
-/// A PHY rate that follows the driver's only where that has changed for good.
+/// A PHY rate that follows the lasting changes of the driver's PHY rate.
 ///
 /// Order of calls: [`LastingRate::on_tick`] once per tick, then the others.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +17,8 @@ pub(crate) struct LastingRate {
 }
 
 impl LastingRate {
-    /// Takes the driver's rate at a tick; an unknown one changes nothing. Gives the rate before and
-    /// the new one where it has changed for good.
+    /// Takes the driver's rate at a tick; an unknown one changes nothing. At a lasting change it gives the old
+    /// and the new rate.
     pub(crate) fn on_tick(&mut self, now: Instant, given: Option<Rate>) -> Option<(Rate, Rate)> {
         let given = given.filter(|rate| *rate > Rate::ZERO)?;
         let before = *self.rate.get_or_insert(given);

@@ -1,13 +1,13 @@
-//! The agent's brain, without clock, socket, file or kernel.
+//! The agent's decisions, without clock, socket, file or kernel.
 //!
-//! [`Controller`] is the whole of it: presence datagrams and the station's [`Connection`]s go in,
-//! presence datagrams and an [`Actuation`] come out, the bounds of each socket. The agent drives it
-//! on a real device and the simulator in virtual time; `now` is always a parameter.
+//! [`Controller`] takes presence datagrams and the station's [`Connection`]s. It gives presence datagrams and
+//! an [`Actuation`], the bounds of each socket. The agent drives it on a real device, and the simulator in
+//! virtual time; `now` is always a parameter.
 //!
-//! Inside: [`presence`] (messages, peer table, how often to send), [`Connection`] (what decides that a
-//! connection is sending), [`RttWatch`] (the queueing delay: how far the RTT is above its minimum),
-//! the [`Law`]s that turn an [`Observation`] into the station's [`Bounds`], [`reservation`] (rates that
-//! are left free for others), and [`Actuation`], which divides bounds among connections.
+//! Its parts are [`presence`] (messages, peer table, schedule), [`Connection`] (what decides that a
+//! connection is sending), [`RttWatch`] (the queueing delay: how far the RTT is above its minimum), the
+//! [`Law`]s that turn an [`Observation`] into the station's [`Bounds`], `reservation` (rates that are left
+//! free for other stations), and [`Actuation`], which divides bounds among connections.
 
 mod bounds;
 mod config;
@@ -19,18 +19,22 @@ pub mod laws;
 mod observation;
 pub mod presence;
 mod rates;
-pub mod reservation;
+mod reservation;
 mod rtt;
+mod share;
+mod weights;
 mod windowed;
 
 pub use bounds::{Actuation, Bounds};
 pub use config::{Clocks, ControllerConfig};
 pub use connections::Connection;
 pub use controller::Controller;
-pub use event::{Event, Narrator, Phase, Reason, Silent};
+pub use event::{Event, PeerChange, Phase, Reason};
 pub use laws::airtime::AirtimeKnobs;
 pub use laws::{Law, LawConfig};
-pub use observation::{ConnectionView, Observation, PeerView, RttView, StationId, StationView};
+pub use observation::{
+    Announcement, ConnectionView, Observation, PeerView, RttView, StationId, StationView,
+};
 pub use presence::PresenceCounters;
-pub use reservation::{Reservation, ReservationState, Share};
 pub use rtt::RttWatch;
+pub use share::{Reservation, ReservationState, Share};

@@ -1,4 +1,4 @@
-//! What a law may see: only what a real device can know.
+//! The observation of a law: only figures that a real device can know.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::Reservation;
 
-/// Names a station among those that share an access point. The operator gives it. It need not be
-/// secret, but of two stations with the same id the others see only one.
+/// The id of a station among those that share an access point, which the operator assigns. It need not be
+/// secret. Of two stations with the same id the others see only one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u64);
 
@@ -21,13 +21,13 @@ impl fmt::Display for StationId {
 /// One of this station's connections over the Wi-Fi interface, at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionView {
-    /// Names the connection while it lives (the kernel's socket cookie).
+    /// The kernel's socket cookie.
     pub id: u64,
     /// Its figures.
     pub figures: Figures,
-    /// Whether its congestion control obeys bounds.
+    /// Whether its algorithm applies bounds.
     pub boundable: bool,
-    /// Segments that it delivered since the tick before; 0 at its first.
+    /// Segments that it delivered since the tick before; 0 at its first tick.
     pub delivered: u32,
     /// Whether it counts as sending ([`Connection`](crate::Connection) has the rule).
     pub sending: bool,
@@ -36,11 +36,30 @@ pub struct ConnectionView {
 /// This station at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StationView {
-    /// The PHY rate of the data that this station sends, where it is known. That of its last frame may
-    /// be another one.
+    /// The PHY rate of the data that this station sends, where it is known. Its last frame may have had another
+    /// rate.
     pub link_rate: Option<Rate>,
-    /// Connections routed over the Wi-Fi interface, and no others.
+    /// The connections that are routed over the Wi-Fi interface.
     pub connections: Vec<ConnectionView>,
+}
+
+/// What a station announces about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Announcement {
+    /// Whether it is sending.
+    pub sending: bool,
+    /// Its delivery rate, a mean of some ticks.
+    pub delivery_rate: Rate,
+    /// The rate that it reaches alone, where it is known (`Max_i` of Matsuno et al.).
+    pub max_rate: Option<Rate>,
+    /// Its PHY rate, where it is known.
+    pub link_rate: Option<Rate>,
+    /// Its minimum RTT, where it has one.
+    pub min_rtt: Option<Duration>,
+    /// Its queueing delay: how far its RTT is above the minimum.
+    pub growth: Duration,
+    /// The rate that it asks its peers to leave free, admitted or not.
+    pub reservation: Option<Reservation>,
 }
 
 /// A live peer as it last announced itself.
@@ -50,22 +69,10 @@ pub struct PeerView {
     pub station: StationId,
     /// Its next message comes within this time.
     pub interval: Duration,
-    /// Whether it is sending.
-    pub sending: bool,
-    /// Its delivery rate.
-    pub delivery_rate: Rate,
-    /// The rate that it reaches alone, where it knows it.
-    pub max_rate: Option<Rate>,
-    /// Its PHY rate, where it knows it.
-    pub link_rate: Option<Rate>,
-    /// Its minimum RTT, where it has one.
-    pub min_rtt: Option<Duration>,
-    /// Its queueing delay: how far its RTT is above the minimum.
-    pub growth: Duration,
-    /// The rate that it asks its peers to leave free, admitted or not.
-    pub reservation: Option<Reservation>,
     /// Time since its last message.
     pub age: Duration,
+    /// What it announced.
+    pub announced: Announcement,
 }
 
 /// The RTT of a station over its sending connections.
@@ -73,13 +80,13 @@ pub struct PeerView {
 pub struct RttView {
     /// The smoothed RTT.
     pub current: Duration,
-    /// The minimum that it is compared with.
+    /// The minimum RTT.
     pub min: Duration,
     /// The queueing delay: `current - min`.
     pub growth: Duration,
 }
 
-/// All that a law sees at one tick.
+/// The observation of a law at one tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// This station's own connections and link.
@@ -94,8 +101,7 @@ pub struct Observation {
     pub delivery_rate: Rate,
     /// The delivery rate that this station announces: a mean of some seconds.
     pub mean_rate: Rate,
-    /// The rate that the air carries in total: the sum of the announced rates and the own one, as a
-    /// windowed maximum.
+    /// The aggregate goodput: the sum of the announced rates and the own one, as a windowed maximum.
     pub total_rate: Rate,
     /// The rate that this station reaches alone, where it is configured or was measured.
     pub max_rate: Option<Rate>,
@@ -128,7 +134,7 @@ impl Observation {
         self.own.connections.iter().filter(|connection| connection.sending)
     }
 
-    /// The windows of the sending connections together.
+    /// The sum of the windows of the sending connections.
     pub fn window(&self) -> Segments {
         self.sending().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
     }
@@ -140,21 +146,18 @@ impl Observation {
     }
 }
 
-/// A peer for tests: it sends so many Mbit/s, and nothing else is known of it.
+/// An announcement for tests: the station sends at `mbps` Mbit/s, and nothing else is known of it.
 #[cfg(test)]
-pub(crate) fn peer(station: StationId, mbps: u64) -> PeerView {
-    PeerView {
-        station,
-        interval: Duration::from_secs(1),
-        sending: true,
-        delivery_rate: Rate::from_mbps(mbps),
-        max_rate: None,
-        link_rate: None,
-        min_rtt: None,
-        growth: Duration::ZERO,
-        reservation: None,
-        age: Duration::ZERO,
-    }
+pub(crate) fn announcement(mbps: u64) -> Announcement {
+    let delivery_rate = Rate::from_mbps(mbps);
+    Announcement { sending: true, delivery_rate, ..Announcement::default() }
+}
+
+/// A peer for tests, whose message has just arrived.
+#[cfg(test)]
+pub(crate) fn peer(station: u64, announced: Announcement) -> PeerView {
+    let interval = Duration::from_secs(1);
+    PeerView { station: StationId(station), interval, age: Duration::ZERO, announced }
 }
 
 /// A connection for tests: 100 segments in flight, RTT 50 ms, nothing queued.

@@ -1,5 +1,4 @@
-//! Rates of this station: what it delivers, what the air carries in total, and what the station
-//! reaches alone.
+//! Rates: the delivery rate of this station, the aggregate goodput, and the rate that this station reaches alone.
 
 use std::collections::VecDeque;
 
@@ -12,7 +11,7 @@ use crate::{PeerView, StationView};
 /// An announced rate is the mean over this many ticks.
 const MEAN_TICKS: usize = 4;
 
-/// What the station's connections delivered since the tick before.
+/// The bytes that the station's connections delivered since the tick before.
 fn delivered(own: &StationView) -> Bytes {
     own.connections.iter().fold(Bytes::ZERO, |sum, one| {
         let bytes = one.figures.mss.get().saturating_mul(u64::from(one.delivered));
@@ -24,16 +23,15 @@ fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {
     rate.mul_div(numerator.bits_per_second(), denominator.bits_per_second()).unwrap_or(rate)
 }
 
-/// A station measures what it reaches alone once it has been the only sender, with a queue, for so
+/// A station measures the rate that it reaches alone after it has been the only sender, with a queue, for this
 /// long.
 const ALONE_FOR: Duration = Duration::from_secs(10);
-/// A queueing delay of this much shows that the air, and not the sender, was the limit.
+/// From this queueing delay on, the air and not the sender limits the rate.
 const QUEUE: Duration = Duration::from_millis(10);
 
 /// TCP goodput is at most this part of the PHY rate.
 const MOST_GOODPUT_PERCENT: u64 = 90;
-/// A station that alone reaches less than this part of its PHY rate is limited by something other
-/// than the air.
+/// The air does not limit a station that alone reaches less than this part of its PHY rate.
 const AIR_LIMITED_PERCENT: u64 = 40;
 
 /// Measures the rates, tick by tick.
@@ -49,7 +47,7 @@ pub(crate) struct RateWatch {
     recent: VecDeque<(Bytes, Duration)>,
     rate: Rate,
     total: WindowedMax<Rate>,
-    /// Since when no peer has been sending and this station has had a queue.
+    /// The time since which no peer has been sending and this station has had a queue.
     alone_since: Option<Instant>,
     alone: WindowedMax<Rate>,
 }
@@ -85,14 +83,14 @@ impl RateWatch {
             self.recent.pop_front();
         }
         self.recent.push_back((bytes, elapsed));
-        let sending = || peers.iter().filter(|peer| peer.sending);
-        let announced: Rate = sending().map(|peer| peer.delivery_rate).sum();
+        let sending = || peers.iter().filter(|peer| peer.announced.sending);
+        let announced: Rate = sending().map(|peer| peer.announced.delivery_rate).sum();
         self.total.push(now, announced.saturating_add(self.mean()));
         self.take_link_rate(now, own.link_rate);
         self.measure_alone(now, sending().next().is_none() && growth >= QUEUE);
     }
 
-    /// Scales what was measured alone with the PHY rate, where that has changed for good.
+    /// Scales the rate that was measured alone with the PHY rate, at a lasting change of that.
     fn take_link_rate(&mut self, now: Instant, link_rate: Option<Rate>) {
         if let Some((before, after)) = self.link.on_tick(now, link_rate) {
             self.alone.scale(|rate| scaled(rate, after, before));
@@ -102,9 +100,9 @@ impl RateWatch {
         self.take_configured_at();
     }
 
-    /// Finds the PHY rate at which the configured maximum was measured: the first lasting one that can
-    /// carry it. Where that one could carry far more, the air is not what limits this station, so a
-    /// higher PHY rate brings no more.
+    /// Finds the PHY rate at which the configured maximum was measured: the first lasting one that can carry it.
+    /// Where a PHY rate can carry far more, the air does not limit this station, and a higher PHY rate does not
+    /// raise the maximum.
     fn take_configured_at(&mut self) {
         let Some((max, link)) = self.configured_max.zip(self.link.get()) else { return };
         let part_of = |at: Rate, percent| at.mul_div(percent, 100).unwrap_or(at);
@@ -128,12 +126,12 @@ impl RateWatch {
         }
     }
 
-    /// What this station delivered since the tick before.
+    /// The delivery rate since the tick before.
     pub(crate) fn delivered(&self) -> Rate {
         self.rate
     }
 
-    /// The mean over [`MEAN_TICKS`]: a single tick may hold an aggregate more or less.
+    /// The mean delivery rate over [`MEAN_TICKS`]. A single tick may contain one aggregate more or less.
     pub(crate) fn mean(&self) -> Rate {
         let sum = |(bytes, span): (Bytes, Duration), (more, longer): &(Bytes, Duration)| {
             (bytes.checked_add(*more).unwrap_or(bytes), span.saturating_add(*longer))
@@ -142,7 +140,7 @@ impl RateWatch {
         Rate::of(bytes, span)
     }
 
-    /// What the air carries in total.
+    /// The aggregate goodput: the largest sum of the delivery rates of the last ten seconds.
     pub(crate) fn total(&self) -> Rate {
         self.total.get()
     }
@@ -154,7 +152,7 @@ impl RateWatch {
         Some(rates.map_or(max, |(now, then)| scaled(max, now, then)))
     }
 
-    /// What this station reaches alone: as configured, else as last measured.
+    /// The rate that this station reaches alone: as configured, else as last measured.
     pub(crate) fn alone(&self) -> Option<Rate> {
         self.configured().or_else(|| Some(self.alone.get()).filter(|rate| *rate > Rate::ZERO))
     }
@@ -163,8 +161,8 @@ impl RateWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StationId;
-    use crate::observation::example;
+    use crate::observation::{self, example};
+    use crate::{Announcement, ConnectionView};
 
     fn at(half_seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(500) * half_seconds
@@ -172,23 +170,12 @@ mod tests {
 
     /// `segments` delivered in this tick by one connection.
     fn own(segments: u32) -> StationView {
-        let connection = crate::ConnectionView { delivered: segments, ..example() };
+        let connection = ConnectionView { delivered: segments, ..example() };
         StationView { link_rate: None, connections: vec![connection] }
     }
 
     fn peer(sending: bool, mbps: u64) -> PeerView {
-        PeerView {
-            station: StationId(2),
-            interval: Duration::from_secs(1),
-            sending,
-            delivery_rate: Rate::from_mbps(mbps),
-            max_rate: None,
-            link_rate: None,
-            min_rtt: None,
-            growth: Duration::ZERO,
-            reservation: None,
-            age: Duration::ZERO,
-        }
+        observation::peer(2, Announcement { sending, ..observation::announcement(mbps) })
     }
 
     #[test]
@@ -241,8 +228,8 @@ mod tests {
             Self { watch: RateWatch::new(configured.map(Rate::from_mbps)), tick: 0 }
         }
 
-        /// What it reaches alone, kbit/s, after so many ticks with these PHY rates in turn (Mbit/s), each
-        /// delivering `segments`.
+        /// The rate that it reaches alone, kbit/s, after `ticks` ticks. Each has one of these PHY rates in turn
+        /// (Mbit/s), and delivers `segments`.
         fn run(&mut self, ticks: u64, link_mbps: &[u64], segments: u32) -> Option<u64> {
             for _ in 0..ticks {
                 let link = link_mbps[self.tick as usize % link_mbps.len()];
@@ -256,7 +243,7 @@ mod tests {
         }
     }
 
-    /// 1000 segments each tick, kbit/s.
+    /// The rate of 1000 segments per tick, kbit/s.
     const MEASURED: u64 = 1000 * 1448 * 8 * 2 / 1_000;
 
     #[test]
@@ -279,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_rate_rises_with_the_link_if_the_air_limits_it() {
+    fn a_configured_rate_rises_with_the_phy_rate() {
         let mut alone = Alone::new(Some(10));
         assert_eq!(alone.run(9, &[13], 0), Some(10_000));
         assert_eq!(alone.run(9, &[65], 0), Some(50_000));
@@ -291,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_rate_falls_with_the_link_from_one_that_carried_it() {
+    fn a_configured_rate_falls_with_the_phy_rate() {
         let mut alone = Alone::new(Some(40));
         assert_eq!(alone.run(9, &[0], 0), Some(40_000), "before any is known");
-        assert_eq!(alone.run(9, &[13], 0), Some(40_000), "the first is all that is known");
+        assert_eq!(alone.run(9, &[13], 0), Some(40_000), "only the first is known");
         assert_eq!(alone.run(9, &[130], 0), Some(40_000));
         assert_eq!(alone.run(4, &[13], 0), Some(40_000), "it may not last");
         assert_eq!(alone.run(9, &[13], 0), Some(4_000));

@@ -14,11 +14,10 @@ const HISTORY: usize = 32;
 
 /// Watches the current and the minimum RTT of a station's connections.
 ///
-/// The minimum falls with any lower sample, the kernel's own minimum included. It rises only on
-/// evidence that the path and not this station's queue has become longer: the queue shortens when
-/// the station sends less, the path does not. So the minimum is measured anew where the window has
-/// fallen to a quarter and the rate has fallen with it instead of the RTT. A queue that never empties
-/// does not raise it.
+/// The minimum falls with any lower sample, the kernel's own minimum included. It rises only where the path and
+/// not this station's queue has become longer. The queue shortens when the station sends less, and the path does
+/// not. So the minimum is measured again where the window has fallen to a quarter, and the rate has fallen with
+/// it instead of the RTT. A queue that never empties does not raise the minimum.
 ///
 /// Order of calls: [`RttWatch::on_tick`] once per tick.
 #[derive(Clone, Debug, Default)]
@@ -32,10 +31,10 @@ struct Track {
     /// The tick at which the connection last existed.
     seen: u64,
     min: Duration,
-    /// The kernel's minimum when `min` last took it over. The kernel keeps it for minutes, so it may
-    /// be that of an earlier path.
+    /// The kernel's minimum when `min` was last lowered to it. The kernel keeps it for minutes, so it may be
+    /// that of an earlier path.
     kernel_min: Option<Duration>,
-    /// Ticks since the RTT was last near the minimum.
+    /// The samples since the RTT was last near the minimum.
     grown: VecDeque<Sample>,
 }
 
@@ -47,11 +46,6 @@ struct Sample {
 }
 
 impl RttWatch {
-    /// A watch without connections.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Takes the connections of one tick and gives the station's RTT: the mean over those that are
     /// sending, weighted by their windows; `None` while none has a sample. `common` is the queueing
     /// delay that all senders announce, which is no part of a longer path.
@@ -139,7 +133,7 @@ impl Track {
         }
         self.min = figures.latest_rtt.into_iter().fold(self.min.min(rtt), Duration::min);
         let sample = Sample { at: now, rtt, window: figures.cwnd };
-        // An RTT below this differs from the minimum by noise alone.
+        // An RTT below this differs from the minimum only by noise.
         let doubtful = self.min + self.min / 8 + Duration::from_millis(10);
         if sample.rtt < doubtful {
             self.grown.clear();
@@ -160,7 +154,7 @@ impl Track {
         let last = self.grown.back()?;
         let before = self.grown.iter().max_by_key(|sample| sample.window)?;
         let low = |sample: &&Sample| sample.window.get() <= before.window.get() / 4;
-        // The RTT shows the window of one round trip ago.
+        // The RTT depends on the window of one round trip ago.
         let since = self.grown.iter().rev().take_while(low).last()?;
         let settled = last.at.saturating_since(since.at) >= last.rtt;
         // The delivery rate is window / RTT. With a queue of this station it would not change as the
@@ -190,7 +184,7 @@ mod tests {
 
     impl Path {
         fn new() -> Self {
-            Self { watch: RttWatch::new(), tick: 0, kernel_min: u64::MAX, common_ms: 0 }
+            Self { watch: RttWatch::default(), tick: 0, kernel_min: u64::MAX, common_ms: 0 }
         }
 
         /// The minimum RTT and the queueing delay after a tick at this RTT and window.
@@ -241,7 +235,7 @@ mod tests {
             assert_eq!((min, growth), (100, (window * 1000 / 800).max(100) - 100));
         }
         for _ in 0..2_000 {
-            assert_eq!(path.tick(180, 144), (100, 80), "however long it lasts");
+            assert_eq!(path.tick(180, 144), (100, 80), "at any time");
         }
     }
 
@@ -254,7 +248,7 @@ mod tests {
         for window in [60, 60, 30, 30, 15] {
             assert_eq!(path.tick(512, window), (2, 510));
         }
-        path.tick(512, 15); // a round trip later the RTT would have shown it
+        path.tick(512, 15); // after a round trip the RTT would be lower
         assert_eq!(path.tick(512, 15), (512, 0));
     }
 
@@ -269,7 +263,7 @@ mod tests {
         };
         assert_eq!(learnt(0), (512, 0));
         assert_eq!(learnt(80), (432, 80));
-        assert_eq!(learnt(9_999), (2, 510), "a minimum is never lowered for it");
+        assert_eq!(learnt(9_999), (2, 510), "it does not lower the minimum");
     }
 
     #[test]
@@ -294,10 +288,10 @@ mod tests {
         let connections =
             vec![view(1, 300, 100, true), view(2, 100, 20, true), view(3, 9, 999, false)];
         let own = StationView { link_rate: None, connections };
-        let rtt = RttWatch::new().on_tick(Instant::ZERO, &own, Duration::ZERO).unwrap();
+        let rtt = RttWatch::default().on_tick(Instant::ZERO, &own, Duration::ZERO).unwrap();
         assert_eq!(rtt.current, Duration::from_millis(80));
         assert_eq!(rtt.growth, Duration::from_millis(10));
         let idle = StationView { link_rate: None, connections: vec![view(3, 9, 999, false)] };
-        assert_eq!(RttWatch::new().on_tick(Instant::ZERO, &idle, Duration::ZERO), None);
+        assert_eq!(RttWatch::default().on_tick(Instant::ZERO, &idle, Duration::ZERO), None);
     }
 }

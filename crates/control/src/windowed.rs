@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use wakeai_units::{Duration, Instant};
 
-/// How long a value counts.
+/// The length of the window.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The largest value of the last ten seconds, one candidate per tick.
+/// The largest value of the last ten seconds; one value is added per tick.
 #[derive(Clone, Debug)]
 pub(crate) struct WindowedMax<T> {
     /// Values in falling order, with their times; the front is the maximum.
@@ -31,7 +31,7 @@ impl<T: Copy + Ord + Default> WindowedMax<T> {
         }
     }
 
-    /// Changes all values alike, where what they are measured in has changed.
+    /// Changes all values, where their unit has changed.
     pub(crate) fn scale(&mut self, scaled: impl Fn(T) -> T) {
         for (_, value) in &mut self.falling {
             *value = scaled(*value);

@@ -1,15 +1,16 @@
-//! What every law keeps, whatever it is shown.
+//! What holds for the bounds of every law at every observation.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
 use wakeai_connection::{CongestionState, Figures};
 use wakeai_control::{
-    Actuation, ConnectionView, LawConfig, Observation, PeerView, RttWatch, StationId, StationView,
+    Actuation, Announcement, ConnectionView, LawConfig, Observation, PeerView, RttWatch, StationId,
+    StationView,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-/// Small, usual and absurd values alike.
+/// Small, usual and extreme values.
 fn extreme() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1_u64..100, 100_u64..1_000_000, any::<u64>(), Just(u64::MAX)]
 }
@@ -51,14 +52,16 @@ prop_compose! {
         PeerView {
             station: StationId(station),
             interval: Duration::from_secs(1),
-            sending,
-            delivery_rate: Rate::from_bps(rate),
-            max_rate: max,
-            link_rate: link,
-            min_rtt: min,
-            growth,
-            reservation: None,
             age: Duration::ZERO,
+            announced: Announcement {
+                sending,
+                delivery_rate: Rate::from_bps(rate),
+                max_rate: max,
+                link_rate: link,
+                min_rtt: min,
+                growth,
+                reservation: None,
+            },
         }
     }
 }
@@ -75,7 +78,7 @@ prop_compose! {
         buffer: u32, per_ack: u32, uncounted in prop_oneof![3 => Just(0), 1 => 0..u32::MAX],
     ) -> Observation {
         let own = StationView { link_rate: link, connections };
-        let senders = peers.iter().filter(|peer| peer.sending).count() as u32 + 1;
+        let senders = peers.iter().filter(|peer| peer.announced.sending).count() as u32 + 1;
         let senders = senders.saturating_add(uncounted);
         Observation {
             own,
@@ -100,7 +103,7 @@ proptest! {
         for name in LawConfig::NAMES {
             let mut law = LawConfig::from_name(name).unwrap().build();
             prop_assert_eq!(law.name(), name);
-            let mut rtt = RttWatch::new();
+            let mut rtt = RttWatch::default();
             for (tick, (observation, common)) in (0_u64..).zip(&seen) {
                 let now = Instant::ZERO + Duration::from_millis(500) * tick;
                 let mut observation = observation.clone();
@@ -117,7 +120,10 @@ proptest! {
                     bounds.pacing
                 );
                 let found = Actuation::new(bounds, &observation.own.connections);
-                for (_, part) in found.sockets {
+                let parts = found.sockets.iter().map(|(_, part)| part).chain([&found.default]);
+                for part in parts {
+                    // In the bounds of a socket, a ceiling of 0 means that there is none.
+                    prop_assert_eq!(part.ceiling == 0, bounds.ceiling == Segments::MAX);
                     prop_assert!(part.ceiling == 0 || part.floor <= part.ceiling);
                 }
             }
@@ -137,13 +143,13 @@ fn laws_are_found_by_the_names_that_scenarios_use() {
 fn fixed_bounds_are_those_that_were_given() {
     let (floor, ceiling) = (Segments::new(5), Segments::new(50));
     let mut law = LawConfig::Fixed { floor, ceiling }.build();
-    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut wakeai_control::Silent);
+    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut Vec::new());
     assert_eq!((bounds.floor, bounds.ceiling, bounds.pacing), (floor, ceiling, None));
 }
 
 #[test]
 fn airtime_binds_nothing_while_nothing_is_sent() {
     let mut law = LawConfig::from_name("airtime").unwrap().build();
-    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut wakeai_control::Silent);
+    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut Vec::new());
     assert!(bounds.is_none());
 }

@@ -1,4 +1,4 @@
-//! What a controller tells about itself.
+//! The texts of a controller's events.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use wakeai_connection::Figures;
 use wakeai_control::{Connection, Controller, LawConfig};
 use wakeai_units::{Duration, Instant, Rate};
 
-/// A station that has delivered so many segments on a path of 60 ms, of which this much is queue.
+/// A station that has delivered `delivered` segments, on a path of 60 ms with this queueing delay.
 fn sending(delivered: u64, queue_ms: u64) -> Own {
     let rtt = Duration::from_millis(60 + queue_ms);
     let connection = ether::sending(100, rtt);
@@ -22,7 +22,7 @@ fn sending(delivered: u64, queue_ms: u64) -> Own {
     (Some(Rate::from_mbps(65)), vec![Connection { figures, ..connection }])
 }
 
-/// The narration of one of two stations that begin to send after three seconds.
+/// The events of one of two stations that begin to send after three seconds.
 fn narration(law: &str) -> String {
     let law = LawConfig::from_name(law).unwrap();
     let start = |id| Controller::new(Instant::ZERO, config(id), [id as u8; 16], law.build());
@@ -44,7 +44,7 @@ fn shimada_after_says_which_candidate_bound() {
 }
 
 #[test]
-fn airtime_says_its_phase_share_and_aim() {
+fn airtime_says_its_phase_share_and_target() {
     insta::assert_snapshot!(narration("airtime"));
 }
 

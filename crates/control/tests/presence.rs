@@ -6,7 +6,9 @@ mod ether;
 
 use ether::{Ether, config, shown, start, station};
 use wakeai_control::presence::{BootId, Challenge, Codec, Presence, PresenceCounters};
-use wakeai_control::{Clocks, Controller, ControllerConfig, Event, StationId};
+use wakeai_control::{
+    Announcement, Clocks, Controller, ControllerConfig, Event, PeerChange, StationId,
+};
 use wakeai_units::{Duration, Instant, Rate};
 
 fn seconds(count: u64) -> Duration {
@@ -45,13 +47,11 @@ fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challenge>) -> Pr
         boot: BootId([boot; 16]),
         sequence,
         interval: seconds(1),
-        sending: true,
-        delivery_rate: Rate::from_mbps(1),
-        max_rate: None,
-        link_rate: None,
-        min_rtt: None,
-        growth: Duration::ZERO,
-        reservation: None,
+        announced: Announcement {
+            sending: true,
+            delivery_rate: Rate::from_mbps(1),
+            ..Announcement::default()
+        },
         unix_time: None,
         challenge: Challenge(7),
         answers,
@@ -78,7 +78,7 @@ fn six_stations_know_each_other_within_two_seconds() {
     for (index, station) in ether.stations.iter().enumerate() {
         let others: Vec<u64> = (0..6).filter(|&id| id != index as u64).collect();
         assert_eq!(peers(station), others);
-        assert!(station.counters().own > 0, "it hears its own echo");
+        assert!(station.counters().own > 0, "it receives its own messages");
     }
 }
 
@@ -117,7 +117,7 @@ fn the_messages_of_an_earlier_boot_are_not_taken_for_live() {
     ether.run(seconds(5));
     assert_eq!(peers(&ether.stations[0]), [1], "the new boot is live");
     let restarts = std::iter::from_fn(|| ether.stations[0].poll_event())
-        .filter(|event| matches!(event, Event::PeerRestarted { .. }));
+        .filter(|event| matches!(event, Event::Peer { change: PeerChange::Restarted(_), .. }));
     assert_eq!(restarts.count(), 1);
     let now = ether.now;
     only_counts(&mut ether.stations[0], now, &earlier, |c| &mut c.replayed);
@@ -125,7 +125,7 @@ fn the_messages_of_an_earlier_boot_are_not_taken_for_live() {
 }
 
 #[test]
-fn a_recording_from_before_its_start_does_not_deceive_a_station() {
+fn a_recording_from_before_the_start_is_refused() {
     let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(10));
     let recorded: Vec<Vec<u8>> =
@@ -137,7 +137,7 @@ fn a_recording_from_before_its_start_does_not_deceive_a_station() {
 }
 
 #[test]
-fn a_peer_that_left_comes_back_by_itself_but_not_by_a_recording() {
+fn a_recording_does_not_bring_back_a_peer_that_left() {
     let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(10));
     ether.run_where(seconds(60), |from, to| from == to); // out of reach of each other
@@ -163,7 +163,7 @@ fn three_lost_messages_in_a_row_do_not_cost_a_new_proof() {
 }
 
 #[test]
-fn what_is_not_a_message_of_this_group_and_access_point_is_counted_by_kind() {
+fn foreign_and_damaged_messages_are_counted_by_kind() {
     let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(5));
     let now = ether.now;
@@ -191,7 +191,7 @@ fn what_is_not_a_message_of_this_group_and_access_point_is_counted_by_kind() {
 }
 
 #[test]
-fn ten_thousand_forged_messages_a_second_for_a_minute_only_count() {
+fn ten_thousand_forged_messages_a_second_are_only_counted() {
     let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(5));
     let mut victim = ether.stations.remove(0);
@@ -243,7 +243,7 @@ fn the_table_holds_1024_peers_and_counts_the_others() {
 fn replayed_messages_of_old_boots_do_not_keep_a_newcomer_out() {
     let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
     let codec = Codec::new(&ether::KEY);
-    // Sixteen boots that come before all others in every order, each with as many challenges as it ever sent.
+    // Sixteen boot ids that are sorted before all others, with fifty challenges each.
     let recorded: Vec<Vec<u8>> = (1..=50)
         .flat_map(|sequence| (0..16).map(move |boot| (boot, sequence)))
         .map(|(boot, sequence)| {
@@ -274,7 +274,7 @@ fn replayed_messages_of_old_boots_do_not_keep_a_newcomer_out() {
 }
 
 #[test]
-fn an_interval_that_nobody_needs_does_not_keep_a_peer_that_has_gone() {
+fn a_long_interval_does_not_keep_a_peer_that_has_gone() {
     let codec = Codec::new(&ether::KEY);
     let mut victim = station(Instant::ZERO, 0, 1);
     let (now, challenge) = challenge_of(&mut victim);
@@ -286,7 +286,7 @@ fn an_interval_that_nobody_needs_does_not_keep_a_peer_that_has_gone() {
 }
 
 #[test]
-fn a_table_that_was_filled_with_invented_stations_is_empty_after_five_minutes() {
+fn a_table_of_invented_stations_is_empty_after_five_minutes() {
     let codec = Codec::new(&ether::KEY);
     let mut victim = station(Instant::ZERO, 0, 1);
     let (now, challenge) = challenge_of(&mut victim);
@@ -303,7 +303,7 @@ fn a_table_that_was_filled_with_invented_stations_is_empty_after_five_minutes() 
 }
 
 #[test]
-fn where_clocks_agree_one_message_is_proof_and_an_old_one_is_refused() {
+fn where_clocks_agree_the_time_is_proof() {
     let synchronised = |id, offset: u64| {
         let unix_at_epoch = seconds(1_700_000_000 + offset);
         let clocks = Clocks::Synchronised { unix_at_epoch, tolerance: seconds(2) };
@@ -320,7 +320,7 @@ fn where_clocks_agree_one_message_is_proof_and_an_old_one_is_refused() {
     assert_eq!(peers(&ether.stations[0]), [1]);
     assert_eq!(peers(&ether.stations[1]), [0]);
     ether.run(seconds(10));
-    assert_eq!(peers(&ether.stations[0]), [1], "an answer does not heal a wrong clock");
+    assert_eq!(peers(&ether.stations[0]), [1], "an answer does not replace the right time");
     assert!(ether.stations[0].counters().stale > 10);
 
     let recorded: Vec<Vec<u8>> =
@@ -373,23 +373,23 @@ fn the_law_sees_what_the_peers_announce() {
     let codec = Codec::new(&ether::KEY);
     let mut victim = station(Instant::ZERO, 0, 1);
     let (now, challenge) = challenge_of(&mut victim);
-    let quiet = Presence { sending: false, ..crafted(2, 2, 1, vec![challenge]) };
-    let loud = Presence {
+    let says = Announcement {
+        sending: true,
         delivery_rate: Rate::from_mbps(12),
         max_rate: Some(Rate::from_mbps(48)),
         link_rate: Some(Rate::from_mbps(65)),
         min_rtt: Some(Duration::from_millis(512)),
         growth: Duration::from_millis(40),
-        ..crafted(1, 1, 1, vec![challenge])
+        reservation: None,
     };
+    let quiet = Announcement::default();
+    let quiet = Presence { announced: quiet, ..crafted(2, 2, 1, vec![challenge]) };
+    let loud = Presence { announced: says, ..crafted(1, 1, 1, vec![challenge]) };
     victim.handle_datagram(now, &codec.encode(&quiet));
     victim.handle_datagram(now, &codec.encode(&loud));
     victim.handle_tick(victim.next_tick(), None, &[]);
     let (seen, _) = victim.last();
     assert_eq!((seen.senders, seen.peers.len()), (1, 2));
     assert_eq!(seen.total_rate, Rate::from_mbps(12));
-    let peer = &seen.peers[0];
-    assert_eq!(peer.max_rate, Some(Rate::from_mbps(48)));
-    assert_eq!(peer.link_rate, Some(Rate::from_mbps(65)));
-    assert_eq!((peer.min_rtt, peer.growth), (loud.min_rtt, loud.growth));
+    assert_eq!(seen.peers[0].announced, says);
 }

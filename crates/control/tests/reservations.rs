@@ -33,7 +33,7 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// Who is admitted, as each station sees it.
+/// The admitted stations, by the decision of each station.
 fn views(ether: &Ether) -> Vec<Vec<u64>> {
     let count = ether.stations.len() as u64;
     let see = |(own, station): (u64, &Controller)| {
@@ -94,7 +94,7 @@ fn messages_lost_for_a_while_do_not_make_room() {
     let has = views(&ether)[0][0] as usize;
     let waits = 1 - has;
     ether.run_where(seconds(3), |from, _| from != has);
-    assert_eq!(ether.stations[waits].peers().count(), 0, "it is not heard any more");
+    assert_eq!(ether.stations[waits].peers().count(), 0, "its messages no longer arrive");
     assert!(!ether.stations[waits].reservation().1.is_admitted());
 }
 
@@ -120,7 +120,7 @@ fn reasons(station: &mut Controller) -> Vec<Reason> {
 }
 
 #[test]
-fn the_others_yield_and_the_owner_does_not_until_it_is_released() {
+fn the_others_yield_until_the_reservation_is_released() {
     let mut ether = stations(&[Some(10), None, None]);
     ether.run(seconds(20));
     let owns = |reason: &Reason| matches!(reason, Reason::Reserved { .. });

@@ -206,7 +206,8 @@ pub struct SimulatedFlow {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowReservation {
     /// `admitted` if it was admitted at any time; otherwise the last state.
-    pub standing: ReservationStanding,
+    #[serde(rename = "standing")]
+    pub outcome: ReservationOutcome,
     /// The share of airtime of all reservations of its station; null where unknown.
     pub share: Option<f64>,
     /// Where it was refused: the share of the earlier requests.
@@ -217,10 +218,10 @@ pub struct FlowReservation {
     pub admitted_s: f64,
 }
 
-/// The last state of a reservation.
+/// The outcome of a reservation in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ReservationStanding {
+pub enum ReservationOutcome {
     /// The peers left it free.
     Admitted,
     /// It did not fit.
@@ -235,8 +236,8 @@ pub enum ReservationStanding {
 
 impl FlowReservation {
     /// The outcome of a flow without an admitted reservation.
-    pub fn without(standing: ReservationStanding) -> Self {
-        Self { standing, share: None, taken: None, limit: None, admitted_s: 0.0 }
+    pub fn without(outcome: ReservationOutcome) -> Self {
+        Self { outcome, share: None, taken: None, limit: None, admitted_s: 0.0 }
     }
 
     /// A description for the table.
@@ -244,19 +245,19 @@ impl FlowReservation {
         let percent = |share: Option<f64>| {
             share.map_or("an unknown part".to_owned(), |share| format!("{:.1} %", share * 100.0))
         };
-        match self.standing {
-            ReservationStanding::Admitted => {
+        match self.outcome {
+            ReservationOutcome::Admitted => {
                 format!("{} of the air for {:.0} s", percent(self.share), self.admitted_s)
             }
-            ReservationStanding::Refused => format!(
+            ReservationOutcome::Refused => format!(
                 "refused: {} asked, {} taken, {} in all",
                 percent(self.share),
                 percent(self.taken),
                 percent(self.limit)
             ),
-            ReservationStanding::Unmeasured => "refused: neither max nor PHY rate known".to_owned(),
-            ReservationStanding::Waiting => "nothing was sent".to_owned(),
-            ReservationStanding::NoAgent => "not asked for: no agent".to_owned(),
+            ReservationOutcome::Unmeasured => "refused: neither max nor PHY rate known".to_owned(),
+            ReservationOutcome::Waiting => "nothing was sent".to_owned(),
+            ReservationOutcome::NoAgent => "not asked for: no agent".to_owned(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use wakeai_scenario::figures::DurationHistogram;
 use wakeai_scenario::result::{
     ErrorCounts, FlowReservation, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report,
-    ReservationStanding, RttMillis, Run,
+    ReservationOutcome, RttMillis, Run,
 };
 use wakeai_scenario::table::{self, Layout};
 use wakeai_scenario::{Direction, FlowKind, Scenario, Station, StationDirection};
@@ -240,7 +240,7 @@ fn no_line_is_longer_than_80_columns() {
     );
     let scenario = Scenario::parse(&text).unwrap();
     let reservation = FlowReservation {
-        standing: ReservationStanding::Refused,
+        outcome: ReservationOutcome::Refused,
         share: Some(1.2),
         taken: Some(0.4),
         limit: Some(0.8),

@@ -1,7 +1,7 @@
-//! The announcements of a faulty or lying member.
+//! False announcements of a station.
 
-use wakeai_control::presence::{Codec, Presence};
-use wakeai_control::{Reservation, Share};
+use wakeai_control::presence::Codec;
+use wakeai_control::{Announcement, Reservation, Share};
 use wakeai_scenario::{Announces, Told};
 use wakeai_units::Rate;
 
@@ -21,29 +21,29 @@ impl Announcing {
     /// The message that is sent instead of `message`, which was encoded with the same group key.
     pub(crate) fn instead_of(&self, message: &[u8]) -> Vec<u8> {
         let mut presence = self.codec.decode(message).expect("an agent writes what it can read");
-        self.apply(&mut presence);
+        self.apply(&mut presence.announced);
         self.codec.encode(&presence)
     }
 
-    fn apply(&self, presence: &mut Presence) {
+    fn apply(&self, message: &mut Announcement) {
         let told = |truth: &mut Option<Rate>, told: Option<Told>| match told {
             None => {}
             Some(Told::Unknown) => *truth = None,
             Some(Told::Rate(rate)) => *truth = Some(rate),
         };
         let announces = &self.announces;
-        presence.sending = announces.sending.unwrap_or(presence.sending);
-        presence.delivery_rate = announces.rate.unwrap_or(presence.delivery_rate);
-        told(&mut presence.max_rate, announces.max_rate);
-        told(&mut presence.link_rate, announces.link_rate);
-        presence.min_rtt = announces.min_rtt.or(presence.min_rtt);
-        presence.growth = announces.growth.unwrap_or(presence.growth);
+        message.sending = announces.sending.unwrap_or(message.sending);
+        message.delivery_rate = announces.rate.unwrap_or(message.delivery_rate);
+        told(&mut message.max_rate, announces.max_rate);
+        told(&mut message.link_rate, announces.link_rate);
+        message.min_rtt = announces.min_rtt.or(message.min_rtt);
+        message.growth = announces.growth.unwrap_or(message.growth);
         if let Some(ppm) = announces.reservation {
             let share = Share::from_ppm(ppm);
             // The reserved rate is that share of the rate that the member claims to reach.
-            let whole = presence.max_rate.or(presence.link_rate).unwrap_or(Rate::from_mbps(1));
+            let whole = message.max_rate.or(message.link_rate).unwrap_or(Rate::from_mbps(1));
             let rate = whole.mul_div(u64::from(ppm), 1_000_000).unwrap_or(whole);
-            presence.reservation = (ppm > 0).then_some(Reservation {
+            message.reservation = (ppm > 0).then_some(Reservation {
                 rate: rate.max(Rate::from_bps(1)),
                 share,
                 ticket: 1,
@@ -57,20 +57,15 @@ impl Announcing {
 #[cfg(test)]
 mod tests {
     use wakeai_control::StationId;
-    use wakeai_control::presence::{BootId, Challenge};
+    use wakeai_control::presence::{BootId, Challenge, Presence};
     use wakeai_units::Duration;
 
     use super::*;
 
     const KEY: [u8; 32] = [7; 32];
 
-    fn truth() -> Presence {
-        Presence {
-            bssid: [2; 6],
-            station: StationId(1),
-            boot: BootId([1; 16]),
-            sequence: 5,
-            interval: Duration::from_millis(500),
+    fn truth() -> Announcement {
+        Announcement {
             sending: true,
             delivery_rate: Rate::from_mbps(20),
             max_rate: Some(Rate::from_mbps(40)),
@@ -78,16 +73,31 @@ mod tests {
             min_rtt: Some(Duration::from_millis(20)),
             growth: Duration::from_millis(30),
             reservation: None,
+        }
+    }
+
+    fn message() -> Presence {
+        Presence {
+            bssid: [2; 6],
+            station: StationId(1),
+            boot: BootId([1; 16]),
+            sequence: 5,
+            interval: Duration::from_millis(500),
+            announced: truth(),
             unix_time: None,
             challenge: Challenge(9),
             answers: vec![Challenge(4)],
         }
     }
 
-    fn heard(announces: Announces) -> Presence {
+    /// What is received instead of the truth.
+    fn received(announces: Announces) -> Announcement {
         let announcing = Announcing::new(announces, &KEY).unwrap();
         let codec = Codec::new(&KEY);
-        codec.decode(&announcing.instead_of(&codec.encode(&truth()))).unwrap()
+        let sent = announcing.instead_of(&codec.encode(&message()));
+        let received = codec.decode(&sent).unwrap();
+        assert_eq!(Presence { announced: truth(), ..received.clone() }, message());
+        received.announced
     }
 
     #[test]
@@ -104,25 +114,28 @@ mod tests {
             link_rate: Some(Told::Rate(Rate::from_bps(1))),
             ..Announces::default()
         };
-        let expected = Presence {
+        let expected = Announcement {
             sending: false,
             delivery_rate: Rate::ZERO,
             max_rate: None,
             link_rate: Some(Rate::from_bps(1)),
             ..truth()
         };
-        assert_eq!(heard(lie), expected);
+        assert_eq!(received(lie), expected);
         let growth = Some(Duration::from_secs(60));
         let lie = Announces { growth, min_rtt: Some(Duration::ZERO), ..Announces::default() };
-        let expected =
-            Presence { growth: Duration::from_secs(60), min_rtt: Some(Duration::ZERO), ..truth() };
-        assert_eq!(heard(lie), expected);
+        let expected = Announcement {
+            growth: Duration::from_secs(60),
+            min_rtt: Some(Duration::ZERO),
+            ..truth()
+        };
+        assert_eq!(received(lie), expected);
     }
 
     #[test]
     fn a_reservation_is_claimed_in_full_and_before_all_others() {
-        let heard = heard(Announces { reservation: Some(500_000), ..Announces::default() });
-        let reservation = heard.reservation.unwrap();
+        let received = received(Announces { reservation: Some(500_000), ..Announces::default() });
+        let reservation = received.reservation.unwrap();
         assert_eq!(reservation.rate, Rate::from_mbps(20), "half of what it reaches alone");
         assert_eq!(
             (reservation.share, reservation.claim),

@@ -7,7 +7,7 @@ use wakeai_world::{Place, Span};
 
 use crate::packet::Packet;
 
-/// A packet as a host sees it.
+/// A packet that a host sends or receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen<'a> {
     /// A segment of a TCP connection.
@@ -35,7 +35,7 @@ pub enum Seen<'a> {
 /// Sees every packet that a host puts into its queue, and every packet that arrives at a host. Times count from
 /// the run's time zero; packets of agents before it have the time 0.
 pub trait Observer {
-    /// Whether it wants to see packets.
+    /// Whether it observes packets.
     const LOOKS: bool = true;
 
     /// A host has put a packet into its queue.
@@ -72,16 +72,13 @@ impl<O: Observer> Carrier<O> {
         packet: Packet,
         place: Place,
     ) -> bool {
-        if O::LOOKS {
-            // A packet that finds the queue full is not sent, and so not observed.
-            let seen = packet.clone();
-            let sent = self.medium.enqueue(now, from, to, packet).is_ok();
-            if sent {
-                self.observer.on_sent(self.span.since(now), from, to, see(&seen, place));
-            }
-            return sent;
+        let seen = O::LOOKS.then(|| packet.clone());
+        let sent = self.medium.enqueue(now, from, to, packet).is_ok();
+        // A packet that finds the queue full is not sent, and so not observed.
+        if let Some(packet) = seen.filter(|_| sent) {
+            self.observer.on_sent(self.span.since(now), from, to, see(&packet, place));
         }
-        self.medium.enqueue(now, from, to, packet).is_ok()
+        sent
     }
 
     /// Shows the observer a packet that has arrived.

@@ -121,7 +121,7 @@ impl Connection {
         read - std::mem::replace(&mut self.read, read)
     }
 
-    /// As the agent of its station sees it.
+    /// The connection for the agent of its station.
     pub(crate) fn as_agents_see_it(&self) -> wakeai_control::Connection {
         wakeai_control::Connection {
             id: u64::from(self.id),

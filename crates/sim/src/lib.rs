@@ -4,7 +4,6 @@
 //! and an [`Observer`] of every packet. The crate reads no clock, and compares integers only: the same scenario
 //! and seed give the same run. `docs/concepts/sim.md` explains how it works, and its limits.
 
-mod agent;
 mod announcing;
 mod capture;
 mod carrier;

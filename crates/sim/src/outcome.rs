@@ -14,7 +14,7 @@ use crate::simulation::Simulation;
 /// The result of a run with all details.
 #[derive(Debug)]
 pub struct SimOutcome {
-    /// The part that a report has.
+    /// The figures of the report.
     pub outcome: Outcome,
     /// The medium's counters: drops, collisions, airtime.
     pub counters: Counters,

@@ -73,11 +73,19 @@ pub(crate) struct Wire {
     pub(crate) to_sender: bool,
 }
 
-const SYN: u8 = 1;
-const ACK: u8 = 1 << 1;
-const FIN: u8 = 1 << 2;
-const RST: u8 = 1 << 3;
-const TIMESTAMP: u8 = 1 << 4;
+// The control bits of TCP (RFC 9293 section 3.1).
+const FIN: u8 = 1;
+const SYN: u8 = 1 << 1;
+const RST: u8 = 1 << 2;
+const ACK: u8 = 1 << 4;
+/// Marks a segment with a timestamp, in a bit that none of the flags has.
+const TIMESTAMP: u8 = 1 << 7;
+
+/// The flags as they are in the header of a segment.
+pub(crate) fn control_bits(flags: Flags) -> u8 {
+    let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+    bit(flags.fin, FIN) | bit(flags.syn, SYN) | bit(flags.rst, RST) | bit(flags.ack, ACK)
+}
 
 /// Stands for an absent value where 0 is a value.
 const NONE: u32 = u32::MAX;
@@ -85,7 +93,6 @@ const NONE: u32 = u32::MAX;
 impl Wire {
     pub(crate) fn pack(connection: u32, to_sender: bool, segment: &Segment) -> Self {
         let Segment { seq, ack, window, sack, len, timestamp, options, flags } = segment;
-        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         let stamp = timestamp.unwrap_or_default();
         let mut wire = Self {
             seq: *seq,
@@ -96,11 +103,7 @@ impl Wire {
             options: [0; 6],
             len: *len as u16, // a packet has at most 2296 bytes
             packet_len: segment.packet_len() as u16,
-            bits: bit(flags.syn, SYN)
-                | bit(flags.ack, ACK)
-                | bit(flags.fin, FIN)
-                | bit(flags.rst, RST)
-                | bit(timestamp.is_some(), TIMESTAMP),
+            bits: control_bits(*flags) | timestamp.map_or(0, |_| TIMESTAMP),
             blocks: sack.len() as u8,
             to_sender,
         };

@@ -1,13 +1,13 @@
-//! What the senders of a run do, as the lab's monitor sees it.
+//! Samples and events of the senders of a run, as the lab's monitor records them.
 
 use wakeai_connection::{EventKind, Figures};
 use wakeai_units::{Duration, Instant, Segments};
 use wakeai_world::{Place, SenderMeter, Span};
 
-/// Between two samples of a connection.
+/// The shortest time between two samples of a connection.
 pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The meter of the report and the records, and what [`crate::FlowDetail`] has of the senders.
+/// The meter of the report and the records, and the senders' figures in [`crate::FlowDetail`].
 #[derive(Debug)]
 pub(crate) struct Senders {
     pub(crate) meter: SenderMeter,
@@ -40,7 +40,7 @@ impl Senders {
         self.meter.sample(now, place, figures);
     }
 
-    /// An event of a sender, and the congestion event that it is.
+    /// Counts an event of a sender. A congestion event is also counted by its error code.
     pub(crate) fn event(&mut self, now: Instant, place: Place, kind: EventKind, cwnd: Segments) {
         self.meter.event(now, place, kind, cwnd);
         if let Some(code) = kind.error() {

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use wakeai_connection::SocketBounds;
 use wakeai_control::Controller;
 use wakeai_medium::{Medium, Node, StationId};
 use wakeai_scenario::{
@@ -19,14 +20,13 @@ use wakeai_world::{
     generator, medium_config,
 };
 
-use crate::agent::Agent;
 use crate::announcing::Announcing;
 use crate::carrier::{Carrier, Observer};
 use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
 use crate::sampler::{QUEUE_STEP, Sampler};
 use crate::senders::Senders;
-use crate::simulation::{Simulation, Station, TimerOwner};
-use crate::timers::Timers;
+use crate::simulation::{Agent, Simulation, Station};
+use crate::timers::{TimerOwner, Timers};
 
 /// The agents draw from another stream of random numbers than the medium and the flows' starts.
 const AGENT_STREAM: u64 = 0x61_6765_6e74;
@@ -65,13 +65,12 @@ pub(crate) fn set_up<O: Observer>(
     let mut simulation = Simulation {
         carrier: Carrier { medium, observer, span },
         timers: Timers::default(),
-        timer_owners: Vec::new(),
         flows: Vec::new(),
         stations: Vec::new(),
         connections: Vec::new(),
         changes: Changes::new(experiment, span.origin),
         senders,
-        sampler: job.sink.clone().map(|sink| Sampler::new(span, sink, expanded.stations.len())),
+        sampler: None,
         unfinished: expanded.flows.len(),
     };
     for flow in &expanded.flows {
@@ -79,7 +78,12 @@ pub(crate) fn set_up<O: Observer>(
         simulation.add_flow(job, &expanded, flow, bounded)?;
     }
     simulation.add_stations(job, &expanded, &laws);
-    simulation.add_sampler();
+    if let Some(sink) = &job.sink {
+        let timer = simulation.timers.add(TimerOwner::Sampler);
+        simulation.timers.set(timer, Some(span.origin + QUEUE_STEP));
+        let sampler = Sampler::new(span, sink.clone(), expanded.stations.len());
+        simulation.sampler = Some((sampler, timer));
+    }
     Ok((simulation, expanded))
 }
 
@@ -116,8 +120,7 @@ impl<O: Observer> Simulation<O> {
             }
             FlowKind::Udp => Source::Udp(datagrams(experiment, expanded, flow)),
         };
-        self.timer_owners.push(TimerOwner::Flow(self.flows.len() as u32));
-        let timer = self.timers.add();
+        let timer = self.timers.add(TimerOwner::Flow(self.flows.len() as u32));
         self.timers.set(timer, Some(start));
         self.flows.push(FlowState {
             from: node(flow.from),
@@ -133,22 +136,13 @@ impl<O: Observer> Simulation<O> {
         Ok(())
     }
 
-    fn add_sampler(&mut self) {
-        if self.sampler.is_some() {
-            let timer = self.timers.add();
-            self.timer_owners.push(TimerOwner::Sampler(timer));
-            self.timers.set(timer, Some(self.carrier.span.origin + QUEUE_STEP));
-        }
-    }
-
     fn add_stations(&mut self, job: &Job<'_>, expanded: &Expanded, laws: &[Option<AgentLaw>]) {
         let experiment = &*job.condition.scenario;
         let mut rng = Pcg64Mcg::seed_from_u64(job.seed ^ AGENT_STREAM);
         let mut group_key = [0; 32];
         rng.fill_bytes(&mut group_key);
         for (index, law) in laws.iter().enumerate() {
-            self.timer_owners.push(TimerOwner::Agent(index as u32));
-            let timer = self.timers.add();
+            let timer = self.timers.add(TimerOwner::Agent(index as u32));
             let agent = law.map(|law| {
                 let facts = job.facts.get(index).copied().unwrap_or_default();
                 let config = controller_config(job.condition, index, facts, group_key);
@@ -161,7 +155,9 @@ impl<O: Observer> Simulation<O> {
                 self.timers.set(timer, Some(start));
                 let group = &experiment.stations[expanded.stations[index].group];
                 let announcing = Announcing::new(group.announces, &group_key);
-                Box::new(Agent::new(controller, law.binds(), facts.link_rate, announcing))
+                let (binds, link_rate) = (law.binds(), facts.link_rate);
+                let default = SocketBounds::NONE;
+                Box::new(Agent { controller, binds, link_rate, announcing, default })
             });
             let mut host = Station { agent, ..Station::default() };
             host.reserving.flows = reserving(expanded, index);

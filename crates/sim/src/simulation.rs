@@ -3,6 +3,8 @@
 mod agents;
 mod traffic;
 
+pub(crate) use agents::Agent;
+
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -11,14 +13,13 @@ use wakeai_medium::{Delivery, Node, StationId};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{Change, Changes};
 
-use crate::agent::Agent;
 use crate::carrier::{Carrier, Observer};
 use crate::connection::Connection;
 use crate::flow::{FlowState, Reserving};
 use crate::packet::Packet;
 use crate::sampler::{QUEUE_STEP, Sampler};
 use crate::senders::Senders;
-use crate::timers::Timers;
+use crate::timers::{TimerOwner, Timers};
 
 /// The simulated time between two reports of progress.
 const REPORT: Duration = Duration::from_secs(1);
@@ -27,36 +28,23 @@ const REPORT: Duration = Duration::from_secs(1);
 ///
 /// Every event belongs to one connection, flow or agent and changes no other. Events of the same instant are
 /// handled in a fixed order: changes of the scenario, the medium, timers by their number.
-#[derive(Debug)]
 pub(crate) struct Simulation<O> {
     pub(crate) carrier: Carrier<O>,
     pub(crate) timers: Timers,
-    /// By the timer's number.
-    pub(crate) timer_owners: Vec<TimerOwner>,
     pub(crate) flows: Vec<FlowState>,
     pub(crate) stations: Vec<Station>,
     /// By id; `None` once both ends have finished.
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     pub(crate) changes: Changes,
     pub(crate) senders: Senders,
-    /// Samples queues and airtime where records are kept.
-    pub(crate) sampler: Option<Sampler>,
+    /// Samples queues and airtime where records are kept; with its timer.
+    pub(crate) sampler: Option<(Sampler, u32)>,
     /// The number of flows that have not completed and still can.
     pub(crate) unfinished: usize,
 }
 
-/// What a timer belongs to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum TimerOwner {
-    Flow(u32),
-    Agent(u32),
-    Sender(u32),
-    Receiver(u32),
-    Sampler(u32),
-}
-
 /// A station's host.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Station {
     pub(crate) agent: Option<Box<Agent>>,
     /// The ids of its connections that it sends data over.
@@ -82,7 +70,7 @@ impl<O: Observer> Simulation<O> {
     /// where `reached` breaks.
     pub(crate) fn run(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
         let end = self.handle_events(reached)?;
-        if let Some(sampler) = &mut self.sampler {
+        if let Some((sampler, _)) = &mut self.sampler {
             sampler.sample_end(end, &self.carrier.medium);
         }
         Some(end)
@@ -124,7 +112,7 @@ impl<O: Observer> Simulation<O> {
         let Some(timed) = self.changes.poll(now) else { return };
         let agent = self.stations[timed.station.index()].agent.as_mut();
         if let (Some(agent), Change::Rate(rate)) = (agent, timed.change) {
-            agent.set_link_rate(rate);
+            agent.link_rate = Some(rate);
         }
         let changed = timed.apply(&mut self.carrier.medium);
         changed.expect("the scenario's values were checked when it was read");
@@ -141,13 +129,13 @@ impl<O: Observer> Simulation<O> {
     }
 
     fn wake(&mut self, now: Instant) {
-        let Some(timer) = self.timers.expire() else { return };
-        match self.timer_owners[timer as usize] {
+        let Some(owner) = self.timers.expire() else { return };
+        match owner {
             TimerOwner::Flow(flow) => self.wake_flow(now, flow),
             TimerOwner::Agent(station) => self.wake_agent(now, station),
             TimerOwner::Sender(id) => self.wake_sender(now, id),
             TimerOwner::Receiver(id) => self.wake_receiver(now, id),
-            TimerOwner::Sampler(timer) => self.wake_sampler(now, timer),
+            TimerOwner::Sampler => self.wake_sampler(now),
         }
     }
 
@@ -174,10 +162,10 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    fn wake_sampler(&mut self, now: Instant, timer: u32) {
-        if let Some(sampler) = &mut self.sampler {
+    fn wake_sampler(&mut self, now: Instant) {
+        if let Some((sampler, timer)) = &mut self.sampler {
             sampler.sample(now, &self.carrier.medium);
-            self.timers.set(timer, Some(now + QUEUE_STEP));
+            self.timers.set(*timer, Some(now + QUEUE_STEP));
         }
     }
 }

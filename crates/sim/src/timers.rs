@@ -8,6 +8,16 @@ use wakeai_units::Instant;
 /// The deadline of a timer that is not set.
 const NEVER: u64 = u64::MAX;
 
+/// What a timer belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimerOwner {
+    Flow(u32),
+    Agent(u32),
+    Sender(u32),
+    Receiver(u32),
+    Sampler,
+}
+
 /// Numbered timers, each with at most one deadline.
 ///
 /// Setting a later deadline, as TCP does with every ACK, costs nothing: the timer expires at the old one, its
@@ -18,12 +28,15 @@ pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(u64, u32)>>,
     /// By number: the deadline, in nanoseconds.
     armed: Vec<u64>,
+    /// By number.
+    owners: Vec<TimerOwner>,
 }
 
 impl Timers {
     /// Adds a timer, and returns its number.
-    pub(crate) fn add(&mut self) -> u32 {
+    pub(crate) fn add(&mut self, owner: TimerOwner) -> u32 {
         self.armed.push(NEVER);
+        self.owners.push(owner);
         self.armed.len() as u32 - 1
     }
 
@@ -49,12 +62,12 @@ impl Timers {
         None
     }
 
-    /// The timer with the earliest deadline, which is cleared.
-    pub(crate) fn expire(&mut self) -> Option<u32> {
+    /// Clears the timer with the earliest deadline, and returns its owner.
+    pub(crate) fn expire(&mut self) -> Option<TimerOwner> {
         self.next()?;
         let Reverse((_, timer)) = self.heap.pop()?;
         self.armed[timer as usize] = NEVER;
-        Some(timer)
+        Some(self.owners[timer as usize])
     }
 }
 
@@ -69,26 +82,27 @@ mod tests {
     #[test]
     fn timers_expire_by_deadline_and_then_by_number() {
         let mut timers = Timers::default();
-        let all: Vec<u32> = (0..3).map(|_| timers.add()).collect();
+        let all: Vec<u32> = (0..3).map(|flow| timers.add(TimerOwner::Flow(flow))).collect();
         for (timer, deadline) in all.iter().zip([20, 10, 10]) {
             timers.set(*timer, Some(at(deadline)));
         }
         assert_eq!(timers.next(), Some(at(10)));
-        let expired: Vec<u32> = std::iter::from_fn(|| timers.expire()).collect();
-        assert_eq!(expired, [1, 2, 0]);
+        let expired: Vec<TimerOwner> = std::iter::from_fn(|| timers.expire()).collect();
+        assert_eq!(expired, [1, 2, 0].map(TimerOwner::Flow));
         assert_eq!(timers.next(), None);
     }
 
     #[test]
     fn an_earlier_deadline_replaces_a_later_one() {
         let mut timers = Timers::default();
-        let timer = timers.add();
+        let owner = TimerOwner::Sampler;
+        let timer = timers.add(owner);
         timers.set(timer, Some(at(50)));
         timers.set(timer, Some(at(20)));
         timers.set(timer, Some(at(90)));
         timers.set(timer, None);
         assert_eq!(timers.next(), Some(at(20)));
-        assert_eq!(timers.expire(), Some(timer));
+        assert_eq!(timers.expire(), Some(owner));
         assert_eq!(timers.expire(), None, "the entry at 50 is stale");
         timers.set(timer, Some(at(90)));
         assert_eq!(timers.next(), Some(at(90)));

@@ -6,8 +6,7 @@ use wakeai_units::Duration;
 use wakeai_world::{Asked, Options, Outcome, Progress, RunError, RunSink, Task, World, session};
 
 use crate::capture::Capture;
-use crate::simulation::Reached;
-use crate::{Job, SimOutcome, simulate_until};
+use crate::{Job, simulate_until};
 
 /// Simulates `scenario`, up to `jobs` runs at once, and reports it.
 ///
@@ -64,20 +63,13 @@ impl World for Simulator<'_> {
         if reached(Duration::ZERO).is_break() {
             return Err(RunError::Interrupted);
         }
-        let outcome = match captures {
-            Some(captures) => captured(&job, Capture::new(captures), &mut reached)?,
-            None => simulate_until(&job, (), &mut reached)?.0,
+        let outcome = if let Some(captures) = captures {
+            let (outcome, capture) = simulate_until(&job, Capture::new(captures), &mut reached)?;
+            capture.finish()?;
+            outcome
+        } else {
+            simulate_until(&job, (), &mut reached)?.0
         };
         Ok(outcome.outcome)
     }
-}
-
-fn captured(
-    job: &Job<'_>,
-    capture: Capture,
-    reached: &mut Reached<'_>,
-) -> Result<SimOutcome, RunError> {
-    let (outcome, capture) = simulate_until(job, capture, reached)?;
-    capture.finish()?;
-    Ok(outcome)
 }

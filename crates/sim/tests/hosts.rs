@@ -15,7 +15,7 @@ fn run(keys: &str) -> SimOutcome {
 }
 
 #[test]
-fn an_overflow_is_local_congestion_to_linux_and_a_loss_to_classic() {
+fn an_overflow_is_local_congestion_only_to_linux() {
     let queue = "\"stations.tablet.queue\" = 50";
     let linux = run(queue);
     assert!(linux.outcome.errors.local_overflow > 0);
@@ -40,7 +40,7 @@ const MAC80211: &str = "\"stations.tablet.host_queue\" = \"mac80211\"";
 const TSQ: &str = "\"stations.tablet.host_queue\" = \"tsq\"";
 
 #[test]
-fn codel_drops_what_waits_too_long_and_tcp_hears_of_no_overflow() {
+fn codel_drops_old_packets_without_an_overflow() {
     let run = |keys: &str| {
         let more = format!("[[conditions]]\nname = \"one\"\nset = {{ {keys} }}");
         simulate(&scenario("802.11n", 4, UP, &more), 1, ()).0
@@ -109,7 +109,7 @@ impl Delays {
 }
 
 #[test]
-fn with_fq_codel_a_camera_does_not_wait_behind_its_host_s_uploads() {
+fn with_fq_codel_a_camera_does_not_wait_behind_uploads() {
     // Flow 0 is the camera's; twelve uploads fill the queue.
     let upload = format!("[[flows]]\n{UP}\n");
     let camera = format!("{UP}\nlimit = \"300kbit/s\"\n{}", upload.repeat(12));

@@ -43,7 +43,7 @@ fn records_are_the_same_for_any_number_of_jobs() {
 }
 
 #[test]
-fn airtime_adds_up_to_the_time_and_has_presence_under_a_law_only() {
+fn airtime_adds_up_and_has_presence_only_under_a_law() {
     let directory = tempfile::tempdir().unwrap();
     let report = record(directory.path(), 1);
     // Condition, whose, kind: nanoseconds.

@@ -7,7 +7,7 @@ mod common;
 use std::sync::Mutex;
 
 use wakeai_scenario::Scenario;
-use wakeai_scenario::result::{FlowReservation, ReservationStanding, Run};
+use wakeai_scenario::result::{FlowReservation, ReservationOutcome, Run};
 use wakeai_world::{Options, Progress};
 
 /// Four uploads over 802.11g; alone each reaches some 24 Mbit/s, together 6.
@@ -49,10 +49,10 @@ fn a_reserved_target_beyond_the_fair_share_is_held() {
     let avr = |run: usize| runs[run].flows[0].avr.unwrap();
     assert!(avr(0) < 0.5, "{}", avr(0));
     assert!(avr(2) >= 0.9, "{}", avr(2));
-    assert_eq!(reservation(&runs[0], 0).standing, ReservationStanding::NoAgent);
-    assert_eq!(reservation(&runs[1], 0).standing, ReservationStanding::NoAgent);
+    assert_eq!(reservation(&runs[0], 0).outcome, ReservationOutcome::NoAgent);
+    assert_eq!(reservation(&runs[1], 0).outcome, ReservationOutcome::NoAgent);
     let held = reservation(&runs[2], 0);
-    assert_eq!(held.standing, ReservationStanding::Admitted);
+    assert_eq!(held.outcome, ReservationOutcome::Admitted);
     assert!((0.40..0.43).contains(&held.share.unwrap()) && held.admitted_s > 57.0, "{held:?}");
     let others: Vec<f64> = runs[2].flows[1..].iter().map(|flow| flow.goodput_mbps).collect();
     assert!(wakeai_scenario::figures::jain(&others).unwrap() > 0.95, "{others:?}");
@@ -60,7 +60,7 @@ fn a_reserved_target_beyond_the_fair_share_is_held() {
 }
 
 #[test]
-fn two_reservations_are_held_and_a_third_is_refused_with_a_reason() {
+fn two_reservations_are_held_and_a_third_is_refused() {
     let both = camera(1, "6Mbit/s", "") + &camera(2, "9Mbit/s", "") + TABLETS;
     let five = Options { repeat: 5, ..Options::default() };
     let all = common::report(&four(&both, LAW), &five).runs;
@@ -68,14 +68,14 @@ fn two_reservations_are_held_and_a_third_is_refused_with_a_reason() {
         let avr: Vec<f64> = all.iter().map(|run| run.flows[flow].avr.unwrap()).collect();
         assert!(avr.iter().all(|avr| *avr >= 0.8), "{avr:?}");
         for run in &all {
-            assert_eq!(reservation(run, flow).standing, ReservationStanding::Admitted);
+            assert_eq!(reservation(run, flow).outcome, ReservationOutcome::Admitted);
         }
     }
     let late = camera(1, "12Mbit/s", "") + &camera(2, "9Mbit/s", ", start = \"20s\"") + TABLETS;
     let run = &runs(&four(&late, LAW))[0];
-    assert_eq!(reservation(run, 0).standing, ReservationStanding::Admitted);
+    assert_eq!(reservation(run, 0).outcome, ReservationOutcome::Admitted);
     let refused = reservation(run, 1);
-    assert_eq!(refused.standing, ReservationStanding::Refused);
+    assert_eq!(refused.outcome, ReservationOutcome::Refused);
     assert_eq!(refused.limit, Some(0.8));
     assert!(refused.words().starts_with("refused: 37."), "{}", refused.words());
 }

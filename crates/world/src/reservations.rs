@@ -1,7 +1,7 @@
 //! Reservations: the rate that each station's flows ask for, and the outcome in a run.
 
 use wakeai_control::{ReservationState, Share};
-use wakeai_scenario::result::{FlowReservation, ReservationStanding};
+use wakeai_scenario::result::{FlowReservation, ReservationOutcome};
 use wakeai_scenario::{Expanded, Flow, Node};
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -20,7 +20,7 @@ pub fn reserved(expanded: &Expanded) -> Vec<Option<Rate>> {
 /// The states of one station's reservation in a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReservationLog {
-    standing: ReservationState,
+    state: ReservationState,
     /// The last result that was more than waiting; admitted outranks the others.
     result: Option<FlowReservation>,
     admitted: Duration,
@@ -29,18 +29,18 @@ pub struct ReservationLog {
 
 impl ReservationLog {
     /// Takes the reservation's state at `now`, and returns whether it has changed.
-    pub fn update(&mut self, now: Instant, standing: ReservationState) -> bool {
+    pub fn update(&mut self, now: Instant, state: ReservationState) -> bool {
         let elapsed = self.updated_at.map_or(Duration::ZERO, |last| now.saturating_since(last));
         self.updated_at = Some(now);
-        if self.standing.is_admitted() {
+        if self.state.is_admitted() {
             self.admitted += elapsed;
         }
-        let changed = self.standing != standing;
-        self.standing = standing;
+        let changed = self.state != state;
+        self.state = state;
         let was_admitted =
-            self.result.is_some_and(|one| one.standing == ReservationStanding::Admitted);
-        if let Some(result) = in_result(standing)
-            && (standing.is_admitted() || !was_admitted)
+            self.result.is_some_and(|one| one.outcome == ReservationOutcome::Admitted);
+        if let Some(result) = in_result(state)
+            && (state.is_admitted() || !was_admitted)
         {
             self.result = Some(result);
         }
@@ -49,26 +49,26 @@ impl ReservationLog {
 
     /// The result for each flow of the reservation.
     pub fn result(&self) -> FlowReservation {
-        let waiting = FlowReservation::without(ReservationStanding::Waiting);
+        let waiting = FlowReservation::without(ReservationOutcome::Waiting);
         let result = self.result.unwrap_or(waiting);
         FlowReservation { admitted_s: self.admitted.as_secs_f64(), ..result }
     }
 }
 
-fn in_result(standing: ReservationState) -> Option<FlowReservation> {
+fn in_result(state: ReservationState) -> Option<FlowReservation> {
     let of = |share: Share| Some(f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm()));
     let without = FlowReservation::without;
-    match standing {
+    match state {
         ReservationState::None | ReservationState::Waiting => None,
-        ReservationState::Unmeasured => Some(without(ReservationStanding::Unmeasured)),
+        ReservationState::Unmeasured => Some(without(ReservationOutcome::Unmeasured)),
         ReservationState::Refused { share, taken, limit } => Some(FlowReservation {
             share: of(share),
             taken: of(taken),
             limit: of(limit),
-            ..without(ReservationStanding::Refused)
+            ..without(ReservationOutcome::Refused)
         }),
         ReservationState::Admitted { share } => {
-            Some(FlowReservation { share: of(share), ..without(ReservationStanding::Admitted) })
+            Some(FlowReservation { share: of(share), ..without(ReservationOutcome::Admitted) })
         }
     }
 }
@@ -83,7 +83,7 @@ pub fn of_flow<'a>(
         Node::Station(station) => of_station(station),
         Node::Server => None,
     };
-    let without = FlowReservation::without(ReservationStanding::NoAgent);
+    let without = FlowReservation::without(ReservationOutcome::NoAgent);
     flow.reserve.then(|| log.map_or(without, ReservationLog::result))
 }
 
@@ -119,10 +119,10 @@ mod tests {
     }
 
     /// The result after one update a second.
-    fn after(standings: &[ReservationState]) -> FlowReservation {
+    fn after(states: &[ReservationState]) -> FlowReservation {
         let mut log = ReservationLog::default();
-        for (at, standing) in (0..).zip(standings) {
-            log.update(Instant::ZERO + Duration::from_secs(at), *standing);
+        for (at, state) in (0..).zip(states) {
+            log.update(Instant::ZERO + Duration::from_secs(at), *state);
         }
         log.result()
     }
@@ -136,15 +136,15 @@ mod tests {
             refused(),
             ReservationState::Waiting,
         ]);
-        assert_eq!(found.standing, ReservationStanding::Admitted);
+        assert_eq!(found.outcome, ReservationOutcome::Admitted);
         assert_eq!((found.share, found.taken, found.admitted_s), (Some(0.4), None, 2.0));
     }
 
     #[test]
     fn without_admission_the_last_state_is_the_result() {
         let found = after(&[ReservationState::Unmeasured, refused(), ReservationState::Waiting]);
-        assert_eq!(found.standing, ReservationStanding::Refused);
+        assert_eq!(found.outcome, ReservationOutcome::Refused);
         assert_eq!((found.taken, found.limit, found.admitted_s), (Some(0.6), Some(0.8), 0.0));
-        assert_eq!(after(&[ReservationState::None]).standing, ReservationStanding::Waiting);
+        assert_eq!(after(&[ReservationState::None]).outcome, ReservationOutcome::Waiting);
     }
 }

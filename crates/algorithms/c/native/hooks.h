@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// An algorithm for user space: its hooks as a table, which src/hooks.rs mirrors. The algorithm's
-// source comes between `shim.h` with this, and EXPORT_HOOKS.
+// The hooks of an algorithm in user space, as a table that src/algorithm.rs mirrors. The source of the
+// algorithm is included after this file and before EXPORT_HOOKS.
 
 #ifndef WAKEAI_NATIVE_HOOKS_H
 #define WAKEAI_NATIVE_HOOKS_H
@@ -20,7 +20,8 @@ static __always_inline u32 small_queue_shift(const struct sock *sk)
 	return sk->sk_pacing_shift & 31;
 }
 
-// What a packet counts for in the host's queue beside its payload. The simulator's counts packets.
+// The bytes that the host's queue counts for a packet beside its payload. The simulator counts the length
+// of the packet.
 static __always_inline u32 queued_beside_payload(const struct sock *sk)
 {
 	(void)sk;
@@ -32,7 +33,7 @@ static __always_inline const struct wakeai_knobs *knobs_of(const struct sock *sk
 	return (const struct wakeai_knobs *)sk->knobs;
 }
 
-_Static_assert(sizeof(struct wakeai_knobs) <= 8 * sizeof(u32), "knobs has room for them");
+_Static_assert(sizeof(struct wakeai_knobs) <= 8 * sizeof(u32), "tcp_sock.knobs is large enough");
 
 struct wakeai_hooks {
 	void (*init)(struct sock *sk);
@@ -46,7 +47,7 @@ struct wakeai_hooks {
 	u32 (*k_q10)(const struct sock *sk); // null where there is no curve
 };
 
-// More hooks may follow the algorithm's name.
+// Initialisers of further hooks may follow the name of the algorithm.
 #define EXPORT_HOOKS(algorithm, ...)                           \
 	extern const struct wakeai_hooks wakeai_##algorithm;   \
 	const struct wakeai_hooks wakeai_##algorithm = {       \

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// CUBIC as ns-3 3.37 has it, for user space alone: simulations are compared with ns-3's under one law.
-// Beside wakeai_cubic without its Reno-friendly region, four things differ, each found by following
+// CUBIC as in ns-3 3.37, for user space alone, so that simulations can be compared with those of ns-3.
+// It differs from wakeai_cubic without the Reno-friendly region in four things, which were found by following
 // connections through both simulators:
 //   - HyStart tolerates as much delay again as the smallest RTT (at most a second), where Linux
 //     tolerates an eighth of it (at most 16 ms), and a train of a whole RTT;
-//   - slow start adds what an ACK covers beyond the threshold, too;
-//   - growth is a segment an ACK at most, and what it costs is taken from a count of acknowledged
-//     segments that nothing resets: what was saved on a plateau is spent in one go after a timeout;
-//   - in Loss a cumulative ACK counts for all that it covers, although most of that had been
-//     selectively acknowledged, and counted, before.
+//   - slow start adds also the segments of an ACK that are beyond the threshold;
+//   - the window grows by one segment per ACK at most, and the price is taken from a count of acknowledged
+//     segments that is never reset, so that the count of a plateau is spent after a timeout;
+//   - in Loss all segments that a cumulative ACK covers are counted, although most of them were selectively
+//     acknowledged and counted before.
 
 #define HYSTART_DELAY_PART 1
 #define HYSTART_DELAY_MAX_US 1000000
@@ -18,7 +18,7 @@
 #include "hooks.h"
 #include "../wakeai_cubic.c"
 
-// Segments that are acknowledged for one of growth where there is no W_max, at most.
+// The largest price, in segments, while there is no W_max.
 #define NS3_MOST_BEFORE_A_LOSS 20
 
 static inline u32 ns3_cubic_covered(struct sock *sk)
@@ -29,7 +29,7 @@ static inline u32 ns3_cubic_covered(struct sock *sk)
 	return tp->mss_cache ? (bytes + tp->mss_cache - 1) / tp->mss_cache : 0;
 }
 
-// How many segments have to be acknowledged for the window to grow by one.
+// The number of segments to be acknowledged before the window grows by one.
 static inline u64 ns3_cubic_price(struct wakeai_cubic *ca, u64 cwnd, u64 target)
 {
 	u64 price = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
@@ -75,7 +75,7 @@ static void ns3_cubic_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 	connection_settle(sk, bounds);
 }
 
-// Neither a reduction nor a timeout, which forgets the curve, forgets what was saved.
+// Neither a reduction nor a timeout resets the count of acknowledged segments.
 static u32 ns3_cubic_ssthresh(struct sock *sk)
 {
 	u32 saved = cubic_of(sk)->credit;

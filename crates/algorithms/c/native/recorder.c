@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// A stand-in for an algorithm, for tests of senders: it writes down how it is called, and answers
-// with the simplest that keeps a sender going. src/recorder.rs reads what it wrote.
+// A stand-in for an algorithm, for tests of senders. It records the calls of its hooks, and returns the
+// simplest values with which a sender continues. src/recorder.rs reads the records.
 
 #include "hooks.h"
 
@@ -11,7 +11,7 @@ struct recorder {
 	u32 count;
 	struct {
 		u8 hook;
-		u8 detail; // what the sender had made of its state by then; at most 255
+		u8 detail; // a value of the sender's state at the call; at most 255
 	} calls[CALLS];
 };
 

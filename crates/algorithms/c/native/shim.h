@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// What the algorithms' shared source expects of its world: here, user space. The fields have the
-// kernel's names and meanings (include/linux/tcp.h); src/sock.rs mirrors the struct.
+// The types and functions that the source of the algorithms needs, for user space. The fields have the
+// names and meanings of the kernel's (include/linux/tcp.h); src/sock.rs mirrors the struct.
 
 #ifndef WAKEAI_NATIVE_SHIM_H
 #define WAKEAI_NATIVE_SHIM_H
@@ -22,7 +22,7 @@ enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum { SK_PACING_NONE, SK_PACING_NEEDED };
 enum { TCP_INFINITE_SSTHRESH = 0x7fffffff };
 
-// The kernel nests these; one struct is enough here.
+// In the kernel struct tcp_sock contains struct sock; here both are one struct.
 #define sock tcp_sock
 
 struct tcp_sock {
@@ -51,7 +51,7 @@ struct tcp_sock {
 	u32 undo_marker;
 	u32 is_cwnd_limited;
 	u32 ca_state;
-	// Not the kernel's: the world's side of the shim.
+	// Fields that the kernel's structs do not have.
 	u32 restart_window;
 	u32 rto_us;
 	u32 bound_floor;
@@ -87,20 +87,20 @@ static __always_inline u8 cwnd_limited(const struct sock *sk)
 	       (sk->snd_cwnd < sk->snd_ssthresh && sk->snd_cwnd < 2 * sk->max_packets_out);
 }
 
-// Whether the path is known to reorder further than three duplicates speak of a loss (Linux's test,
-// with its default for net.ipv4.tcp_reordering).
+// Whether the path is known to reorder by more than three segments, Linux's default for
+// net.ipv4.tcp_reordering.
 static __always_inline u8 path_reorders(const struct sock *sk)
 {
 	return sk->reordering > 3;
 }
 
-// A stamp of the last segment with data.
+// The low bits of the time at which the last segment with data was sent.
 static __always_inline u32 last_sent(const struct sock *sk)
 {
 	return sk->last_sent_us;
 }
 
-// How long ago that was.
+// The time since then.
 static __always_inline u64 idle_us(const struct sock *sk)
 {
 	return sk->tcp_mstamp > sk->last_sent_us ? sk->tcp_mstamp - sk->last_sent_us : 0;
@@ -117,7 +117,7 @@ static __always_inline u64 target_rate(const struct sock *sk)
 	return sk->target_rate;
 }
 
-// A sender in virtual time stamps a segment when it is sent, never ahead.
+// Whether a departure is scheduled. In virtual time a segment is stamped when it is sent.
 static __always_inline u8 departure_ahead(const struct sock *sk)
 {
 	(void)sk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The sender around the algorithm, as far as the tests need one: it always has data, and every
-//! segment is acknowledged on its own.
+//! A simple sender for the tests of algorithms. It always has data, and every segment is acknowledged by an ACK of
+//! its own.
 
 use wakeai_algorithms::{Algorithm, Knobs, TcpSock};
 use wakeai_connection::CongestionState;
@@ -12,12 +12,12 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// With a window of `window` that is all in flight.
+    /// A sender with a window of `window`, all of it in flight.
     pub(crate) fn new(window: u32, knobs: Knobs) -> Self {
         Self::with(Algorithm::cubic(TcpSock::new(MSS, window), knobs))
     }
 
-    /// With a connection that is set up already.
+    /// A sender of an existing connection.
     pub(crate) fn with(mut tcp: Algorithm) -> Self {
         tcp.is_cwnd_limited = 1;
         tcp.undo_marker = 1;
@@ -34,7 +34,7 @@ impl Sender {
         tcp.max_packets_out = tcp.packets_out;
     }
 
-    /// One segment is acknowledged, and the window filled.
+    /// Acknowledges one segment, and fills the window.
     pub(crate) fn ack(&mut self, rtt_us: u32) {
         let tcp = &mut self.tcp;
         tcp.snd_una = tcp.snd_una.wrapping_add(MSS);
@@ -45,7 +45,7 @@ impl Sender {
         self.fill();
     }
 
-    /// An RTT passes, and then all that was in flight is acknowledged at once.
+    /// After an RTT, acknowledges all segments in flight at once.
     pub(crate) fn round(&mut self, rtt_us: u32) {
         self.tcp.tcp_mstamp += u64::from(rtt_us);
         for _ in 0..self.tcp.packets_out {
@@ -53,7 +53,7 @@ impl Sender {
         }
     }
 
-    /// An RTT passes, and then the ACKs come at distances of `gap_us`.
+    /// After an RTT, acknowledges the segments in flight at intervals of `gap_us`.
     pub(crate) fn spread_round(&mut self, rtt_us: u32, gap_us: u64) {
         self.tcp.tcp_mstamp += u64::from(rtt_us);
         for _ in 0..self.tcp.packets_out {
@@ -62,7 +62,7 @@ impl Sender {
         }
     }
 
-    /// An RTT passes, and then each ACK of the flight shows `queue_us` more of RTT.
+    /// After an RTT, acknowledges the segments in flight; each ACK has an RTT that is `queue_us` longer.
     pub(crate) fn queueing_round(&mut self, rtt_us: u32, queue_us: u32) {
         self.tcp.tcp_mstamp += u64::from(rtt_us);
         for behind in 0..self.tcp.packets_out {
@@ -70,7 +70,7 @@ impl Sender {
         }
     }
 
-    /// A reduction begins.
+    /// Begins a reduction.
     pub(crate) fn enter(&mut self, state: CongestionState) {
         self.tcp.prior_cwnd = self.tcp.snd_cwnd;
         self.tcp.prr_out = 0;
@@ -78,7 +78,7 @@ impl Sender {
         self.tcp.set_state(state);
     }
 
-    /// An ACK of one segment in Recovery; says how many segments it let out.
+    /// Handles an ACK of one segment in Recovery. Returns the number of segments that are sent then.
     pub(crate) fn recovery_ack(&mut self) -> u32 {
         let tcp = &mut self.tcp;
         tcp.tcp_mstamp += 100;
@@ -91,14 +91,14 @@ impl Sender {
         sent
     }
 
-    /// Everything is repaired.
+    /// Ends the reduction.
     pub(crate) fn leave_to_open(&mut self) {
         self.tcp.packets_out -= self.tcp.sacked_out;
         self.tcp.sacked_out = 0;
         self.tcp.set_state(CongestionState::Open);
     }
 
-    /// A loss is found and repaired within one RTT.
+    /// Detects and repairs a loss within one RTT.
     pub(crate) fn loss_episode(&mut self, rtt_us: u32) {
         self.enter(CongestionState::Recovery);
         for _ in 0..self.tcp.packets_out {

@@ -60,10 +60,6 @@ impl ConfigError {
         }
     }
 
-    pub(super) fn missing(key: &'static str) -> Self {
-        Self::Missing { file: None, key }
-    }
-
     pub(super) fn from_toml(text: &str, error: &toml::de::Error) -> Self {
         Self::at(text, error.span(), error.message().trim().replace('\n', "; "))
     }

@@ -1,5 +1,4 @@
-//! All that is wrong with a configuration and not only the first problem: a value that cannot be used
-//! is left out, and the rest is read again.
+//! Finds all problems of a configuration: a value that cannot be used is left out, and the rest is read again.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,7 +13,7 @@ use super::{Config, ConfigError};
 
 /// The required keys.
 const REQUIRED: [&str; 2] = ["interface", "key_file"];
-/// The value of a required key that cannot be used; it is never looked at.
+/// Stands for the value of a required key that is missing or cannot be used; it is not used.
 const PLACEHOLDER: &str = "none";
 
 /// The usable part of a configuration, and all that is wrong with the rest.
@@ -76,7 +75,7 @@ struct Reading<'a> {
     left_out: Vec<String>,
 }
 
-/// The law alone: its keys are checked against each other while their places are known.
+/// The table of the law, which is read alone so that its keys are checked while their places are known.
 #[derive(Deserialize)]
 struct LawOnly {
     law: Option<LawSection>,
@@ -129,7 +128,7 @@ impl Reading<'_> {
                 continue;
             }
             if !self.left_out.iter().any(|left_out| left_out == key) {
-                self.problems.push(ConfigError::missing(key));
+                self.problems.push(ConfigError::Missing { file: None, key });
                 self.left_out.push(key.to_owned());
             }
             let value = DeValue::String(Cow::Borrowed(PLACEHOLDER));

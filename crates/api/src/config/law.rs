@@ -85,31 +85,30 @@ where
     fn new<T>(value: T) -> Spanned<T> {
         Spanned::new(0..0, value)
     }
-    let mut section = LawSection {
-        name: new(Name::None),
+    let named = |name| LawSection {
+        name: new(name),
         floor: None,
         ceiling: None,
         queue_rounds_percent: None,
         queue_min: None,
         queue_max: None,
     };
-    match law {
-        None => {}
-        Some(LawConfig::Fixed { floor, ceiling }) => {
-            section.name = new(Name::Fixed);
-            section.floor = Some(new(i64::from(floor.get())));
-            let bound = (*ceiling != Segments::MAX).then(|| new(i64::from(ceiling.get())));
-            section.ceiling = bound;
-        }
-        Some(LawConfig::ShimadaBefore) => section.name = new(Name::ShimadaBefore),
-        Some(LawConfig::ShimadaAfter) => section.name = new(Name::ShimadaAfter),
-        Some(LawConfig::Airtime(knobs)) => {
-            section.name = new(Name::Airtime);
-            section.queue_rounds_percent = Some(new(i64::from(knobs.queue_rounds_percent)));
-            section.queue_min = Some(new(QueueTime(knobs.queue_min)));
-            section.queue_max = Some(new(QueueTime(knobs.queue_max)));
-        }
-    }
+    let section = match law {
+        None => named(Name::None),
+        Some(LawConfig::Fixed { floor, ceiling }) => LawSection {
+            floor: Some(new(i64::from(floor.get()))),
+            ceiling: (*ceiling != Segments::MAX).then(|| new(i64::from(ceiling.get()))),
+            ..named(Name::Fixed)
+        },
+        Some(LawConfig::ShimadaBefore) => named(Name::ShimadaBefore),
+        Some(LawConfig::ShimadaAfter) => named(Name::ShimadaAfter),
+        Some(LawConfig::Airtime(knobs)) => LawSection {
+            queue_rounds_percent: Some(new(i64::from(knobs.queue_rounds_percent))),
+            queue_min: Some(new(QueueTime(knobs.queue_min))),
+            queue_max: Some(new(QueueTime(knobs.queue_max))),
+            ..named(Name::Airtime)
+        },
+    };
     section.serialize(to)
 }
 

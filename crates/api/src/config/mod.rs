@@ -27,7 +27,7 @@ pub const DEFAULT_PATH: &str = "/etc/wakeai/agent.toml";
 /// The UDP port of presence messages, unassigned at IANA.
 pub const DEFAULT_PORT: u16 = 19719;
 
-/// All that the operator of a station decides.
+/// The settings of a station that its operator decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -47,11 +47,11 @@ pub struct Config {
     /// The PHY rate.
     #[serde(default, deserialize_with = "value::automatic_rate")]
     pub link_rate: Automatic<Rate>,
-    /// What this station reaches alone, if it was measured.
-    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::text")]
+    /// The rate that this station reaches alone, if it was measured.
+    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub max: Option<Rate>,
     /// The rate that this station asks its peers to leave free while it sends.
-    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::text")]
+    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub reserve: Option<Rate>,
     /// How presence messages are sent.
     #[serde(default)]
@@ -59,8 +59,8 @@ pub struct Config {
     /// What the operator knows of the access point.
     #[serde(default)]
     pub access_point: AccessPoint,
-    /// The law that turns observations into bounds; `None`: the agent sends presence messages and counts
-    /// peers, and binds and changes nothing.
+    /// The law that turns observations into bounds. With `None` the agent sends presence messages and counts peers,
+    /// and sets no bounds.
     #[serde(default = "default_law", with = "law")]
     pub law: Option<LawConfig>,
     /// The local API.
@@ -82,7 +82,7 @@ pub struct Presence {
     #[serde(deserialize_with = "value::address")]
     pub broadcast: Automatic<Ipv4Addr>,
     /// How far stations' clocks may be apart; `None`: the clocks are not compared.
-    #[serde(deserialize_with = "value::tolerance", serialize_with = "value::text")]
+    #[serde(deserialize_with = "value::tolerance", serialize_with = "value::optional_text")]
     pub clock_tolerance: Option<Duration>,
 }
 
@@ -96,8 +96,8 @@ pub struct AccessPoint {
     /// The rate of broadcasts on the air.
     #[serde(deserialize_with = "value::basic_rate", serialize_with = "value::text")]
     pub basic_rate: Rate,
-    /// The most of the air that all stations together may reserve, in percent. The rest is left for
-    /// stations without a reservation, and for what reservations cost.
+    /// The largest share of the airtime that all stations together may reserve, in percent. The rest is for stations
+    /// without a reservation, and for the overhead of reservations.
     #[serde(deserialize_with = "value::percent")]
     pub reservable_percent: u32,
 }

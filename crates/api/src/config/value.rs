@@ -12,14 +12,14 @@ use wakeai_units::{Duration, Rate};
 /// A value that the agent finds out itself unless the configuration states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Automatic<T> {
-    /// The agent asks the kernel, again and again.
+    /// The agent asks the kernel periodically.
     #[default]
     Auto,
     /// What the operator states.
     Given(T),
 }
 
-/// How `Auto` is written.
+/// The text of `Auto`.
 const AUTO: &str = "auto";
 
 impl<T> Automatic<T> {
@@ -86,25 +86,19 @@ pub enum Group {
     Name(String),
 }
 
-/// A value that is written as a string, and not at all where it is `None`.
-pub(super) trait Text {
-    fn text(&self) -> Option<String>;
+/// Writes a value as a string.
+pub(super) fn text<S: Serializer>(value: &impl Display, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
 }
 
-impl Text for Rate {
-    fn text(&self) -> Option<String> {
-        Some(self.to_string())
-    }
-}
-
-impl<T: Display> Text for Option<T> {
-    fn text(&self) -> Option<String> {
-        self.as_ref().map(ToString::to_string)
-    }
-}
-
-pub(super) fn text<S: Serializer>(value: &impl Text, to: S) -> Result<S::Ok, S::Error> {
-    value.text().serialize(to)
+/// Writes a value as a string, and nothing where there is none.
+#[expect(clippy::ref_option, reason = "the signature that serde calls")]
+pub(super) fn optional_text<S, T>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error>
+where
+    S: Serializer,
+    T: Display,
+{
+    value.as_ref().map(ToString::to_string).serialize(to)
 }
 
 /// Reads a string and parses it.

@@ -10,29 +10,27 @@ mod shimada;
 
 use wakeai_units::{Instant, Segments};
 
-use crate::{Bounds, Narrator, Observation, Reason};
+use crate::{Bounds, Observation, Reason};
 use airtime::{Airtime, AirtimeKnobs};
-use shimada::Shimada;
 
 /// A rule that turns what a station knows into bounds.
 ///
-/// [`Law::on_tick`] is called once per tick with `now` never going back, whether or not anything is
-/// being sent.
+/// [`Law::on_tick`] is called once per tick, also while nothing is being sent; `now` never goes back.
 pub trait Law {
     /// The name in scenarios and configurations.
     fn name(&self) -> &'static str;
 
-    /// Whether its bounds yield to reservations; those that were set by hand do not.
+    /// Whether its bounds are changed for reservations; bounds that were set by hand are not.
     fn yields(&self) -> bool {
         true
     }
 
-    /// The bounds until the next tick, for the station as a whole. Every reason goes to `narrator`.
+    /// The bounds until the next tick, for the station as a whole. It adds its reasons to `reasons`.
     fn on_tick(
         &mut self,
         now: Instant,
         observation: &Observation,
-        narrator: &mut dyn Narrator,
+        reasons: &mut Vec<Reason>,
     ) -> Bounds;
 }
 
@@ -46,11 +44,11 @@ pub enum LawConfig {
         /// Ceiling of the station, segments.
         ceiling: Segments,
     },
-    /// The smaller of the share by number of stations and Shimada et al., table 1, left column.
+    /// The smaller of a share by the number of stations and the left column of table 1 of Shimada et al.
     ShimadaBefore,
     /// The same with the right column.
     ShimadaAfter,
-    /// A share of the air and a short queue.
+    /// A share of the airtime and a short queue.
     Airtime(AirtimeKnobs),
 }
 
@@ -58,7 +56,7 @@ impl LawConfig {
     /// The names that [`LawConfig::from_name`] knows.
     pub const NAMES: [&'static str; 4] = ["fixed", "shimada-before", "shimada-after", "airtime"];
 
-    /// The law of that name with default knobs; `fixed` is without bounds until its fields are set.
+    /// The law of that name with default knobs; `fixed` has no bounds until its fields are set.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "fixed" => Some(Self::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX }),
@@ -72,26 +70,16 @@ impl LawConfig {
     /// The law, ready for its first tick.
     pub fn build(&self) -> Box<dyn Law + Send> {
         match self {
-            Self::Fixed { floor, ceiling } => Box::new(Fixed::new(*floor, *ceiling)),
-            Self::ShimadaBefore => Box::new(Shimada::before()),
-            Self::ShimadaAfter => Box::new(Shimada::after()),
+            Self::Fixed { floor, ceiling } => Box::new(Fixed(Bounds::window(*floor, *ceiling))),
+            Self::ShimadaBefore => Box::new(shimada::BEFORE),
+            Self::ShimadaAfter => Box::new(shimada::AFTER),
             Self::Airtime(knobs) => Box::new(Airtime::new(knobs.clone())),
         }
     }
 }
 
 /// The same bounds at every tick (Matsuno et al., §5).
-#[derive(Clone, Debug)]
-struct Fixed {
-    bounds: Bounds,
-}
-
-impl Fixed {
-    /// Holds the station's windows in `floor..=ceiling` segments together.
-    fn new(floor: Segments, ceiling: Segments) -> Self {
-        Self { bounds: Bounds::window(floor, ceiling) }
-    }
-}
+struct Fixed(Bounds);
 
 impl Law for Fixed {
     fn name(&self) -> &'static str {
@@ -102,8 +90,8 @@ impl Law for Fixed {
         false
     }
 
-    fn on_tick(&mut self, _: Instant, _: &Observation, narrator: &mut dyn Narrator) -> Bounds {
-        narrator.narrate(Reason::ByHand);
-        self.bounds
+    fn on_tick(&mut self, _: Instant, _: &Observation, reasons: &mut Vec<Reason>) -> Bounds {
+        reasons.push(Reason::ByHand);
+        self.0
     }
 }

@@ -3,14 +3,14 @@
 
 use wakeai_units::{Duration, Instant, Segments};
 
-use crate::{Bounds, Law, Narrator, Observation, Reason};
+use crate::{Bounds, Law, Observation, Reason};
 
 /// Candidate 1: a station's share of the path and of the access point's buffer.
 ///
-/// The paper (§3.2 step 2) does not print its rule. Ours follows Keceli, Inan and Ayanoglu (arXiv 0806.1089): uplink
-/// windows may be so large that the ACKs that they cause fit in the access point's buffer. Let
-/// `C` be the rate that the air carries in total, `R` the minimum RTT, `B` the buffer in packets, `d`
-/// the data segments per ACK and `n` the number of stations sending. Then
+/// The paper (§3.2 step 2) does not print its rule. This one follows Keceli, Inan and Ayanoglu (arXiv 0806.1089):
+/// uplink windows may be so large that their ACKs fit in the access point's buffer. Let `C` be the aggregate
+/// goodput, `R` the minimum RTT, `B` the buffer in packets, `d` the data segments per ACK and `n` the number of
+/// stations that send. Then
 ///
 /// ceiling = (C·R/MSS + d·B) / n, floor = (C·R/MSS) / n.
 ///
@@ -30,32 +30,27 @@ fn by_senders(observation: &Observation) -> Option<Bounds> {
 /// One row of table 1: from this queueing delay (ms) on, the ceiling and the floor (segments).
 type Row = (u64, u32, u32);
 
-/// Table 1, 改善前 (before the improvement).
-const BEFORE: [Row; 5] =
-    [(0, 555, 200), (51, 555, 50), (106, 555, 10), (161, 555, 2), (331, 555, 1)];
-
-/// Table 1, 改善後 (after the improvement).
-const AFTER: [Row; 5] =
-    [(0, 600, 300), (51, 555, 200), (106, 500, 150), (161, 500, 100), (331, 300, 50)];
-
 /// `shimada-before` or `shimada-after`.
 #[derive(Clone, Debug)]
 pub(super) struct Shimada {
     name: &'static str,
-    table: &'static [Row; 5],
+    /// One column of table 1.
+    table: [Row; 5],
 }
 
+/// The left column of table 1, 改善前 (before the improvement).
+pub(super) const BEFORE: Shimada = Shimada {
+    name: "shimada-before",
+    table: [(0, 555, 200), (51, 555, 50), (106, 555, 10), (161, 555, 2), (331, 555, 1)],
+};
+
+/// The right column of table 1, 改善後 (after the improvement).
+pub(super) const AFTER: Shimada = Shimada {
+    name: "shimada-after",
+    table: [(0, 600, 300), (51, 555, 200), (106, 500, 150), (161, 500, 100), (331, 300, 50)],
+};
+
 impl Shimada {
-    /// The left column of table 1.
-    pub(super) fn before() -> Self {
-        Self { name: "shimada-before", table: &BEFORE }
-    }
-
-    /// The right column of table 1.
-    pub(super) fn after() -> Self {
-        Self { name: "shimada-after", table: &AFTER }
-    }
-
     /// Candidate 2 (§3.2 step 5). The rows `0-`, `51-`, … of the table are RTT growth in whole
     /// milliseconds, though its caption says "number of terminals".
     fn by_growth(&self, growth: Duration) -> Bounds {
@@ -74,12 +69,12 @@ impl Law for Shimada {
         &mut self,
         _now: Instant,
         observation: &Observation,
-        narrator: &mut dyn Narrator,
+        reasons: &mut Vec<Reason>,
     ) -> Bounds {
         let growth = observation.rtt.map(|rtt| rtt.growth);
         let by_growth = self.by_growth(growth.unwrap_or(Duration::ZERO));
         let by_senders = by_senders(observation);
-        narrator.narrate(Reason::Candidates {
+        reasons.push(Reason::Candidates {
             senders: observation.senders,
             growth,
             by_senders,
@@ -126,7 +121,7 @@ mod tests {
             (331, 555, 1),
             (60_000, 555, 1),
         ];
-        assert_eq!(table(&Shimada::before()), before);
+        assert_eq!(table(&BEFORE), before);
         let after = [
             (0, 600, 300),
             (50, 600, 300),
@@ -139,12 +134,12 @@ mod tests {
             (331, 300, 50),
             (60_000, 300, 50),
         ];
-        assert_eq!(table(&Shimada::after()), after);
+        assert_eq!(table(&AFTER), after);
     }
 
     #[test]
     fn growth_is_compared_in_whole_milliseconds() {
-        let law = Shimada::after();
+        let law = AFTER;
         let almost = Duration::from_millis(51).saturating_sub(Duration::from_nanos(1));
         assert_eq!(law.by_growth(almost).ceiling, Segments::new(600));
     }
@@ -165,15 +160,15 @@ mod tests {
     fn each_bound_is_the_smaller_of_the_candidates() {
         let bounds = |observation: &Observation| {
             let mut reasons = Vec::new();
-            let bounds = Shimada::after().on_tick(Instant::ZERO, observation, &mut reasons);
+            let bounds = AFTER.clone().on_tick(Instant::ZERO, observation, &mut reasons);
             assert_eq!(reasons.len(), 1);
             (bounds.floor.get(), bounds.ceiling.get())
         };
         // 48 Mbit/s over 512 ms are 2122 segments; six stations and 600 ACKed segments: 353, 453.
         assert_eq!(bounds(&seen(6, 48, 512, 0)), (300, 453));
         assert_eq!(bounds(&seen(6, 48, 512, 200)), (100, 453));
-        assert_eq!(bounds(&seen(1, 48, 512, 0)), (300, 600), "alone the table rules");
-        assert_eq!(bounds(&seen(40, 48, 2, 0)), (1, 15), "many stations divide what there is");
+        assert_eq!(bounds(&seen(1, 48, 512, 0)), (300, 600), "alone: the table decides");
+        assert_eq!(bounds(&seen(40, 48, 2, 0)), (1, 15), "many stations divide the windows");
         assert_eq!(bounds(&seen(6, 0, 512, 0)), (300, 600), "no rate yet: the table alone");
     }
 }

@@ -1,38 +1,35 @@
-//! Challenges: how a station proves that its message is new and not a recording.
+//! Challenges: a station proves with them that its message is new and not a recording.
 //!
-//! Sequence numbers stop the replay of messages that were received before; they do not help with an
-//! incarnation that was never received. So each station sends a challenge, which is unpredictable
-//! without the key, and counts another incarnation as live only after a message of it repeats a
-//! recent challenge: such a message cannot have been recorded before the challenge was first sent.
+//! Sequence numbers detect the replay of messages that were received before. They do not detect it for an
+//! incarnation of which no message was received. So each station sends a challenge, which is unpredictable
+//! without the key. Another incarnation counts as live only after a message of it has repeated a recent
+//! challenge: such a message cannot have been recorded before the challenge was first sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use wakeai_units::{Duration, Instant};
 
-use super::BootId;
 use super::codec::ANSWER_SLOTS;
-/// A number that another station has to repeat. Zero is never used: on the wire it is an empty slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Challenge(pub u64);
+use super::{BootId, Challenge};
 
-/// How many challenges are valid at one time.
+/// The number of challenges that are valid at one time.
 const KEPT: usize = 32;
-/// A challenge is replaced after this time at the latest (or eight own intervals, if longer).
+/// A challenge is replaced after this time, or after eight own intervals if that is longer.
 const ROTATE_AFTER: Duration = Duration::from_secs(60);
 
 struct Epoch {
     challenge: Challenge,
     since: Instant,
-    /// The incarnation that was dropped at the end of this epoch: answers to challenges up to this one
-    /// do not prove it live.
+    /// The incarnation that was dropped at the end of this epoch. Answers to this challenge and earlier ones do
+    /// not prove that it is live.
     closed_by: Option<BootId>,
 }
 
 /// This station's own challenges.
 ///
-/// A challenge is replaced after some time, and whenever an incarnation is dropped, so that no old
-/// message of that incarnation can bring it back. Memory: 32 challenges.
-pub struct Challenges {
+/// A challenge is replaced after some time, and whenever an incarnation is dropped, so that no old message of that
+/// incarnation makes it live again. At most 32 challenges are kept.
+pub(crate) struct Challenges {
     key: [u8; 32],
     boot: BootId,
     count: u64,
@@ -41,7 +38,7 @@ pub struct Challenges {
 
 impl Challenges {
     /// The challenges of the incarnation `boot`, unpredictable without the group key.
-    pub fn new(now: Instant, group_key: &[u8; 32], boot: BootId) -> Self {
+    pub(crate) fn new(now: Instant, group_key: &[u8; 32], boot: BootId) -> Self {
         let key = blake3::derive_key("Wakeai presence v2 challenge", group_key);
         let mut this = Self { key, boot, count: 0, epochs: VecDeque::new() };
         this.open(now);
@@ -49,7 +46,7 @@ impl Challenges {
     }
 
     /// The challenge to send now; `interval` is the time between own messages.
-    pub fn current(&mut self, now: Instant, interval: Duration) -> Challenge {
+    pub(crate) fn current(&mut self, now: Instant, interval: Duration) -> Challenge {
         let lifetime = ROTATE_AFTER.max(interval.saturating_mul(8));
         let newest = self.epochs.back().expect("one epoch is always open");
         if now.saturating_since(newest.since) >= lifetime {
@@ -64,19 +61,19 @@ impl Challenges {
         self.epochs.back().expect("one epoch is always open").challenge
     }
 
-    /// Drops `boot`: from now on only an answer to a later challenge proves it live.
-    pub fn retire(&mut self, now: Instant, boot: BootId) {
+    /// Drops `boot`: only an answer to a later challenge proves that it is live again.
+    pub(crate) fn retire(&mut self, now: Instant, boot: BootId) {
         self.epochs.back_mut().expect("one epoch is always open").closed_by = Some(boot);
         self.open(now);
     }
 
-    /// Whether `boot` was dropped lately.
-    pub fn retired(&self, boot: BootId) -> bool {
+    /// Whether `boot` was dropped during the kept epochs.
+    pub(crate) fn retired(&self, boot: BootId) -> bool {
         self.epochs.iter().any(|epoch| epoch.closed_by == Some(boot))
     }
 
     /// Whether `answers` in a message of `boot` prove that it is live.
-    pub fn prove(&self, boot: BootId, answers: &[Challenge]) -> bool {
+    pub(crate) fn prove(&self, boot: BootId, answers: &[Challenge]) -> bool {
         self.epochs
             .iter()
             .rev()
@@ -99,12 +96,12 @@ impl Challenges {
     }
 }
 
-/// How often a challenge is answered: broadcasts are not acknowledged, so some answers are lost.
+/// The number of answers to a challenge. Broadcasts are not acknowledged, so some answers are lost.
 const REPEATS: u8 = 4;
 
 struct Owed {
     challenge: Challenge,
-    /// The highest sequence number that was heard of this incarnation.
+    /// The highest sequence number that was received from this incarnation.
     sequence: u64,
     heard: Instant,
     answered: u8,
@@ -114,12 +111,13 @@ struct Owed {
 
 /// The challenges of others that this station answers.
 ///
-/// Anyone can replay the messages of incarnations that ended long ago, and this station cannot tell that their
-/// challenges need no answer. So it answers challenges in the order in which they came, and each message counts
-/// once: replayed messages delay a newcomer's answer by as many messages as their challenges fill, and no longer.
+/// Anyone can replay the messages of incarnations that ended long ago, and this station does not know that their
+/// challenges need no answer. So it answers challenges in the order of their arrival, and counts each message
+/// once. Replayed messages then delay the answer to a newcomer only by the messages that their challenges fill.
 ///
-/// Memory: `limit` incarnations. Beyond it one whose challenge was answered is dropped, else the least recent one.
-pub struct Answers {
+/// At most `limit` incarnations are kept. Beyond that, an incarnation whose challenge was answered is dropped, or
+/// else the least recent one.
+pub(crate) struct Answers {
     limit: usize,
     owed: BTreeMap<BootId, Owed>,
     places: u64,
@@ -127,13 +125,13 @@ pub struct Answers {
 
 impl Answers {
     /// An empty list for at most `limit` incarnations.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, owed: BTreeMap::new(), places: 0 }
     }
 
     /// The incarnation `boot` sent `challenge` in its message `sequence`. Returns false, and does nothing, where
-    /// that message or a later one was heard before.
-    pub fn hear(
+    /// that message or a later one was received before.
+    pub(crate) fn hear(
         &mut self,
         now: Instant,
         boot: BootId,
@@ -161,9 +159,8 @@ impl Answers {
         true
     }
 
-    /// The answers of the next message; the challenges that were answered least come first, and among those the
-    /// ones that came first.
-    pub fn take(&mut self) -> Vec<Challenge> {
+    /// The answers of the next message: the challenges with the fewest answers first, in the order of arrival.
+    pub(crate) fn take(&mut self) -> Vec<Challenge> {
         let mut open: Vec<&mut Owed> =
             self.owed.values_mut().filter(|owed| owed.answered < REPEATS).collect();
         open.sort_by_key(|owed| (owed.answered, owed.place));
@@ -174,16 +171,6 @@ impl Answers {
                 owed.challenge
             })
             .collect()
-    }
-
-    /// Incarnations that are remembered.
-    pub fn len(&self) -> usize {
-        self.owed.len()
-    }
-
-    /// Whether no incarnation is remembered.
-    pub fn is_empty(&self) -> bool {
-        self.owed.is_empty()
     }
 }
 
@@ -215,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_is_replaced_and_at_last_void() {
+    fn a_challenge_is_replaced_and_later_void() {
         let mut ours = challenges();
         let first = ours.current(at(0), Duration::ZERO);
         assert_eq!(ours.current(at(59), Duration::ZERO), first);
@@ -233,7 +220,7 @@ mod tests {
         let before = ours.current(at(0), Duration::ZERO);
         ours.retire(at(1), THEM);
         assert!(ours.retired(THEM));
-        assert!(!ours.prove(THEM, &[before]), "all that it ever said is void");
+        assert!(!ours.prove(THEM, &[before]), "its earlier answers are void");
         assert!(ours.prove(OTHERS, &[before]));
         let after = ours.current(at(2), Duration::ZERO);
         assert!(ours.prove(THEM, &[after]));
@@ -266,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_heard_before_is_not_heard_again() {
+    fn a_message_counts_once() {
         let mut answers = Answers::new(10);
         assert!(answers.hear(at(0), THEM, 7, Challenge(5)));
         for (sequence, challenge) in [(7, 5), (7, 6), (1, 6)] {
@@ -276,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_that_change_all_the_time_do_not_come_before_one_that_waits() {
+    fn changing_challenges_do_not_delay_one_that_waits() {
         let mut answers = Answers::new(100);
         let hear = |answers: &mut Answers, boot, sequence, challenge| {
             answers.hear(at(0), BootId([boot; 16]), sequence, Challenge(challenge))
@@ -297,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_answered_makes_room_before_who_waits() {
+    fn answered_incarnations_are_dropped_first() {
         let mut answers = Answers::new(20);
         let hear = |answers: &mut Answers, boot, secs| {
             answers.hear(at(secs), BootId([boot; 16]), 1, Challenge(u64::from(boot) + 1))
@@ -320,7 +307,7 @@ mod tests {
             let challenge = Challenge(u64::from(boot) + 1);
             answers.hear(at(u64::from(boot)), BootId([boot; 16]), 1, challenge);
         }
-        assert_eq!(answers.len(), 40);
+        assert_eq!(answers.owed.len(), 40);
         let mut said: Vec<Challenge> = (0..3).flat_map(|_| answers.take()).collect();
         said.sort();
         said.dedup();

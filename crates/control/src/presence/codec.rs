@@ -3,7 +3,7 @@
 use wakeai_units::{Duration, Rate};
 
 use super::{BootId, Challenge};
-use crate::{Reservation, Share, StationId};
+use crate::{Announcement, Reservation, Share, StationId};
 
 /// The most answers in one message.
 pub(super) const ANSWER_SLOTS: usize = 16;
@@ -36,9 +36,9 @@ const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
 /// One announcement of a station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
-    /// The access point that it is associated with.
+    /// The access point with which the station is associated.
     pub bssid: [u8; 6],
-    /// Its id.
+    /// The id of the station.
     pub station: StationId,
     /// Its incarnation.
     pub boot: BootId,
@@ -46,25 +46,13 @@ pub struct Presence {
     pub sequence: u64,
     /// Its next message comes within this time; whole milliseconds, 1 ms to 600 s.
     pub interval: Duration,
-    /// Whether it is sending data.
-    pub sending: bool,
-    /// Its delivery rate.
-    pub delivery_rate: Rate,
-    /// The rate that it reaches alone, where it knows it (`Max_i` of Matsuno et al.).
-    pub max_rate: Option<Rate>,
-    /// Its PHY rate, where it knows it.
-    pub link_rate: Option<Rate>,
-    /// Its minimum RTT, whole microseconds.
-    pub min_rtt: Option<Duration>,
-    /// Its queueing delay, whole microseconds.
-    pub growth: Duration,
-    /// The rate that it asks its peers to leave free.
-    pub reservation: Option<Reservation>,
-    /// The Unix time of sending, where its clock is synchronised.
+    /// What it announces; spans of time are in whole microseconds.
+    pub announced: Announcement,
+    /// The Unix time at which it was sent, where the clock of the station is synchronised.
     pub unix_time: Option<Duration>,
-    /// Its challenge: others have to repeat it to prove that they are live.
+    /// The challenge of the station, which others repeat to prove that they are live.
     pub challenge: Challenge,
-    /// The challenges of others that it repeats; at most 16.
+    /// The challenges of other stations that it repeats; at most 16.
     pub answers: Vec<Challenge>,
 }
 
@@ -85,7 +73,7 @@ pub enum DecodeError {
     Invalid,
 }
 
-/// Writes messages under a group key, and reads those under it or under another accepted key.
+/// Writes, reads and authenticates messages with a group key. It also reads those under other accepted keys.
 #[derive(Clone)]
 pub struct Codec {
     key: [u8; 32],
@@ -101,23 +89,24 @@ impl Codec {
 
     /// A codec that also accepts messages under `others`, while a fleet changes its key.
     pub fn accepting(group_key: &[u8; 32], others: &[[u8; 32]]) -> Self {
-        // The message key is derived from the group key, so that another use of that key cannot clash.
+        // The key of messages is derived from the group key, which may then have other uses.
         let derive = |key: &[u8; 32]| blake3::derive_key("Wakeai presence v2 authenticator", key);
         Self { key: derive(group_key), others: others.iter().map(derive).collect() }
     }
 
-    /// The bytes of `message`. Values are rounded down to the format's units, durations that are too
-    /// long are cut, and answers after the sixteenth are left out.
+    /// The bytes of `message`. Values are rounded down to the units of the format, too long spans of time are
+    /// limited, and answers after the sixteenth are left out.
     pub fn encode(&self, message: &Presence) -> Vec<u8> {
+        let announced = &message.announced;
         let mut flags = 0;
         let mut flag = |set: bool, bit: u8| flags |= if set { bit } else { 0 };
-        flag(message.sending, SENDING);
-        flag(message.max_rate.is_some(), HAS_MAX_RATE);
-        flag(message.link_rate.is_some(), HAS_LINK_RATE);
-        flag(message.min_rtt.is_some(), HAS_MIN_RTT);
+        flag(announced.sending, SENDING);
+        flag(announced.max_rate.is_some(), HAS_MAX_RATE);
+        flag(announced.link_rate.is_some(), HAS_LINK_RATE);
+        flag(announced.min_rtt.is_some(), HAS_MIN_RTT);
         flag(message.unix_time.is_some(), HAS_TIME);
-        flag(message.reservation.is_some(), HAS_RESERVATION);
-        flag(message.reservation.is_some_and(|of| of.short), SHORT);
+        flag(announced.reservation.is_some(), HAS_RESERVATION);
+        flag(announced.reservation.is_some_and(|of| of.short), SHORT);
         let interval = message.interval.min(MAX_INTERVAL).as_millis().max(1);
 
         let mut bytes = Vec::with_capacity(MESSAGE_LEN);
@@ -128,15 +117,15 @@ impl Codec {
         bytes.extend(message.boot.0);
         bytes.extend(message.sequence.to_be_bytes());
         bytes.extend((interval as u32).to_be_bytes());
-        bytes.extend(message.delivery_rate.min(MAX_RATE).bits_per_second().to_be_bytes());
-        for rate in [message.max_rate, message.link_rate] {
+        bytes.extend(announced.delivery_rate.min(MAX_RATE).bits_per_second().to_be_bytes());
+        for rate in [announced.max_rate, announced.link_rate] {
             let rate = rate.unwrap_or(Rate::ZERO).min(MAX_RATE);
             bytes.extend(rate.bits_per_second().to_be_bytes());
         }
-        bytes.extend(micros(message.min_rtt.unwrap_or(Duration::ZERO)).to_be_bytes());
-        bytes.extend(micros(message.growth).to_be_bytes());
+        bytes.extend(micros(announced.min_rtt.unwrap_or(Duration::ZERO)).to_be_bytes());
+        bytes.extend(micros(announced.growth).to_be_bytes());
         bytes.extend(message.unix_time.unwrap_or(Duration::ZERO).as_nanos().to_be_bytes());
-        bytes.extend(reservation(message.reservation));
+        bytes.extend(reservation(announced.reservation));
         bytes.extend(message.challenge.0.to_be_bytes());
         for slot in 0..ANSWER_SLOTS {
             bytes.extend(message.answers.get(slot).map_or(0, |answer| answer.0).to_be_bytes());
@@ -176,7 +165,7 @@ fn tag(key: &[u8; 32], body: &[u8]) -> [u8; TAG_LEN] {
     std::array::from_fn(|index| hash.as_bytes()[index])
 }
 
-/// Compares in constant time, so that the duration does not show where the first difference is.
+/// Compares in constant time, so that the duration does not depend on the place of the first difference.
 fn equal_in_constant_time(one: &[u8; TAG_LEN], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
@@ -256,14 +245,16 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
         boot: BootId(field(message, 20)),
         sequence: u64_at(36),
         interval,
-        sending: flags & SENDING != 0,
-        delivery_rate,
-        max_rate,
-        link_rate,
-        min_rtt: optional(HAS_MIN_RTT, u64::from(u32_at(72)))?.map(Duration::from_micros),
-        growth: Duration::from_micros(u64::from(u32_at(76))),
+        announced: Announcement {
+            sending: flags & SENDING != 0,
+            delivery_rate,
+            max_rate,
+            link_rate,
+            min_rtt: optional(HAS_MIN_RTT, u64::from(u32_at(72)))?.map(Duration::from_micros),
+            growth: Duration::from_micros(u64::from(u32_at(76))),
+            reservation: parse_reservation(message).ok()?,
+        },
         unix_time: optional(HAS_TIME, u64_at(80))?.map(Duration::from_nanos),
-        reservation: parse_reservation(message).ok()?,
         challenge: Challenge(u64_at(CHALLENGE_AT)),
         answers: (0..ANSWER_SLOTS)
             .map(|slot| Challenge(u64_at(ANSWERS_AT + 8 * slot)))
@@ -299,13 +290,16 @@ mod tests {
         ) -> Presence {
             Presence {
                 bssid, station: StationId(station), boot: BootId(boot), sequence,
-                interval: Duration::from_millis(interval), sending,
-                delivery_rate: Rate::from_bps(rate),
-                max_rate: max_rate.map(Rate::from_bps),
-                link_rate: link_rate.map(Rate::from_bps),
-                min_rtt: min_rtt.map(|micros| Duration::from_micros(u64::from(micros))),
-                growth: Duration::from_micros(u64::from(growth)),
-                reservation,
+                interval: Duration::from_millis(interval),
+                announced: Announcement {
+                    sending,
+                    delivery_rate: Rate::from_bps(rate),
+                    max_rate: max_rate.map(Rate::from_bps),
+                    link_rate: link_rate.map(Rate::from_bps),
+                    min_rtt: min_rtt.map(|micros| Duration::from_micros(u64::from(micros))),
+                    growth: Duration::from_micros(u64::from(growth)),
+                    reservation,
+                },
                 unix_time: unix_time.map(Duration::from_nanos),
                 challenge: Challenge(challenge),
                 answers: answers.into_iter().map(Challenge).collect(),
@@ -356,7 +350,7 @@ mod tests {
 
         #[test]
         fn authentic_bytes_have_one_reading_and_one_writing(body: [u8; 32], at in 5..TAG_AT - 32) {
-            // A member of the group may send any bytes; those that are accepted encode to the same bytes.
+            // A station of the group may send any bytes. Those that are accepted have the same encoding.
             let codec = Codec::new(&[7; 32]);
             let mut bytes = vec![0; TAG_AT];
             bytes[..4].copy_from_slice(&MAGIC);
@@ -382,7 +376,7 @@ mod tests {
             bytes[RESERVATION_AT..CHALLENGE_AT].copy_from_slice(&reservation);
             let tag = tag(&codec.key, &bytes);
             bytes.extend(tag);
-            codec.decode(&bytes).map(|message| message.reservation)
+            codec.decode(&bytes).map(|message| message.announced.reservation)
         };
         let good = Reservation {
             rate: Rate::from_mbps(1),
@@ -394,7 +388,11 @@ mod tests {
         let bytes = reservation(Some(good));
         assert_eq!(read(bytes, HAS_RESERVATION), Ok(Some(good)));
         assert_eq!(read(bytes, 0), Err(DecodeError::Invalid), "not flagged");
-        assert_eq!(read([0; RESERVATION_LEN], SHORT), Err(DecodeError::Invalid), "short of what?");
+        assert_eq!(
+            read([0; RESERVATION_LEN], SHORT),
+            Err(DecodeError::Invalid),
+            "short without a reservation"
+        );
         // Rate, ticket and share of zero; a claim of more than the air.
         for range in [0..8, 8..16, 16..20] {
             let mut bytes = bytes;
@@ -416,19 +414,21 @@ mod tests {
             boot: BootId([0xbb; 16]),
             sequence: 9,
             interval: Duration::from_millis(890),
-            sending: true,
-            delivery_rate: Rate::from_mbps(10),
-            max_rate: Some(Rate::from_mbps(50)),
-            link_rate: Some(Rate::from_mbps(65)),
-            min_rtt: Some(Duration::from_millis(512)),
-            growth: Duration::from_millis(40),
-            reservation: Some(Reservation {
-                rate: Rate::from_mbps(12),
-                ticket: 3,
-                share: Share::from_percent(40),
-                claim: Share::from_percent(30),
-                short: true,
-            }),
+            announced: Announcement {
+                sending: true,
+                delivery_rate: Rate::from_mbps(10),
+                max_rate: Some(Rate::from_mbps(50)),
+                link_rate: Some(Rate::from_mbps(65)),
+                min_rtt: Some(Duration::from_millis(512)),
+                growth: Duration::from_millis(40),
+                reservation: Some(Reservation {
+                    rate: Rate::from_mbps(12),
+                    ticket: 3,
+                    share: Share::from_percent(40),
+                    claim: Share::from_percent(30),
+                    short: true,
+                }),
+            },
             unix_time: None,
             challenge: Challenge(0xc0de),
             answers: vec![Challenge(0xa1), Challenge(0xa2)],

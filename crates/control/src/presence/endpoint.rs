@@ -1,51 +1,22 @@
-//! A station's endpoint of presence: it turns datagrams into live peers, and announces the station.
+//! The endpoint of the presence messages of a station: it turns datagrams into live peers, and announces the
+//! station.
 
 use std::collections::VecDeque;
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use super::{
-    Answers, BootId, Challenges, Codec, DecodeError, PeerTable, Presence, PresenceCounters,
-    Schedule, Verdict, airtime, longest_interval,
-};
-use crate::{Clocks, ControllerConfig, PeerView, Reservation, StationId};
+use super::challenge::{Answers, Challenges};
+use super::schedule::{Schedule, airtime, longest_interval};
+use super::table::{PeerTable, Verdict};
+use super::{BootId, Codec, DecodeError, Presence, PresenceCounters};
+use crate::{Announcement, Clocks, ControllerConfig, PeerChange, PeerView, StationId};
 
-/// What a station announces about itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Announcement {
-    /// Whether it is sending data.
-    pub sending: bool,
-    /// Its delivery rate.
-    pub delivery_rate: Rate,
-    /// The rate that it reaches alone, where it knows it.
-    pub max_rate: Option<Rate>,
-    /// Its minimum RTT, where it has one.
-    pub min_rtt: Option<Duration>,
-    /// Its queueing delay.
-    pub growth: Duration,
-    /// Its PHY rate, where it knows it: this decides what the uplink frame of a message costs.
-    pub link_rate: Option<Rate>,
-    /// The rate that it asks its peers to leave free.
-    pub reservation: Option<Reservation>,
-}
-
-/// A change among the live peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeerChange {
-    /// It is live from now on.
-    Joined(StationId),
-    /// It was silent for three of its intervals.
-    Left(StationId),
-    /// It has restarted.
-    Restarted(StationId),
-}
-
-/// Sends and receives presence.
+/// Sends and receives presence messages.
 ///
 /// Order of calls: [`Endpoint::handle_datagram`] for each datagram, [`Endpoint::expire`] at each
 /// tick, [`Endpoint::poll_transmit`] when [`Endpoint::next_timeout`] has come, then
 /// [`Endpoint::poll_change`] until `None`. `now` never goes back.
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     station: StationId,
     bssid: [u8; 6],
     boot: BootId,
@@ -62,13 +33,12 @@ pub struct Endpoint {
     changes: VecDeque<PeerChange>,
 }
 
-/// Incarnations whose challenges are answered in addition to those of peers: newcomers that have not
-/// proved to be live.
+/// The number of incarnations without a proof whose challenges are answered in addition to those of the peers.
 const NEWCOMERS: usize = 64;
 
 impl Endpoint {
     /// An endpoint without peers. `boot` is random and new at every start.
-    pub fn new(now: Instant, config: &ControllerConfig, boot: BootId) -> Self {
+    pub(crate) fn new(now: Instant, config: &ControllerConfig, boot: BootId) -> Self {
         Self {
             station: config.station_id,
             bssid: config.bssid,
@@ -88,20 +58,20 @@ impl Endpoint {
     }
 
     /// Authenticates messages with `group_key` from now on, and accepts those under it and `others`. Peers stay.
-    pub fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
+    pub(crate) fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
         self.codec = Codec::accepting(group_key, others);
     }
 
     /// Sets the Unix time at the epoch of `now`, where clocks are synchronised: it changes when the system clock
     /// is set.
-    pub fn set_unix_at_epoch(&mut self, unix: Duration) {
+    pub(crate) fn set_unix_at_epoch(&mut self, unix: Duration) {
         if let Clocks::Synchronised { unix_at_epoch, .. } = &mut self.clocks {
             *unix_at_epoch = unix;
         }
     }
 
     /// Takes a datagram and counts it in exactly one counter.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
+    pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         let counters = &mut self.counters;
         let message = match self.codec.decode(datagram) {
             Ok(message) => message,
@@ -137,8 +107,8 @@ impl Endpoint {
         let sequence = message.sequence;
         let slowest = airtime(self.basic_rate, None);
         message.interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
-        // Where clocks agree, the time proves a new incarnation. One that was dropped has to answer a
-        // challenge, since a recording of it may be younger than the tolerance.
+        // Where clocks agree, the time in a message proves a new incarnation. An incarnation that was dropped
+        // has to answer a challenge, since a recorded message of it may be younger than the tolerance.
         let timely = in_time(self.clocks, now, &message) == Some(true);
         let proven = (timely && !self.challenges.retired(boot))
             || self.challenges.prove(boot, &message.answers);
@@ -168,7 +138,7 @@ impl Endpoint {
     }
 
     /// Removes the peers that have been silent for too long.
-    pub fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         let (changes, challenges) = (&mut self.changes, &mut self.challenges);
         self.table.expire(
             now,
@@ -178,18 +148,18 @@ impl Endpoint {
     }
 
     /// The time between this station's messages, as it announced it last; zero before the first.
-    pub fn interval(&self) -> Duration {
+    pub(crate) fn interval(&self) -> Duration {
         self.interval
     }
 
     /// Announces this station early, because it has begun or ceased to send or its reservation has
     /// changed.
-    pub fn announce_soon(&mut self, now: Instant) {
+    pub(crate) fn announce_soon(&mut self, now: Instant) {
         self.schedule.news(now, self.table.len() + 1);
     }
 
     /// Gives the message that is due.
-    pub fn poll_transmit(&mut self, now: Instant, own: &Announcement) -> Option<Vec<u8>> {
+    pub(crate) fn poll_transmit(&mut self, now: Instant, own: &Announcement) -> Option<Vec<u8>> {
         let stations = self.table.len() + 1;
         if !self.schedule.due(now, stations) {
             return None;
@@ -204,13 +174,7 @@ impl Endpoint {
             boot: self.boot,
             sequence: self.sequence,
             interval: self.interval,
-            sending: own.sending,
-            delivery_rate: own.delivery_rate,
-            max_rate: own.max_rate,
-            link_rate: own.link_rate,
-            min_rtt: own.min_rtt,
-            growth: own.growth,
-            reservation: own.reservation,
+            announced: *own,
             unix_time: match self.clocks {
                 Clocks::Free => None,
                 Clocks::Synchronised { unix_at_epoch, .. } => Some(unix_time(unix_at_epoch, now)),
@@ -222,22 +186,22 @@ impl Endpoint {
     }
 
     /// The earliest time at which the next message may be due.
-    pub fn next_timeout(&self) -> Instant {
+    pub(crate) fn next_timeout(&self) -> Instant {
         self.schedule.next()
     }
 
     /// Gives the oldest change that was not taken yet.
-    pub fn poll_change(&mut self) -> Option<PeerChange> {
+    pub(crate) fn poll_change(&mut self) -> Option<PeerChange> {
         self.changes.pop_front()
     }
 
     /// The live peers, in the order of their ids.
-    pub fn peers(&self, now: Instant) -> impl Iterator<Item = PeerView> {
+    pub(crate) fn peers(&self, now: Instant) -> impl Iterator<Item = PeerView> {
         self.table.live(now)
     }
 
-    /// Counts of the datagrams.
-    pub fn counters(&self) -> &PresenceCounters {
+    /// The datagrams that were counted.
+    pub(crate) fn counters(&self) -> &PresenceCounters {
         &self.counters
     }
 }

@@ -1,9 +1,9 @@
 //! Presence: which other stations share this access point. `docs/concepts/presence.md` gives the
 //! message format and what it protects from.
 //!
-//! [`Presence`] is one message. [`Codec`] writes, reads and authenticates it, [`PeerTable`] keeps the
-//! live peers, [`Challenges`] and [`Answers`] prove that a peer is live, and [`Schedule`] decides when
-//! to send.
+//! [`Presence`] is one message. [`Codec`] writes, reads and authenticates it. Inside, `table` keeps the
+//! live peers, `challenge` proves that a peer is live, `schedule` decides when to send, and `endpoint` joins
+//! them.
 
 mod challenge;
 mod codec;
@@ -11,16 +11,17 @@ mod endpoint;
 mod schedule;
 mod table;
 
-pub use challenge::{Answers, Challenge, Challenges};
 pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
-pub use endpoint::{Announcement, Endpoint, PeerChange};
-use schedule::longest_interval;
-pub use schedule::{AIR_PARTS, Schedule, airtime};
-pub use table::{PeerTable, Verdict};
+pub(crate) use endpoint::Endpoint;
+pub use schedule::{AIR_PARTS, airtime};
 
-/// Random bytes that a station draws at each start; they name one incarnation of it.
+/// Random bytes that a station draws at each start. They name one incarnation of the station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootId(pub [u8; 16]);
+
+/// A number that another station has to repeat. Zero is not used: in a message it marks an empty slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Challenge(pub u64);
 
 /// Counts of datagrams since the start; each received one is in exactly one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub struct PresenceCounters {
     pub accepted: u64,
     /// Authentic messages of stations that have not yet proved to be live.
     pub unproven: u64,
-    /// Not a message: wrong length or wrong magic.
+    /// Datagrams that are no message: their length or their first bytes are wrong.
     pub malformed: u64,
     /// Messages of another version of the format.
     pub wrong_version: u64,
@@ -39,16 +40,16 @@ pub struct PresenceCounters {
     pub forged: u64,
     /// Authentic messages with a field out of range.
     pub invalid: u64,
-    /// Messages for another access point.
+    /// Messages of stations at another access point.
     pub wrong_bssid: u64,
     /// This station's own messages, received back.
     pub own: u64,
-    /// This station's id with another boot id: another station is configured with the same id.
+    /// Messages with this station's id and another boot id: another station has the same id.
     pub duplicate_id: u64,
-    /// Messages with a sequence number that was received before, or of an incarnation that was replaced.
+    /// Messages whose sequence number was received before, or whose incarnation was replaced.
     pub replayed: u64,
-    /// Messages whose time is off by more than the tolerance, where clocks are synchronised.
+    /// Messages whose time differs by more than the tolerance, where clocks are synchronised.
     pub stale: u64,
-    /// Messages of a new station while the table was full.
+    /// Messages of new stations that arrived while the table was full.
     pub table_full: u64,
 }

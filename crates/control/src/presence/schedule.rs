@@ -1,4 +1,4 @@
-//! When a station announces itself: the presence of all stations takes at most 0.5 % of the air.
+//! The times of a station's presence messages. Those of all stations take at most 0.5 % of the airtime.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{Contention, LEGACY_RATES, Standard};
@@ -6,17 +6,17 @@ use wakeai_wifi::{Contention, LEGACY_RATES, Standard};
 use super::BootId;
 use super::codec::{MAX_INTERVAL, MESSAGE_LEN};
 
-/// The presence of all stations together takes one part in this many of the air: 0.5 %.
+/// The presence messages of all stations take one part in this many of the airtime: 0.5 %.
 pub const AIR_PARTS: u64 = 200;
 /// The shortest time between two messages of a station.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
 /// The first messages follow at the shortest interval, because the number of stations is not known
 /// yet.
 const OPENING_MESSAGES: u32 = 2;
-/// The most messages of debt with which news may still be sent early.
+/// The largest debt, in messages, with which news is still sent early.
 const MOST_OWED: u64 = 5;
-/// News is sent so often, [`AGAIN_AFTER`] apart; but only twice where regular messages follow within
-/// twice that time.
+/// The number of messages with news, [`AGAIN_AFTER`] apart. There are only two where regular messages follow
+/// within twice that time.
 const NEWS_MESSAGES: u32 = 3;
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
@@ -29,8 +29,8 @@ const ACK: usize = 14;
 const SIFS: Duration = Standard::N.sifs();
 const SLOT: Duration = Standard::N.slot();
 const BEST_EFFORT: Contention = Contention::of(Standard::N);
-/// AIFS of best effort and the mean backoff in the smallest contention window. It is counted in full,
-/// although on a busy medium stations count down at the same time.
+/// AIFS of best effort and the mean backoff in the smallest contention window. The backoff is counted in full,
+/// although on a busy medium the backoffs of stations overlap.
 const ACCESS: Duration = Duration::from_micros(
     SIFS.as_micros()
         + BEST_EFFORT.aifsn as u64 * SLOT.as_micros()
@@ -64,19 +64,19 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     preamble + payload + padding
 }
 
-/// The longest interval that counts, whatever a message announces: three of it are as long as a thousand stations need.
+/// The longest announced interval that counts. Three of these are as long as a thousand stations need.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The longest announced interval that counts where this station knows `stations` and a message takes `cost` of air:
-/// the time that pays for five messages, the largest debt. A station that has just started knows fewer stations
-/// than the others, so this counts twice as many and eight more.
+/// The longest announced interval that counts where this station knows `stations` stations and a message takes
+/// `cost` of airtime. It is the time that pays for five messages, the largest debt. A station that has just started
+/// knows fewer stations than the others, so twice as many and eight more are counted.
 pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
     let stations = stations.saturating_mul(2).saturating_add(8) as u64;
     let owed = cost.saturating_mul(MOST_OWED).saturating_mul(AIR_PARTS).saturating_mul(stations);
     owed.clamp(MIN_INTERVAL, LONGEST_INTERVAL)
 }
 
-/// Decides when to announce this station.
+/// Decides when this station sends its presence messages.
 ///
 /// Each message adds its [`airtime`] to this station's debt, and the station's equal part of the 0.5 %
 /// pays the debt off. The next message waits until the debt is zero. News is sent early, as long as
@@ -85,14 +85,14 @@ pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
 /// Order of calls: [`Schedule::news`] where there is any; [`Schedule::due`]; where it is due,
 /// [`Schedule::sent`].
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     random: u64,
     next: Instant,
     last: Instant,
     sent: u32,
     urgent: bool,
-    /// When the news is to be repeated, and how often: broadcasts are not retransmitted, and they are
-    /// lost most when many stations begin to send.
+    /// The time of the next repetition of the news, and the number of repetitions. Broadcasts are not
+    /// retransmitted, and most are lost when many stations begin to send.
     again: Option<(Instant, u32)>,
     cost: Duration,
     debt: Duration,
@@ -100,9 +100,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Starts within half a second of `now`, at a time that depends on the boot id, so that stations
-    /// that are switched on together do not send together.
-    pub fn new(now: Instant, boot: BootId) -> Self {
+    /// The first message is due within half a second of `now`, at a time that depends on the boot id, so that
+    /// stations that are switched on together do not send together.
+    pub(crate) fn new(now: Instant, boot: BootId) -> Self {
         let seed = boot.0.iter().fold(0_u64, |seed, byte| splitmix(seed ^ u64::from(*byte)));
         let mut this = Self {
             random: seed,
@@ -119,13 +119,13 @@ impl Schedule {
         this
     }
 
-    /// When to call [`Schedule::due`] again.
-    pub fn next(&self) -> Instant {
+    /// The time at which to call [`Schedule::due`] again.
+    pub(crate) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Plans an early message, because the peers should know a change soon.
-    pub fn news(&mut self, now: Instant, stations: usize) {
+    /// Plans an early message with news: a change that the peers should know soon.
+    pub(crate) fn news(&mut self, now: Instant, stations: usize) {
         self.pay(now, stations);
         if self.sent == 0 || self.debt > self.cost * (MOST_OWED - 1) {
             return;
@@ -139,9 +139,9 @@ impl Schedule {
         self.again = Some((self.next + AGAIN_AFTER, NEWS_MESSAGES - 1));
     }
 
-    /// Whether a message is due, with `stations` on the access point (this one included). Where their
-    /// number has grown since the last plan, this plans again instead.
-    pub fn due(&mut self, now: Instant, stations: usize) -> bool {
+    /// Whether a message is due, with `stations` stations at the access point, this one included. Where there are
+    /// more than at the last call, the message may be planned for a later time instead.
+    pub(crate) fn due(&mut self, now: Instant, stations: usize) -> bool {
         if now < self.next {
             return false;
         }
@@ -155,7 +155,7 @@ impl Schedule {
 
     /// Counts a message that takes `cost` of airtime. Gives the interval to announce in it: the next
     /// message comes within that time unless the number of stations grows.
-    pub fn sent(&mut self, now: Instant, stations: usize, cost: Duration) -> Duration {
+    pub(crate) fn sent(&mut self, now: Instant, stations: usize, cost: Duration) -> Duration {
         self.pay(now, stations);
         self.debt = self.debt.saturating_add(cost);
         self.cost = cost;
@@ -180,7 +180,7 @@ impl Schedule {
     fn plan(&mut self, now: Instant, stations: usize) {
         let owed = self.debt.saturating_mul(AIR_PARTS).saturating_mul(stations.max(1) as u64);
         let wait = if self.sent < OPENING_MESSAGES { MIN_INTERVAL } else { owed.max(MIN_INTERVAL) };
-        // Jitter only lengthens the wait, so the part of the air is not exceeded.
+        // Jitter only lengthens the wait, so the limit of the airtime is not exceeded.
         let jitter = self.part_of(wait / 8);
         self.next = now + wait.saturating_add(jitter).min(MAX_INTERVAL);
     }
@@ -188,7 +188,7 @@ impl Schedule {
     fn pay(&mut self, now: Instant, stations: usize) {
         let parts = AIR_PARTS * stations.max(1) as u64;
         let paid = now.saturating_since(self.paid_at) / parts;
-        // One nanosecond more, so that rounding does not make a message late.
+        // One nanosecond is added, so that rounding does not delay a message.
         self.debt = self.debt.saturating_sub(paid + Duration::from_nanos(1));
         self.paid_at = now;
     }
@@ -244,12 +244,12 @@ mod tests {
             let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
             // The debt of the last message of each is not paid yet.
             assert!(taken <= span / AIR_PARTS + cost * stations as u64, "{stations}: {taken}");
-            assert!(times.iter().all(|times| times.len() > 10), "{stations} speak at all");
+            assert!(times.iter().all(|times| times.len() > 10), "{stations} stations send");
         }
     }
 
     #[test]
-    fn no_two_messages_of_a_station_are_closer_than_the_shortest_interval() {
+    fn messages_of_a_station_keep_the_shortest_interval() {
         for stations in [1, 6, 40] {
             for times in sending_times(stations, Duration::from_secs(60)).0 {
                 assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= MIN_INTERVAL));
@@ -328,7 +328,7 @@ mod tests {
         assert!(schedule.next() - last > interval, "the next one waits longer");
     }
 
-    /// A schedule among so many stations after ten messages, and the time of the last one.
+    /// A schedule of one of `stations` stations after ten messages, and the time of the last one.
     fn settled(stations: usize, cost: Duration) -> (Schedule, Instant) {
         let mut schedule = Schedule::new(Instant::ZERO, boot(1));
         let mut last = Instant::ZERO;
@@ -361,7 +361,7 @@ mod tests {
             announced = schedule.sent(next, 40, cost);
             last = next;
         }
-        assert!(schedule.next() - last > regular, "no fourth time: {}", schedule.next());
+        assert!(schedule.next() - last > regular, "no fourth message: {}", schedule.next());
         assert!(schedule.next() <= last + announced);
     }
 

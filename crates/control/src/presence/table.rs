@@ -1,4 +1,4 @@
-//! The live peers.
+//! The table of the live peers.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::{PeerView, StationId};
 
 /// A peer leaves after this many of its announced intervals without a message.
 const LIVE_INTERVALS: u64 = 3;
-/// Up to this many intervals, the next message of the same incarnation brings the peer back without
-/// proof: broadcasts are not retransmitted, and where many stations contend many of them collide.
+/// Up to this many intervals the next message of the same incarnation makes the peer live again without a new
+/// proof. Broadcasts are not retransmitted, and where many stations contend many of them collide.
 const DORMANT_INTERVALS: u64 = 12;
-/// … and no longer than this: stations that somebody invents do not fill the table for long.
+/// The longest such time, so that invented stations do not fill the table for longer.
 const DORMANT_FOR: Duration = Duration::from_secs(300);
 
-/// What an authentic message meant for the table.
+/// The effect of an authentic message on the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is from a live peer, which it updates.
+pub(crate) enum Verdict {
+    /// It has updated a live peer.
     Updated,
     /// The peer is live from now on: it is new, or it had left.
     Joined,
@@ -50,20 +50,20 @@ impl Peer {
 /// The peers by station id, at most a fixed number of them.
 ///
 /// Order of calls: [`PeerTable::expire`], then [`PeerTable::hear`] for each message.
-pub struct PeerTable {
+pub(crate) struct PeerTable {
     limit: usize,
     peers: BTreeMap<StationId, Peer>,
 }
 
 impl PeerTable {
     /// A table for at most `limit` peers.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, peers: BTreeMap::new() }
     }
 
-    /// Takes an authentic message of this access point. `proven` says whether it proves its
-    /// incarnation to be live; a message of the incarnation at hand needs no proof.
-    pub fn hear(&mut self, now: Instant, message: Presence, proven: bool) -> Verdict {
+    /// Takes an authentic message of this access point. `proven` says whether it proves that its incarnation is
+    /// live. A message of an incarnation in the table needs no proof.
+    pub(crate) fn hear(&mut self, now: Instant, message: Presence, proven: bool) -> Verdict {
         let full = self.peers.len() >= self.limit;
         let Some(peer) = self.peers.get_mut(&message.station) else {
             return match (proven, full) {
@@ -102,9 +102,9 @@ impl PeerTable {
         self.peers.insert(peer.last.station, peer);
     }
 
-    /// Applies the passing of time. Calls `left` for each peer that is no longer live, and `dropped` for
-    /// each incarnation that is removed, which only a new proof brings back.
-    pub fn expire(
+    /// Removes silent peers. Calls `left` for each peer that is no longer live, and `dropped` for each incarnation
+    /// that is removed and needs a new proof.
+    pub(crate) fn expire(
         &mut self,
         now: Instant,
         mut left: impl FnMut(StationId),
@@ -124,38 +124,27 @@ impl PeerTable {
     }
 
     /// The live peers, in the order of their ids.
-    pub fn live(&self, now: Instant) -> impl Iterator<Item = PeerView> {
+    pub(crate) fn live(&self, now: Instant) -> impl Iterator<Item = PeerView> {
         self.peers.values().filter(|peer| peer.live).map(move |peer| PeerView {
             station: peer.last.station,
             interval: peer.last.interval,
-            sending: peer.last.sending,
-            delivery_rate: peer.last.delivery_rate,
-            max_rate: peer.last.max_rate,
-            link_rate: peer.last.link_rate,
-            min_rtt: peer.last.min_rtt,
-            growth: peer.last.growth,
-            reservation: peer.last.reservation,
             age: now.saturating_since(peer.heard),
+            announced: peer.last.announced,
         })
     }
 
     /// The number of peers in the table, live or not.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.peers.len()
-    }
-
-    /// Whether the table is empty.
-    pub fn is_empty(&self) -> bool {
-        self.peers.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wakeai_units::{Duration, Rate};
 
     use super::*;
+    use crate::Announcement;
     use crate::presence::Challenge;
 
     fn message(station: u64, boot: u8, sequence: u64, interval_ms: u64) -> Presence {
@@ -165,13 +154,7 @@ mod tests {
             boot: BootId([boot; 16]),
             sequence,
             interval: Duration::from_millis(interval_ms),
-            sending: false,
-            delivery_rate: Rate::ZERO,
-            max_rate: None,
-            link_rate: None,
-            min_rtt: None,
-            growth: Duration::ZERO,
-            reservation: None,
+            announced: Announcement::default(),
             unix_time: None,
             challenge: Challenge(1),
             answers: Vec::new(),
@@ -197,7 +180,7 @@ mod tests {
         ]
     }
 
-    /// A plain model of the table's rules.
+    /// A simple model of the rules of the table.
     #[derive(Default)]
     struct Model {
         /// Station, boot, sequence, heard (ms), interval (ms), live.
@@ -268,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_leaves_after_three_of_its_intervals_and_is_forgotten_after_twelve() {
+    fn a_peer_leaves_after_3_intervals_and_is_removed_after_12() {
         let mut table = PeerTable::new(10);
         table.hear(Instant::ZERO, message(1, 1, 1, 1_000), true);
         let mut at = |millis: u64| {
@@ -281,6 +264,6 @@ mod tests {
         assert_eq!(at(3_001), (1, 0));
         assert_eq!(at(12_000), (0, 0));
         assert_eq!(at(12_001), (0, 1));
-        assert!(table.is_empty());
+        assert_eq!(table.len(), 0);
     }
 }

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Reservation, Share};
-use crate::StationId;
+use crate::{Reservation, Share, StationId};
 
-/// The stations whose reservations are admitted: in the order of their tickets, and with equal
-/// tickets in that of their ids, each that still fits under `limit`.
+/// The stations whose reservations are admitted. In the order of their tickets, or of their ids where tickets are
+/// equal, each reservation is admitted that still fits under `limit`.
 ///
-/// It depends only on what is announced, so all stations that receive the same decide alike. A refused
-/// reservation does not block a smaller one behind it.
-pub fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<StationId> {
+/// The result depends only on the announcements, so all stations that receive the same ones decide alike. A
+/// refused reservation does not block a smaller one with a later ticket.
+pub(super) fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<StationId> {
     let mut queue: Vec<_> = asked.iter().collect();
     queue.sort_by_key(|(station, asked)| (asked.ticket, *station));
     let mut sum = Share::ZERO;
@@ -24,8 +23,8 @@ pub fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<St
     admitted
 }
 
-/// The part of the air that the admitted reservations take together.
-pub fn taken(asked: &[(StationId, Reservation)], admitted: &BTreeSet<StationId>) -> Share {
+/// The share of the airtime that the admitted reservations take together.
+pub(super) fn taken(asked: &[(StationId, Reservation)], admitted: &BTreeSet<StationId>) -> Share {
     let of_admitted = asked.iter().filter(|(station, _)| admitted.contains(station));
     of_admitted.fold(Share::ZERO, |sum, (_, asked)| sum.plus(asked.share))
 }
@@ -79,7 +78,7 @@ mod tests {
         }
 
         #[test]
-        fn all_members_agree_whatever_the_order_in_which_they_heard(
+        fn the_order_of_the_announcements_does_not_matter(
             (all, heard) in everybody().prop_flat_map(|all| {
                 (Just(all.clone()), Just(all).prop_shuffle())
             }),
@@ -88,7 +87,7 @@ mod tests {
         }
 
         #[test]
-        fn whoever_comes_later_changes_nothing_for_those_before(
+        fn a_later_request_does_not_change_earlier_decisions(
             all in everybody(), late in 1_u32..1_200_000,
         ) {
             let mut more = all.clone();
@@ -99,7 +98,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_released_is_free_for_the_next(
+        fn a_released_share_is_free_for_the_next_request(
             held in 500_000_u32..=800_000, next in 300_001_u32..=800_000,
         ) {
             let both = [asks(1, 1, held), asks(2, 2, next)];
@@ -108,7 +107,7 @@ mod tests {
         }
 
         #[test]
-        fn nobody_is_refused_who_would_fit(all in everybody()) {
+        fn no_request_that_fits_is_refused(all in everybody()) {
             let limit = Share::from_percent(80);
             let in_force = admitted(&all, limit);
             for (station, asked) in all.iter().filter(|(id, _)| !in_force.contains(id)) {

@@ -1,35 +1,23 @@
-//! The rate that the air carries, and each station's part of it.
+//! The rate that the air carries, and the share of each station.
 
 use wakeai_units::{Instant, Rate};
 
-use super::Share;
 use super::asking::EFFICIENCY_PERCENT;
+use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
-use crate::{Observation, PeerView, StationId};
+use crate::{Observation, PeerView, Share, StationId};
 
 /// Rates are made comparable by scaling them to a station that reaches this rate alone.
 const UNIT: Rate = Rate::from_mbps(1_000);
 /// A peer's rate counts up to this multiple of the rate that it reaches alone.
 const MOST_OF_UNIT: u64 = 2;
-/// A station that delivers less than this part of an equal share, percent, leaves the rest to the
-/// others …
+/// A station that delivers less than this part of an equal share, percent, needs no more …
 const LIGHT_PERCENT: u64 = 85;
-/// … except for this, percent of its rate, so that it can grow at once.
+/// … than this, percent of its rate, which lets it grow at once. The others divide the rest.
 const LIGHT_GROWTH_PERCENT: u64 = 110;
-/// Each tick has a weight of one in this many in the mean. A mean is needed because the sum varies
-/// the more the more stations there are, and the maximum of a varying sum is above what the air
-/// carries.
+/// Each tick has a weight of one in this many in the mean. A mean is needed because the sum of many stations'
+/// rates varies, and the maximum of a varying sum is above the rate that the air carries.
 const TICKS_IN_MEAN: u64 = 4;
-
-/// The weights by which stations are compared: the rate that each reaches alone, where all announce
-/// it, else their PHY rates, else none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Basis {
-    Max,
-    Phy,
-    #[default]
-    Equal,
-}
 
 /// Watches the sum of the stations' delivery rates, each scaled to [`UNIT`].
 #[derive(Clone, Debug, Default)]
@@ -56,15 +44,14 @@ impl Air {
         self.used.push(now, mean);
     }
 
-    /// The rate of a station of that weight if it had all the air; `None` where nothing is known.
+    /// The rate of a station of that weight with all airtime; `None` where nothing is known.
     pub(super) fn whole_for(&self, weight: Rate) -> Option<Rate> {
         let carried = self.carried();
         let whole = carried.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
         (whole > Rate::ZERO).then_some(whole)
     }
 
-    /// The rate that the air carries. Where little is sent, an estimate from the weights is higher than
-    /// what was measured.
+    /// The rate that the air carries: the measured one, or while little is sent an estimate from the weights.
     fn carried(&self) -> Rate {
         let least = match self.basis {
             Basis::Max => UNIT * 9 / 10,
@@ -74,9 +61,8 @@ impl Air {
         self.used.get().max(least)
     }
 
-    /// The rate that this station may send at most. The part `rest` of the air is divided (max-min fair)
-    /// among the stations for which `shares` holds, and this one where it `takes_part`. `None` where
-    /// nothing is known.
+    /// The largest rate of this station, where the share `rest` of the airtime is divided (max-min fair) among
+    /// the peers for which `shares` holds, and this station where it `takes_part`. `None` where nothing is known.
     pub(super) fn level(
         &self,
         rest: Share,
@@ -85,7 +71,7 @@ impl Air {
         shares: impl Fn(StationId) -> bool,
     ) -> Option<Rate> {
         let weight = self.own_weight(seen);
-        let peers = seen.peers.iter().filter(|peer| peer.sending && shares(peer.station));
+        let peers = seen.peers.iter().filter(|peer| peer.announced.sending && shares(peer.station));
         let mut rates: Vec<Rate> = peers.map(|peer| self.scaled_rate(peer)).collect();
         rates.extend(takes_part.then(|| self.scaled(seen.mean_rate, weight)));
         let level = level(rest.of_rate(self.carried()), rates);
@@ -93,22 +79,23 @@ impl Air {
         (own > Rate::ZERO).then_some(own)
     }
 
-    /// The part of the air that the peers for which `shares` holds leave unused, by their announced rates.
+    /// The share of the airtime that the peers for which `shares` holds leave unused, by their announced rates.
     pub(super) fn left_by(&self, seen: &Observation, shares: impl Fn(StationId) -> bool) -> Share {
-        let peers = seen.peers.iter().filter(|peer| peer.sending && shares(peer.station));
+        let peers = seen.peers.iter().filter(|peer| peer.announced.sending && shares(peer.station));
         let used: Rate = peers.map(|peer| self.scaled_rate(peer)).sum();
         Share::of(self.carried().saturating_sub(used), self.carried()).unwrap_or(Share::ZERO)
     }
 
     pub(super) fn own_weight(&self, seen: &Observation) -> Rate {
-        self.basis.pick(seen.max_rate, seen.own.link_rate)
+        self.basis.own_weight(seen).unwrap_or(UNIT)
     }
 
     fn scaled_rate(&self, peer: &PeerView) -> Rate {
-        self.scaled(peer.delivery_rate, self.basis.pick(peer.max_rate, peer.link_rate))
+        let weight = self.basis.weight(&peer.announced).unwrap_or(UNIT);
+        self.scaled(peer.announced.delivery_rate, weight)
     }
 
-    /// `rate` as a station of weight [`UNIT`] would deliver it for the same air.
+    /// The rate that a station of weight [`UNIT`] would deliver in the same airtime.
     fn scaled(&self, rate: Rate, weight: Rate) -> Rate {
         if self.basis == Basis::Equal {
             return rate;
@@ -119,34 +106,8 @@ impl Air {
     }
 }
 
-impl Basis {
-    fn of(seen: &Observation) -> Self {
-        let known = |rate: Option<Rate>| rate.is_some_and(|rate| rate > Rate::ZERO);
-        if known(seen.max_rate) && delivering(seen).all(|peer| known(peer.max_rate)) {
-            Self::Max
-        } else if known(seen.own.link_rate) && delivering(seen).all(|peer| known(peer.link_rate)) {
-            Self::Phy
-        } else {
-            Self::Equal
-        }
-    }
-
-    fn pick(self, max: Option<Rate>, link: Option<Rate>) -> Rate {
-        let weight = match self {
-            Self::Max => max,
-            Self::Phy => link,
-            Self::Equal => None,
-        };
-        weight.filter(|rate| *rate > Rate::ZERO).unwrap_or(UNIT)
-    }
-}
-
-fn delivering(seen: &Observation) -> impl Iterator<Item = &PeerView> {
-    seen.peers.iter().filter(|peer| peer.sending && peer.delivery_rate > Rate::ZERO)
-}
-
-/// The equal part of `budget` (max-min fair): a rate that is clearly below it stays as it is, and the
-/// others share the rest.
+/// The equal part of `budget` (max-min fair). A station whose rate is clearly below it keeps that rate, and the
+/// others divide the rest.
 fn level(budget: Rate, mut rates: Vec<Rate>) -> Rate {
     rates.sort();
     let (mut left, mut count) = (budget, rates.len() as u64);
@@ -167,7 +128,8 @@ mod tests {
     use wakeai_units::Duration;
 
     use super::*;
-    use crate::observation::peer;
+    use crate::Announcement;
+    use crate::observation::{announcement, peer};
 
     fn mbps(rates: &[u64]) -> Vec<Rate> {
         rates.iter().map(|rate| Rate::from_mbps(*rate)).collect()
@@ -197,11 +159,8 @@ mod tests {
     }
 
     fn weighted(id: u64, rate: u64, max: Option<u64>, link: u64) -> PeerView {
-        PeerView {
-            max_rate: max.map(Rate::from_mbps),
-            link_rate: Some(Rate::from_mbps(link)),
-            ..peer(StationId(id), rate)
-        }
+        let (max_rate, link_rate) = (max.map(Rate::from_mbps), Some(Rate::from_mbps(link)));
+        peer(id, Announcement { max_rate, link_rate, ..announcement(rate) })
     }
 
     #[test]
@@ -250,11 +209,11 @@ mod tests {
 
     #[test]
     fn a_rate_counts_up_to_twice_what_its_station_reaches() {
-        // The second one's scaled rate does not fit 64 bits.
+        // The scaled rate of the second one does not fit 64 bits.
         for max in [60, 1] {
             let mut air = Air::default();
-            let liar =
-                PeerView { max_rate: Some(Rate::from_bps(max)), ..peer(StationId(2), 1_000_000) };
+            let max_rate = Some(Rate::from_bps(max));
+            let liar = peer(2, Announcement { max_rate, ..announcement(1_000_000) });
             air.on_tick(Instant::ZERO, &seen(10, Some(25), None, vec![liar]));
             assert_eq!(air.whole_for(Rate::from_mbps(25)), Some(Rate::from_mbps(2 * 25 + 10)));
         }

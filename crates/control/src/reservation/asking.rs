@@ -1,16 +1,15 @@
-//! This station's own request: when it is announced, and with which ticket.
+//! The request of this station: the time of its announcement, and its ticket.
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use super::{Reservation, ReservationState, Share};
-use crate::Observation;
+use crate::{Observation, Reservation, ReservationState, Share};
 
-/// A station listens for so long before it asks, to receive the tickets of earlier requests.
+/// The time for which a station listens before its request, to receive the tickets of earlier requests.
 const LISTENS_FOR: Duration = Duration::from_secs(2);
-/// A station that has not sent for this long gives its reservation up.
+/// A station that has sent nothing for this long gives its reservation up.
 const QUIET_FOR: Duration = Duration::from_secs(2);
-/// A low estimate of the rate that a station reaches alone, percent of its PHY rate: without
-/// aggregation TCP gets 45 % of 54 Mbit/s, with aggregation more.
+/// A low estimate of the rate that a station reaches alone, percent of its PHY rate. Without aggregation TCP
+/// gets 45 % of 54 Mbit/s, and with aggregation more.
 pub(super) const EFFICIENCY_PERCENT: u64 = 40;
 
 /// The wanted rate, and the request that is announced for it.
@@ -27,7 +26,7 @@ impl Asking {
         Self { started: now, wanted: None, last_data: None, asked: None }
     }
 
-    /// Sets the wanted rate. Another rate, also a lower one, is a new request and gets a new ticket.
+    /// Sets the wanted rate. Any change of the rate makes a new request with a new ticket.
     pub(super) fn want(&mut self, rate: Option<Rate>) {
         self.wanted = rate.filter(|rate| *rate > Rate::ZERO);
         self.asked = self.asked.filter(|asked| Some(asked.rate) == self.wanted);
@@ -42,7 +41,7 @@ impl Asking {
         self.asked
     }
 
-    /// Asks, keeps or gives up. `last_ticket` is the greatest ticket of the peers.
+    /// Makes, keeps or withdraws the request. `last_ticket` is the largest ticket of the peers.
     pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation, last_ticket: u64) {
         if seen.sending().next().is_some() {
             self.last_data = Some(now);
@@ -74,8 +73,8 @@ fn ask(rate: Rate, seen: &Observation, last_ticket: u64) -> Option<Reservation> 
     Some(Reservation { rate, share, ticket, claim: Share::ZERO, short: false })
 }
 
-/// The part of the air that `rate` takes: `rate / Max_i`, or with a low estimate of `Max_i` from the
-/// PHY rate.
+/// The share of the airtime that `rate` takes: `rate / Max_i`, where `Max_i` may be a low estimate from the PHY
+/// rate.
 fn share_of(rate: Rate, seen: &Observation) -> Option<Share> {
     let known = |rate: &Rate| *rate > Rate::ZERO;
     let by_phy = |rate: Rate| rate.mul_div(EFFICIENCY_PERCENT, 100);

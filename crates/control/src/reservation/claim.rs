@@ -1,41 +1,42 @@
-//! The claim: the part of the air that the owner of a reservation needs the others to leave.
+//! The claim: the share of the airtime that the other stations have to leave free for the owner of a reservation.
 
 use wakeai_units::{Duration, Rate};
 
-use super::Share;
+use crate::Share;
 
-/// The rate that an owner aims at, percent of the reserved one. It is above 100 because a rate that
-/// varies reaches the reserved one in every few seconds only with a higher mean.
-const AIM_PERCENT: u64 = 125;
-/// An owner with less than this, percent of the reserved rate, is short.
+/// The target rate of an owner, percent of the reserved one. It is above 100 because a varying rate reaches the
+/// reserved one in every period of a few seconds only with a higher mean.
+const TARGET_PERCENT: u64 = 125;
+/// An owner is short while it delivers less than this, percent of the reserved rate.
 const SHORT_PERCENT: u64 = 99;
-/// The part of the missing rate that is added to the claim each tick, permille, where messages come
-/// every [`MESSAGE_INTERVAL`]. With rarer messages it is less in proportion, so that the others follow a
-/// claim before the next one.
+/// The part of the missing rate that is added to the claim at each tick, permille, where messages come every
+/// [`MESSAGE_INTERVAL`]. With longer intervals it is smaller in proportion, so that the others follow a claim
+/// before the next one.
 const GAIN_PERMILLE: u64 = 150;
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
-/// A claim below what the others leave unused anyway changes nothing. This part of the difference is
-/// added each tick, percent.
+/// A claim below the share that the others leave unused has no effect. This part of the difference is added at
+/// each tick, percent.
 const UNUSED_PERCENT: u32 = 25;
-/// The largest claim, percent of what the reservation takes of a fully used air.
+/// The largest claim, percent of the share that the reservation takes while the air is fully used.
 const MOST_PERCENT: u32 = 130;
-/// For this many ticks after the admission the claim is what the reservation takes of a fully used
-/// air: until the others follow it and the mean of the delivery rate shows the effect.
+/// For this many ticks after the admission the claim is the share that the reservation takes while the air is
+/// fully used. By then the others follow it, and the mean of the delivery rate shows the effect.
 const SETTLES_WITHIN: u32 = 8;
 
-/// An integrator: it raises the claim while the owner is below its aim, and lowers it while above.
+/// An integrator, which raises the claim while the owner is below its target rate and lowers it while above.
 ///
-/// Let `A` be the rate that the air carries for this station. Where the others leave a claim `c` of it
-/// and use all the rest, the owner gets `A·c`. So the claim has to grow by the missing rate over `A`.
+/// Let `A` be the rate that the air carries for this station. Where the others leave the share `c` free and use
+/// all the rest, the owner gets `A·c`. So the claim has to grow by the missing rate divided by `A`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClaimControl {
-    claim: Share,
-    short: bool,
+    pub(super) claim: Share,
+    /// Whether the owner delivers less than the reserved rate.
+    pub(super) short: bool,
     /// Ticks since the admission.
     ticks: u32,
 }
 
-/// What an owner measures at a tick.
+/// The measurements of an owner at a tick.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     /// The reserved rate.
@@ -44,41 +45,33 @@ pub(super) struct Measured {
     pub(super) delivered: Rate,
     /// The rate that the air carries for this station; `None` where it is not known.
     pub(super) whole: Option<Rate>,
-    /// The part of the air that the others leave unused already.
+    /// The share of the airtime that the others leave unused already.
     pub(super) left: Share,
     /// The time between this station's presence messages.
     pub(super) interval: Duration,
 }
 
 impl ClaimControl {
-    pub(super) fn claim(&self) -> Share {
-        self.claim
-    }
-
-    pub(super) fn is_short(&self) -> bool {
-        self.short
-    }
-
     pub(super) fn on_tick(&mut self, measured: &Measured) {
         let part = |percent| measured.rate.mul_div(percent, 100).unwrap_or(measured.rate);
         let share =
             |rate| measured.whole.and_then(|whole| Share::of(rate, whole)).unwrap_or(Share::ZERO);
-        let (aim, delivered) = (part(AIM_PERCENT), measured.delivered);
+        let (target, delivered) = (part(TARGET_PERCENT), measured.delivered);
         self.short = delivered < part(SHORT_PERCENT);
         self.ticks = self.ticks.saturating_add(1);
         if self.ticks <= SETTLES_WITHIN {
-            self.claim = share(aim).min(Share::WHOLE);
+            self.claim = share(target).min(Share::WHOLE);
             return;
         }
         if self.short {
-            let unused = measured.left.min(share(aim)).minus(self.claim);
+            let unused = measured.left.min(share(target)).minus(self.claim);
             self.claim = self.claim.plus(unused.percent(UNUSED_PERCENT));
         }
         let gain = gain_permille(measured.interval);
         let step = |rate| Share::from_ppm(scale(share(rate).ppm(), gain));
-        let most = share(aim).percent(MOST_PERCENT).min(Share::WHOLE);
-        self.claim = self.claim.plus(step(aim.saturating_sub(delivered)));
-        self.claim = self.claim.minus(step(delivered.saturating_sub(aim))).min(most);
+        let most = share(target).percent(MOST_PERCENT).min(Share::WHOLE);
+        self.claim = self.claim.plus(step(target.saturating_sub(delivered)));
+        self.claim = self.claim.minus(step(delivered.saturating_sub(target))).min(most);
     }
 }
 
@@ -109,14 +102,14 @@ mod tests {
         (0..count).for_each(|_| control.on_tick(measured));
     }
 
-    /// The lowest and the highest rate of the owner in the end (Mbit/s), where the air carries so much
+    /// The lowest and the highest rate of the owner at the end (Mbit/s), where the air carries `carries` Mbit/s
     /// and the others follow the claim after `delay` ticks.
     fn settled(carries: u64, delay: usize, interval_s: u64) -> (f64, f64) {
         let mut control = ClaimControl::default();
         let mut claims = vec![Share::ZERO; delay];
         let (mut least, mut most) = (f64::MAX, f64::MIN);
         for tick in 0..600 {
-            claims.push(control.claim());
+            claims.push(control.claim);
             let left = claims[claims.len() - 1 - delay];
             let delivered = left.of_rate(Rate::from_mbps(carries));
             control.on_tick(&Measured { left, ..measured(10, delivered, interval_s) });
@@ -129,8 +122,8 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_comes_to_its_aim_and_stays_there() {
-        // The owner takes the air for 24 Mbit/s; here it carries less, as much, or more.
+    fn the_owner_reaches_its_target_rate_and_keeps_it() {
+        // The owner assumes that the air carries 24 Mbit/s; here it carries less, as much, or more.
         for carries in [20, 24, 28] {
             for (delay, interval) in [(2, 1), (5, 1), (16, 7)] {
                 let (least, most) = settled(carries, delay, interval);
@@ -141,24 +134,24 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_with_what_a_fully_used_air_would_have_to_leave() {
+    fn the_first_claim_is_the_share_of_a_fully_used_air() {
         let mut control = ClaimControl::default();
         ticks(&mut control, SETTLES_WITHIN, &measured(6, Rate::from_mbps(1), 1));
-        assert!(control.is_short());
-        assert_eq!(control.claim(), Share::from_ppm(312_500));
+        assert!(control.short);
+        assert_eq!(control.claim, Share::from_ppm(312_500));
         ticks(&mut control, 1_000, &measured(6, Rate::from_mbps(1), 1));
         assert_eq!(
-            control.claim(),
+            control.claim,
             Share::from_ppm(312_500).percent(MOST_PERCENT),
-            "and no further"
+            "the largest claim"
         );
     }
 
     #[test]
-    fn an_owner_above_its_aim_claims_less_and_at_last_nothing() {
+    fn an_owner_above_its_target_rate_ends_its_claim() {
         let mut control = ClaimControl::default();
         ticks(&mut control, 1_000, &measured(6, Rate::from_mbps(8), 1));
-        assert_eq!((control.claim(), control.is_short()), (Share::ZERO, false));
+        assert_eq!((control.claim, control.short), (Share::ZERO, false));
     }
 
     #[test]
@@ -168,13 +161,13 @@ mod tests {
         let short =
             Measured { left: Share::from_percent(25), ..measured(6, Rate::from_mbps(5), 1) };
         ticks(&mut control, 6, &short);
-        assert!(control.claim() >= Share::from_percent(20), "{}", control.claim());
+        assert!(control.claim >= Share::from_percent(20), "{}", control.claim);
     }
 
     #[test]
     fn without_a_measured_air_nothing_is_claimed() {
         let mut control = ClaimControl::default();
         ticks(&mut control, 20, &Measured { whole: None, ..measured(6, Rate::ZERO, 1) });
-        assert_eq!((control.claim(), control.is_short()), (Share::ZERO, true));
+        assert_eq!((control.claim, control.short), (Share::ZERO, true));
     }
 }

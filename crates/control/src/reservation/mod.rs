@@ -1,104 +1,31 @@
 //! Reservations: rates that a station's peers leave free for it.
 //!
-//! Under DCF all saturated stations get equal turns, so no algorithm of one sender gets it more than
-//! its share: the others have to stay *unsaturated*. A station that wants a rate announces it in its
-//! presence messages, and all members decide alike which requests are [`admitted`]. The owner of a
-//! reservation announces in every message the part of the air that the others have to leave for it now
-//! ([`Reservation::claim`]), and each of the others limits its rate to an equal part of the rest.
-//! `docs/concepts/reservations.md` has the formulas.
+//! Under DCF all saturated stations get equal turns, so a sender gets more than its share only while the others
+//! are *unsaturated*. A station that needs a rate announces it in its presence messages, and all stations decide
+//! by the same rule which requests are [`admitted`]. The owner of a reservation announces in every message the
+//! share of the airtime that the others have to leave free now ([`Reservation::claim`]). Each of the others
+//! limits its rate to an equal part of the rest. `docs/concepts/reservations.md` has the formulas.
 //!
-//! Inside: [`Share`] of the air, [`admitted`], the own request (`asking`), the owner's claim (`claim`),
-//! the rate that the air carries (`air`), and the bounds that follow (`yielding`).
+//! The files are `admission` (which requests are admitted), `asking` (the own request), `claim` (the owner's
+//! claim), `air` (the rate that the air carries) and `yielding` (the bounds).
 
 mod admission;
 mod air;
 mod asking;
 mod claim;
-mod share;
 mod yielding;
 
-pub use admission::{admitted, taken};
-pub use share::Share;
+use admission::{admitted, taken};
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::{Bounds, Narrator, Observation, StationId};
+use crate::{Bounds, Observation, Reason, Reservation, ReservationState, Share, StationId};
 use air::Air;
 use asking::Asking;
 use claim::{ClaimControl, Measured};
-
-/// A rate that a station asks its peers to leave free, as it announces it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reservation {
-    /// The rate.
-    pub rate: Rate,
-    /// Its part of the air: `rate / Max_i`, fixed when it is asked for.
-    pub share: Share,
-    /// Its place in the order of requests: one above every ticket that its owner had received (Lamport's
-    /// bakery).
-    pub ticket: u64,
-    /// The part of the air that the others have to leave now; zero while the reservation is not admitted,
-    /// and while its owner reaches the rate without.
-    pub claim: Share,
-    /// Its owner has data and delivers less than the rate.
-    pub short: bool,
-}
-
-/// The state of a station's own request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReservationState {
-    /// Nothing is asked for.
-    #[default]
-    None,
-    /// Nothing is announced yet: the station sends nothing, or has not listened for long enough.
-    Waiting,
-    /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is known.
-    Unmeasured,
-    /// It does not fit beside those with smaller tickets.
-    Refused {
-        /// The part of the air that it would take.
-        share: Share,
-        /// The part that the admitted ones take.
-        taken: Share,
-        /// The most that may be reserved in all.
-        limit: Share,
-    },
-    /// It is admitted: the peers leave the rate free.
-    Admitted {
-        /// The part of the air that it takes.
-        share: Share,
-    },
-}
-
-impl ReservationState {
-    /// Whether it is admitted.
-    pub fn is_admitted(self) -> bool {
-        matches!(self, Self::Admitted { .. })
-    }
-}
-
-impl fmt::Display for ReservationState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => write!(f, "nothing is reserved"),
-            Self::Waiting => write!(f, "waiting for something to send"),
-            Self::Unmeasured => write!(
-                f,
-                "refused: neither what this station reaches alone (max) nor its PHY rate \
-                 (link_rate) is known"
-            ),
-            Self::Refused { share, taken, limit } => write!(
-                f,
-                "refused: it takes {share} of the air, {taken} is taken, {limit} may be in all"
-            ),
-            Self::Admitted { share } => write!(f, "admitted with {share} of the air"),
-        }
-    }
-}
 
 /// The reservations of this station and of its peers.
 ///
@@ -114,7 +41,7 @@ pub(crate) struct Reservations {
     received: BTreeMap<StationId, Received>,
     admitted: BTreeSet<StationId>,
     state: ReservationState,
-    /// The sum of the peers' claims, as far as this station follows it already.
+    /// The part of the sum of the peers' claims that this station leaves free already.
     claimed: Share,
 }
 
@@ -125,16 +52,15 @@ struct Received {
     until: Instant,
 }
 
-/// A silent peer keeps its reservation for so many of its intervals: broadcasts are not retransmitted,
-/// and three that collide must not cost the reservation.
+/// The number of its intervals for which a silent peer keeps its reservation. Broadcasts are not retransmitted,
+/// and three collisions in a row must not end a reservation.
 const REMEMBERED_INTERVALS: u64 = 8;
-/// It keeps the reservation no longer than this, whatever interval it announced.
+/// The longest time for which a silent peer keeps its reservation.
 const REMEMBERED_FOR: Duration = Duration::from_secs(30);
-/// The followed part of the claims grows by at most so much per tick, so that no message of a member
-/// takes the air away at once.
+/// The largest growth of the followed claims per tick, so that no single message takes the airtime away at once.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
-/// An owner's claim is followed up to this multiple of its share, percent. It is above 100 because the
-/// others have to leave the air of the owner's collisions, too.
+/// The limit of the claim of an owner, percent of its share. It is above 100 because the others have to leave
+/// airtime for the collisions of the owner, too.
 const MOST_CLAIMED_PERCENT: u32 = 150;
 
 impl Reservations {
@@ -152,7 +78,7 @@ impl Reservations {
         }
     }
 
-    /// Asks for this rate from now on; `None` gives the reservation up.
+    /// Asks for this rate from the next tick on; `None` gives the reservation up.
     pub(crate) fn want(&mut self, rate: Option<Rate>) {
         self.asking.want(rate);
     }
@@ -168,8 +94,8 @@ impl Reservations {
     /// The reservation as this station announces it.
     pub(crate) fn announced(&self) -> Option<Reservation> {
         let asked = self.asking.asked()?;
-        let claim = self.control.claim();
-        Some(Reservation { claim, short: self.control.is_short(), ..asked })
+        let ClaimControl { claim, short, .. } = self.control;
+        Some(Reservation { claim, short, ..asked })
     }
 
     /// Whether that peer's reservation is admitted.
@@ -178,8 +104,8 @@ impl Reservations {
     }
 
     /// Decides which reservations are admitted, and what this station claims until the next tick.
-    /// `interval` is the time between its presence messages. Gives whether the own reservation changed,
-    /// so that the peers should know soon.
+    /// `interval` is the time between its presence messages. Returns whether the own reservation has changed,
+    /// which is to be announced soon.
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation, interval: Duration) -> bool {
         let ticket = self.asking.asked().map(|asked| asked.ticket);
         let before = (ticket, self.state.is_admitted());
@@ -211,7 +137,7 @@ impl Reservations {
         for peer in &seen.peers {
             let remembered = peer.interval.saturating_mul(REMEMBERED_INTERVALS).min(REMEMBERED_FOR);
             let left = remembered.saturating_sub(peer.age);
-            match peer.reservation {
+            match peer.announced.reservation {
                 Some(asked) if left > Duration::ZERO => {
                     self.received.insert(peer.station, Received { asked, until: now + left });
                 }
@@ -258,7 +184,7 @@ impl Reservations {
         Share::WHOLE.minus(Share::WHOLE.minus(self.limit).percent(75))
     }
 
-    /// The observation for the law, without the owners of reservations: they do not share the rest.
+    /// The observation for the law, without the owners of reservations, which have no part of the rest.
     pub(crate) fn for_law<'a>(&self, seen: &'a Observation) -> Cow<'a, Observation> {
         if self.claimed == Share::ZERO || self.state.is_admitted() {
             return Cow::Borrowed(seen);
@@ -266,9 +192,9 @@ impl Reservations {
         let mut rest = seen.clone();
         let (owners, others): (Vec<_>, Vec<_>) =
             rest.peers.into_iter().partition(|peer| self.admits(peer.station));
-        let owners = owners.iter().filter(|peer| peer.sending);
+        let owners = owners.iter().filter(|peer| peer.announced.sending);
         let (count, rate) = owners.fold((0, Rate::ZERO), |(count, rate), owner| {
-            (count + 1, rate.saturating_add(owner.delivery_rate))
+            (count + 1, rate.saturating_add(owner.announced.delivery_rate))
         });
         rest.peers = others;
         rest.senders = rest.senders.saturating_sub(count).max(1);
@@ -276,26 +202,26 @@ impl Reservations {
         Cow::Owned(rest)
     }
 
-    /// The bounds of a law, made to leave free what is reserved, and the own reservation whole.
+    /// Changes the bounds of a law so that the reserved rates stay free, and the own reservation is not bound.
     pub(crate) fn bound(
         &self,
         bounds: Bounds,
         seen: &Observation,
-        narrator: &mut dyn Narrator,
+        reasons: &mut Vec<Reason>,
     ) -> Bounds {
         if self.state.is_admitted() {
-            let claimed = self.claimed.plus(self.control.claim()).min(self.most_claimed());
+            let claimed = self.claimed.plus(self.control.claim).min(self.most_claimed());
             let level = self.level(claimed, seen, false);
             let Some(asked) = self.asking.asked() else { return bounds };
-            return yielding::of_owner(bounds, asked.rate, level, seen, narrator);
+            return yielding::of_owner(bounds, asked.rate, level, seen, reasons);
         }
         match self.level(self.claimed, seen, true) {
-            Some(level) => yielding::of_other(bounds, self.claimed, level, seen, narrator),
+            Some(level) => yielding::of_other(bounds, self.claimed, level, seen, reasons),
             None => bounds,
         }
     }
 
-    /// The most that this station may send where `claimed` is to be left free.
+    /// The largest rate of this station where the share `claimed` is to be left free.
     fn level(&self, claimed: Share, seen: &Observation, takes_part: bool) -> Option<Rate> {
         if claimed == Share::ZERO {
             return None;
@@ -308,13 +234,13 @@ impl Reservations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PeerView;
-    use crate::observation::peer;
+    use crate::observation::{announcement, peer};
+    use crate::{Announcement, PeerView};
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
-    /// The part that a station without a reservation leaves after each of five ticks, in which each of
-    /// these owners has 40 % of the air and claims so much.
+    /// The share that a station without a reservation leaves free after each of five ticks. Each owner has
+    /// reserved 40 % of the airtime and claims one of `claims`, in percent.
     fn left(station: &mut Reservations, claims: &[u32]) -> [Share; 5] {
         let owners = (2..).zip(claims).map(|(id, claim)| {
             let asked = Reservation {
@@ -324,7 +250,7 @@ mod tests {
                 claim: Share::from_percent(*claim),
                 short: true,
             };
-            PeerView { reservation: Some(asked), ..peer(StationId(id), 10) }
+            peer(id, Announcement { reservation: Some(asked), ..announcement(10) })
         });
         let seen = Observation { peers: owners.collect(), ..Observation::default() };
         [(); 5].map(|()| {
@@ -356,8 +282,8 @@ mod tests {
         };
         let admits_after = |secs| {
             let (age, interval) = (Duration::from_secs(secs), Duration::from_secs(60));
-            let owner =
-                PeerView { age, interval, reservation: Some(asked), ..peer(StationId(2), 9) };
+            let announced = Announcement { reservation: Some(asked), ..announcement(9) };
+            let owner = PeerView { interval, age, ..peer(2, announced) };
             let seen = Observation { peers: vec![owner], ..Observation::default() };
             let mut station = station();
             let _ = station.on_tick(Instant::ZERO, &seen, INTERVAL);
@@ -369,7 +295,7 @@ mod tests {
 
     #[test]
     fn claims_are_followed_up_to_a_limit() {
-        // One owner: one and a half times its share. All: a part of the air stays with the others.
+        // A single owner gets up to one and a half times its share. All owners together leave some airtime.
         assert_eq!(left(&mut station(), &[100])[4], Share::from_percent(60));
         assert_eq!(left(&mut station(), &[100, 100])[4], Share::from_percent(85));
     }

@@ -2,42 +2,40 @@
 
 use wakeai_units::{Duration, Rate, Segments};
 
-use super::Share;
 use crate::laws::airtime::Path;
-use crate::{Bounds, Narrator, Observation, Reason};
+use crate::{Bounds, Observation, Reason, Share};
 
 /// The time between two decisions.
 const TICK: Duration = Duration::from_millis(500);
-/// The rate of an owner while others yield to it, percent of the reserved one. It is above 100 so that
-/// the owner can catch up, and so that the others see when air is left.
+/// The largest rate of an owner while others leave airtime free, percent of the reserved one. It is above 100 so
+/// that the owner can make up for a lower rate, and so that the others see when airtime is unused.
 const OWNER_PERCENT: u64 = 160;
-/// The least window of an owner, percent of its rate times its RTT: the RTT may grow until the next
-/// tick.
+/// The least window of an owner, percent of its rate times its RTT. It is above 100 because the RTT may grow
+/// until the next tick.
 const OWNER_WINDOW_PERCENT: u64 = 150;
-/// The queueing delay up to which the owner's window grows with its RTT: a longer queue gets it no more
-/// turns and delays all stations.
+/// The queueing delay up to which the owner's window grows with its RTT. A longer queue gives the owner no more
+/// turns, and delays all stations.
 const OWNER_QUEUE: Duration = Duration::from_millis(300);
-/// The queueing delay that the window of a yielding station counts at most: a window that grew with
-/// the queue would keep the queue, and with it the turns of stations that should not be saturated.
+/// The largest queueing delay in the window of a station without a reservation. A window that grew with the queue
+/// would keep the queue, and the station would stay saturated.
 const QUEUE: Duration = Duration::from_millis(100);
-/// From this many segments on, a window limits the rate: it is sent in bursts, which fill aggregates.
-/// Below, one segment more or less is too large a part of it, and pacing limits the rate.
+/// From this size on, a window limits the rate, and is sent in bursts, which fill aggregates. In a smaller window
+/// one segment is too large a part, so pacing limits the rate.
 const WINDOWED: Segments = Segments::new(8);
 /// The window of a paced station, percent of what its rate needs.
 const PACED_PERCENT: u64 = 125;
 /// With fewer segments in flight, a loss causes a timeout.
 const LEAST: u32 = 4;
 
-/// The bounds of a station without a reservation: it sends at most `level`, so that it is not
-/// saturated.
+/// The bounds of a station without a reservation. It sends at most `level`, so that it is not saturated.
 pub(super) fn of_other(
     bounds: Bounds,
     claimed: Share,
     level: Rate,
     seen: &Observation,
-    narrator: &mut dyn Narrator,
+    reasons: &mut Vec<Reason>,
 ) -> Bounds {
-    narrator.narrate(Reason::Yields { claimed, level });
+    reasons.push(Reason::Yields { claimed, level });
     let Some(path) = path(seen) else { return paced(bounds, level, seen) };
     let window = windowed(level, path, seen);
     if window >= WINDOWED {
@@ -52,16 +50,16 @@ pub(super) fn of_other(
     )
 }
 
-/// The bounds of a station whose reservation is admitted: the law does not bind it below that. While
-/// others yield to it (`level` is their rate), it does not send much more either.
+/// The bounds of a station whose reservation is admitted. The law does not bind it below the reserved rate. While
+/// others leave airtime free for it, its rate is limited, too; `level` is the largest rate of the others.
 pub(super) fn of_owner(
     bounds: Bounds,
     reserved: Rate,
     level: Option<Rate>,
     seen: &Observation,
-    narrator: &mut dyn Narrator,
+    reasons: &mut Vec<Reason>,
 ) -> Bounds {
-    narrator.narrate(Reason::Reserved { rate: reserved });
+    reasons.push(Reason::Reserved { rate: reserved });
     let whole = percent(reserved, OWNER_PERCENT);
     let needs = path(seen).map_or(Segments::MAX, |path| {
         let span = path.current.min(path.min.saturating_add(OWNER_QUEUE));
@@ -74,13 +72,13 @@ pub(super) fn of_owner(
     pacing.map_or(bounds, |pacing| paced(bounds, pacing, seen))
 }
 
-/// The path as all senders see it. The minimum RTT of a station that began in the queue of others contains that
-/// queue: a window for both would exceed `level` for as long as the queue lasts.
+/// The path, from the figures of all senders. The minimum RTT of a station that began to send into the queue of
+/// others contains that queue, and its window would exceed `level` while the queue lasts.
 fn path(seen: &Observation) -> Option<Path> {
     seen.rtt.map(|rtt| Path::of(rtt, &seen.peers))
 }
 
-/// The window that holds `level` at the present RTT, less half of what the last tick had too much.
+/// The window for the rate `level` at the present RTT, less half of the excess of the last tick.
 fn windowed(level: Rate, path: Path, seen: &Observation) -> Segments {
     let excess = seen.delivery_rate.saturating_sub(level) / 2;
     let rate = level.saturating_sub(excess.min(level / 2));
@@ -93,7 +91,7 @@ fn lowered(bounds: Bounds, ceiling: Segments) -> Bounds {
     Bounds { floor: bounds.floor.min(ceiling), ceiling, ..bounds }
 }
 
-/// Paces at `rate`, but at least one segment per tick: a longer wait would outlast the bound.
+/// Paces at `rate`, but at least at one segment per tick, because the bounds change at the next tick.
 fn paced(bounds: Bounds, rate: Rate, seen: &Observation) -> Bounds {
     Bounds { pacing: Some(rate.max(Rate::of(seen.mss(), TICK))), ..bounds }
 }
@@ -110,8 +108,8 @@ fn percent(rate: Rate, percent: u64) -> Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::{example, peer};
-    use crate::{RttView, StationId};
+    use crate::RttView;
+    use crate::observation::{announcement, example, peer};
 
     const LEVEL: Rate = Rate::from_mbps(6);
 
@@ -127,7 +125,7 @@ mod tests {
     }
 
     fn other(bounds: Bounds, seen: &Observation) -> Bounds {
-        of_other(bounds, Share::from_percent(40), LEVEL, seen, &mut crate::Silent)
+        of_other(bounds, Share::from_percent(40), LEVEL, seen, &mut Vec::new())
     }
 
     fn strictest() -> Bounds {
@@ -136,7 +134,7 @@ mod tests {
     }
 
     fn owner(bounds: Bounds, level: Option<Rate>, seen: &Observation) -> Bounds {
-        of_owner(bounds, Rate::from_mbps(10), level, seen, &mut crate::Silent)
+        of_owner(bounds, Rate::from_mbps(10), level, seen, &mut Vec::new())
     }
 
     #[test]
@@ -163,11 +161,11 @@ mod tests {
 
     #[test]
     fn a_queue_from_before_the_start_is_not_part_of_the_path() {
-        // The others see 200 ms of queueing delay where this station sees 20 ms above its minimum.
+        // The others see a queueing delay of 200 ms, and this station one of 20 ms.
         let mut late = seen(185, 20);
-        late.peers = (1..=3).map(|id| peer(StationId(id), 5)).collect();
+        late.peers = (1..=3).map(|id| peer(id, announcement(5))).collect();
         for peer in &mut late.peers {
-            (peer.min_rtt, peer.growth) =
+            (peer.announced.min_rtt, peer.announced.growth) =
                 (Some(Duration::from_millis(5)), Duration::from_millis(200));
         }
         let first = other(Bounds::NONE, &seen(46, 159)).ceiling; // a quarter of its minimum, at least

@@ -1,4 +1,4 @@
-//! Stations in reach of each other, for tests of presence.
+//! Stations in range of each other, for tests.
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 
@@ -24,7 +24,7 @@ pub(crate) fn station(now: Instant, id: u64, boot: u8) -> Controller {
     start(now, config(id), boot)
 }
 
-/// What a station sees of itself: its PHY rate and its connections.
+/// The PHY rate and the connections of a station.
 pub(crate) type Own = (Option<Rate>, Vec<Connection>);
 
 /// A connection that has data in flight, with this window and smoothed RTT.
@@ -39,13 +39,13 @@ pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
     Connection { id: 1, figures, boundable: true }
 }
 
-/// An ether that delivers every datagram to all stations at once, its sender included.
+/// A medium that delivers every datagram to all stations at once, its sender included.
 pub(crate) struct Ether {
     pub(crate) now: Instant,
     pub(crate) stations: Vec<Controller>,
     /// PHY rate and connections of each.
     pub(crate) own: Vec<Own>,
-    /// Every datagram that was sent, by whom.
+    /// Every datagram that was sent, with the index of its sender.
     pub(crate) recorded: Vec<(usize, Vec<u8>)>,
 }
 

@@ -2,9 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use wakeai_tcp::{Flags, Segment};
+use wakeai_tcp::Segment;
 
 use super::options;
+use crate::packet::control_bits;
 
 /// Bytes of an IPv4 header without options.
 const IP_HEADER: usize = 20;
@@ -14,12 +15,6 @@ const UDP_HEADER: usize = 8;
 // Protocol numbers.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-
-// Control bits of TCP.
-const FIN: u8 = 1;
-const SYN: u8 = 1 << 1;
-const RST: u8 = 1 << 2;
-const ACK: u8 = 1 << 4;
 
 /// The addresses and ports of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -106,14 +101,9 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-fn control_bits(flags: Flags) -> u8 {
-    let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-    bit(flags.fin, FIN) | bit(flags.syn, SYN) | bit(flags.rst, RST) | bit(flags.ack, ACK)
-}
-
 #[cfg(test)]
 mod tests {
-    use wakeai_tcp::Timestamp;
+    use wakeai_tcp::{Flags, Timestamp};
 
     use super::*;
 
@@ -149,7 +139,7 @@ mod tests {
         is_intact(&packet, 1_500);
         assert_eq!(packet[20..24], [0xE0, 0, 0xC0, 0]);
         assert_eq!(packet[24..32], [0, 0, 0, 5, 0, 0, 0, 9]);
-        assert_eq!(packet[32..36], [0x80, ACK, 0x80, 0]);
+        assert_eq!(packet[32..36], [0x80, 0x10, 0x80, 0]);
     }
 
     #[test]
@@ -165,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_is_never_the_zero_that_means_none() {
+    fn a_checksum_is_never_zero() {
         let mut packet = Vec::new();
         let none = (0..=u16::MAX).find(|word| {
             packet.clear();

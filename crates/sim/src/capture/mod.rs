@@ -18,8 +18,8 @@ use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 use crate::carrier::{Observer, Seen};
 use headers::Ends;
 
-/// The first of the dynamic ports (RFC 6335 section 6). Receivers of flows listen from here on, so that no
-/// dissector takes a flow for the protocol of a registered port.
+/// The first of the dynamic ports (RFC 6335 section 6). Receivers of flows listen from here on, so that no dissector
+/// decodes a flow as the protocol of a registered port.
 const FIRST_LISTENING: u16 = 49_152;
 /// The first port of senders.
 const FIRST_CALLING: u16 = 57_344;

@@ -2,13 +2,58 @@
 
 use std::rc::Rc;
 
+use wakeai_connection::SocketBounds;
+use wakeai_control::{Actuation, Controller};
 use wakeai_medium::{Destination, Node, StationId};
-use wakeai_units::Instant;
+use wakeai_units::{Instant, Rate};
 
 use super::Simulation;
+use crate::announcing::Announcing;
 use crate::carrier::Observer;
 use crate::connection::Connection;
 use crate::packet::Packet;
+
+/// A station's agent: the controller, and what its driver keeps.
+pub(crate) struct Agent {
+    pub(crate) controller: Controller,
+    /// Whether it bounds connections, or only observes them.
+    pub(crate) binds: bool,
+    /// The PHY rate that the driver reports.
+    pub(crate) link_rate: Option<Rate>,
+    pub(crate) announcing: Option<Announcing>,
+    /// The bounds of a connection that begins before the next tick.
+    pub(crate) default: SocketBounds,
+}
+
+impl Agent {
+    /// The presence message that is due, as it is sent.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let message = self.controller.poll_transmit(now)?;
+        Some(match &self.announcing {
+            Some(announcing) => announcing.instead_of(&message),
+            None => message,
+        })
+    }
+
+    /// Decides until the next tick. Returns the bounds of every boundable connection of `own`, in the same order.
+    pub(crate) fn tick(
+        &mut self,
+        now: Instant,
+        own: &[wakeai_control::Connection],
+    ) -> Vec<(u64, SocketBounds)> {
+        let Actuation { sockets, default } = self.controller.handle_tick(now, self.link_rate, own);
+        while self.controller.poll_event().is_some() {}
+        if !self.binds {
+            return Vec::new();
+        }
+        self.default = default;
+        // Both are in the order of the connections.
+        let mut sockets = sockets.into_iter().peekable();
+        let mut of = |id| sockets.next_if(|(own, _)| *own == id).map_or(default, |(_, part)| part);
+        let boundable = own.iter().filter(|one| one.boundable).map(|one| one.id);
+        boundable.map(|id| (id, of(id))).collect()
+    }
+}
 
 impl<O: Observer> Simulation<O> {
     pub(super) fn wake_agent(&mut self, now: Instant, station: u32) {
@@ -26,9 +71,9 @@ impl<O: Observer> Simulation<O> {
                     self.timers.set(timer, connection.sender.next_timeout());
                 }
             }
-            let (_, standing) = agent.controller.reservation();
-            if host.reserving.log.update(now, standing) {
-                self.senders.meter.reservation(now, &host.reserving.flows, standing);
+            let (_, state) = agent.controller.reservation();
+            if host.reserving.log.update(now, state) {
+                self.senders.meter.reservation(now, &host.reserving.flows, state);
             }
         }
         self.announce(now, station);

@@ -4,11 +4,12 @@ use wakeai_medium::{Departure, Destination, Node, StationId};
 use wakeai_tcp::{Receiver, Segment};
 use wakeai_units::Instant;
 
-use super::{Simulation, TimerOwner};
+use super::Simulation;
 use crate::carrier::Observer;
 use crate::connection::{Connection, Ending};
 use crate::flow::{Datagrams, Source};
 use crate::packet::{Packet, Wire};
+use crate::timers::TimerOwner;
 
 impl<O: Observer> Simulation<O> {
     /// The receiving application of a flow got `amount` bytes.
@@ -66,9 +67,7 @@ impl<O: Observer> Simulation<O> {
     fn at_sender(&mut self, now: Instant, id: u32, segment: &Segment) {
         let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
         connection.at_sender(now, segment, &mut self.senders);
-        let Self { carrier, timers, senders, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, senders);
-        self.ended(now, id, ending);
+        self.pump_sender(now, id);
     }
 
     fn at_receiver(&mut self, now: Instant, id: u32, segment: &Segment) {
@@ -92,9 +91,7 @@ impl<O: Observer> Simulation<O> {
             return;
         }
         connection.sender.handle_timeout(now);
-        let Self { carrier, timers, senders, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, senders);
-        self.ended(now, id, ending);
+        self.pump_sender(now, id);
     }
 
     pub(super) fn wake_receiver(&mut self, now: Instant, id: u32) {
@@ -119,9 +116,7 @@ impl<O: Observer> Simulation<O> {
         {
             let length = wakeai_medium::Packet::len(&departure.packet);
             connection.sender.handle_departure(now, length);
-            let Self { carrier, timers, senders, .. } = self;
-            let ending = connection.pump_sender(now, carrier, timers, senders);
-            self.ended(now, wire.connection, ending);
+            self.pump_sender(now, wire.connection);
         }
         self.saturate(now, departure.station);
     }
@@ -134,15 +129,14 @@ impl<O: Observer> Simulation<O> {
         let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
         let next = stream.write(now.saturating_since(state.start), &mut connection.sender);
         self.timers.set(state.timer, next.map(|after| state.start + after));
-        let Self { carrier, timers, senders, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, senders);
-        self.ended(now, id, ending);
+        self.pump_sender(now, id);
     }
 
-    /// Handles the end of a connection: opens the flow's next one, if there is one.
-    fn ended(&mut self, now: Instant, id: u32, ending: Option<Ending>) {
-        let Some(ending) = ending else { return };
-        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+    /// Transmits the segments of a connection's sender. Where the connection ends, this opens the flow's next one.
+    fn pump_sender(&mut self, now: Instant, id: u32) {
+        let Self { connections, carrier, timers, senders, .. } = self;
+        let Some(connection) = connections[id as usize].as_deref_mut() else { return };
+        let Some(ending) = connection.pump_sender(now, carrier, timers, senders) else { return };
         connection.closed = true;
         let (flow, over) = (connection.flow, connection.is_over());
         match ending {
@@ -185,15 +179,11 @@ impl<O: Observer> Simulation<O> {
             let station = &mut self.stations[station.index()];
             station.senders.push(id);
             if let Some(agent) = station.agent.as_ref().filter(|_| stream.boundable) {
-                sender.set_bounds(agent.default_bounds());
+                sender.set_bounds(agent.default);
             }
         }
         sender.open(now);
-        let mut timer = |owner| {
-            self.timer_owners.push(owner);
-            self.timers.add()
-        };
-        let mut connection = Box::new(Connection {
+        let connection = Box::new(Connection {
             id,
             flow,
             number: stream.begun - 1,
@@ -201,8 +191,8 @@ impl<O: Observer> Simulation<O> {
             receiver: Receiver::new(&stream.config),
             from,
             to,
-            sender_timer: timer(TimerOwner::Sender(id)),
-            receiver_timer: timer(TimerOwner::Receiver(id)),
+            sender_timer: self.timers.add(TimerOwner::Sender(id)),
+            receiver_timer: self.timers.add(TimerOwner::Receiver(id)),
             hears_overflow: stream.hears_overflow,
             boundable: stream.boundable,
             established: None,
@@ -210,9 +200,7 @@ impl<O: Observer> Simulation<O> {
             next_sample: now,
             closed: false,
         });
-        let Self { carrier, timers, senders, .. } = self;
-        let ending = connection.pump_sender(now, carrier, timers, senders);
         self.connections.push(Some(connection));
-        self.ended(now, id, ending);
+        self.pump_sender(now, id);
     }
 }

@@ -1,49 +1,51 @@
-//! When to hold less for a moment: to see the path without queues.
+//! When a station holds a smaller window for some ticks, to measure the path without queues.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{Situation, TICK};
 
-/// So many ticks after it began to send, a station drains with those that began with it: by then they
-/// know of each other.
+/// The tick after the begin of sending at which a station drains together with those that began with it. By
+/// then they know each other.
 const TOGETHER_AT: u32 = 6;
-/// Fewer do not build such a queue.
+/// The fewest senders that drain together; fewer do not build such a queue.
 const FEWEST: u32 = 4;
-/// What it holds meanwhile, percent of its share on the path as it appears.
+/// The window while it drains, percent of its share on the path as it measures it.
 const TOGETHER_PERCENT: u64 = 70;
-/// While the path becomes shorter by this part with each tick, it goes on.
+/// It continues while the minimum RTT falls by one part in this many per tick.
 const STILL_FALLING: u64 = 32;
-/// So many ticks in a row with more growth than all others see raise the question whether the path has become
-/// longer.
+/// After this many consecutive ticks with a larger queueing delay than the others', the station checks whether
+/// its path has become longer.
 const DOUBT: u32 = 6;
-/// The answer takes a window so much smaller, for so many ticks and two round trips …
+/// For the check the window is divided by this …
 const CHECK_DIVISOR: u32 = 5;
+/// … for this many ticks and two round trips.
 const CHECK_TICKS: u32 = 3;
-/// … and is not asked for again before this, and twice as long each time.
+/// The shortest time before the next check. It doubles with each check, up to the longest time.
 const CHECK_AGAIN: Duration = Duration::from_secs(20);
 const CHECK_LONGEST: Duration = Duration::from_secs(600);
 
-/// Whether a station holds less than its share, and how much.
+/// Decides whether a station holds less than its share, and how much.
 ///
-/// Stations that begin together take each other's queues for the path: no one's minimum RTT is right,
-/// and none sees more growth than the others, so only draining together shows it. A station whose own
-/// path becomes longer sees more growth than the others, for good; that this is no queue shows where
-/// the RTT does not follow its window down ([`crate::rtt::RttWatch`]).
+/// There are two reasons. Stations that begin together measure each other's queues as the path: the minimum RTT
+/// of each is too high, and none sees a larger queueing delay than the others, so they have to drain together.
+/// A station whose own path becomes longer permanently sees a larger queueing delay than the others. The path
+/// and not a queue is the cause where the RTT does not fall with the window ([`crate::rtt::RttWatch`]).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drain {
+    /// Whether it drains together with others.
     together: bool,
     last_min: Duration,
-    /// Who was sending when this station began.
+    /// The number of senders when this station began to send.
     senders_then: u32,
     doubt: u32,
-    /// Ticks that the check still lasts.
+    /// The ticks that the current check still lasts.
     check: u32,
     next_check: Option<Instant>,
     pause: Duration,
 }
 
 impl Drain {
-    /// The window to hold in this tick, where it is less than the share's.
+    /// The window for this tick, where it is less than that of the share.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
@@ -70,7 +72,7 @@ impl Drain {
         }
         self.together = match ticks {
             TOGETHER_AT => senders >= FEWEST && senders / 2 >= self.senders_then,
-            // The first tick of it shows nothing yet.
+            // The effect of the first tick cannot be seen in the next one.
             ticks => self.together && (falls || ticks == TOGETHER_AT + 1),
         };
         self.together
@@ -119,7 +121,7 @@ mod tests {
         }
     }
 
-    /// The ticks in which it drains, where each has these senders and this path.
+    /// The ticks in which it drains, with the situation of each tick.
     fn drained(ticks: u32, at: impl Fn(u32) -> Situation) -> Vec<u32> {
         let mut drain = Drain::default();
         let when = |tick: &u32| Instant::ZERO + TICK * u64::from(*tick);
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn who_began_with_many_drains_until_the_path_is_no_longer_shorter() {
+    fn stations_that_began_together_drain_while_the_rtt_falls() {
         // One sender is known at first, then 20; the path shortens until tick 9.
         let together = |tick: u32| {
             situation(if tick < 4 { 1 } else { 20 }, 200 - 20 * u64::from(tick.clamp(6, 9) - 6))
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_senders_that_cannot_be_is_a_number_like_others() {
+    fn extreme_numbers_of_senders_do_not_overflow() {
         let fewer = |tick: u32| situation(if tick < 4 { u32::MAX } else { u32::MAX - 1 }, 200);
         assert_eq!(drained(30, fewer), [0_u32; 0]);
         assert_eq!(drained(30, |tick| situation(if tick < 4 { 1 } else { u32::MAX }, 200)), [6, 7]);
@@ -162,7 +164,7 @@ mod tests {
         );
     }
 
-    /// Behind its share with 150 ms more growth than the others.
+    /// A station below its share, whose queueing delay is 150 ms above that of the others.
     fn grown_alone() -> Situation {
         let mut situation = situation(8, 40);
         situation.path.growth = Duration::from_millis(200);
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_alone_sees_growth_and_is_behind_looks_whether_its_path_is_longer() {
+    fn a_queueing_delay_of_its_own_and_a_low_rate_start_a_check() {
         let ticks = drained(40, |_| grown_alone());
         assert_eq!(ticks, [6, 7, 8, 9], "three ticks and two round trips, and not again for 20 s");
         let ahead = |_| Situation { rate: Rate::from_mbps(9), ..grown_alone() };
@@ -182,13 +184,13 @@ mod tests {
             all.path.common = all.path.growth;
             all
         };
-        assert_eq!(drained(40, common), [0_u32; 0], "all see it: it is queue");
+        assert_eq!(drained(40, common), [0_u32; 0], "all see it, so it is a queue");
         let often = drained(40 + 2 * (40 + 80), |_| grown_alone());
         assert_eq!(often.len(), 3 * 4, "after 20 s and 40 s: {often:?}");
     }
 
     #[test]
-    fn what_it_holds_to_look_is_a_fifth_of_the_share() {
+    fn the_window_during_a_check_is_a_fifth_of_the_share() {
         let mut drain = Drain::default();
         let windows = (1..=6).map(|tick| {
             drain.on_tick(Instant::ZERO + TICK * tick, tick as u32, &grown_alone(), MSS)

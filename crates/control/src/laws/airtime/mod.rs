@@ -1,11 +1,12 @@
-//! An equal share of the air, in whole aggregates, and a short queue: our own law.
+//! The law `airtime`: an equal share of the airtime, in whole aggregates, and a short queue.
 //!
-//! A station of weight `w` holds the window `W = w·X·(R + q)`: by Little's law what it delivers at
-//! its share `w·X` of the air with `q` of queue on a path of `R`. `X` is what all deliver, in parts of what
-//! each reaches alone, divided by the number of stations that want air: not what the station itself
-//! delivers, which would confirm any inequality. With `ΣW = C·(R + q)` the growth of a common queue is
-//! `q` (FAST TCP's equilibrium: Wei, Jin, Low and Hegde, 2006), and each station has its share.
-//! `docs/concepts/laws.md` derives it, and says what each term does when it is taken away.
+//! A station of weight `w` holds the window `W = w·X·(R + q)`. By Little's law this is the window of a station
+//! that delivers its share `w·X` on a path of `R` with the queueing delay `q`. `X` is the sum of the stations'
+//! rates, each as a part of the rate that the station reaches alone, divided by the number of stations that
+//! send. The station's own rate is not used instead, because that would preserve any inequality. With
+//! `ΣW = C·(R + q)` the queueing delay in a common queue is `q` (the equilibrium of FAST TCP: Wei, Jin, Low and
+//! Hegde, 2006), and each station has its share. `docs/concepts/laws.md` derives this, and shows the effect of
+//! each term.
 
 mod drain;
 mod path;
@@ -19,23 +20,24 @@ use wakeai_units::{Duration, Instant, Rate, Segments};
 use self::drain::Drain;
 pub(crate) use self::path::{Path, common_growth};
 use self::release::Release;
-use self::share::{Bottleneck, Share};
+use self::share::Share;
+use self::target::Bottleneck;
 use crate::windowed::WindowedMax;
 use wakeai_connection::CongestionState;
 
-use crate::{Bounds, Law, Narrator, Observation, Phase, Reason};
+use crate::{Bounds, Law, Observation, Phase, Reason};
 
-/// Between two decisions.
+/// The time between two decisions.
 const TICK: Duration = Duration::from_millis(500);
 
 /// The knobs of [`Airtime`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AirtimeKnobs {
-    /// The RTT growth to aim at, in rounds of all stations' longest turns, in hundredths.
+    /// The target queueing delay, in hundredths of a round of all stations' longest turns.
     pub queue_rounds_percent: u32,
-    /// The least RTT growth to aim at.
+    /// The least target queueing delay.
     pub queue_min: Duration,
-    /// The most.
+    /// The largest target queueing delay.
     pub queue_max: Duration,
 }
 
@@ -52,50 +54,51 @@ impl Default for AirtimeKnobs {
 
 /// The law `airtime`.
 ///
-/// Each tick: what the path is, what the share is, whether the growth is ours at all, and the
-/// window that follows.
+/// At each tick it estimates the path and the share, decides whether the queue is that of stations with agents,
+/// and sets the window.
 #[derive(Clone, Debug)]
 pub struct Airtime {
     knobs: AirtimeKnobs,
     share: Share,
-    /// The most that this station delivered lately: what it has proved that it can get.
+    /// The largest rate that this station delivered lately.
     delivered: WindowedMax<Rate>,
-    /// On a long path, until something queues.
+    /// Whether the window opens on a long path, until there is a queue.
     opening: bool,
-    /// How much more than its share the station tries while the queue is empty, permille.
+    /// The window in parts of the window for the share, permille; above 1000 while the queue is empty.
     probe: u32,
-    /// When the probe may grow again: one round trip after it did.
+    /// The probe may grow again at this time, one round trip after it has grown.
     probe_next: Instant,
-    /// The limit of the probe after the queue was empty for long, permille.
+    /// The limit of the probe after the queue was empty for a long time, permille.
     probe_most: u32,
-    /// Ticks in a row with next to no queue.
+    /// Consecutive ticks with nearly no queue.
     empty_ticks: u32,
     /// The last ceiling, before it was rounded to aggregates.
     ceiling: Option<Segments>,
-    /// What rounding has taken from the windows so far, less what it has given.
+    /// The segments by which rounding has lowered the windows so far; negative where it has raised them.
     owed: i64,
     drain: Drain,
-    /// Ticks in a row with loss recovery.
+    /// Consecutive ticks with loss recovery.
     trouble: u32,
     release: Release,
     /// Ticks since it began to send.
     ticks: u32,
 }
 
-/// What a tick is decided on.
+/// The values from which a tick is decided.
 struct Situation {
     path: Path,
-    /// What the share of the air delivers.
+    /// The rate that the station's share of the airtime gives.
     share: Rate,
-    /// The growth that is aimed at.
+    /// The target queueing delay.
     target: Duration,
-    /// What this station delivers.
+    /// The rate that this station delivers.
     rate: Rate,
-    /// The windows of the sending connections together.
+    /// The sum of the windows of the sending connections.
     window: Segments,
     connections: u32,
     /// Stations that send, this one included.
     senders: u32,
+    /// Whether a sending connection is in loss recovery.
     trouble: bool,
 }
 
@@ -120,13 +123,14 @@ impl Airtime {
         }
     }
 
-    /// Nothing is being sent: what begins before the next tick finds room for its share, and no
-    /// more, so that those who begin together do not flood the air before they know each other.
-    fn idle(&mut self, seen: &Observation, narrator: &mut dyn Narrator) -> Bounds {
+    /// The bounds while nothing is being sent. They give a connection that begins before the next tick the
+    /// window for the station's share, so that stations that begin together do not flood the air before they
+    /// know each other.
+    fn idle(&mut self, seen: &Observation, reasons: &mut Vec<Reason>) -> Bounds {
         *self = Self::new(self.knobs.clone());
-        narrator.narrate(Reason::Idle);
+        reasons.push(Reason::Idle);
         share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
-            // All at their shares are as much as one alone.
+            // All stations at their shares deliver as much together as one station alone.
             let total = seen.max_rate.unwrap_or(share);
             let target = target::queue(&self.knobs, seen, total, Bottleneck::Air);
             window::of_newcomer(share, target, seen)
@@ -134,7 +138,7 @@ impl Airtime {
     }
 
     fn target(&self, seen: &Observation) -> Duration {
-        target::queue(&self.knobs, seen, self.share.total(), self.share.bottleneck(seen))
+        target::queue(&self.knobs, seen, self.share.total, self.share.bottleneck(seen))
     }
 
     fn measure(&mut self, now: Instant, seen: &Observation, path: Path) -> Situation {
@@ -169,14 +173,14 @@ impl Law for Airtime {
         &mut self,
         now: Instant,
         observation: &Observation,
-        narrator: &mut dyn Narrator,
+        reasons: &mut Vec<Reason>,
     ) -> Bounds {
         let sending = observation.sending().next().is_some();
         let Some(rtt) = observation.rtt.filter(|_| sending) else {
-            return self.idle(observation, narrator);
+            return self.idle(observation, reasons);
         };
         let situation = self.measure(now, observation, Path::of(rtt, &observation.peers));
-        let released = self.release.on_tick(now, &situation, self.share.used());
+        let released = self.release.on_tick(now, &situation, self.share.used);
         let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };
         let less = match phase {
             Phase::Steady | Phase::Probing => {
@@ -187,7 +191,7 @@ impl Law for Airtime {
         if less.is_some() {
             phase = Phase::Draining;
         }
-        narrator.narrate(Reason::Airtime {
+        reasons.push(Reason::Airtime {
             senders: observation.senders,
             rate: situation.rate,
             share: situation.share,

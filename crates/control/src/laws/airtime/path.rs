@@ -1,30 +1,30 @@
-//! The path without queues, as far as a station and its peers can tell together.
+//! The RTT of the path without queues, estimated from the figures of a station and its peers.
 
 use wakeai_units::Duration;
 
 use crate::{PeerView, RttView};
 
-/// A station and two peers are the fewest whose middle says something.
+/// The fewest stations of which the median is used: this one and two peers.
 const ENOUGH: usize = 3;
 
-/// The RTT of a tick, and what of it is queue.
+/// The RTT of a tick, divided into path and queueing delay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
-    /// Without queues.
+    /// The RTT without queues.
     pub(crate) min: Duration,
-    /// What queues add.
+    /// The queueing delay.
     pub(crate) growth: Duration,
-    /// Both.
+    /// The sum of both.
     pub(crate) current: Duration,
-    /// What all see of it; zero where too few tell.
+    /// The median queueing delay of all senders; zero where too few announce theirs.
     pub(crate) common: Duration,
 }
 
 impl Path {
-    /// A station that began to send in a queue of others takes it for the path: its minimum is too high,
-    /// and the growth that it sees too low. Most of what grows is the access point's queue, which
-    /// is the same for all, so who sees less than the middle of what all see has the rest in its
-    /// minimum.
+    /// Corrects the minimum RTT of a station that began to send into the queue of others. Its minimum contains
+    /// that queue and is too high, and its queueing delay is too low. Most of the queueing delay arises at the
+    /// access point and is the same for all stations. So where a station sees less than the median of all
+    /// stations, the difference is subtracted from its minimum.
     pub(crate) fn of(rtt: RttView, peers: &[PeerView]) -> Self {
         let common = common_growth(peers, Some(rtt.growth));
         let queue = common.unwrap_or(rtt.growth);
@@ -34,12 +34,15 @@ impl Path {
     }
 }
 
-/// The middle of the growths that senders see; `None` where too few tell theirs.
+/// The median of the senders' queueing delays; `None` where fewer than three are known.
 pub(crate) fn common_growth(peers: &[PeerView], own: Option<Duration>) -> Option<Duration> {
-    let tell = |peer: &&PeerView| {
-        peer.sending && peer.min_rtt.is_some() && peer.delivery_rate > wakeai_units::Rate::ZERO
+    let has_delay = |peer: &&PeerView| {
+        peer.announced.sending
+            && peer.announced.min_rtt.is_some()
+            && peer.announced.delivery_rate > wakeai_units::Rate::ZERO
     };
-    let mut all: Vec<Duration> = peers.iter().filter(tell).map(|peer| peer.growth).collect();
+    let mut all: Vec<Duration> =
+        peers.iter().filter(has_delay).map(|peer| peer.announced.growth).collect();
     all.extend(own);
     if all.len() < ENOUGH {
         return None;
@@ -53,24 +56,23 @@ mod tests {
     use wakeai_units::Rate;
 
     use super::*;
-    use crate::StationId;
-    use crate::observation::peer;
+    use crate::Announcement;
+    use crate::observation::{announcement, peer};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
     }
 
-    /// A station with this minimum RTT and growth.
+    /// A station with this minimum RTT and queueing delay.
     fn own(min: u64, growth: u64) -> RttView {
         RttView { current: ms(min + growth), min: ms(min), growth: ms(growth) }
     }
 
-    /// Peers that send and see these growths.
+    /// Peers that send and see these queueing delays.
     fn peers(growths: &[u64]) -> Vec<PeerView> {
-        let see = (1..).zip(growths).map(|(id, growth)| PeerView {
-            min_rtt: Some(ms(50)),
-            growth: ms(*growth),
-            ..peer(StationId(id), 10)
+        let see = (1..).zip(growths).map(|(id, growth)| {
+            let (min_rtt, growth) = (Some(ms(50)), ms(*growth));
+            peer(id, Announcement { min_rtt, growth, ..announcement(10) })
         });
         see.collect()
     }
@@ -82,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn who_joined_in_a_queue_of_others_has_the_rest_taken_from_its_minimum() {
+    fn the_minimum_of_a_station_that_joined_a_queue_is_lowered() {
         assert_eq!(path(own(120, 30), &peers(&[80, 80])), (ms(70), ms(80)));
-        assert_eq!(path(own(120, 30), &peers(&[10, 60, 500])), (ms(90), ms(60)), "the middle");
+        assert_eq!(path(own(120, 30), &peers(&[10, 60, 500])), (ms(90), ms(60)), "the median");
     }
 
     #[test]
@@ -94,29 +96,29 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_three_that_tell_change_nothing() {
+    fn fewer_than_three_queueing_delays_change_nothing() {
         let joined = own(120, 30);
         assert_eq!(path(joined, &[]), (ms(120), ms(30)));
         assert_eq!(path(joined, &peers(&[80])), (ms(120), ms(30)));
-        let silent: [fn(&mut PeerView); 3] = [
-            |peer| peer.sending = false,
-            |peer| peer.min_rtt = None,
-            |peer| peer.delivery_rate = Rate::ZERO,
+        let silent: [fn(&mut Announcement); 3] = [
+            |announced| announced.sending = false,
+            |announced| announced.min_rtt = None,
+            |announced| announced.delivery_rate = Rate::ZERO,
         ];
         for change in silent {
             let mut peers = peers(&[80, 80]);
-            change(&mut peers[0]);
+            change(&mut peers[0].announced);
             assert_eq!(path(joined, &peers), (ms(120), ms(30)), "{:?}", peers[0]);
         }
     }
 
     #[test]
-    fn the_minimum_never_falls_below_a_quarter() {
+    fn the_minimum_is_lowered_to_a_quarter_at_most() {
         assert_eq!(path(own(120, 30), &peers(&[9_999, 9_999])), (ms(30), ms(120)));
     }
 
     #[test]
-    fn what_all_see_is_the_middle_of_three_at_least() {
+    fn the_common_delay_is_the_median_of_at_least_three() {
         assert_eq!(common_growth(&peers(&[10, 20]), None), None);
         assert_eq!(common_growth(&peers(&[30, 10, 9_999]), None), Some(ms(30)));
         assert_eq!(common_growth(&peers(&[10, 30]), Some(ms(20))), Some(ms(20)));

@@ -1,43 +1,44 @@
-//! When the queue is not ours: stations without agents.
+//! When nothing is bound, because stations without agents fill the queue.
 
 use wakeai_units::{Duration, Instant};
 
 use super::Situation;
 
-/// So many ticks more with growth beyond twice the target than without, while we hold our windows, and
-/// the growth is others' doing …
+/// After this many more ticks with a queueing delay beyond twice the target than ticks without, the queue is
+/// taken for that of stations without agents …
 const OBEY_WITHIN: u32 = 4;
-/// … sooner where no other agent is known to send: a window of one station's share cannot queue for so long …
+/// … or after this many where no peer sends: the window of a single station does not build such a queue.
 const OBEY_WITHIN_ALONE: u32 = 2;
-/// … later where there are many, one tick for so many senders: they need longer to hear each other, and are no
-/// strangers meanwhile.
+/// There is one more tick for this many senders: the more there are, the longer they need to know each other,
+/// and until then they are not taken for stations without agents.
 const SENDERS_PER_TICK: u32 = 2;
-/// Where those with agents deliver less than this part of what can be expected, millionths, others are
-/// there.
+/// Stations without agents are there where those with agents deliver less than this part of the expected
+/// rate, millionths.
 const FOREIGN_BELOW: u64 = 650_000;
-/// Where they deliver more, all of the air is theirs again.
+/// Stations without agents have gone where those with agents deliver at least this part of it.
 const OURS_FROM: u64 = 800_000;
-/// For so long, and twice as long each time, before it is tried again.
+/// The duration of the first release. Each further release lasts twice as long, up to the longest duration.
 const FIRST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Whether this station goes without bounds.
+/// Decides whether this station has no bounds.
 ///
-/// Who holds a short window beside stations that fill the access point's queue gets next to nothing:
-/// their queue is its RTT. A queue of ours shortens when we hold our windows; one that does not, while we
-/// get less than is to be had, is theirs.
+/// Beside stations that fill the access point's queue, a station with a short window gets nearly nothing,
+/// because that queue makes its RTT long. The queue is not that of stations with agents where it stays long
+/// although they hold their windows, and where they deliver less than the air carries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Release {
-    /// Ticks with such a growth, less those without.
+    /// Ticks with such a queueing delay less ticks without.
     disobeyed: u32,
     until: Option<Instant>,
-    began: Instant,
+    /// The begin of the last release.
+    pub(super) began: Instant,
     lasts: Duration,
 }
 
 impl Release {
-    /// Whether nothing is bound now. `used` is what all with agents deliver in parts of what can be
-    /// expected, millionths.
+    /// Whether nothing is bound now. `used` is the part of the expected rate that all stations with agents
+    /// deliver together, millionths.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
@@ -70,11 +71,6 @@ impl Release {
         self.began = now;
         true
     }
-
-    /// When it began, or did last.
-    pub(super) fn began(&self) -> Instant {
-        self.began
-    }
 }
 
 #[cfg(test)]
@@ -88,7 +84,7 @@ mod tests {
     const USED_BY_OTHERS: Option<u64> = Some(300_000);
     const ALL_USED: Option<u64> = Some(900_000);
 
-    /// So many senders with a target of 50 ms and a path of 40 ms.
+    /// A number of senders with a target of 50 ms on a path of 40 ms.
     fn situation(senders: u32, growth_ms: u64) -> Situation {
         let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
         Situation {
@@ -120,7 +116,7 @@ mod tests {
             self.release.on_tick(now, &situation(senders, growth_ms), used)
         }
 
-        /// Ticks of a foreign queue until it is released, that one included; at most a thousand.
+        /// The tick of the release in the queue of stations without agents; at most a thousand.
         fn until_released(&mut self, senders: u32) -> usize {
             (1..1_000).find(|_| self.tick(senders, HIGH, USED_BY_OTHERS)).unwrap_or(1_000)
         }
@@ -132,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_does_not_obey_releases_and_more_senders_wait_longer() {
+    fn a_lasting_queue_releases_and_more_senders_wait_longer() {
         for (senders, ticks) in [(1, 2), (2, 5), (3, 5), (6, 7), (40, 24)] {
             assert_eq!(Ticks::new().until_released(senders), ticks, "{senders} senders");
         }
     }
 
     #[test]
-    fn nothing_is_released_while_all_of_the_air_is_used_or_that_is_unknown() {
+    fn no_release_while_the_air_is_used_or_its_use_is_unknown() {
         for used in [ALL_USED, Some(FOREIGN_BELOW), None] {
             let mut ticks = Ticks::new();
             assert!((0..200).all(|_| !ticks.tick(1, HIGH, used)), "{used:?}");
@@ -147,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_target_and_a_quarter_of_the_path_are_not_too_much() {
+    fn twice_the_target_and_a_quarter_of_the_path_are_tolerated() {
         let mut ticks = Ticks::new();
         assert!((0..200).all(|_| !ticks.tick(1, 110, USED_BY_OTHERS)));
         assert!((0..2).any(|_| ticks.tick(1, 111, USED_BY_OTHERS)));
@@ -168,13 +164,13 @@ mod tests {
     fn a_release_lasts_60_s_then_120_s_and_600_s_at_most() {
         let mut ticks = Ticks::new();
         for seconds in [60, 120, 240, 480, 600, 600] {
-            assert_eq!(ticks.until_released(1), 2, "each time the queue has its chance to obey");
+            assert_eq!(ticks.until_released(1), 2, "the queue has time to shorten each time");
             assert_eq!(ticks.until_bound(USED_BY_OTHERS), seconds * 2, "{seconds} s");
         }
     }
 
     #[test]
-    fn a_release_ends_when_the_air_is_ours_again_and_not_for_less_or_for_the_unknown() {
+    fn a_release_ends_when_agents_deliver_the_expected_rate() {
         let mut ticks = Ticks::new();
         ticks.until_released(1);
         for used in [None, USED_BY_OTHERS, Some(OURS_FROM - 1)] {
@@ -185,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn when_it_began_is_known() {
+    fn the_begin_of_a_release_is_known() {
         let mut ticks = Ticks::new();
         ticks.until_released(1);
         let began = Instant::ZERO + Duration::from_millis(500) * ticks.count;
         ticks.tick(1, HIGH, USED_BY_OTHERS);
-        assert_eq!(ticks.release.began(), began);
+        assert_eq!(ticks.release.began, began);
     }
 }

@@ -1,87 +1,83 @@
-//! What a station may aim at: its share of the air.
+//! The share of a station: the rate that its part of the airtime gives.
 
 use wakeai_units::{Instant, Rate};
 
-use super::target;
+use super::target::{Bottleneck, aggregate};
+use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};
 
-/// A whole, in the parts that utilisations are kept in.
+/// The whole airtime, in the unit of all parts: millionths.
 const WHOLE: u64 = 1_000_000;
-/// What all stations together reach of what each reaches alone, before that is measured …
+/// The expected sum of the parts before it is measured, with the rates that stations reach alone as weights …
 const EXPECTED_OF_MAX: u64 = WHOLE;
-/// … and of the PHY rate.
+/// … and with PHY rates as weights.
 const EXPECTED_OF_PHY: u64 = WHOLE * 6 / 10;
-/// What is measured counts between these percentages of what is expected: old or wrong announcements do
-/// not move the share further.
+/// The measured sum counts between these percentages of the expected one, so that old or wrong announcements
+/// do not change the share by more.
 const LEAST_PERCENT: u64 = 85;
 const MOST_PERCENT: u64 = 125;
-/// For so many ticks what others announced may be older than this station's own traffic …
+/// In its first ticks a station counts at least the expected sum: the peers' announcements may be older than
+/// its own traffic.
 const FRESH_TICKS: u32 = 10;
-/// … and for so many the rates do not add up to what they will be …
+/// In its first ticks the sum of the rates is still rising, and is not compared with the expected one …
 const SETTLED_TICKS: u32 = 4;
-/// … or for so many where nobody else is known to send.
+/// … in this many where no peer sends.
 const SETTLED_TICKS_ALONE: u32 = 1;
-/// A weight counts at most so many times the middle one in the total.
+/// In the total a weight counts up to this many times the median.
 const HEAVIEST: u64 = 4;
-/// A station that alone reaches less than this part of its PHY rate, percent, is not limited by the air …
+/// The air does not limit a station that alone reaches less than this part of its PHY rate, percent …
 const AIR_LIMITED_PERCENT: u64 = 50;
-/// … unless all together reach more than this of what each reaches alone: then what limits it is loss.
+/// … unless the sum of the parts is above this: then losses limit the station.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
-/// Peers whose middle one says something.
+/// The weight of each station where all are equal.
+const EQUAL: Rate = Rate::from_mbps(1);
+/// The fewest peers of which the median is used.
 const ENOUGH_FOR_A_MIDDLE: usize = 3;
 
-/// How well the air is used, and what a station's part of that is.
+/// The use of the air, and the share of this station.
 ///
-/// Parts of the air are rate / weight. The weights are what each station reaches alone (`Max_i`), or its
-/// PHY rate, where all say so; else all are equal. Equal parts of the air give rates in proportion to
-/// the weights: a slow station gets the same air and fewer bytes.
+/// The part of the air that a station uses is its rate / its weight ([`Basis`]). Equal parts give rates in
+/// proportion to the weights: a slow station gets the same airtime and fewer bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Share {
+    /// The highest sum of the parts that all stations used, millionths.
     highest: WindowedMax<u64>,
-    used: Option<u64>,
-    middle: Rate,
-    total: Rate,
-}
-
-/// What limits all together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bottleneck {
-    Air,
-    /// The access point's wire, or a path beyond it.
-    BeyondTheAir,
+    /// The part of the expected sum that all senders together use, millionths. `None` while too few have
+    /// announced their rates, and where nothing can be expected.
+    pub(super) used: Option<u64>,
+    /// The median of the rates that the peers deliver, at this station's weight; zero for fewer than three.
+    pub(super) middle: Rate,
+    /// The rate that all senders deliver at their shares.
+    pub(super) total: Rate,
 }
 
 /// The weights of a tick.
 struct Weights<'a> {
     own: Rate,
-    /// Sending peers whose rate is known, with theirs.
+    /// The peers that deliver something, with their weights.
     peers: Vec<(&'a PeerView, Rate)>,
-    /// The sum of the parts that can be expected, millionths; `None` where the weights say nothing.
+    /// The sum of the parts that can be expected, millionths; `None` where all weights are equal.
     expected: Option<u64>,
 }
 
 impl<'a> Weights<'a> {
     fn of(seen: &'a Observation) -> Self {
-        let all =
-            || seen.peers.iter().filter(|peer| peer.sending && peer.delivery_rate > Rate::ZERO);
-        let by = |own: Option<Rate>, of: fn(&PeerView) -> Option<Rate>, expected| {
-            let known = |rate: &Rate| *rate > Rate::ZERO;
-            let peers: Option<Vec<_>> =
-                all().map(|peer| Some((peer, of(peer).filter(known)?))).collect();
-            Some(Self { own: own.filter(known)?, peers: peers?, expected: Some(expected) })
-        };
-        by(seen.max_rate, |peer| peer.max_rate, EXPECTED_OF_MAX)
-            .or_else(|| by(seen.own.link_rate, |peer| peer.link_rate, EXPECTED_OF_PHY))
-            .unwrap_or_else(|| {
-                let one = Rate::from_mbps(1);
-                let peers = all().map(|peer| (peer, one)).collect();
-                Self { own: one, peers, expected: None }
-            })
+        let basis = Basis::of(seen);
+        let weight = |peer: &PeerView| basis.weight(&peer.announced).unwrap_or(EQUAL);
+        Self {
+            own: basis.own_weight(seen).unwrap_or(EQUAL),
+            peers: delivering(seen).map(|peer| (peer, weight(peer))).collect(),
+            expected: match basis {
+                Basis::Max => Some(EXPECTED_OF_MAX),
+                Basis::Phy => Some(EXPECTED_OF_PHY),
+                Basis::Equal => None,
+            },
+        }
     }
 
-    /// The mean of all weights. None counts more than four times the middle one, so that no announcement makes
-    /// the total a fable; the middle one is the same for all stations.
+    /// The mean of all weights. Each counts up to four times the median, so that a single wrong announcement
+    /// does not distort the total. The median is the same for all stations.
     fn mean(&self) -> Rate {
         let mut all: Vec<Rate> = self.peers.iter().map(|(_, weight)| *weight).collect();
         all.push(self.own);
@@ -91,7 +87,7 @@ impl<'a> Weights<'a> {
         all.iter().map(|weight| (*weight).min(heaviest)).sum::<Rate>() / all.len() as u64
     }
 
-    /// The rate at which this station uses such a part of the air.
+    /// The rate at which this station uses `part` of the air.
     fn rate(&self, part: u64) -> Rate {
         self.own.mul_div(part, WHOLE).unwrap_or(self.own)
     }
@@ -105,15 +101,18 @@ fn part(rate: Rate, weight: Rate) -> u64 {
 }
 
 impl Share {
-    /// The share of this station, which is sending since so many ticks.
+    /// The share of this station, which has been sending for `ticks` ticks.
     pub(super) fn on_tick(&mut self, now: Instant, ticks: u32, seen: &Observation) -> Rate {
         let weights = Weights::of(seen);
-        let mut parts: Vec<u64> =
-            weights.peers.iter().map(|(peer, weight)| part(peer.delivery_rate, *weight)).collect();
+        let mut parts: Vec<u64> = weights
+            .peers
+            .iter()
+            .map(|(peer, weight)| part(peer.announced.delivery_rate, *weight))
+            .collect();
         let senders = u64::from(seen.senders.max(1));
         let known = parts.len() as u64 + 1;
         let enough = known * 4 >= senders * 3;
-        // Who sends and has not told its rate yet is taken for an average one.
+        // A sender that has not announced its rate yet is taken for an average one.
         let sum = (parts.iter().sum::<u64>() + part(seen.mean_rate, weights.own)) / known * senders;
         if enough {
             self.highest.push(now, sum);
@@ -138,20 +137,9 @@ impl Share {
         weights.rate(equal)
     }
 
-    /// What all senders together use of what can be expected, millionths; `None` while too few told their
-    /// rates, or where nothing can be expected.
-    pub(super) fn used(&self) -> Option<u64> {
-        self.used
-    }
-
-    /// What the middle one of the peers delivers, at this station's weight; zero where they are few.
-    pub(super) fn middle(&self) -> Rate {
-        self.middle
-    }
-
-    /// What limits all together, as far as this station can tell.
+    /// The bottleneck of all senders, by the figures of this station.
     pub(super) fn bottleneck(&self, seen: &Observation) -> Bottleneck {
-        if target::aggregate(seen.own.link_rate).is_none() {
+        if aggregate(seen.own.link_rate).is_none() {
             return Bottleneck::Air;
         }
         let slow = seen.max_rate.zip(seen.own.link_rate).is_some_and(|(max, link)| {
@@ -159,11 +147,6 @@ impl Share {
         });
         let together = self.used.is_some_and(|used| used < TOGETHER_MORE);
         if slow && together { Bottleneck::BeyondTheAir } else { Bottleneck::Air }
-    }
-
-    /// What all senders deliver at their shares.
-    pub(super) fn total(&self) -> Rate {
-        self.total
     }
 }
 
@@ -174,7 +157,7 @@ fn middle(parts: &mut [u64]) -> Option<u64> {
 
 /// The share of a station that begins to send now, where what it reaches alone is known.
 pub(super) fn of_newcomer(seen: &Observation) -> Option<Rate> {
-    let others = seen.peers.iter().filter(|peer| peer.sending).count() as u64;
+    let others = seen.peers.iter().filter(|peer| peer.announced.sending).count() as u64;
     Some(seen.max_rate? / (others + 1))
 }
 
@@ -183,18 +166,17 @@ mod tests {
     use wakeai_units::Duration;
 
     use super::*;
-    use crate::observation::peer;
-    use crate::{StationId, StationView};
+    use crate::observation::{announcement, peer};
+    use crate::{Announcement, PeerView, StationView};
 
-    /// A station that delivers so much beside peers of (rate, max, link), Mbit/s.
+    /// A station and its peers, each as (rate, max, link) in Mbit/s.
     fn seen(
         own: (u64, Option<u64>, Option<u64>),
         peers: &[(u64, Option<u64>, Option<u64>)],
     ) -> Observation {
-        let peers = (1..).zip(peers).map(|(id, (rate, max, link))| PeerView {
-            max_rate: max.map(Rate::from_mbps),
-            link_rate: link.map(Rate::from_mbps),
-            ..peer(StationId(id), *rate)
+        let peers = (1..).zip(peers).map(|(id, (rate, max, link))| {
+            let (max_rate, link_rate) = (max.map(Rate::from_mbps), link.map(Rate::from_mbps));
+            peer(id, Announcement { max_rate, link_rate, ..announcement(*rate) })
         });
         let peers: Vec<PeerView> = peers.collect();
         Observation {
@@ -217,20 +199,20 @@ mod tests {
         (share, rate)
     }
 
-    /// To within a rounding of the parts.
+    /// Rounded, because the parts are rounded.
     fn kbps(rate: Rate) -> u64 {
         (rate.bits_per_second() + 500) / 1000
     }
 
     #[test]
-    fn the_share_is_the_same_whatever_the_station_itself_delivers() {
+    fn the_share_does_not_depend_on_the_own_rate() {
         let few = seen((2, Some(50), None), &[(20, Some(50), None), (20, Some(50), None)]);
         let much = seen((20, Some(50), None), &[(2, Some(50), None), (20, Some(50), None)]);
         assert_eq!(kbps(share_after(30, &few).1), kbps(share_after(30, &much).1));
     }
 
     #[test]
-    fn a_slow_station_s_share_is_air_and_not_bytes() {
+    fn shares_are_equal_airtime_and_not_equal_bytes() {
         let slow = seen((4, Some(5), None), &[(20, Some(50), None)]);
         let fast = seen((20, Some(50), None), &[(4, Some(5), None)]);
         // 0.8 and 0.4 of the air are 1.2, each half of it.
@@ -239,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn before_anybody_told_a_rate_the_air_is_divided_by_the_number_of_senders() {
+    fn before_any_rate_is_known_senders_divide_the_air_equally() {
         let young = seen((0, Some(40), None), &[(0, None, None), (0, None, None), (0, None, None)]);
         assert_eq!(kbps(share_after(1, &young).1), 10_000);
         let by_phy = seen((0, None, Some(65)), &[(0, None, None), (0, None, None)]);
@@ -247,19 +229,19 @@ mod tests {
     }
 
     #[test]
-    fn without_weights_the_shares_are_equal_parts_of_what_is_delivered() {
+    fn without_weights_the_shares_are_equal_rates() {
         let unknown = seen((10, None, None), &[(2, None, Some(65)), (6, None, None)]);
         assert_eq!(kbps(share_after(30, &unknown).1), 6_000);
     }
 
     #[test]
-    fn no_single_announcement_moves_the_share_further_than_is_plausible() {
+    fn one_wrong_announcement_changes_the_share_within_limits() {
         let honest = [(10, Some(50), None); 4];
         let share = |liar| {
             let mut peers = honest.to_vec();
             peers.push(liar);
             let (share, rate) = share_after(30, &seen((10, Some(50), None), &peers));
-            (kbps(rate), share.total())
+            (kbps(rate), share.total)
         };
         let (fair, total) = share((10, Some(50), None));
         for liar in [(900_000, Some(50), None), (10, Some(1), None), (1, Some(900_000), None)] {
@@ -273,30 +255,30 @@ mod tests {
     }
 
     #[test]
-    fn how_well_the_air_is_used_is_told_when_enough_is_known() {
+    fn the_use_of_the_air_is_known_once_most_rates_are() {
         let alone = seen((10, Some(50), None), &[]);
-        assert_eq!(share_after(SETTLED_TICKS_ALONE, &alone).0.used(), None);
-        assert_eq!(share_after(SETTLED_TICKS_ALONE + 1, &alone).0.used(), Some(200_000));
+        assert_eq!(share_after(SETTLED_TICKS_ALONE, &alone).0.used, None);
+        assert_eq!(share_after(SETTLED_TICKS_ALONE + 1, &alone).0.used, Some(200_000));
         let two = seen((10, Some(50), None), &[(10, Some(50), None)]);
-        assert_eq!(share_after(SETTLED_TICKS, &two).0.used(), None);
-        assert_eq!(share_after(SETTLED_TICKS + 1, &two).0.used(), Some(400_000));
+        assert_eq!(share_after(SETTLED_TICKS, &two).0.used, None);
+        assert_eq!(share_after(SETTLED_TICKS + 1, &two).0.used, Some(400_000));
         let mut crowd = seen((10, Some(50), None), &[(10, Some(50), None)]);
         crowd.senders = 9;
-        assert_eq!(share_after(30, &crowd).0.used(), None, "two of nine");
+        assert_eq!(share_after(30, &crowd).0.used, None, "two of nine");
     }
 
     #[test]
-    fn no_announced_weight_counts_more_than_four_times_the_middle_one_in_the_total() {
+    fn a_weight_counts_up_to_four_medians_in_the_total() {
         let total = |liar| {
             let mut peers = [(10, Some(50), None); 4].to_vec();
             peers.push((10, Some(liar), None));
-            share_after(30, &seen((10, Some(50), None), &peers)).0.total()
+            share_after(30, &seen((10, Some(50), None), &peers)).0.total
         };
         assert!(total(900_000) <= total(50).mul_div(2, 1).unwrap(), "{}", total(900_000));
     }
 
     #[test]
-    fn who_reaches_far_less_than_its_phy_carries_has_its_bottleneck_beyond_the_air() {
+    fn a_rate_far_below_the_phy_rate_shows_another_bottleneck() {
         let of = |max, link, rate| {
             let seen = seen((rate, Some(max), Some(link)), &[(rate, Some(max), Some(link)); 3]);
             share_after(30, &seen).0.bottleneck(&seen)

@@ -1,26 +1,34 @@
-//! The RTT growth to aim at.
+//! The target queueing delay.
 
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{LEGACY_RATES, LONGEST_PPDU, Standard};
 
 use super::AirtimeKnobs;
-use super::share::Bottleneck;
 use crate::Observation;
 
-/// The largest A-MPDU that a turn is reckoned with: that of 802.11n.
+/// The largest A-MPDU of a turn: that of 802.11n.
 const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
-/// What a turn costs beside its data: contention, preamble, SIFS, acknowledgement.
+/// The time of a turn beside its data: contention, preamble, SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(300);
-/// The ACKs of what waits may fill this part of the access point's buffer, percent.
+/// The ACKs of the waiting segments may fill this part of the access point's buffer, percent.
 const ACK_BUFFER_PERCENT: u64 = 80;
-/// Never aimed at less: a tick is too long to hold it.
+/// The least target. Decisions are too rare to hold a shorter queue.
 const LEAST: Duration = Duration::from_millis(5);
 
-/// So much that every station has a full aggregate waiting when its turn comes: some rounds of all
-/// stations' longest turns and the access point's. But never so much that the ACKs of what waits
-/// fill more than a part of the access point's buffer: dropped ACKs cost more than short aggregates.
+/// The bottleneck of all senders together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bottleneck {
+    Air,
+    /// The access point's wire, or a path beyond it.
+    BeyondTheAir,
+}
+
+/// The target queueing delay, with which each station has a full aggregate waiting when its turn comes. It lasts
+/// some rounds, in which each station and the access point have their longest turns. It is limited so that the
+/// ACKs of the waiting segments fill only a part of the access point's buffer, because lost ACKs cost more than
+/// short aggregates.
 ///
-/// `total` is what all senders deliver. Where the air is not the bottleneck, no queue fills aggregates.
+/// `total` is the rate that all senders deliver. Where the air is not the bottleneck, no queue fills aggregates.
 pub(super) fn queue(
     knobs: &AirtimeKnobs,
     seen: &Observation,
@@ -43,30 +51,31 @@ fn ack_buffer(seen: &Observation, total: Rate) -> Duration {
     total.time_for(acknowledged).unwrap_or(Duration::MAX)
 }
 
-/// A turn of everybody who sends, and one of the access point, which answers the slowest as well:
-/// the turns of slow peers are what a fast station waits for.
+/// The duration of a round: a turn of each sender, and one of the access point, which also sends to the slowest
+/// station. A fast station waits for the turns of slow peers.
 fn round(seen: &Observation) -> Duration {
     let own = longest_turn(seen.own.link_rate);
-    let sending = seen.peers.iter().filter(|peer| peer.sending);
-    let turns = sending.map(|peer| peer.link_rate.map_or(own, |rate| longest_turn(Some(rate))));
+    let sending = seen.peers.iter().filter(|peer| peer.announced.sending);
+    let turns =
+        sending.map(|peer| peer.announced.link_rate.map_or(own, |rate| longest_turn(Some(rate))));
     let (count, sum, longest) =
         turns.fold((1, own, own), |(n, sum, longest), turn| (n + 1, sum + turn, longest.max(turn)));
-    // Senders that are counted but no longer, or not yet, heard.
+    // Senders that are counted and are not among the peers, for example because they have just left.
     let unheard = u64::from(seen.senders).saturating_sub(count);
     sum + longest + own * unheard
 }
 
-/// How long a station at this PHY rate holds the air at most.
+/// The longest turn of a station at this PHY rate.
 fn longest_turn(link_rate: Option<Rate>) -> Duration {
     let aggregate = link_rate.and_then(|rate| rate.time_for(LARGEST_AMPDU));
     aggregate.map_or(LONGEST_PPDU, |time| time.min(LONGEST_PPDU)) + TURN_OVERHEAD
 }
 
-/// What one turn of this station carries at most; `None` where it does not aggregate, or its PHY rate is
+/// The bytes of a station's largest aggregate; `None` where it does not aggregate, and where its PHY rate is
 /// not known.
 pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
     let rate = link_rate?;
-    // At a rate of 802.11a and g frames go one by one.
+    // At the rates of 802.11a and g frames are sent one by one.
     let single = LEGACY_RATES.contains(&rate);
     (!single).then(|| rate.bytes_in(LONGEST_PPDU).min(LARGEST_AMPDU))
 }
@@ -74,10 +83,10 @@ pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::peer;
-    use crate::{PeerView, StationId, StationView};
+    use crate::observation::{announcement, peer};
+    use crate::{Announcement, PeerView, StationView};
 
-    /// No bounds but those that the knobs do not set.
+    /// Knobs without limits.
     fn rounds(percent: u32) -> AirtimeKnobs {
         AirtimeKnobs {
             queue_rounds_percent: percent,
@@ -88,9 +97,9 @@ mod tests {
 
     /// A station at this PHY rate beside peers at these, Mbit/s.
     fn seen(own: Option<u64>, peers: &[Option<u64>]) -> Observation {
-        let peers = (1..).zip(peers).map(|(id, link)| PeerView {
-            link_rate: link.map(Rate::from_mbps),
-            ..peer(StationId(id), 10)
+        let peers = (1..).zip(peers).map(|(id, link)| {
+            let link_rate = link.map(Rate::from_mbps);
+            peer(id, Announcement { link_rate, ..announcement(10) })
         });
         let peers: Vec<PeerView> = peers.collect();
         let link_rate = own.map(Rate::from_mbps);
@@ -116,24 +125,28 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_peer_s_turn_is_its_own_and_the_access_point_s() {
+    fn a_slow_peer_lengthens_its_own_and_the_access_point_s_turn() {
         assert_eq!(micros(&rounds(100), &seen(Some(390), &[Some(13)]), 1), 1_644 + 2 * 5_784);
     }
 
     #[test]
-    fn who_tells_no_rate_or_is_not_heard_takes_a_turn_as_long_as_the_own() {
+    fn an_unknown_turn_is_as_long_as_the_own() {
         let fast = 1_644;
         assert_eq!(micros(&rounds(100), &seen(Some(390), &[None, None]), 1) / 4, fast);
         let unheard = Observation { senders: 9, ..seen(Some(390), &[]) };
         assert_eq!(micros(&rounds(100), &unheard, 1) / 10, fast);
-        let idle = PeerView { sending: false, ..peer(StationId(1), 10) };
+        let idle = peer(1, Announcement { sending: false, ..announcement(10) });
         let beside_idle = Observation { peers: vec![idle], ..seen(Some(65), &[]) };
-        assert_eq!(micros(&rounds(100), &beside_idle, 1), 2 * 5_784, "who is quiet takes none");
+        assert_eq!(
+            micros(&rounds(100), &beside_idle, 1),
+            2 * 5_784,
+            "a peer that does not send has no turn"
+        );
         assert_eq!(micros(&rounds(100), &seen(None, &[]), 1), 2 * 5_784, "the longest, unknown");
     }
 
     #[test]
-    fn the_acks_of_what_waits_fill_at_most_80_percent_of_the_access_point_s_buffer() {
+    fn acks_fill_at_most_80_percent_of_the_access_point_s_buffer() {
         // 240 of 300 ACKs of two segments are 695,040 bytes.
         let alone = seen(Some(65), &[]);
         for (total, micros_of_acks) in [(100, 55_603), (200, 27_801), (400, 13_900)] {
@@ -148,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_air_is_not_the_bottleneck_no_queue_fills_aggregates() {
+    fn beyond_the_air_the_target_is_the_least() {
         let aimed = |bottleneck| {
             let seen = seen(Some(65), &[Some(65); 7]);
             queue(&AirtimeKnobs::default(), &seen, Rate::from_mbps(20), bottleneck)
@@ -158,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn no_less_than_5_ms_and_no_more_than_queue_max_is_aimed_at() {
+    fn the_target_is_from_5_ms_to_queue_max() {
         let none = Observation { access_point_buffer: 0, ..seen(Some(65), &[]) };
         assert_eq!(micros(&AirtimeKnobs::default(), &none, 100), 5_000);
         assert_eq!(micros(&rounds(0), &seen(Some(65), &[]), 1), 5_000);
@@ -169,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aggregate_is_what_the_longest_ppdu_carries_and_65535_bytes_at_most() {
+    fn an_aggregate_fits_the_longest_ppdu_and_65535_bytes() {
         let at = |mbps| aggregate(Some(Rate::from_mbps(mbps))).map(Bytes::get);
         assert_eq!(at(65), Some(44_557));
         assert_eq!(at(390), Some(65_535));

@@ -1,37 +1,38 @@
-//! Ceiling, floor and pacing of a tick.
+//! The ceiling, the floor and the pacing rate of a tick.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{Airtime, Situation, TICK, target};
 use crate::{Bounds, Observation, Phase};
 
-/// Permille of the share: no more than that.
+/// The probe without any growth, permille.
 pub(super) const NO_PROBE: u32 = 1000;
-/// While less than half of the target waits, so much more each round trip …
+/// The factor, permille, by which the probe grows in each round trip while the queueing delay is below half of
+/// the target …
 const PROBE_STEP: u32 = 1250;
 /// … up to this …
 const PROBE_MOST: u32 = 1250;
-/// … or to this in the first ticks: others may have ended that are still announced.
+/// … or up to this in the first ticks, because the peers may still announce stations that have ended.
 const PROBE_MOST_YOUNG: u32 = 2000;
 const YOUNG_TICKS: u32 = 10;
-/// While less than this part of the target waits for so many ticks in a row, the limit of the probe grows by a
-/// step: then the air has room, however many senders and whatever rates the others announce …
+/// After this many consecutive ticks with a queueing delay below one part in `EMPTY_PART` of the target, the
+/// limit of the probe grows by a step. Then the air has room, whatever the peers announce …
 const EMPTY_PART: u64 = 3;
 const EMPTY_TICKS: u32 = 4;
 /// … up to this.
 const PROBE_MOST_EMPTY: u32 = 8000;
-/// On a shorter path the queue that is aimed at is nearly a window by itself.
+/// The shortest path on which the window opens. On a shorter one the target queue is nearly a window by itself.
 const OPENING_RTT: Duration = Duration::from_millis(150);
-/// What queues on a path that nobody has measured may stand on.
+/// The RTT of the path that is assumed before it is measured.
 const NEWCOMER_RTT: Duration = Duration::from_millis(100);
-/// The queue that a window may hold beyond what this station has proved to get, percent of the target: what
-/// others tell may be old, or wrong, and must not fill a queue.
+/// A window holds at most this much queue, percent of the target, at the rate that this station or the median
+/// peer has delivered. The limit is needed because announcements may be old or wrong.
 const PROVED_PERCENT: u64 = 150;
-/// Ticks of loss recovery in a row after which the floor gives way: no loss is random for so long.
+/// After this many consecutive ticks of loss recovery the floor is lowered: random losses do not last so long.
 const PATIENCE: u32 = 3;
-/// A release gives back what was lost for so long.
+/// The floor after a release lasts this long.
 const RECOVERY: Duration = Duration::from_secs(5);
-/// A floor pushes at most so many segments at once into the host's queue, or half a window.
+/// A floor adds at most this many segments at once to the host's queue, or half a window if that is more.
 const PUSH: u32 = 256;
 
 fn times(rate: Rate, numerator: u64, denominator: u64) -> Rate {
@@ -47,19 +48,19 @@ fn mean(one: Segments, other: Segments) -> Segments {
     Segments::new(one.get() / 2 + other.get() / 2 + (one.get() & other.get() & 1))
 }
 
-/// Bounds of what begins to send at this share.
+/// The bounds of a connection that begins to send at this share.
 pub(super) fn of_newcomer(share: Rate, queue: Duration, seen: &Observation) -> Bounds {
     let window = Segments::in_flight(share, NEWCOMER_RTT + queue, seen.mss());
     Bounds::window(Segments::ZERO, window.max(Segments::new(10)))
 }
 
-/// Less than the share for a tick; what comes after begins from the share again.
+/// The bounds of a tick in which the station holds less than its share.
 pub(super) fn drained(window: Segments, situation: &Situation, seen: &Observation) -> Bounds {
     let ceiling = window.max(situation.least_window());
     Bounds { small_queue: small_queue(seen), ..Bounds::window(window, ceiling) }
 }
 
-/// What a station with small queues may keep in its own: an aggregate.
+/// The bytes that may wait in the host's queue: an aggregate.
 fn small_queue(seen: &Observation) -> Bytes {
     target::aggregate(seen.own.link_rate).unwrap_or_default()
 }
@@ -69,12 +70,12 @@ impl Situation {
         !self.trouble && self.path.growth < self.target / 2
     }
 
-    /// There is no more queue than a burst of slow start leaves behind.
+    /// Whether the queue is at most that of a burst of slow start.
     fn nothing_queues(&self) -> bool {
         !self.trouble && self.path.growth < self.target.max(self.path.min / 16)
     }
 
-    /// Fewer than four segments in flight cannot lose one without a timeout.
+    /// The least window. With fewer than four segments in flight, a loss causes a timeout.
     fn least_window(&self) -> Segments {
         Segments::new(self.connections.saturating_mul(2).max(4))
     }
@@ -131,7 +132,7 @@ impl Airtime {
                 let queue = target.mul_div(PROVED_PERCENT, 100).unwrap_or(target);
                 fair.min(scale(Segments::in_flight(rate, path.min + queue, mss), self.probe))
             }
-            // Nothing was delivered yet: twice the window in a round trip, as slow start has it.
+            // Nothing was delivered yet: the window at most doubles in a round trip, as in slow start.
             None => fair.min(scale(situation.window, 2000)),
         };
         let smooth = self.ceiling.map_or(wanted, |last| mean(last, wanted));
@@ -145,8 +146,8 @@ impl Airtime {
         Bounds { pacing, small_queue: small_queue(seen), ..Bounds::window(floor, whole.max(least)) }
     }
 
-    /// A window of whole aggregates, where it holds one: what is left over would take a turn of its own,
-    /// with all that a turn costs. What rounding takes or gives is made up for in the next ticks.
+    /// Rounds the window to whole aggregates, where it holds at least one. The rest of an aggregate would need a
+    /// turn of its own, with the overhead of a turn. The next ticks compensate for the rounding.
     fn whole_aggregates(&mut self, window: Segments, seen: &Observation) -> Segments {
         let packet = seen.mss().get() + BESIDE_PAYLOAD;
         let aggregate = target::aggregate(seen.own.link_rate)
@@ -162,15 +163,16 @@ impl Airtime {
         Segments::new(u32::try_from(whole).unwrap_or(u32::MAX))
     }
 
-    /// Nothing is bound. For some seconds a floor gives back what was lost while the windows were held:
-    /// what the station delivered before, at the RTT as it is now.
+    /// The bounds of a release: none, but for some seconds a floor. It is the window for the rate that the
+    /// station delivered before, at the present RTT, and restores what the station lost to stations without
+    /// agents.
     pub(super) fn released_window(
         &mut self,
         now: Instant,
         situation: &Situation,
         seen: &Observation,
     ) -> Bounds {
-        if now.saturating_since(self.release.began()) > RECOVERY || self.trouble > PATIENCE {
+        if now.saturating_since(self.release.began) > RECOVERY || self.trouble > PATIENCE {
             return Bounds::NONE;
         }
         let before = self.delivered.get();
@@ -178,10 +180,10 @@ impl Airtime {
         Bounds::window(window, Segments::MAX)
     }
 
-    /// The most that this station delivered lately, or that the middle one of its peers does.
+    /// The larger of the highest rate that this station delivered lately and the median rate of its peers.
     fn proved(&self, situation: &Situation) -> Option<Rate> {
         let own = self.delivered.get().max(situation.rate);
-        let proved = own.max(self.share.middle());
+        let proved = own.max(self.share.middle);
         (proved > Rate::ZERO).then_some(proved)
     }
 
@@ -211,8 +213,8 @@ impl Airtime {
     }
 }
 
-/// Bytes of a packet that an aggregate holds beside its segment: headers of TCP/IP and 802.11, delimiter and
-/// padding of the subframe (802.11-2020 §9.7).
+/// The bytes of a packet in an aggregate beside its payload: headers of TCP/IP and 802.11, delimiter and padding
+/// of the subframe (802.11-2020 §9.7).
 const BESIDE_PAYLOAD: u64 = 92;
 
 #[cfg(test)]
@@ -221,8 +223,8 @@ mod tests {
 
     use super::super::AirtimeKnobs;
     use super::*;
-    use crate::observation::{example, peer};
-    use crate::{Law, PeerView, Reason, RttView, StationId, StationView};
+    use crate::observation::{announcement, example, peer};
+    use crate::{Announcement, Law, PeerView, Reason, RttView, StationView};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -232,13 +234,13 @@ mod tests {
         RttView { current: min + growth, min, growth }
     }
 
-    /// A station that delivers so much on a path of 50 ms with 50 ms of growth, beside peers that deliver
-    /// so much; each reaches `max` alone.
+    /// A station on a path of 50 ms with a queueing delay of 50 ms, and its peers, with the rates that they
+    /// deliver; each reaches `max` alone.
     fn seen(mbps: u64, max: u64, peers: &[u64]) -> Observation {
         let max_rate = Some(Rate::from_mbps(max));
         let peers: Vec<PeerView> = (1..)
             .zip(peers)
-            .map(|(id, mbps)| PeerView { max_rate, ..peer(StationId(id), *mbps) })
+            .map(|(id, mbps)| peer(id, Announcement { max_rate, ..announcement(*mbps) }))
             .collect();
         Observation {
             senders: peers.len() as u32 + 1,
@@ -256,7 +258,7 @@ mod tests {
         Observation { own, ..seen }
     }
 
-    /// Ticks of a law one after the other.
+    /// Consecutive ticks of a law.
     struct Ticks {
         law: Airtime,
         count: u64,
@@ -283,14 +285,14 @@ mod tests {
         Ticks::new().tick(seen).0
     }
 
-    /// After so many ticks of the same.
+    /// The bounds after thirty ticks with the same observation.
     fn settled(seen: &Observation) -> Bounds {
         let mut ticks = Ticks::new();
         (0..30).map(|_| ticks.tick(seen).0).last().expect("it ticked")
     }
 
     #[test]
-    fn equal_stations_at_their_share_hold_share_times_path_and_queue() {
+    fn a_window_is_the_share_times_path_and_queue() {
         // Four of 40 Mbit/s: two rounds of five turns are 57.84 ms.
         let bounds = settled(&seen(10, 40, &[10, 10, 10]));
         let window = Segments::in_flight(
@@ -303,14 +305,14 @@ mod tests {
     }
 
     #[test]
-    fn who_delivers_less_than_its_share_has_the_same_window() {
+    fn the_window_does_not_depend_on_the_own_rate() {
         let equal = settled(&seen(10, 40, &[10, 10, 10]));
         let behind = settled(&seen(8, 40, &[10, 10, 12]));
         assert_eq!((behind.floor, behind.ceiling), (equal.floor, equal.ceiling));
     }
 
     #[test]
-    fn beyond_one_aggregate_a_window_is_whole_aggregates_and_below_it_is_not_rounded() {
+    fn windows_beyond_one_aggregate_are_whole_aggregates() {
         // An aggregate at 65 Mbit/s is 28 packets.
         for (max, expected) in [(40, 84), (80, 196), (20, 56), (12, 28), (10, 24), (4, 10)] {
             let share = max / 4;
@@ -322,13 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn what_others_announce_fills_one_and_a_half_targets_beyond_what_was_proved() {
-        // Two peers claim all of the air each: 2 Mbit/s were proved. Two rounds of four turns are 46.272 ms.
+    fn announcements_fill_at_most_one_and_a_half_targets() {
+        // Two peers claim all of the air each, and 2 Mbit/s were delivered. Two rounds of four turns are
+        // 46.272 ms.
         let bounds = settled(&seen(2, 40, &[40, 40]));
         let queue = Duration::from_micros(46_272 * 3 / 2);
         let proved = Segments::in_flight(Rate::from_mbps(2), ms(50) + queue, Bytes::new(1448));
         assert_eq!(bounds.ceiling, proved);
-        // What the middle one of three delivers can be had, whatever the other two claim.
+        // The median rate of three peers counts, whatever the other two claim.
         let bounds = settled(&seen(2, 40, &[4, 4, 900]));
         let queue = Duration::from_micros(57_840 * 3 / 2);
         let proved = Segments::in_flight(Rate::from_mbps(4), ms(50) + queue, Bytes::new(1448));
@@ -336,12 +339,12 @@ mod tests {
     }
 
     #[test]
-    fn before_anything_was_delivered_the_window_at_most_doubles() {
+    fn before_the_first_delivery_the_window_at_most_doubles() {
         assert_eq!(first(&seen(0, 100, &[])).ceiling, Segments::new(200));
     }
 
     #[test]
-    fn the_floor_halves_with_each_tick_of_recovery_after_the_third_and_comes_back() {
+    fn the_floor_halves_with_each_tick_of_recovery_after_the_third() {
         let calm = seen(10, 40, &[10, 10, 10]);
         let mut connection = example();
         connection.figures.congestion_state = wakeai_connection::CongestionState::Recovery;
@@ -360,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_window_is_four_segments_or_two_per_connection_and_pacing_does_the_rest() {
+    fn the_least_window_is_four_segments_or_two_per_connection() {
         let crowd = |connections, growth| Observation {
             senders: 40,
             rtt: Some(rtt(ms(3), growth)),
@@ -371,12 +374,12 @@ mod tests {
         assert_eq!(first(&crowd(5, ms(80))).ceiling, Segments::new(10));
         let pacing = first(&crowd(1, ms(80))).pacing;
         assert_eq!(pacing, Rate::from_mbps(4).mul_div(9, 40 * 8), "9/8 of the share");
-        assert_eq!(first(&crowd(1, ms(75))).pacing, None, "no more queues than is aimed at");
+        assert_eq!(first(&crowd(1, ms(75))).pacing, None, "the queueing delay is at the target");
         assert_eq!(first(&seen(10, 40, &[10, 10, 10])).pacing, None);
     }
 
     #[test]
-    fn an_aggregate_may_wait_in_the_host_s_queue_and_nothing_more_where_there_are_none() {
+    fn an_aggregate_may_wait_in_the_host_s_queue() {
         let budget = |phy| first(&at_phy(phy, seen(10, 40, &[10, 10, 10]))).small_queue;
         assert_eq!(budget(65), Bytes::new(44_557));
         assert_eq!(budget(390), Bytes::new(65_535));
@@ -385,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn while_less_than_half_of_the_target_waits_more_is_tried_and_most_in_the_first_ticks() {
+    fn below_half_of_the_target_the_window_probes() {
         let full = seen(10, 40, &[10, 10, 10]);
         let empty = Observation { rtt: Some(rtt(ms(50), ms(25))), ..full.clone() };
         let mut ticks = Ticks::new();
@@ -406,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_queue_outweighs_any_number_of_announced_senders() {
+    fn an_empty_queue_outweighs_announced_senders() {
         // Sixty that claim to send next to nothing; 18 ms of queue are less than a third of the target of 75 ms.
         let crowd = seen(3, 40, &[0; 60]);
         let with_queue =
@@ -422,11 +425,15 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_150_ms_opens_until_something_queues_and_not_again() {
+    fn a_path_of_150_ms_opens_once_until_there_is_a_queue() {
         let on =
             |min, growth| Observation { rtt: Some(rtt(ms(min), ms(growth))), ..seen(4, 40, &[]) };
         assert_ne!(Ticks::new().tick(&on(149, 0)).1, Some(Phase::Opening));
-        assert_ne!(Ticks::new().tick(&on(150, 30)).1, Some(Phase::Opening), "it queues already");
+        assert_ne!(
+            Ticks::new().tick(&on(150, 30)).1,
+            Some(Phase::Opening),
+            "there is a queue already"
+        );
         let mut ticks = Ticks::new();
         for _ in 0..5 {
             let (bounds, phase) = ticks.tick(&on(150, 0));
@@ -441,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_to_send_leaves_room_for_its_share_and_has_no_floor() {
+    fn an_idle_station_has_a_ceiling_for_its_share_and_no_floor() {
         let idle = |peers: &[u64]| Observation {
             own: StationView::default(),
             rtt: None,
@@ -469,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rounding_to_aggregates_takes_is_given_back_in_later_ticks() {
+    fn later_ticks_compensate_for_rounding_to_aggregates() {
         let seen = at_phy(65, seen(20, 40, &[20]));
         let mut ticks = Ticks::new();
         let held: Vec<u32> = (0..60).map(|_| ticks.tick(&seen).0.ceiling.get()).skip(20).collect();
@@ -486,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_forgets_what_was() {
+    fn a_pause_resets_the_law() {
         let busy = seen(10, 40, &[10, 10, 10]);
         let idle = Observation { rtt: None, own: StationView::default(), ..busy.clone() };
         let mut ticks = Ticks::new();
@@ -499,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_released_has_a_floor_of_what_it_delivered_for_five_seconds() {
+    fn a_release_has_a_floor_for_five_seconds() {
         let mut ticks = Ticks::new();
         let alone = seen(30, 40, &[]);
         for _ in 0..10 {

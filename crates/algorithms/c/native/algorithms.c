@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// wakeai_cubic for user space.
+// The algorithms that exist in user space and in the kernel, for user space.
 
 #include "hooks.h"
+#include "../wakeai_av.c"
+#include "../wakeai_compound.c"
 #include "../wakeai_cubic.c"
+#include "../wakeai_reno.c"
 
 static u32 k_q10(const struct sock *sk)
 {
 	return cubic_k_q10((const struct wakeai_cubic *)sk->priv);
 }
 
+EXPORT_HOOKS(av);
+EXPORT_HOOKS(compound);
 EXPORT_HOOKS(cubic, .k_q10 = k_q10);
+EXPORT_HOOKS(reno);

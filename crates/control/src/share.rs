@@ -1,0 +1,162 @@
+//! A share of the airtime, and a reservation of one.
+
+use std::fmt;
+
+use wakeai_units::Rate;
+
+/// A share of the airtime, in parts per million. A share above the whole can be asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Share(u32);
+
+impl Share {
+    /// No airtime.
+    pub const ZERO: Self = Self(0);
+    /// All airtime.
+    pub const WHOLE: Self = Self(1_000_000);
+
+    /// A share of `ppm` parts per million.
+    pub const fn from_ppm(ppm: u32) -> Self {
+        Self(ppm)
+    }
+
+    /// A share of `percent` percent.
+    pub const fn from_percent(percent: u32) -> Self {
+        Self(percent.saturating_mul(10_000))
+    }
+
+    /// Parts per million.
+    pub const fn ppm(self) -> u32 {
+        self.0
+    }
+
+    /// The ratio of `part` to `whole`, rounded up; `None` where `whole` is zero.
+    pub fn of(part: Rate, whole: Rate) -> Option<Self> {
+        let whole = u128::from(whole.bits_per_second());
+        let ppm = (u128::from(part.bits_per_second()) * u128::from(Self::WHOLE.0))
+            .checked_add(whole.checked_sub(1)?)?
+            / whole;
+        Some(Self(u32::try_from(ppm).unwrap_or(u32::MAX)))
+    }
+
+    /// The sum, saturating.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference; zero where `other` is more.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// `percent` percent of this share.
+    #[must_use]
+    pub fn percent(self, percent: u32) -> Self {
+        let ppm = u64::from(self.0) * u64::from(percent) / 100;
+        Self(u32::try_from(ppm).unwrap_or(u32::MAX))
+    }
+
+    /// This part of `rate`.
+    pub fn of_rate(self, rate: Rate) -> Rate {
+        rate.mul_div(u64::from(self.0), u64::from(Self::WHOLE.0)).unwrap_or(rate)
+    }
+}
+
+impl fmt::Display for Share {
+    /// As `40.3 %`, rounded up, so that a share that exceeds a limit is not shown as equal to it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = self.0.div_ceil(1_000);
+        write!(f, "{}.{} %", tenths / 10, tenths % 10)
+    }
+}
+
+/// A rate that a station asks its peers to leave free, as it announces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// The rate.
+    pub rate: Rate,
+    /// Its share of the airtime: `rate / Max_i`, fixed at the request.
+    pub share: Share,
+    /// Its place in the order of requests: one above all tickets that its owner had received (Lamport's bakery
+    /// algorithm).
+    pub ticket: u64,
+    /// The share of the airtime that the other stations have to leave free now. It is zero while the
+    /// reservation is not admitted, and while its owner reaches the rate without it.
+    pub claim: Share,
+    /// Whether its owner has data and delivers less than the rate.
+    pub short: bool,
+}
+
+/// The state of a station's own request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReservationState {
+    /// No rate is asked for.
+    #[default]
+    None,
+    /// The request is not announced yet, because the station sends nothing or has not listened for long enough.
+    Waiting,
+    /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is known.
+    Unmeasured,
+    /// It does not fit beside the reservations with smaller tickets.
+    Refused {
+        /// The share of the airtime that it would take.
+        share: Share,
+        /// The share of the admitted reservations.
+        taken: Share,
+        /// The most that may be reserved in all.
+        limit: Share,
+    },
+    /// It is admitted: the peers leave the rate free.
+    Admitted {
+        /// The share of the airtime that it takes.
+        share: Share,
+    },
+}
+
+impl ReservationState {
+    /// Whether it is admitted.
+    pub fn is_admitted(self) -> bool {
+        matches!(self, Self::Admitted { .. })
+    }
+}
+
+impl fmt::Display for ReservationState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => write!(f, "nothing is reserved"),
+            Self::Waiting => write!(f, "waiting for something to send"),
+            Self::Unmeasured => write!(
+                f,
+                "refused: neither what this station reaches alone (max) nor its PHY rate \
+                 (link_rate) is known"
+            ),
+            Self::Refused { share, taken, limit } => write!(
+                f,
+                "refused: it takes {share} of the air, {taken} is taken, {limit} may be in all"
+            ),
+            Self::Admitted { share } => write!(f, "admitted with {share} of the air"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_rounded_up_and_shown_so() {
+        let share = Share::of(Rate::from_bps(1), Rate::from_bps(3));
+        assert_eq!(share, Some(Share::from_ppm(333_334)));
+        assert_eq!(Share::of(Rate::from_mbps(1), Rate::ZERO), None);
+        assert_eq!(Share::from_ppm(800_001).to_string(), "80.1 %");
+        assert_eq!(Share::from_percent(80).to_string(), "80.0 %");
+    }
+
+    #[test]
+    fn parts_of_rates_and_of_shares() {
+        assert_eq!(Share::from_percent(40).of_rate(Rate::from_mbps(20)), Rate::from_mbps(8));
+        assert_eq!(Share::from_percent(20).percent(75), Share::from_percent(15));
+        assert_eq!(Share::ZERO.minus(Share::WHOLE), Share::ZERO);
+    }
+}

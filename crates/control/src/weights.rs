@@ -1,0 +1,51 @@
+//! The weights by which the rates of stations are compared.
+
+use wakeai_units::Rate;
+
+use crate::{Announcement, Observation, PeerView};
+
+/// What all stations are weighted by: the rate that each reaches alone, where all announce it; else their
+/// PHY rates; else nothing, so that all are equal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Basis {
+    Max,
+    Phy,
+    #[default]
+    Equal,
+}
+
+impl Basis {
+    pub(crate) fn of(seen: &Observation) -> Self {
+        let fits = |basis: &Self| {
+            basis.own_weight(seen).is_some()
+                && delivering(seen).all(|peer| basis.weight(&peer.announced).is_some())
+        };
+        [Self::Max, Self::Phy].into_iter().find(fits).unwrap_or(Self::Equal)
+    }
+
+    /// The weight of this station; `None` where it is not known, and where all are equal.
+    pub(crate) fn own_weight(self, seen: &Observation) -> Option<Rate> {
+        self.pick(seen.max_rate, seen.own.link_rate)
+    }
+
+    /// The weight of a peer; `None` where it is not announced, and where all are equal.
+    pub(crate) fn weight(self, announced: &Announcement) -> Option<Rate> {
+        self.pick(announced.max_rate, announced.link_rate)
+    }
+
+    fn pick(self, max: Option<Rate>, link: Option<Rate>) -> Option<Rate> {
+        let weight = match self {
+            Self::Max => max,
+            Self::Phy => link,
+            Self::Equal => None,
+        };
+        weight.filter(|rate| *rate > Rate::ZERO)
+    }
+}
+
+/// The peers that send and have announced a delivery rate.
+pub(crate) fn delivering(seen: &Observation) -> impl Iterator<Item = &PeerView> {
+    let delivers =
+        |peer: &&PeerView| peer.announced.sending && peer.announced.delivery_rate > Rate::ZERO;
+    seen.peers.iter().filter(delivers)
+}
