@@ -140,6 +140,7 @@ fn sockets_on(table: &str, port: u16) -> Vec<(u32, u64)> {
 fn process_with(inode: u64) -> Option<String> {
     let link = format!("socket:[{inode}]");
     fs::read_dir("/proc").ok()?.flatten().find_map(|process| {
+        process.file_name().to_str()?.parse::<u32>().ok()?; // not `self`
         let mut files = fs::read_dir(process.path().join("fd")).ok()?.flatten();
         files.find(|file| {
             fs::read_link(file.path()).is_ok_and(|to| to.as_os_str() == link.as_str())
