@@ -5,7 +5,7 @@
 mod ether;
 
 use ether::{Ether, config, shown, start, station};
-use wakeai_control::presence::{BootId, Challenge, Codec, Presence, PresenceCounters};
+use wakeai_control::presence::{BootId, Challenge, Codec, PeerChange, Presence, PresenceCounters};
 use wakeai_control::{
     Announcement, Clocks, Controller, ControllerConfig, Event, PeerChange, StationId,
 };
@@ -361,7 +361,8 @@ fn a_fleet_changes_its_key_without_losing_a_peer() {
         assert_eq!(peers(station).len(), 2);
         assert_eq!(station.counters().forged, 0);
         let events: Vec<Event> = std::iter::from_fn(|| station.poll_event()).collect();
-        assert!(!events.iter().any(|event| matches!(event, Event::PeerLeft { .. })), "{events:?}");
+        let left = |event: &Event| matches!(event, Event::Peer { change: PeerChange::Left(_), .. });
+        assert!(!events.iter().any(left), "{events:?}");
     }
     let before = Codec::new(&old).encode(&crafted(9, 9, 1, Vec::new()));
     let now = ether.now;
