@@ -5,7 +5,7 @@
 mod ether;
 
 use ether::{Ether, config, shown, start, station};
-use wakeai_control::presence::{BootId, Challenge, Codec, PeerChange, Presence, PresenceCounters};
+use wakeai_control::presence::{BootId, Challenge, Codec, Presence, PresenceCounters};
 use wakeai_control::{
     Announcement, Clocks, Controller, ControllerConfig, Event, PeerChange, StationId,
 };
