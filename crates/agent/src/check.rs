@@ -28,7 +28,7 @@ pub struct Findings {
 /// the law.
 ///
 /// # Errors
-/// [`AgentError::ConfigFile`]. A file that cannot be examined is no error here: reading it says why.
+/// [`AgentError::ConfigFile`]. A file whose metadata cannot be read is no error here: reading the file reports why.
 pub fn check_config_file(path: &Path) -> Result<(), AgentError> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
@@ -94,7 +94,8 @@ fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
     }
 }
 
-/// Whether the port can be bound. The running agent of this configuration may hold it.
+/// Checks that the presence port can be bound, but not while an agent runs in this network namespace, because that
+/// agent may hold the port.
 fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     let config = subject.config;
     let is_good = subject.examined.is_good("presence.port");

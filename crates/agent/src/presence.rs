@@ -29,7 +29,7 @@ pub(crate) struct Presence {
 
 impl Presence {
     /// Opens the socket on the interface that has this name and index now. After the interface was removed and
-    /// came back, another socket is needed. `to` is the destination of messages, and why. Where the port is
+    /// came back, another socket is needed. `to` is the destination address of messages and, for the log, the reason for it. Where the port is
     /// taken, the error names the processes.
     pub(crate) fn open(
         interface: &str,
@@ -96,7 +96,7 @@ impl Presence {
     }
 }
 
-/// The error with the holders of the port, where it is taken.
+/// Replaces the error of a port that is in use by one that names its holders; returns any other error unchanged.
 fn taken(error: io::Error, port: u16) -> io::Error {
     if error.kind() != io::ErrorKind::AddrInUse {
         return error;
@@ -109,7 +109,7 @@ fn taken(error: io::Error, port: u16) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, said)
 }
 
-/// Who has UDP sockets on this port in this network namespace.
+/// Names the user, and the process where it is visible, of each UDP socket on this port in this network namespace.
 fn holders(port: u16) -> Vec<String> {
     let sockets = ["udp", "udp6"].map(|table| {
         fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default()

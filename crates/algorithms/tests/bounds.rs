@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Bounds hold in every state of a connection.
+//! The window stays within its bounds in every state of a connection, but the floor does not apply in Loss.
 
 use proptest::prelude::*;
 use wakeai_algorithms::{Algorithm, Knobs, TcpSock};

@@ -46,7 +46,7 @@ pub fn read<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
     serde_json::from_str(&line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Sends `question` to the socket at `path` and reads the answer. Each step waits at most `patience`.
+/// Sends `question` to the socket at `path` and reads the answer. Each single read or write waits at most `patience`; connecting has no limit.
 ///
 /// # Errors
 /// As [`read`], and where nothing listens at `path`.

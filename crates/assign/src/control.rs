@@ -16,9 +16,10 @@ use wakeai_units::Rate;
 
 use crate::AssignError;
 
-/// A process answers at once, unless it is stopped.
+/// The limit of each read and write on a control socket. A process answers at once, unless it is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// To restore the algorithms of thousands of connections takes a second, and to unload algorithms a few.
+/// The longest wait for a process to end after SIGTERM. Restoring the algorithms of thousands of connections takes
+/// a second, and unloading algorithms a few seconds.
 const END_PATIENCE: Duration = Duration::from_secs(30);
 /// How often an assignment to a cgroup looks for the cgroup's successor.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);

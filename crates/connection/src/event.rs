@@ -15,7 +15,7 @@ pub enum EventKind {
         from: CongestionState,
         /// The state after.
         to: CongestionState,
-        /// What asked for the reduction that [`CongestionState::Cwr`] is, where it is known.
+        /// The cause of the reduction of the window on a change to [`CongestionState::Cwr`], where it is known.
         signal: Option<Signal>,
     },
     /// A segment was retransmitted.

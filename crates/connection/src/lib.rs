@@ -33,7 +33,7 @@ pub enum CongestionState {
 }
 
 impl CongestionState {
-    /// The state that the kernel numbers so; every number above 4 is Loss.
+    /// The state with this number in the kernel; every number above 4 is Loss.
     pub fn from_number(number: u8) -> Self {
         match number {
             0 => Self::Open,

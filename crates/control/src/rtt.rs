@@ -9,7 +9,7 @@ use wakeai_units::{Duration, Instant, Segments};
 
 use crate::{ConnectionView, RttView, StationView};
 
-/// Samples of a connection that are kept at most, one per tick.
+/// The largest number of samples that are kept of a connection; at most one is added at each tick.
 const HISTORY: usize = 32;
 
 /// Watches the current and the minimum RTT of a station's connections.
@@ -149,7 +149,8 @@ impl Track {
         }
     }
 
-    /// The new minimum, where the RTT has not followed the window down.
+    /// The lowest RTT since the window fell to a quarter, where the delivery rate has fallen with it: the RTT of a longer
+    /// path, with the queueing delay that all senders see.
     fn longer_path(&self) -> Option<Duration> {
         let last = self.grown.back()?;
         let before = self.grown.iter().max_by_key(|sample| sample.window)?;

@@ -64,7 +64,8 @@ pub struct Machine {
     pub patience_s: u32,
     /// The kernel's image.
     pub kernel: PathBuf,
-    /// The directory of the modules to load, with a file `order`, where there are any.
+    /// The directory of the kernel modules to load, where there are any. Its file `order` lists their names, one a line,
+    /// in the order of loading.
     pub modules: Option<PathBuf>,
     /// A busybox that is linked statically.
     pub busybox: PathBuf,

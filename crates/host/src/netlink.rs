@@ -42,7 +42,7 @@ impl Netlink {
     ///
     /// # Errors
     ///
-    /// As all others here: what the kernel refuses.
+    /// Where the kernel refuses it, as for all methods here.
     pub fn open() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -79,7 +79,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Makes a cable (veth) from the link `here`, in this namespace, to the link `there` in another.
+    /// Creates a veth pair: `here` in this namespace and `there` in the namespace `other`.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(moved), 0)
     }
 
-    /// Removes the link's queueing discipline: a sender sees at once what the device drops.
+    /// Sets the queueing discipline `noqueue`, so that a sender sees at once what the device drops.
     ///
     /// # Errors
     ///

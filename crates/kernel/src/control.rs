@@ -62,7 +62,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// Where they are not.
+    /// Where the algorithms are not registered any more, or the pin was removed.
     pub fn check(&self) -> Result<(), Error> {
         let is_pinned = self.pin.as_ref().is_none_or(|pin| {
             pin.metadata().is_ok_and(|metadata| metadata.nlink() > 0) // 0: removed
