@@ -56,15 +56,17 @@ fn passed(what: &str, since: Instant) {
     println!("guest: {what} ({:.0} s)", since.elapsed().as_secs_f64());
 }
 
+/// `make test-guests`.
 #[test]
+#[ignore = "boots every kernel of the list: minutes"]
 fn wakeai_works_or_says_what_is_missing_on_every_kernel_of_the_list() {
     let failed = at_once(KERNELS.iter(), try_on);
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// `make test-guests`: minutes for each kernel.
+/// `make test-guests-quickstart`.
 #[test]
-#[ignore = "takes long"]
+#[ignore = "boots every kernel of the list: minutes for each"]
 fn quickstart_ends_with_its_table_on_every_kernel_that_runs_wakeai() {
     let runs = KERNELS.iter().filter(|kernel| kernel.verdict == Verdict::Runs);
     let failed = at_once(runs, quickstart_on);

@@ -19,7 +19,9 @@ fn inside_the_guest() {
     inside::run();
 }
 
+/// `make test-guests`.
 #[test]
+#[ignore = "boots kernels of the list: a minute"]
 fn monitor_and_algorithms_work_on_every_kernel_that_runs_wakeai() {
     let runs = KERNELS.iter().filter(|kernel| kernel.verdict == Verdict::Runs);
     let failed = at_once(runs, |kernel| {
@@ -37,7 +39,9 @@ fn inside_the_guest_with_radios() {
     wifi::run();
 }
 
+/// `make test-guests`.
 #[test]
+#[ignore = "boots kernels of the list: a minute"]
 fn a_budget_keeps_an_aggregate_in_the_queue_of_a_wifi_interface() {
     let tools: Result<Vec<_>, _> = wifi::TOOLS.into_iter().map(Program::tool).collect();
     let tools = match tools {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use wakeai_kernel::{CongestionState, Figures, snapshot};
 
 use crate::path::PathConfig;
-use crate::rig::{Registration, Rig, kernel};
+use crate::rig::{Registration, Rig};
 use crate::watch::{monitor, poll, watch, watch_each};
 
 /// Looks again until it holds; a slow machine takes longer.
@@ -18,8 +18,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn wakeai_reno_halves_its_window_and_grows_by_a_segment_per_rtt() {
-    let Some(_kernel) = kernel() else { return };
-    let _registration = Registration::open();
+    let Some(_registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::LOSSY);
     let _flow = rig.flow(77, "wakeai_reno");
     let samples = watch(&rig, None, Duration::from_secs(6));
@@ -73,8 +72,7 @@ impl Stage {
 
 #[test]
 fn k_is_cubics_and_k_prime_of_wakeai_rtt_goes_by_the_rtt() {
-    let Some(_kernel) = kernel() else { return };
-    let _registration = Registration::open();
+    let Some(_registration) = Registration::share() else { return };
     for one_way_ms in [10, 100, 200] {
         for (name, reference_s) in [("wakeai_cubic", None), ("wakeai_rtt", Some(0.2))] {
             // One loss, and too fast a path for a queue.
@@ -106,8 +104,7 @@ fn k_is_cubics_and_k_prime_of_wakeai_rtt_goes_by_the_rtt() {
 
 #[test]
 fn only_algorithms_of_ours_with_a_curve_have_a_k() {
-    let Some(_kernel) = kernel() else { return };
-    let _registration = Registration::open();
+    let Some(_registration) = Registration::share() else { return };
     let names = ["wakeai_cubic", "wakeai_rtt", "wakeai_reno", "wakeai_av", "wakeai_compound"];
     let rig = Rig::with_path(PathConfig::LOSSY);
     let _flows = names.map(|name| rig.flow(77, name));
@@ -120,8 +117,7 @@ fn only_algorithms_of_ours_with_a_curve_have_a_k() {
 
 #[test]
 fn wakeai_av_follows_a_target_that_is_set_changed_and_removed_while_it_runs() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     // A loss in a thousand leaves Reno 40 segments per RTT, 0.55 MB/s; the path has 5 MB/s.
     let one_way_delay = Duration::from_millis(50);
     let rig = Rig::with_path(PathConfig { one_way_delay, queue_packets: 400, ..PathConfig::LOSSY });
@@ -140,8 +136,7 @@ fn wakeai_av_follows_a_target_that_is_set_changed_and_removed_while_it_runs() {
 
 #[test]
 fn wakeai_compounds_delay_window_gives_way_to_a_queue_without_a_loss() {
-    let Some(_kernel) = kernel() else { return };
-    let _registration = Registration::open();
+    let Some(_registration) = Registration::share() else { return };
     for (name, has_delay_window) in [("wakeai_compound", true), ("wakeai_reno", false)] {
         let rig = Rig::with_path(PathConfig::CALM);
         let _flow = rig.flow(77, name);

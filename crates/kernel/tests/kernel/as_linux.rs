@@ -7,7 +7,7 @@ use std::slice;
 use std::time::Duration;
 
 use crate::peer::Peer;
-use crate::rig::{Registration, kernel};
+use crate::rig::Registration;
 
 const CUBIC: [&str; 2] = ["wakeai_cubic", "cubic"];
 const RENO: [&str; 2] = ["wakeai_reno", "reno"];
@@ -26,8 +26,7 @@ fn same<Outcome: PartialEq + Debug>(
     script: impl Fn(&str) -> Option<Outcome>,
     expected: impl Fn(&Outcome) -> bool,
 ) {
-    let Some(_kernel) = kernel() else { return };
-    let _registration = Registration::open();
+    let Some(_registration) = Registration::share() else { return };
     for pair in pairs {
         let mut seen = Vec::new();
         let agree = (0..5).any(|_| {

@@ -29,8 +29,7 @@ fn one_of_each(rig: &Rig) -> [Flow; Bounded::ALL.len()] {
 
 #[test]
 fn a_ceiling_holds_from_the_first_flight_on() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     for bounded in Bounded::ALL {
         let rig = Rig::with_path(PathConfig::CALM);
         bind(&rig, &registration.0, bounds(0, 7));
@@ -42,8 +41,7 @@ fn a_ceiling_holds_from_the_first_flight_on() {
 
 #[test]
 fn a_floor_and_a_ceiling_hold_in_every_state_but_loss() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     for bounded in Bounded::ALL {
         let rig = Rig::with_path(PathConfig::LOSSY);
         let _flow = rig.flow(77, bounded.name);
@@ -65,8 +63,7 @@ fn a_floor_and_a_ceiling_hold_in_every_state_but_loss() {
 
 #[test]
 fn a_ceiling_that_is_lowered_and_lifted_is_followed() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     // The path holds 170 segments: five times the highest ceiling, and loses nothing.
     bind(&rig, &registration.0, bounds(0, 20));
@@ -89,8 +86,7 @@ fn a_ceiling_that_is_lowered_and_lifted_is_followed() {
 #[test]
 fn a_pacing_bound_holds_and_ends_with_its_bounds() {
     const BOUND: u64 = 500_000;
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     let pacing = SocketBounds { pacing_bytes_per_second: BOUND, ..SocketBounds::NONE };
     bind(&rig, &registration.0, pacing);
@@ -117,8 +113,7 @@ fn a_pacing_bound_holds_and_ends_with_its_bounds() {
 /// the bound was lifted bore its time, and was acknowledged as if the path were shorter.
 #[test]
 fn the_end_of_a_pacing_bound_makes_no_rtt_shorter_than_the_path() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     let pacing = SocketBounds { pacing_bytes_per_second: 20_000, ..SocketBounds::NONE };
     let _flow = rig.flow(77, Control::ALGORITHM);
@@ -142,8 +137,7 @@ fn delivered(rig: &Rig) -> BTreeMap<String, u64> {
 
 #[test]
 fn bounds_without_a_heartbeat_stop_to_bind() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 8));
     let _flows = one_of_each(&rig);
@@ -177,8 +171,7 @@ fn a_heartbeat_from_the_future_keeps_no_bounds() {
 
 #[test]
 fn a_sockets_own_bounds_go_before_those_of_its_interface() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 30));
     let _flows = one_of_each(&rig);
@@ -197,8 +190,7 @@ fn a_sockets_own_bounds_go_before_those_of_its_interface() {
 
 #[test]
 fn a_connection_over_another_interface_is_not_bound() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 5));
     let _bound = rig.flow(77, Control::ALGORITHM);

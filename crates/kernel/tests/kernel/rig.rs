@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,34 +17,60 @@ use wakeai_kernel::Control;
 
 use crate::path::{Path, PathConfig};
 
-/// One test at a time: the registration and its pins are the machine's.
-static MACHINE: Mutex<()> = Mutex::new(());
+/// The registration and its pins are the machine's: a test that makes, removes or counts them runs alone. Tests
+/// that only bind connections in namespaces of their own share them and run side by side.
+static MACHINE: RwLock<()> = RwLock::new(());
 
-/// The right to use the kernel, or `None` (with a line that says why) where it cannot be had and
-/// nobody insists.
-pub(crate) fn kernel() -> Option<MutexGuard<'static, ()>> {
+/// How many tests share the registration.
+static SHARING: Mutex<u32> = Mutex::new(0);
+
+/// The right to use the kernel alone, or `None` (with a line that says why) where the kernel cannot be used
+/// and `WAKEAI_REQUIRE_KERNEL` is not set.
+pub(crate) fn kernel() -> Option<RwLockWriteGuard<'static, ()>> {
+    is_usable().then(|| MACHINE.write().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn is_usable() -> bool {
     let found = wakeai_kernel::features::detect();
     if found.can_bound() && found.can_monitor() && nix::unistd::geteuid().is_root() {
-        return Some(MACHINE.lock().unwrap_or_else(PoisonError::into_inner));
+        return true;
     }
     let lacking: Vec<_> =
         found.features.iter().filter(|feature| feature.problem.is_some()).collect();
     assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "kernel lacks {lacking:?}");
     println!("skipped: needs root and a kernel that lacks nothing, but: {lacking:?}");
-    None
+    false
 }
 
-/// The registration, removed at the end of the test also where it fails.
-pub(crate) struct Registration(pub(crate) Control);
+/// The registration, removed at the end of the test, or of the last test that shares it, also where it fails.
+pub(crate) struct Registration(pub(crate) Control, Option<RwLockReadGuard<'static, ()>>);
 
 impl Registration {
+    /// For a test that holds [`kernel`].
     pub(crate) fn open() -> Self {
-        Self(Control::open().unwrap())
+        Self(Control::open().unwrap(), None)
+    }
+
+    /// Shared with other tests; `None` as for [`kernel`].
+    pub(crate) fn share() -> Option<Self> {
+        let machine =
+            is_usable().then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner))?;
+        let mut sharing = SHARING.lock().unwrap_or_else(PoisonError::into_inner);
+        let control = Control::open().unwrap();
+        *sharing += 1;
+        Some(Self(control, Some(machine)))
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
+        let mut sharing = SHARING.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.1.is_some() {
+            *sharing -= 1;
+            if *sharing > 0 {
+                return;
+            }
+        }
         let removed = Control::unload();
         assert!(std::thread::panicking() || removed.is_ok());
     }

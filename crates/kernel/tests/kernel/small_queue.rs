@@ -9,7 +9,7 @@ use wakeai_kernel::{
 };
 
 use crate::path::PathConfig;
-use crate::rig::{Registration, Rig, kernel};
+use crate::rig::{Registration, Rig};
 
 /// The largest A-MPDU of 802.11n, and how many packets of 1500 bytes it has room for.
 const AGGREGATE: u64 = 65_535;
@@ -86,8 +86,7 @@ fn rate(one: &TcpSnapshot) -> u64 {
 
 #[test]
 fn a_budget_keeps_an_aggregate_in_the_host_queue_where_a_few_packets_were() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     for bounded in Bounded::ALL {
         let Some(rig) = rig() else { return };
         let _flow = rig.flow(77, bounded.name);
@@ -104,8 +103,7 @@ fn a_budget_keeps_an_aggregate_in_the_host_queue_where_a_few_packets_were() {
 
 #[test]
 fn nothing_is_raised_without_a_ceiling_nor_where_a_bound_paces() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     let Some(rig) = rig() else { return };
     let _flow = rig.flow(77, Control::ALGORITHM);
     let endless = SocketBounds { ceiling: 0, ..BUDGET };
@@ -117,8 +115,7 @@ fn nothing_is_raised_without_a_ceiling_nor_where_a_bound_paces() {
 
 #[test]
 fn what_was_raised_ends_with_the_heartbeat_and_with_the_algorithm() {
-    let Some(_kernel) = kernel() else { return };
-    let registration = Registration::open();
+    let Some(registration) = Registration::share() else { return };
     let Some(rig) = rig() else { return };
     let _flow = rig.flow(77, Control::ALGORITHM);
     assert_eq!(rate(&mostly_queued(&rig, &registration.0, BUDGET).0), RAISED);

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use wakeai_kernel::Snapshotter;
 use wakeai_units::Duration;
 
-use crate::rig::{Registration, Rig, connect, kernel};
+use crate::rig::{Registration, Rig, connect};
 
 /// Five connections without data under `algorithm`, and their other ends.
 fn idle(rig: &Rig, algorithm: &str) -> Vec<TcpStream> {
@@ -21,8 +21,7 @@ fn idle(rig: &Rig, algorithm: &str) -> Vec<TcpStream> {
 
 #[test]
 fn idle_connections_beyond_the_limit_are_counted_and_not_read() {
-    let Some(_kernel) = kernel() else { return };
-    let _registration = Registration::open();
+    let Some(_registration) = Registration::share() else { return };
     let rig = Rig::with_veth();
     let (_, wire) = rig.interface("wire");
     let (_, side) = rig.interface("side");
