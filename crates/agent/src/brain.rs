@@ -14,7 +14,7 @@ use wakeai_units::{Instant, Rate, Segments};
 use crate::clock;
 use crate::identity;
 use crate::key::GroupKeys;
-use crate::metrics::add_presence;
+use crate::metrics::{self, add_presence};
 use crate::report;
 
 /// The number of latest events that the API shows.
@@ -112,6 +112,13 @@ impl Brain {
         if let Some((_, controller)) = &mut self.current {
             controller.set_unix_at_epoch(unix);
         }
+    }
+
+    /// The counters of presence messages of this association, by name.
+    pub(crate) fn presence(&self) -> BTreeMap<String, u64> {
+        let counters = self.controller().map(Controller::counters);
+        let named = counters.into_iter().flat_map(metrics::presence);
+        named.map(|(name, count)| (name.to_owned(), count)).collect()
     }
 
     pub(crate) fn controller(&self) -> Option<&Controller> {

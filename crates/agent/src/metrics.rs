@@ -104,7 +104,15 @@ impl Faults {
 
 /// Adds the counters of one association to those of all.
 pub(crate) fn add_presence(counters: &PresenceCounters, metrics: &mut BTreeMap<String, u64>) {
-    let named = [
+    for (name, count) in presence(counters) {
+        let sum = metrics.entry(format!("presence_{name}")).or_default();
+        *sum = sum.saturating_add(count);
+    }
+}
+
+/// The counters by name.
+pub(crate) fn presence(counters: &PresenceCounters) -> [(&'static str, u64); 13] {
+    [
         ("sent", counters.sent),
         ("accepted", counters.accepted),
         ("unproven", counters.unproven),
@@ -118,11 +126,7 @@ pub(crate) fn add_presence(counters: &PresenceCounters, metrics: &mut BTreeMap<S
         ("replayed", counters.replayed),
         ("stale", counters.stale),
         ("table_full", counters.table_full),
-    ];
-    for (name, count) in named {
-        let sum = metrics.entry(format!("presence_{name}")).or_default();
-        *sum = sum.saturating_add(count);
-    }
+    ]
 }
 
 #[cfg(test)]

@@ -355,6 +355,7 @@ impl Station {
                 .as_ref()
                 .filter(|_| self.interface.is_some_and(|interface| interface.up))
                 .map(|presence| presence.to().to_string()),
+            presence: self.brain.presence(),
             law: self.config.law_name().to_owned(),
             default_algorithm: wakeai_host::read_sysctl(DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,

@@ -196,6 +196,9 @@ pub struct Status {
     pub link_rate_mbps: Option<f64>,
     /// The address and port that presence messages are sent to, while the interface is up.
     pub presence_to: Option<String>,
+    /// Presence messages since the association began, as counted in the metrics `presence_*`.
+    #[serde(default)]
+    pub presence: BTreeMap<String, u64>,
     /// The law in force.
     pub law: String,
     /// The algorithm of new connections of the namespace.

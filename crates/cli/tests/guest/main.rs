@@ -17,6 +17,7 @@ mod road;
 mod rule;
 #[path = "../support/mod.rs"]
 mod support;
+mod wifi;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -25,6 +26,8 @@ use wakeai_guest::{KERNELS, Kernel, Program, Task, Verdict, at_once};
 
 /// What the checks and the program run inside, beside busybox's.
 const TOOLS: [&str; 6] = ["bpftool", "curl", "ip", "iperf3", "nft", "setpriv"];
+/// The same for the checks with radios.
+const WIFI_TOOLS: [&str; 4] = ["bpftool", "hostapd", "ip", "iw"];
 
 /// Not tests of this machine: the guest's init runs them.
 #[test]
@@ -46,6 +49,14 @@ fn inside_a_guest_that_is_too_old() {
     println!("guest: all checks made");
 }
 
+#[test]
+#[ignore = "runs inside the guest"]
+fn inside_a_guest_with_radios() {
+    greet();
+    wifi::agents_follow_their_access_point();
+    println!("guest: all checks made");
+}
+
 fn greet() {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     println!("guest: Linux {release}");
@@ -64,6 +75,18 @@ fn wakeai_works_or_says_what_is_missing_on_every_kernel_of_the_list() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+/// `make test-guests`.
+#[test]
+#[ignore = "boots every kernel of the list: minutes"]
+fn agents_follow_their_access_point_on_a_real_802_11_stack() {
+    let runs = KERNELS.iter().filter(|kernel| kernel.verdict == Verdict::Runs);
+    let failed = at_once(runs, |kernel| {
+        let command = "/checks --ignored --exact inside_a_guest_with_radios --nocapture";
+        boot(kernel, 900, &WIFI_TOOLS, command, Vec::new(), "guest: all checks made").map(drop)
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
 /// `make test-guests-quickstart`.
 #[test]
 #[ignore = "boots every kernel of the list: minutes for each"]
@@ -79,7 +102,7 @@ fn try_on(kernel: &Kernel) -> Result<(), String> {
         Verdict::Refused => "inside_a_guest_that_is_too_old",
     };
     let command = format!("/checks --ignored --exact {test} --nocapture");
-    boot(kernel, 900, &command, Vec::new(), "guest: all checks made").map(drop)
+    boot(kernel, 900, &TOOLS, &command, Vec::new(), "guest: all checks made").map(drop)
 }
 
 fn quickstart_on(kernel: &Kernel) -> Result<(), String> {
@@ -89,7 +112,9 @@ fn quickstart_on(kernel: &Kernel) -> Result<(), String> {
     let lab = format!("{program} lab /quickstart.toml {}", support::ANY_LATENESS.join(" "));
     // Through a pipe: on a terminal it would draw bars.
     let command = format!("({lab} 2>&1; echo $? >/status) | cat; sh -c \"exit $(cat /status)\"");
-    let Some(console) = boot(kernel, 3600, &command, files, "\n airtime ")? else { return Ok(()) };
+    let Some(console) = boot(kernel, 3600, &TOOLS, &command, files, "\n airtime ")? else {
+        return Ok(());
+    };
     let share = goodput(&console, "airtime") / goodput(&console, "default");
     // Where the first run's connections kept the little memory of this machine it was 0.36.
     if share > 0.7 {
@@ -111,11 +136,12 @@ fn goodput(console: &str, condition: &str) -> f64 {
 fn boot(
     kernel: &Kernel,
     patience_s: u32,
+    tools: &[&str],
     command: &str,
     files: Vec<(String, String)>,
     end: &str,
 ) -> Result<Option<String>, String> {
-    let tools: Result<Vec<_>, _> = TOOLS.into_iter().map(Program::tool).collect();
+    let tools: Result<Vec<_>, _> = tools.iter().copied().map(Program::tool).collect();
     let tools = match tools {
         Ok(tools) => tools,
         Err(reason) => {

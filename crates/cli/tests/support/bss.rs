@@ -25,16 +25,24 @@ impl Bss {
 
     /// Stations that are told no address.
     pub(crate) fn without_addresses(stations: &[&'static str]) -> Self {
+        let bss = Self::without_interfaces(stations);
+        bss.ip("air", "link add br0 type bridge");
+        bss.ip("air", "link set br0 up");
+        for station in stations {
+            bss.plug(station, WIFI);
+        }
+        bss
+    }
+
+    /// Stations with nothing but `lo`, for radios that the test moves there.
+    pub(crate) fn without_interfaces(stations: &[&'static str]) -> Self {
         let bss =
             Self { prefix: format!("wkt-{}", std::process::id()), stations: stations.to_vec() };
         must("ip", &format!("netns add {}", bss.name("air")));
-        bss.ip("air", "link add br0 type bridge");
-        bss.ip("air", "link set br0 up");
         for station in stations {
             must("ip", &format!("netns add {}", bss.name(station)));
             bss.set_default(station, "reno");
             bss.ip(station, "link set lo up");
-            bss.plug(station, WIFI);
         }
         bss
     }
@@ -69,6 +77,12 @@ impl Bss {
 
     pub(crate) fn ip(&self, station: &str, arguments: &str) {
         must("ip", &format!("-n {} {arguments}", self.name(station)));
+    }
+
+    /// Runs a command that must succeed in the namespace, and returns its output.
+    pub(crate) fn inside(&self, station: &str, command: &str) -> String {
+        let (program, arguments) = command.split_once(' ').unwrap();
+        self.namespace(station).run(|| must(program, arguments)).unwrap()
     }
 
     /// What connections use that ask for nothing. Says whether the kernel allows it: outside the

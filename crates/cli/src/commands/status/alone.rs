@@ -1,6 +1,5 @@
 //! What to try for an agent that finds no peers.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use wakeai_api::Status;
@@ -27,9 +26,9 @@ try: does an agent run on the other stations, with the same group key, `bssid` a
     does presence.broadcast = 255.255.255.255, or the last address of the network, work?
 ";
 
-/// Empty while there are peers, or while it is too early to judge.
-pub(super) fn words(status: &Status, metrics: &BTreeMap<String, u64>) -> String {
-    let count = |name: &str| metrics.get(&format!("presence_{name}")).copied().unwrap_or(0);
+/// Empty while there are peers, or while it is too early to judge this association.
+pub(super) fn words(status: &Status) -> String {
+    let count = |name: &str| status.presence.get(name).copied().unwrap_or(0);
     let sent = count("sent");
     if status.peers > 0 || sent < SENT || count("accepted") + count("unproven") > 0 {
         return String::new();
@@ -63,9 +62,9 @@ mod tests {
             "state": "controlling", "pid": 1, "program": "", "uptime_s": 1.0, "netns": 1,
             "interface": "wlan0", "station": "1", "law": "none", "senders": 1, "peers": peers,
             "delivery_rate_mbps": 0.0, "presence_to": "10.1.0.255:5", "connections": [],
+            "presence": counts.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
         });
-        let counts = counts.iter().map(|(name, count)| (format!("presence_{name}"), *count));
-        words(&serde_json::from_value(status).unwrap(), &counts.collect())
+        words(&serde_json::from_value(status).unwrap())
     }
 
     #[test]

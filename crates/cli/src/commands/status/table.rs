@@ -39,7 +39,7 @@ pub(super) fn render(said: &Answers) -> String {
         time(status.min_rtt_ms),
         time(status.growth_ms)
     );
-    text.push_str(&alone::words(status, &said.metrics));
+    text.push_str(&alone::words(status));
     let bounds = &said.bounds;
     let _ = writeln!(
         text,

@@ -1,0 +1,189 @@
+//! Agents on a real 802.11 stack: radios of `mac80211_hwsim`, two of them hostapd's access points. Nothing in
+//! the agents' configurations names an access point, so all that they know of it is nl80211's.
+
+use std::fs;
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use wakeai_api::Request;
+
+use crate::passed;
+use crate::support::agent::{Agent, Fleet, in_namespace};
+use crate::support::bss::{Bss, WIFI};
+use crate::support::{must, nothing_left, stderr, stdout, wait_for, wakeai};
+
+/// The namespaces: the second access point relays nothing between its stations.
+const NAMESPACES: [&str; 4] = ["ap1", "ap2", "a", "b"];
+
+pub(crate) fn agents_follow_their_access_point() {
+    let began = Instant::now();
+    load_modules();
+    let air = Air::new();
+    let fleet = Fleet::new();
+    for station in ["a", "b"] {
+        air.join(station, "ap1");
+    }
+    let start = |name, station| fleet.start_at(&air.bss, name, station, "auto", "");
+    let (mut first, second) = (start("a", 1), start("b", 2));
+    let both_hear = || (first.peers() == [2] && second.peers() == [1]).then_some(());
+    wait_for("two stations of an access point hear each other", both_hear);
+    for agent in [&first, &second] {
+        assert_eq!(bssid(agent), air.address("ap1"));
+        assert_eq!(agent.state(), "controlling");
+    }
+    passed("agents found their access point and each other", began);
+
+    let began = Instant::now();
+    air.join("b", "ap2");
+    wait_for("roaming is seen", || (bssid(&second) == air.address("ap2")).then_some(()));
+    assert_eq!(second.peers(), [0_u64; 0], "peers of another access point do not count");
+    wait_for("the one that stays hears it no more", || first.peers().is_empty().then_some(()));
+    assert_eq!(bssid(&first), air.address("ap1"));
+    passed("an agent roamed", began);
+
+    let began = Instant::now();
+    air.join("a", "ap2");
+    wait_for("roaming is seen", || (bssid(&first) == air.address("ap2")).then_some(()));
+    let sent = |agent: &Agent| agent.ask(Request::Status)["presence"]["sent"].as_u64().unwrap();
+    wait_for("both have sent", || (sent(&first).min(sent(&second)) >= 3).then_some(()));
+    assert!(first.peers().is_empty() && second.peers().is_empty(), "the stations are isolated");
+    let socket = first.socket.display().to_string();
+    let said = stdout(&wakeai(&["status", "--socket", &socket]));
+    assert!(said.contains("client isolation"), "{said}");
+    passed("isolated stations were told so", began);
+
+    let began = Instant::now();
+    for station in ["a", "b"] {
+        air.leave(station);
+    }
+    let waits = |agent: &Agent| (agent.state() == "waiting-for-access-point").then_some(());
+    wait_for("the agent waits for an access point", || waits(&first));
+    wait_for("the agent waits for an access point", || waits(&second));
+    for station in ["a", "b"] {
+        air.join(station, "ap1");
+    }
+    wait_for("they hear each other again", both_hear);
+    passed("agents were associated again", began);
+
+    let began = Instant::now();
+    air.bss.inside("b", &format!("iw dev {WIFI} del"));
+    wait_for("the interface is missed", || {
+        (second.state() == "waiting-for-interface").then_some(())
+    });
+    // By its number: iw looks a name up in /sys, which shows the first namespace's radios.
+    let radio = air.phy("b").replace("phy", "phy#");
+    air.bss.inside("b", &format!("iw {radio} interface add {WIFI} type managed"));
+    air.set_up("b");
+    air.join("b", "ap1");
+    wait_for("they hear each other again", both_hear);
+    wait_for("it controls", || (second.state() == "controlling").then_some(()));
+    passed("an interface was deleted and made again", began);
+
+    let began = Instant::now();
+    let config = fleet.configure(3, "auto", "");
+    let mut command = in_namespace(&air.bss, "ap1");
+    let checked = command.args(["agent", "--check", "--config"]).arg(&config).output().unwrap();
+    assert!(!checked.status.success());
+    let said = format!("{}{}", stdout(&checked), stderr(&checked));
+    assert!(said.contains("of type Ap, not a station"), "{said}");
+    passed("an access point's own interface is refused", began);
+
+    let began = Instant::now();
+    first.end(Signal::SIGKILL);
+    let swept = wakeai(&["sweep"]);
+    assert!(swept.status.success(), "{}", stderr(&swept));
+    assert!(!stderr(&swept).contains("WARN"), "{}", stderr(&swept));
+    drop(second);
+    drop(air);
+    nothing_left();
+    passed("sweep undid what a killed agent left", began);
+}
+
+fn bssid(agent: &Agent) -> String {
+    agent.ask(Request::Status)["bssid"].as_str().unwrap_or_default().to_owned()
+}
+
+/// A radio for each namespace.
+fn load_modules() {
+    for module in fs::read_to_string("/modules/wifi").unwrap().lines() {
+        let radios = format!(" radios={}", NAMESPACES.len());
+        let options = if module == "mac80211_hwsim" { &*radios } else { "" };
+        must("insmod", &format!("/modules/{module}.ko{options}"));
+    }
+}
+
+/// Two access points and two stations, which all receive each other.
+struct Air {
+    bss: Bss,
+    phys: Vec<String>,
+    addresses: Vec<String>,
+}
+
+impl Air {
+    fn new() -> Self {
+        let bss = Bss::without_interfaces(&NAMESPACES);
+        let mut air = Self { bss, phys: Vec::new(), addresses: Vec::new() };
+        for (radio, name) in NAMESPACES.iter().enumerate() {
+            let interface = format!("wlan{radio}");
+            let fact = |file: &str| {
+                let path = format!("/sys/class/net/{interface}/{file}");
+                fs::read_to_string(path).unwrap().trim().to_owned()
+            };
+            air.phys.push(fact("phy80211/name"));
+            air.addresses.push(fact("address"));
+            must("iw", &format!("phy {} set netns name {}", air.phys[radio], air.bss.name(name)));
+            if interface != WIFI {
+                air.bss.ip(name, &format!("link set {interface} name {WIFI}"));
+            }
+        }
+        for (access_point, isolate) in [("ap1", 0), ("ap2", 1)] {
+            let file = format!("/tmp/{access_point}.conf");
+            let config = format!(
+                "interface={WIFI}\ndriver=nl80211\nssid={access_point}\nhw_mode=g\nchannel=1\n\
+                 ieee80211n=1\nwmm_enabled=1\nap_isolate={isolate}\n"
+            );
+            fs::write(&file, config).unwrap();
+            air.bss.inside(access_point, &format!("hostapd -B {file}"));
+        }
+        for station in ["a", "b"] {
+            air.set_up(station);
+        }
+        air
+    }
+
+    fn of(name: &str) -> usize {
+        NAMESPACES.iter().position(|one| *one == name).unwrap()
+    }
+
+    fn phy(&self, name: &str) -> &str {
+        &self.phys[Self::of(name)]
+    }
+
+    fn address(&self, name: &str) -> &str {
+        &self.addresses[Self::of(name)]
+    }
+
+    fn set_up(&self, station: &str) {
+        let host = Self::of(station) + 1;
+        self.bss.ip(station, &format!("link set {WIFI} up"));
+        self.bss.ip(station, &format!("addr add 10.77.0.{host}/24 brd + dev {WIFI}"));
+    }
+
+    /// Associates the station with this access point and no other.
+    fn join(&self, station: &str, access_point: &str) {
+        self.leave(station);
+        let address = self.address(access_point);
+        let connect = format!("iw dev {WIFI} connect {access_point} 2412 {address}");
+        self.bss.inside(station, &connect);
+        wait_for("the station is associated", || {
+            let link = self.bss.inside(station, &format!("iw dev {WIFI} link"));
+            link.contains(&format!("Connected to {address}")).then_some(())
+        });
+    }
+
+    fn leave(&self, station: &str) {
+        if self.bss.inside(station, &format!("iw dev {WIFI} link")).contains("Connected to") {
+            self.bss.inside(station, &format!("iw dev {WIFI} disconnect"));
+        }
+    }
+}
