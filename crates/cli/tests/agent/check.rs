@@ -33,7 +33,7 @@ fn what_is_good_says_what_it_will_do() {
     assert_eq!(found.status.code(), Some(0), "{}", stderr(&found));
     let said = stdout(&found) + &stderr(&found);
     assert!(said.contains("configuration and key are good"), "{said}");
-    assert!(said.contains("presence goes to 255.255.255.255:19719"), "{said}");
+    assert!(said.contains("presence messages are sent to 255.255.255.255:19719"), "{said}");
 }
 
 #[test]

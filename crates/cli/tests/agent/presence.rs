@@ -59,7 +59,8 @@ fn status_says_where_presence_goes_and_what_to_try_where_nobody_is_heard() {
     let bss = Bss::without_addresses(&["a"]);
     bss.ip("a", &format!("addr add 10.77.0.1/24 dev {WIFI}"));
     let agent = Fleet::new().start(&bss, "a", 1, "");
-    let goes_to = "presence goes to 255.255.255.255:19719 (wlan0 has no IPv4 broadcast address)";
+    let goes_to =
+        "presence messages are sent to 255.255.255.255:19719 (wlan0 has no IPv4 broadcast address)";
     assert!(agent.log().contains(goes_to), "{}", agent.log());
     wait_for("it has heard itself", || {
         (agent.metric("presence_sent") >= 3 && agent.metric("presence_own") >= 1).then_some(())
