@@ -38,7 +38,9 @@ pub fn run(
     let lease = Lease::take(Role::Use { exclusive: found.exclusive() })?;
     let outcome = hold(options, &found, &lease, shutdown, tell);
     for (change, reason) in lease.release(&|| Control::unload().map_err(Into::into)) {
-        tell(Event::Warning(format!("not put back: {change} ({reason})")));
+        tell(Event::Warning(format!(
+            "could not be undone: {change} ({reason}); the next wakeai command tries again"
+        )));
     }
     outcome
 }
@@ -51,7 +53,7 @@ fn hold(
     tell: &mut dyn FnMut(Event),
 ) -> Result<(), AssignError> {
     let started = Instant::now();
-    // This is needed also for an algorithm of the kernel, since the algorithm before may be one of Wakeai's.
+    // An algorithm of the kernel needs this, too, because the previous algorithm may be one of Wakeai's.
     lease.record(Change::KernelParts)?;
     if is_ours(&options.algorithm) {
         Control::open()?;
@@ -109,7 +111,7 @@ impl Running<'_> {
         if let Scope::Existing(cookies) = &self.found.scope {
             let MoveReport { moved, failed, .. } = self.assigner.take_existing(cookies)?;
             if failed > 0 {
-                self.warn(format!("{failed} connections refused it"));
+                self.warn(format!("{failed} connections could not be moved to {}", self.algorithm));
             }
             if moved == 0 {
                 return Err(AssignError::NoConnection);
@@ -160,7 +162,10 @@ impl Running<'_> {
     fn answer(&mut self, request: Request) -> Answer {
         if let Request::SetRate(bits_per_second) = request {
             if self.algorithm != TARGETED {
-                return Err(format!("{} has no target rate, {TARGETED} has", self.algorithm));
+                return Err(format!(
+                    "{} has no target rate; only {TARGETED} has one",
+                    self.algorithm
+                ));
             }
             let rate = Rate::from_bps(bits_per_second);
             self.assigner.aim(rate.bytes_per_second()).map_err(|error| error.to_string())?;
@@ -199,7 +204,10 @@ impl Running<'_> {
             Err(error) => self.warn(error.to_string()),
             Ok(report) => {
                 if report.failed > 0 {
-                    self.warn(format!("{} connections not given back", report.failed));
+                    self.warn(format!(
+                        "the algorithm of {} connections could not be restored",
+                        report.failed
+                    ));
                 }
                 if let Err(error) = self.lease.forget(change) {
                     self.warn(error.to_string());
