@@ -84,7 +84,7 @@ fn an_error_names_line_key_found_and_allowed() {
         ),
         (
             "[law]\nname = \"fixed\"\nceiling = 9\nqueue_min = \"9ms\"\n",
-            ":6: law.queue_min: found here",
+            ":6: law.queue_min: this law has no such key",
         ),
         (
             "[law]\nname = \"airtime\"\nqueue_min = \"0ms\"\n",
