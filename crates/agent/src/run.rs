@@ -10,9 +10,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use wakeai_api::config::{Automatic, Config, Group};
 use wakeai_host::{
-    Apart, Capability, Change, Lease, MakeError, NetnsId, Role, SysctlGuard, block_signals,
+    Apart, Capability, Change, Guard, Lease, MakeError, NetnsId, Role, block_signals,
     check_socket_path, drop_privileges, holders, read_sysctl, require_privileges, serve_as,
-    serving_user, split, supervise,
+    serving_user, set_sysctl, split, supervise,
 };
 use wakeai_kernel::{Bounded, Control, Snapshotter, move_connections, netns_cookie};
 
@@ -195,7 +195,7 @@ fn set_up(
     group: Option<u32>,
     netns: NetnsId,
     lease: &Lease,
-) -> Result<(Station, Server, Option<SysctlGuard>), AgentError> {
+) -> Result<(Station, Server, Option<Guard>), AgentError> {
     let hangup = signal(SignalKind::hangup()).map_err(AgentError::system("wait for SIGHUP"))?;
     let rules = config.law.is_some();
     let actuator = if rules { Some(open_actuator(lease)?) } else { None };
@@ -248,7 +248,7 @@ fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
 }
 
 /// Makes the bounded variant of the namespace's default algorithm the default, where there is one.
-fn set_default(lease: &Lease) -> Result<Option<SysctlGuard>, AgentError> {
+fn set_default(lease: &Lease) -> Result<Option<Guard>, AgentError> {
     let found = read_sysctl(DEFAULT_ALGORITHM)
         .map_err(AgentError::system(format!("read {DEFAULT_ALGORITHM}")))?;
     let Some(bounded) = Bounded::instead_of(&found) else {
@@ -260,7 +260,7 @@ fn set_default(lease: &Lease) -> Result<Option<SysctlGuard>, AgentError> {
         return Ok(None);
     };
     let failed = AgentError::system(format!("set {DEFAULT_ALGORITHM} to {}", bounded.name));
-    let set = SysctlGuard::set(lease, DEFAULT_ALGORITHM, bounded.name);
+    let set = set_sysctl(lease, DEFAULT_ALGORITHM, bounded.name);
     set.map(Some).map_err(|error| failed(std::io::Error::other(error.to_string())))
 }
 
@@ -273,7 +273,7 @@ fn clear_bounds(station: &mut Station) {
 }
 
 /// Undoes the changes of the running agent, with the privileges that it has kept.
-fn undo_changes(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
+fn undo_changes(station: &mut Station, guard: Option<Guard>, lease: &Lease) {
     clear_bounds(station);
     if station.actuator.is_none() {
         return;

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Instant;
 
-use wakeai_host::{Cgroup, Change, Lease, Role, RouteGuard, SysctlError, SysctlGuard};
+use wakeai_host::{Cgroup, Change, Guard, Lease, Role, SysctlError, set_sysctl};
 use wakeai_kernel::{Assigner, Assignment, Control, Covered, MoveReport};
 use wakeai_units::Rate;
 
@@ -90,6 +90,7 @@ struct Running<'a> {
     found: &'a Found,
     lease: &'a Lease,
     assigner: Assigner,
+    /// The change that makes the algorithm the default of new connections.
     guard: Option<Guard>,
     /// The cgroup that has taken the place of the one that was found at the start.
     successor: Option<Cgroup>,
@@ -97,12 +98,6 @@ struct Running<'a> {
     deadline: Option<Instant>,
     rate: Option<Rate>,
     tell: &'a mut dyn FnMut(Event),
-}
-
-/// The change that makes the algorithm the default of new connections.
-enum Guard {
-    Sysctl(SysctlGuard),
-    Route(RouteGuard),
 }
 
 impl Running<'_> {
@@ -132,12 +127,10 @@ impl Running<'_> {
     fn set_default(&self) -> Result<Option<Guard>, AssignError> {
         Ok(match &self.found.scope {
             Scope::Namespace => {
-                let set = SysctlGuard::set(self.lease, DEFAULT_ALGORITHM, self.algorithm);
-                Some(Guard::Sysctl(set.map_err(default_refused)?))
+                let set = set_sysctl(self.lease, DEFAULT_ALGORITHM, self.algorithm);
+                Some(set.map_err(default_refused)?)
             }
-            Scope::Route(route, _) => {
-                Some(Guard::Route(route.set_algorithm(self.lease, self.algorithm)?))
-            }
+            Scope::Route(route, _) => Some(route.set_algorithm(self.lease, self.algorithm)?),
             Scope::Cgroup(_) | Scope::Existing(_) => None,
         })
     }
@@ -192,12 +185,7 @@ impl Running<'_> {
     /// connections. The release of the lease unloads the algorithm.
     fn give_back(mut self, change: &Change) {
         self.assigner.stop();
-        let restored = match self.guard.take() {
-            None => Ok(()),
-            Some(Guard::Sysctl(guard)) => guard.restore(self.lease).map_err(AssignError::from),
-            Some(Guard::Route(guard)) => guard.restore(self.lease).map_err(AssignError::from),
-        };
-        if let Err(error) = restored {
+        if let Some(Err(error)) = self.guard.take().map(|guard| guard.restore(self.lease)) {
             self.warn(error.to_string());
         }
         match self.assigner.give_back() {

@@ -59,6 +59,6 @@ fn sweep() {
         note(format_args!("removed {removed}"));
     }
     for error in errors {
-        note(format_args!("warning: a change of a dead process is not undone: {error}"));
+        note(format_args!("warning: {error}"));
     }
 }
