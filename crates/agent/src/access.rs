@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use nix::libc;
 use tokio::net::UnixStream;
 
-/// The most groups that are considered; Linux allows 65536.
+/// The largest number of a client's groups that can be read. A client with more has no rights; Linux allows 65536.
 const MOST_GROUPS: usize = 1024;
 
 /// The rights of a client.

@@ -1,4 +1,4 @@
-//! The bounds that `control` gives, written into the kernel's maps.
+//! Writes the bounds that `control` gives into the kernel's maps.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use wakeai_kernel::{Control, Error};
 pub(crate) struct Actuator {
     control: Control,
     netns_cookie: u64,
-    /// Sockets with bounds of their own, from the last tick.
+    /// The sockets to which the last tick gave bounds of their own.
     bound: BTreeSet<u64>,
 }
 
@@ -19,8 +19,8 @@ impl Actuator {
         Self { control, netns_cookie, bound: BTreeSet::new() }
     }
 
-    /// Writes the bounds of each socket and the interface's default, and removes those of sockets
-    /// that have none any more. The first error is returned after the rest was tried.
+    /// Writes the bounds of each socket and the interface's default, and removes the bounds of sockets that have none
+    /// any more. Returns the first error, after the other writes were tried.
     pub(crate) fn apply(&mut self, index: u32, actuation: &Actuation) -> Result<(), Error> {
         let Actuation { sockets, default } = actuation;
         let written = self.control.set_interface(self.netns_cookie, index, *default);
@@ -36,7 +36,7 @@ impl Actuator {
         result
     }
 
-    /// Renews the heartbeat: the bounds of this interface stay valid for another while.
+    /// Renews the heartbeat, without which the bounds of this interface expire.
     pub(crate) fn heartbeat(&self, index: u32) -> Result<(), Error> {
         self.control.heartbeat(self.netns_cookie, index)
     }

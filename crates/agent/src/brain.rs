@@ -20,8 +20,8 @@ use crate::report;
 /// The number of latest events that the API shows.
 const HISTORY: usize = 32;
 
-/// Holds one controller at a time, a new one for each association: another access point has other
-/// peers.
+/// Holds the controller of the current association. Each association has a new one, because another access point has
+/// other peers.
 pub(crate) struct Brain {
     law: LawConfig,
     template: ControllerConfig,
@@ -43,7 +43,7 @@ impl Brain {
         template.clocks = config.presence.clock_tolerance.map_or(Clocks::Free, |tolerance| {
             Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
         });
-        // Without a law the controller runs one that binds nothing.
+        // Where the configuration has no law, the controller runs a law that limits nothing.
         let unbounded = LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX };
         let law = config.law.clone().unwrap_or(unbounded);
         let (why, history) = (Vec::new(), VecDeque::new());
@@ -95,7 +95,7 @@ impl Brain {
         self.template.reserve
     }
 
-    /// Authenticates messages with these keys from now on; peers stay.
+    /// Authenticates messages with these keys from now on; the known peers stay.
     pub(crate) fn set_keys(&mut self, keys: GroupKeys) {
         if let Some((_, controller)) = &mut self.current {
             controller.set_keys(&keys.signing, &keys.accepted);
@@ -144,7 +144,7 @@ impl Brain {
                 }
                 Event::Reservation { rate, state, .. } => {
                     let rate = rate.map(|rate| rate.to_string());
-                    tracing::info!(rate, standing = %state, "reservation");
+                    tracing::info!(rate, state = %state, "reservation");
                 }
                 other => tracing::info!(event = %other, "presence"),
             }

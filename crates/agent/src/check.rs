@@ -24,8 +24,7 @@ pub struct Findings {
     pub notes: Vec<String>,
 }
 
-/// Checks that nobody but root, or the user who runs the agent, can change the configuration: it names files and
-/// the law.
+/// Checks that only root and the user who runs the agent can change the configuration, which names files and the law.
 ///
 /// # Errors
 /// [`AgentError::ConfigFile`]. A file whose metadata cannot be read is no error here: reading the file reports why.
@@ -47,17 +46,17 @@ struct Subject<'a> {
     interface: Option<Interface>,
 }
 
-/// A check, which returns the problem that it finds. A check that depends on an invalid key finds none.
-type Look = fn(&Subject<'_>) -> Result<(), AgentError>;
+/// A check returns the problem that it finds. It finds none where a key that it depends on is invalid.
+type Check = fn(&Subject<'_>) -> Result<(), AgentError>;
 
-const LOOKS: [Look; 8] = [key, interface, station, access_point, port, group, socket, kernel];
+const CHECKS: [Check; 8] = [key, interface, station, access_point, port, group, socket, kernel];
 
 /// Checks this machine and the calling thread's network namespace as a start would.
 pub fn check(examined: &Examined) -> Findings {
     let Some(config) = &examined.config else { return Findings::default() };
     let found = examined.is_good("interface").then(|| Interface::find(&config.interface).ok());
     let subject = Subject { examined, config, interface: found.flatten() };
-    let problems = LOOKS.iter().filter_map(|look| look(&subject).err());
+    let problems = CHECKS.iter().filter_map(|check| check(&subject).err());
     Findings { problems: problems.collect(), notes: notes(&subject) }
 }
 
@@ -135,7 +134,7 @@ fn notes(subject: &Subject<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if subject.interface.is_some() {
         let (to, why) = destination(config, subject.interface);
-        notes.push(format!("presence goes to {to}:{} ({why})", config.presence.port));
+        notes.push(format!("presence messages are sent to {to}:{} ({why})", config.presence.port));
     }
     if subject.interface.is_some_and(|interface| !interface.up) {
         notes.push(format!("{} is down: the agent will wait for it", config.interface));
@@ -144,7 +143,7 @@ fn notes(subject: &Subject<'_>) -> Vec<String> {
     let is_bound = Bounded::instead_of(&default).is_some() || default.starts_with("wakeai_");
     if config.law.is_some() && !is_bound {
         notes.push(format!(
-            "new connections use {default} by default: only those that ask for cubic or reno are bound"
+            "new connections use {default} by default: the agent bounds only those that select cubic or reno"
         ));
     }
     if let Some((pid, interface)) = running_agent() {

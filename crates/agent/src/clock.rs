@@ -3,8 +3,8 @@
 use nix::time::{ClockId, clock_gettime};
 use wakeai_units::{Duration, Instant};
 
-/// `CLOCK_BOOTTIME`: nanoseconds since boot, those of a suspend included, so that what was known before it is
-/// old after it.
+/// `CLOCK_BOOTTIME`: the time since boot. It includes the time of a suspend, so that information from before a
+/// suspend is old after it.
 pub(crate) fn now() -> Instant {
     Instant::from_nanos(read(ClockId::CLOCK_BOOTTIME))
 }

@@ -35,7 +35,7 @@ pub enum AgentError {
     /// A privilege is missing or could not be given up.
     #[error(transparent)]
     Privilege(#[from] PrivilegeError),
-    /// It cannot run as another user.
+    /// The agent cannot run as another user.
     #[error(transparent)]
     Apart(#[from] ApartError),
     /// Another agent runs here, or the host's records cannot be written.
@@ -49,8 +49,8 @@ pub enum AgentError {
     Kernel(#[from] wakeai_kernel::Error),
     /// The station's number cannot be derived.
     #[error(
-        "interface {interface} has no hardware address (or this machine no /etc/machine-id) to \
-         derive this station's number from; state `station` in the configuration"
+        "this station's number cannot be derived: interface {interface} has no hardware address, or \
+         this machine no /etc/machine-id; state `station` in the configuration"
     )]
     NoStation {
         /// The interface.
@@ -89,7 +89,7 @@ impl AgentError {
         move |source| Self::System { asked, source }
     }
 
-    /// Whether a privilege or a kernel feature is missing: the command exits with 77 then.
+    /// Whether a privilege or a kernel feature is missing, so that the command exits with 77.
     pub fn is_missing(&self) -> bool {
         match self {
             Self::Privilege(error) => matches!(error, PrivilegeError::Missing { .. }),

@@ -1,4 +1,4 @@
-//! Numbers that identify this station and this start of it.
+//! Numbers that identify this station and each of its associations.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub(crate) fn machine_id() -> io::Result<String> {
     std::fs::read_to_string("/etc/machine-id")
 }
 
-/// A random id, new at every start.
+/// A random id. Each association of an agent has its own.
 pub(crate) fn boot_id() -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(|error| io::Error::other(error.to_string()))?;
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn every_start_has_another_boot_id() {
+    fn no_boot_id_is_given_twice() {
         assert_ne!(boot_id().unwrap(), boot_id().unwrap());
     }
 }

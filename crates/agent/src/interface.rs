@@ -12,13 +12,13 @@ use nix::sys::socket::SockaddrStorage;
 pub(crate) struct Interface {
     /// Its index, which changes when the interface is removed and added again.
     pub(crate) index: u32,
-    /// Up and running.
+    /// Whether it is administratively up (`IFF_UP`).
     pub(crate) up: bool,
-    /// It has an IPv4 address, or an IPv6 address that is valid beyond the link.
+    /// Whether it has an IPv4 address, or an IPv6 address that is valid beyond the link.
     pub(crate) addressed: bool,
-    /// Its first IPv4 address, one of 169.254/16 (RFC 3927) only where it has no other.
+    /// Its first IPv4 address; a link-local one (169.254/16, RFC 3927) only where it has no other.
     pub(crate) address: Option<Ipv4Addr>,
-    /// The broadcast address of that address, or the first one of another address.
+    /// The broadcast address of its first address that has one.
     pub(crate) broadcast: Option<Ipv4Addr>,
     /// Its hardware address; a TUN has none.
     pub(crate) hardware: Option<[u8; 6]>,
@@ -82,7 +82,8 @@ fn ipv4(address: Option<&SockaddrStorage>) -> Option<Ipv4Addr> {
     Some(address?.as_sockaddr_in()?.ip())
 }
 
-/// The address to use, and the broadcast address. `addresses` are those of one interface in the kernel's order.
+/// Returns the address to use and the broadcast address. `addresses` are those of one interface in the kernel's
+/// order.
 fn preferred(
     mut addresses: Vec<(Ipv4Addr, Option<Ipv4Addr>)>,
 ) -> (Option<Ipv4Addr>, Option<Ipv4Addr>) {

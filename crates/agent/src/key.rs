@@ -1,4 +1,4 @@
-//! The group key: 32 bytes that all agents of one fleet share; several while the fleet changes it.
+//! The group key: 32 bytes that all agents of a fleet share. While the fleet changes its key, an agent has several.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
 
 /// The largest key file, bytes: the keys, of 64 hexadecimal digits or 44 characters of base64, and comments.
 const LONGEST_FILE: u64 = 1024;
-/// The most keys of a file. Each datagram that none of them authenticates costs a hash per key.
+/// The largest number of keys in a file. Each datagram that none of them authenticates costs a hash per key.
 const MOST_KEYS: usize = 4;
 
 /// The keys of a group: the first authenticates what is sent, and messages under any of them are accepted.
@@ -42,8 +42,8 @@ pub enum KeyError {
     },
     /// The file exists, and is not replaced.
     #[error(
-        "key file {path} exists and is kept, since stations that have it do not hear those with \
-         another; to make another, move it away first: mv {path} {path}.old"
+        "key file {path} exists and is not replaced, because stations with different keys ignore \
+         each other; to make a new key, move the file away first: mv {path} {path}.old"
     )]
     Exists {
         /// The file.
@@ -80,7 +80,7 @@ pub enum KeyError {
         path: PathBuf,
         /// Its owner.
         found: u32,
-        /// Who may own it beside root.
+        /// The user who may own it besides root.
         expected: u32,
     },
     /// The file does not hold a key.
@@ -103,7 +103,7 @@ fn advice(path: &Path, source: &io::Error) -> String {
         return String::new();
     }
     format!(
-        "; copy the fleet's to there, or make one with: wakeai agent --generate-key {}",
+        "; copy the fleet's key to this path, or make a key with: wakeai agent --generate-key {}",
         path.display()
     )
 }
@@ -113,7 +113,7 @@ impl GroupKeys {
     /// begin with `#` are ignored.
     ///
     /// # Errors
-    /// [`KeyError`]; a message never shows what the file holds.
+    /// [`KeyError`]; no message shows the file's content.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
@@ -188,7 +188,7 @@ fn key(number: usize, line: &str) -> Result<[u8; 32], (usize, String)> {
     decoded
         .ok()
         .and_then(|key| <[u8; 32]>::try_from(key).ok())
-        .ok_or_else(|| (number, format!("{} characters that are not such a key", line.len())))
+        .ok_or_else(|| (number, format!("a line of {} characters that is no key", line.len())))
 }
 
 #[cfg(test)]

@@ -15,15 +15,15 @@ const ENOUGH: usize = 3;
 /// After this many consecutive polls with a delivery rate above the PHY rate, the PHY rate is ignored. The median
 /// follows a rising rate sooner.
 const DOUBTED_AFTER: u32 = 4;
-/// After this many consecutive polls with a lower delivery rate, the PHY rate counts again.
+/// After this many consecutive polls with a delivery rate below the PHY rate, the PHY rate is used again.
 const BELIEVED_AFTER: u32 = 10;
 
 /// The PHY rate of data frames to one access point, for the laws.
 ///
 /// nl80211 reports the rate of the *last* frame. On an idle link that is a management or a null frame at
-/// a low rate, so the value changes between 13 and 130 Mbit/s, for example. Therefore a poll counts only if data
-/// was sent since the one before, and the rate is the median of the last five such polls. A single slow frame (a
-/// retry, or a probe of the rate control) does not change it, and unlike a mean it is an existing rate. A lasting
+/// a low rate, so the value changes between 13 and 130 Mbit/s, for example. Therefore a poll counts only if data was
+/// sent since the one before, and the rate is the median of the last five such polls. A single slow frame (a retry,
+/// or a probe of the rate control) does not change it, and unlike a mean it is a rate that the radio used. A lasting
 /// change takes effect with the third poll.
 ///
 /// The driver's expected throughput is not used. Only drivers with the rate control of mac80211 report it, and it
@@ -65,7 +65,7 @@ impl LinkRate {
 
     /// Updates `doubted`. No station delivers more than its PHY rate, so the driver's rate is wrong where it does.
     fn judge(&mut self, delivered: Rate) {
-        let Some(claimed) = self.middle() else { return };
+        let Some(claimed) = self.median() else { return };
         if (delivered > claimed) == self.doubted {
             self.otherwise = 0;
             return;
@@ -78,7 +78,7 @@ impl LinkRate {
         }
     }
 
-    fn middle(&self) -> Option<Rate> {
+    fn median(&self) -> Option<Rate> {
         let mut sorted: Vec<Rate> = self.recent.iter().copied().collect();
         sorted.sort();
         sorted.get(sorted.len() / 2).copied().filter(|_| sorted.len() >= ENOUGH)
@@ -87,7 +87,7 @@ impl LinkRate {
     /// The rate; `None` before enough data was sent, and where the driver's rate is ignored. It is kept while
     /// nothing is sent.
     pub(crate) fn get(&self) -> Option<Rate> {
-        self.middle().filter(|_| !self.doubted)
+        self.median().filter(|_| !self.doubted)
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_unknown_until_data_was_sent() {
+    fn the_rate_is_unknown_until_data_was_sent() {
         let mut link = Link::default();
         for _ in 0..10 {
             assert_eq!(link.poll(13, 20, 0), None);

@@ -11,15 +11,15 @@ pub(crate) enum Fault {
     Snapshot,
     /// A bound could not be written, or the algorithms are not registered any more.
     Bound,
-    /// A heartbeat could not be written: bounds expire.
+    /// A heartbeat could not be written, so that bounds expire.
     Heartbeat,
-    /// A connection could not be moved.
+    /// A connection could not be moved to a bounded algorithm.
     Move,
     /// A presence message could not be sent.
     Send,
     /// The presence socket could not be read or opened.
     Receive,
-    /// The interface was gone or down at a tick.
+    /// The interface did not exist or was down at a tick.
     Interface,
     /// nl80211 did not give the association.
     Wifi,
@@ -74,7 +74,7 @@ impl Faults {
         self.lasting.contains_key(&fault)
     }
 
-    /// Counts an error, and gives the value of a success.
+    /// Returns the value of a success. Counts and logs an error, and returns `None`.
     pub(crate) fn check<T, E: std::fmt::Display>(
         &mut self,
         fault: Fault,
@@ -102,7 +102,7 @@ impl Faults {
     }
 }
 
-/// Adds the counters of one association to those of all.
+/// Adds the counters of one association to the sums of all in `metrics`.
 pub(crate) fn add_presence(counters: &PresenceCounters, metrics: &mut BTreeMap<String, u64>) {
     for (name, count) in presence(counters) {
         let sum = metrics.entry(format!("presence_{name}")).or_default();

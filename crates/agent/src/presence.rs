@@ -9,28 +9,28 @@ use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
-/// The size of the buffer for a datagram, bytes. A presence message is far shorter. A longer datagram is cut, and
-/// then refused for its length.
+/// The size of the buffer for a datagram, bytes. A presence message is far shorter. A datagram that exceeds the
+/// buffer is cut, and then refused for its length.
 const LONGEST_DATAGRAM: usize = 512;
 const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
-/// The most datagrams that are received before the loop looks at its timers again.
+/// The largest number of datagrams that are received before the loop looks at its timers again.
 const BATCH: usize = 64;
 
 /// Sends to and receives from one interface only.
 #[derive(Debug)]
 pub(crate) struct Presence {
     receiver: UdpSocket,
-    /// The same socket outside the event loop: sending does not wait for room, it fails instead.
+    /// The same socket outside the event loop. Where its queue is full, sending fails at once.
     sender: std::net::UdpSocket,
     to: SocketAddrV4,
-    /// The index of its interface.
+    /// The index of the interface.
     index: u32,
 }
 
 impl Presence {
-    /// Opens the socket on the interface that has this name and index now. After the interface was removed and
-    /// came back, another socket is needed. `to` is the destination address of messages and, for the log, the reason for it. Where the port is
-    /// taken, the error names the processes.
+    /// Opens the socket on the interface that has this name and index now. An interface that was removed and added
+    /// again needs a new socket. `to` is the destination address of messages and, for the log, the reason for it.
+    /// Where the port is in use, the error names the processes.
     pub(crate) fn open(
         interface: &str,
         index: u32,
@@ -42,19 +42,19 @@ impl Presence {
         socket.bind_device(Some(interface.as_bytes()))?;
         socket.set_broadcast(true)?;
         socket.set_nonblocking(true)?;
-        // A large queue, so that a flood during a tick does not displace the peers' messages. With
-        // CAP_NET_ADMIN it may exceed `net.core.rmem_max`; without, the default stays.
+        // A large queue, so that a flood during a tick does not displace the peers' messages. With CAP_NET_ADMIN it
+        // may exceed `net.core.rmem_max`; without that capability the default size stays.
         let _ = setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER_BYTES);
         let bound = socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into());
         bound.map_err(|error| taken(error, port))?;
         let sender = socket.try_clone()?.into();
         let receiver = UdpSocket::from_std(socket.into())?;
         let (to, why) = to;
-        tracing::info!("presence goes to {to}:{port} ({why})");
+        tracing::info!("presence messages are sent to {to}:{port} ({why})");
         Ok(Self { receiver, sender, to: SocketAddrV4::new(to, port), index })
     }
 
-    /// The index of its interface.
+    /// The index of the interface.
     pub(crate) fn index(&self) -> u32 {
         self.index
     }
@@ -63,7 +63,7 @@ impl Presence {
     pub(crate) fn set_destination(&mut self, (to, why): (Ipv4Addr, String)) {
         if to != *self.to.ip() {
             self.to.set_ip(to);
-            tracing::info!("presence goes to {} ({why})", self.to);
+            tracing::info!("presence messages are sent to {} ({why})", self.to);
         }
     }
 
@@ -102,10 +102,13 @@ fn taken(error: io::Error, port: u16) -> io::Error {
         return error;
     }
     let holders = holders(port);
-    let holders =
-        if holders.is_empty() { "a socket that is gone".to_owned() } else { holders.join(", ") };
+    let holders = if holders.is_empty() {
+        "a socket that has been closed since".to_owned()
+    } else {
+        holders.join(", ")
+    };
     let said =
-        format!("{holders} has it; end that, or state another presence.port on all stations");
+        format!("in use by {holders}; end it, or state another presence.port on all stations");
     io::Error::new(io::ErrorKind::AddrInUse, said)
 }
 
@@ -118,7 +121,7 @@ fn holders(port: u16) -> Vec<String> {
     sockets
         .map(|(user, inode)| match process_with(inode) {
             Some(process) => format!("{process} of user {user}"),
-            None => format!("a process of user {user}"), // seeing which takes CAP_SYS_PTRACE
+            None => format!("a process of user {user}"), // its name takes CAP_SYS_PTRACE
         })
         .collect()
 }

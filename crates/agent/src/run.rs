@@ -10,9 +10,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use wakeai_api::config::{Automatic, Config, Group};
 use wakeai_host::{
-    Apart, Capability, Change, Lease, MakeError, NetnsId, Role, SysctlGuard, block_signals,
+    Apart, Capability, Change, Guard, Lease, MakeError, NetnsId, Role, block_signals,
     check_socket_path, drop_privileges, holders, read_sysctl, require_privileges, serve_as,
-    serving_user, split, supervise,
+    serving_user, set_sysctl, split, supervise,
 };
 use wakeai_kernel::{Bounded, Control, Snapshotter, move_connections, netns_cookie};
 
@@ -27,7 +27,7 @@ use crate::link_rate::LinkRate;
 use crate::metrics::Faults;
 use crate::notify;
 use crate::report::Report;
-use crate::server::{Limits, Server};
+use crate::server::Server;
 use crate::station::{DEFAULT_ALGORITHM, Station, open_presence};
 use crate::wifi::{Association, LastAssociation, Wifi, WifiError};
 
@@ -38,9 +38,9 @@ const KEPT_CAPABILITIES: [Capability; 3] =
 /// The time between two queries of nl80211.
 const WIFI_INTERVAL: Wait = Wait::from_secs(1);
 
-/// Runs the agent of the calling thread's network namespace until `shutdown` is ready, and undoes its changes; as the
-/// user of the name `user` where there is one. The process must have one thread, and it gives up most privileges
-/// permanently.
+/// Runs the agent of the calling thread's network namespace until `shutdown` is ready, and undoes its changes. Where
+/// `user` is given, the agent serves as the user of that name. The process must have one thread, and it gives up most
+/// privileges permanently.
 ///
 /// # Errors
 /// [`AgentError`] where the agent cannot start; then all changes are undone.
@@ -72,8 +72,8 @@ pub async fn terminated() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Checks that the socket of the local API can be made at the configured path. A socket of the running
-/// agent of this configuration is no error.
+/// Checks that the socket of the local API can be made at the configured path. The socket of a running agent is no
+/// error.
 ///
 /// # Errors
 /// [`MakeError`], which says what is at that path.
@@ -85,7 +85,7 @@ pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
     }
 }
 
-/// Whether a running agent listens there, or may do so because the leases cannot be read.
+/// Whether a running agent listens at `path`. Also true where the leases cannot be read.
 fn is_an_agents(path: &Path) -> bool {
     let Ok(holders) = holders() else { return true };
     let agents = holders.iter().filter(|holder| matches!(holder.role, Role::Agent { .. }));
@@ -119,7 +119,7 @@ async fn start(
     let lease = Lease::take(role)?;
 
     let brain = Brain::new(&config, station, key);
-    let started = take_hold(config, brain, interface, wifi, group, netns, &lease);
+    let started = set_up(config, brain, interface, wifi, group, netns, &lease);
     let outcome = match started {
         Ok((mut station, server, guard)) => {
             let outcome = match user {
@@ -132,13 +132,13 @@ async fn start(
                     Err(error) => Err(error.into()),
                 },
             };
-            let_go(&mut station, guard, &lease);
+            undo_changes(&mut station, guard, &lease);
             outcome
         }
         Err(error) => Err(error),
     };
     for (change, reason) in lease.release(&unload) {
-        tracing::warn!(%change, reason, "not put back; the next command does it");
+        tracing::warn!(%change, reason, "could not be undone; the next wakeai command will undo it");
     }
     tracing::info!("stopped");
     outcome
@@ -156,11 +156,11 @@ async fn serve(station: &mut Station, server: Server, shutdown: impl Future<Outp
     clear_bounds(station);
 }
 
-/// Serves as this user in a process of its own. This process keeps the lease, and only waits for its end: it
-/// reads nothing that others write, and nobody but root can add to what it will undo.
+/// Serves as this user in a process of its own. This process keeps the lease and waits for the end of the other one:
+/// it reads nothing that others write, and only root can add to the changes that it will undo.
 ///
-/// The two processes share what the event loop has open, its epoll instance included. So this one must not
-/// turn its loop, nor drop what is registered there, while the other one runs.
+/// The two processes share what the event loop has open, including its epoll instance. Therefore this process must
+/// neither run its event loop nor drop what is registered there while the other one runs.
 async fn serve_apart(
     user: &User,
     station: &mut Station,
@@ -183,11 +183,11 @@ async fn serve_apart(
         Ok(()) => serve(station, server, shutdown).await,
         Err(error) => tracing::error!(%error, "the serving process ends"),
     }
-    std::process::exit(i32::from(became.is_err())) // the rest is the parent's
+    std::process::exit(i32::from(became.is_err())) // the parent undoes the changes
 }
 
 /// Does everything that needs privileges: registration, pins, sockets, the sysctl.
-fn take_hold(
+fn set_up(
     config: Config,
     brain: Brain,
     interface: Interface,
@@ -195,7 +195,7 @@ fn take_hold(
     group: Option<u32>,
     netns: NetnsId,
     lease: &Lease,
-) -> Result<(Station, Server, Option<SysctlGuard>), AgentError> {
+) -> Result<(Station, Server, Option<Guard>), AgentError> {
     let hangup = signal(SignalKind::hangup()).map_err(AgentError::system("wait for SIGHUP"))?;
     let rules = config.law.is_some();
     let actuator = if rules { Some(open_actuator(lease)?) } else { None };
@@ -204,7 +204,7 @@ fn take_hold(
     let (report, reports) = watch::channel(Report::default());
     let (reserve, wanted) = watch::channel(config.reserve);
     let path = socket_path(&config, netns);
-    let server = Server::bind(lease, &path, group, Limits::default(), reports, reserve)?;
+    let server = Server::bind(lease, &path, group, reports, reserve)?;
     let presence = open_presence(&config, interface).map_err(AgentError::system(format!(
         "bind UDP port {} on {}",
         config.presence.port, config.interface
@@ -248,42 +248,39 @@ fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
 }
 
 /// Makes the bounded variant of the namespace's default algorithm the default, where there is one.
-fn set_default(lease: &Lease) -> Result<Option<SysctlGuard>, AgentError> {
+fn set_default(lease: &Lease) -> Result<Option<Guard>, AgentError> {
     let found = read_sysctl(DEFAULT_ALGORITHM)
         .map_err(AgentError::system(format!("read {DEFAULT_ALGORITHM}")))?;
     let Some(bounded) = Bounded::instead_of(&found) else {
         tracing::warn!(
             found,
-            "new connections use neither cubic nor reno by default: only those that ask for one \
-             of these are bound"
+            "new connections use neither cubic nor reno by default: the agent bounds only those \
+             that select one of these"
         );
         return Ok(None);
     };
-    SysctlGuard::set(lease, DEFAULT_ALGORITHM, bounded.name).map(Some).map_err(|error| {
-        AgentError::System {
-            asked: format!("set {DEFAULT_ALGORITHM} to {}", bounded.name),
-            source: std::io::Error::other(error.to_string()),
-        }
-    })
+    let failed = AgentError::system(format!("set {DEFAULT_ALGORITHM} to {}", bounded.name));
+    let set = set_sysctl(lease, DEFAULT_ALGORITHM, bounded.name);
+    set.map(Some).map_err(|error| failed(std::io::Error::other(error.to_string())))
 }
 
 fn clear_bounds(station: &mut Station) {
     if let (Some(interface), Some(actuator)) = (station.interface, &mut station.actuator)
         && let Err(error) = actuator.clear(interface.index)
     {
-        tracing::warn!(%error, "bounds not cleared; they expire by themselves");
+        tracing::warn!(%error, "the bounds could not be removed; they will expire");
     }
 }
 
 /// Undoes the changes of the running agent, with the privileges that it has kept.
-fn let_go(station: &mut Station, guard: Option<SysctlGuard>, lease: &Lease) {
+fn undo_changes(station: &mut Station, guard: Option<Guard>, lease: &Lease) {
     clear_bounds(station);
     if station.actuator.is_none() {
         return;
     }
     // The default is restored first, so that no new connection begins with the bounded algorithm.
     if let Some(Err(error)) = guard.map(|guard| guard.restore(lease)) {
-        tracing::warn!(%error, "the default algorithm is not put back; the next command does it");
+        tracing::warn!(%error, "the default algorithm could not be restored; the next wakeai command will restore it");
     }
     for bounded in Bounded::ALL {
         match move_connections(&[bounded.name], bounded.plain, None) {
@@ -301,7 +298,7 @@ fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     match Control::unload() {
         Err(error) if error.is_missing() => {
             // Unmounting an unused bpffs needs a privilege that the agent has given up.
-            tracing::info!(%error, "left to the next command, or to `wakeai sweep`");
+            tracing::info!(%error, "the BPF parts stay until the next wakeai command or `wakeai sweep`");
             Ok(true)
         }
         other => other.map_err(Into::into),
@@ -329,8 +326,8 @@ fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
     config.api.socket.clone().unwrap_or_else(default)
 }
 
-/// Opens nl80211 where the configuration does not state both access point and PHY rate, and checks that it knows
-/// the interface.
+/// Opens nl80211, unless the configuration states both the access point and the PHY rate, and checks that nl80211
+/// knows the interface.
 pub(crate) async fn ask_wifi(
     config: &Config,
     interface: Interface,

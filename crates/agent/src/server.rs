@@ -20,22 +20,12 @@ use wakeai_units::Rate;
 use crate::access::Access;
 use crate::report::Report;
 
-/// The limits for clients.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Clients at once.
-    pub(crate) clients: usize,
-    /// Bytes of a request, with its newline.
-    pub(crate) request: u64,
-    /// Time for a request to arrive, or for its answer to be read.
-    pub(crate) patience: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { clients: 16, request: 4096, patience: Duration::from_secs(10) }
-    }
-}
+/// The largest number of clients at once.
+const MOST_CLIENTS: usize = 16;
+/// The longest request, bytes with its newline.
+const LONGEST_REQUEST: u64 = 4096;
+/// The longest time for a request to arrive, or for its answer to be read.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Counts of refused clients and requests.
 #[derive(Debug, Default)]
@@ -61,7 +51,6 @@ fn count(counter: &Cell<u64>) {
 pub(crate) struct Server {
     listener: UnixListener,
     group: Option<u32>,
-    limits: Limits,
     refusals: Rc<Refusals>,
     report: watch::Receiver<Report>,
     reserve: Rc<watch::Sender<Option<Rate>>>,
@@ -74,7 +63,6 @@ impl Server {
         lease: &Lease,
         path: &Path,
         group: Option<u32>,
-        limits: Limits,
         report: watch::Receiver<Report>,
         reserve: watch::Sender<Option<Rate>>,
     ) -> Result<Self, MakeError> {
@@ -84,7 +72,7 @@ impl Server {
         let failed = |source| MakeError::Io { path: path.to_owned(), source };
         let listener = registered.map_err(failed)?;
         let (refusals, reserve) = (Rc::default(), Rc::new(reserve));
-        Ok(Self { listener, group, limits, refusals, report, reserve })
+        Ok(Self { listener, group, refusals, report, reserve })
     }
 
     /// The counts so far.
@@ -94,14 +82,14 @@ impl Server {
 
     /// Serves for ever, on the local set of the calling task.
     pub(crate) async fn serve(self) {
-        let places = || Arc::new(Semaphore::new(self.limits.clients));
+        let places = || Arc::new(Semaphore::new(MOST_CLIENTS));
         // Clients that may only ask do not take the places of those that may request changes.
         let (places_to_ask, places_to_change) = (places(), places());
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // For example, there are no file descriptors. Some may be free at the next attempt.
+                    // The process may have no free file descriptor, for example, but have one at the next attempt.
                     tracing::warn!(%error, "cannot accept a client");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -110,7 +98,6 @@ impl Server {
             let access = Access::of(&stream, self.group).unwrap_or(Access::None);
             let client = Client {
                 access,
-                limits: self.limits,
                 refusals: Rc::clone(&self.refusals),
                 report: self.report.clone(),
                 reserve: Rc::clone(&self.reserve),
@@ -139,7 +126,6 @@ impl Server {
 
 struct Client {
     access: Access,
-    limits: Limits,
     refusals: Rc<Refusals>,
     report: watch::Receiver<Report>,
     reserve: Rc<watch::Sender<Option<Rate>>>,
@@ -151,31 +137,33 @@ impl Client {
         let mut reader = BufReader::new(reader);
         loop {
             let mut request = Vec::new();
-            let mut limited = (&mut reader).take(self.limits.request);
+            let mut limited = (&mut reader).take(LONGEST_REQUEST);
             let read = limited.read_until(b'\n', &mut request);
-            match timeout(self.limits.patience, read).await {
+            match timeout(PATIENCE, read).await {
                 Err(_) => return count(&self.refusals.slow),
                 Ok(Err(_) | Ok(0)) => return,
                 Ok(Ok(_)) => {}
             }
             let whole = request.ends_with(b"\n");
-            let answer = if whole { self.answer(&request) } else { self.cut(request.len()) };
+            let answer = if whole {
+                self.answer(&request)
+            } else {
+                let found = request.len();
+                Err(format!(
+                    "found {found} bytes without a newline, allowed are {LONGEST_REQUEST} with one"
+                ))
+            };
             let answer = line(answer.unwrap_or_else(|reason| {
                 count(&self.refusals.bad_requests);
                 Body::Error(reason)
             }));
-            match timeout(self.limits.patience, writer.write_all(&answer)).await {
+            match timeout(PATIENCE, writer.write_all(&answer)).await {
                 Err(_) => return count(&self.refusals.slow),
                 Ok(Err(_)) => return,
                 Ok(Ok(())) if !whole => return,
                 Ok(Ok(())) => {}
             }
         }
-    }
-
-    fn cut(&self, found: usize) -> Result<Body, String> {
-        let allowed = self.limits.request;
-        Err(format!("found {found} bytes without a newline, allowed are {allowed} with one"))
     }
 
     fn answer(&self, request: &[u8]) -> Result<Body, String> {

@@ -32,11 +32,11 @@ use crate::wifi::{Association, LastAssociation};
 pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 /// The time between ticks (Shimada et al., §3.2).
 const TICK: Duration = Duration::from_millis(500);
-/// The time between heartbeats: bounds expire after six of these without one.
+/// The time between heartbeats. Bounds expire when six of these intervals (1.5 s) have passed without one.
 const HEARTBEAT: Duration = Duration::from_millis(250);
-/// The most idle connections that a tick reads: they have no part in a decision.
+/// The largest number of idle connections that a tick reads, because they do not influence a decision.
 const IDLE_LISTED: u32 = 1_000;
-/// A connection is idle that has nothing to send and has sent nothing for this long.
+/// A connection is idle when it has nothing to send and has sent nothing for this long.
 const IDLE_AFTER: Duration = Duration::from_secs(10);
 /// After this long without a successful tick the agent stops the heartbeat, so that its bounds expire: its state
 /// is [`State::Blind`].
@@ -50,7 +50,7 @@ pub(crate) struct Station {
     /// `None` with the law `none`: then nothing is changed in the kernel.
     pub(crate) actuator: Option<Actuator>,
     pub(crate) snapshotter: Snapshotter,
-    /// The answers of nl80211; `None` where the configuration states everything.
+    /// The answers of nl80211; `None` where it is not asked.
     pub(crate) wifi: Option<watch::Receiver<Result<Option<Association>, String>>>,
     pub(crate) association: LastAssociation,
     pub(crate) link_rate: LinkRate,
@@ -72,7 +72,7 @@ pub(crate) struct Station {
     pub(crate) stale: u64,
     /// SIGHUP, which asks for the group key to be read again.
     pub(crate) hangup: Signal,
-    /// The state that systemd was notified of last.
+    /// The last state of which systemd was notified.
     pub(crate) notified: Option<State>,
 }
 
@@ -111,7 +111,8 @@ impl Station {
             // At least a millisecond, so that an overdue timeout does not make the loop spin.
             let wait = due.min(next_heartbeat).saturating_since(clock::now());
             let wait = Wait::from(wait).max(Wait::from_millis(1));
-            // After an error it is tried again at the next tick, so that a lasting one does not make the loop spin.
+            // After an error the socket is read again at the next tick, so that a lasting error does not make the
+            // loop spin.
             let heard = self.presence.as_ref().filter(|_| !self.faults.lasts(Fault::Receive));
             tokio::select! {
                 biased;
@@ -189,9 +190,9 @@ impl Station {
         self.find_presence();
     }
 
-    /// Keeps the socket of presence messages as long as the interface has its index, also while it is down:
-    /// another user could take the port meanwhile. Where it has another one, the old socket keeps the port
-    /// until there is a new one.
+    /// Keeps the socket of presence messages while the interface keeps its index. It is kept while the interface is
+    /// down, too, because another user could take the port meanwhile. Where the index has changed, the old socket
+    /// holds the port until the new one is open.
     fn find_presence(&mut self) {
         let Some(found) = self.interface else { return };
         match &mut self.presence {
@@ -268,18 +269,20 @@ impl Station {
         }
     }
 
-    /// Reads the group keys again. Where that fails, those that are in use stay.
+    /// Reads the group keys again. Where that fails, the previous keys stay in use.
     fn reload_keys(&mut self) {
         match GroupKeys::load(&self.config.key_file) {
             Ok(keys) => {
                 tracing::info!(accepted = keys.accepted.len() + 1, "group keys read again");
                 self.brain.set_keys(keys);
             }
-            Err(error) => tracing::error!(%error, "group keys not read; those in use stay"),
+            Err(error) => {
+                tracing::error!(%error, "the group keys could not be read; the previous ones stay in use")
+            }
         }
     }
 
-    /// Tells the user where clocks differ: the other stations refuse this one's messages for the same reason.
+    /// Warns the user where clocks differ, because then the other stations refuse this one's messages, too.
     fn check_clock(&mut self) {
         let Some(counters) = self.brain.controller().map(Controller::counters) else { return };
         let before = std::mem::replace(&mut self.stale, counters.stale);
@@ -409,7 +412,7 @@ impl Station {
     }
 }
 
-/// A connection for `control`. A `wakeai_` algorithm applies bounds.
+/// The connection as `control` sees it. Only a `wakeai_` algorithm applies bounds.
 fn connection(snapshot: &TcpSnapshot) -> Connection {
     Connection {
         id: snapshot.socket.cookie,
@@ -423,7 +426,7 @@ pub(crate) fn open_presence(config: &Config, interface: Interface) -> std::io::R
     Presence::open(&config.interface, interface.index, to, config.presence.port)
 }
 
-/// The destination of presence messages, and why. Every station on the link accepts datagrams to
+/// The destination of presence messages and the reason for it. Every station on the link accepts datagrams to
 /// 255.255.255.255, whatever its own addresses are (RFC 919, 7).
 pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv4Addr, String) {
     let name = &config.interface;
@@ -433,7 +436,7 @@ pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv
         own,
         interface.and_then(|interface| interface.address),
     ) {
-        (Some(given), ..) => (given, "presence.broadcast says so".to_owned()),
+        (Some(given), ..) => (given, "stated in presence.broadcast".to_owned()),
         (_, Some(own), _) => (own, format!("the broadcast address of {name}")),
         (_, _, Some(_)) => (Ipv4Addr::BROADCAST, format!("{name} has no IPv4 broadcast address")),
         (_, _, None) => (Ipv4Addr::BROADCAST, format!("{name} has no IPv4 address")),

@@ -8,7 +8,7 @@ use wl_nl80211::{
     Nl80211Attr, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationInfo,
 };
 
-/// The longest wait for an answer. It takes microseconds, and a driver that hangs must not delay the tick.
+/// The longest wait for an answer. An answer takes microseconds, and a driver that hangs must not delay the tick.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// An association is kept for this long while nl80211 gives errors: a driver that scans or is reset may not
 /// answer for a second or two, and a new association would forget all peers.
@@ -54,12 +54,6 @@ pub(crate) struct Wifi {
     connection: tokio::task::JoinHandle<()>,
 }
 
-impl std::fmt::Debug for Wifi {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Wifi")
-    }
-}
-
 impl Drop for Wifi {
     fn drop(&mut self) {
         self.connection.abort();
@@ -92,7 +86,7 @@ impl Wifi {
         tokio::time::timeout(PATIENCE, found).await.unwrap_or(Err(WifiError::Slow))
     }
 
-    /// Whether the interface, which has to be a station, has an SSID.
+    /// As [`joined`], of the interface with this index.
     async fn joined_network(&self, index: u32) -> Result<bool, WifiError> {
         let asked = self.handle.interface().get(vec![Nl80211Attr::IfIndex(index)]).execute().await;
         let mut answers = std::pin::pin!(asked.into_stream());
@@ -125,7 +119,7 @@ fn joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
 pub(crate) struct LastAssociation(Option<(Instant, Association)>);
 
 impl LastAssociation {
-    /// Takes an answer of nl80211; an error is none.
+    /// Takes an answer of nl80211. Do not call it where nl80211 gave an error.
     pub(crate) fn set(&mut self, now: Instant, answer: Option<Association>) {
         self.0 = answer.map(|found| (now, found));
     }

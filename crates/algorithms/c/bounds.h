@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// The floor and the ceiling.
+// Applies the floor and the ceiling to the window.
 
 #ifndef WAKEAI_BOUNDS_H
 #define WAKEAI_BOUNDS_H

@@ -71,8 +71,8 @@ HOOK_BODY u32 slow_start(struct sock *sk, u32 acked)
 	return grow_to(sk, tcp_sk(sk)->snd_ssthresh, acked);
 }
 
-// Congestion avoidance: returns a segment of growth for each `price` acknowledged ones. The segments that
-// were counted at a higher price give one segment of growth at most.
+// The growth in congestion avoidance, in segments: one for each `price` acknowledged segments. Segments that were
+// counted at a higher price give at most one segment of growth.
 static __always_inline u32 additive_increase(u32 *credit, u32 price, u32 acked)
 {
 	u32 growth;
@@ -129,10 +129,9 @@ HOOK_BODY void connection_set_state(struct sock *sk, u8 next)
 	}
 }
 
-// Called before segments are sent. The kernel takes the size of the bursts from the pacing rate, and then
-// the limit of the host's queue. So a raised rate is lowered here once its bounds have expired, although no
-// ACK has come. It is also lowered while nothing is outstanding, until the first burst is on its way, since
-// the largest bursts are sent then.
+// Called before segments are sent. The kernel derives the size of the bursts, and then the limit of the host's queue,
+// from the pacing rate. So this lowers a raised rate whose bounds have expired, although no ACK has come. It also
+// lowers it while nothing is outstanding, until the first burst is sent, because the largest bursts are sent then.
 static __always_inline void reconsider_small_queue(struct sock *sk)
 {
 	if (!connection_of(sk)->queue_raised)
@@ -146,8 +145,8 @@ static __always_inline void reconsider_small_queue(struct sock *sk)
 HOOK_BODY u8 connection_before_sending(struct sock *sk)
 {
 	reconsider_small_queue(sk);
-	// The floor applies from the first ACK on (connection_init). There has been an ACK where segments
-	// have been outstanding and none are.
+	// The floor applies from the first ACK on (connection_init). If segments were outstanding and none are now, there
+	// has been an ACK.
 	if (tcp_sk(sk)->packets_out || !tcp_sk(sk)->max_packets_out)
 		return 0;
 	restart_after_idle(sk);

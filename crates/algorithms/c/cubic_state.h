@@ -16,7 +16,7 @@ struct wakeai_cubic {
 	u32 credit;          // segments acknowledged since the window last grew
 	u32 reno_acked;      // segments acknowledged since reno_window last grew
 	u32 window_max;      // W_max: the window before the last reduction; 0: no loss yet
-	u32 window_max_undo; // what W_max was before the last reduction
+	u32 window_max_undo; // W_max before the last reduction
 	u32 origin;          // the curve's plateau
 	u32 k_q10;           // K, the time from the epoch's start to the plateau, in 1/1024 s
 	u32 c_per_1024;      // this epoch's C
@@ -25,7 +25,7 @@ struct wakeai_cubic {
 	u32 delay_min_us;    // smallest RTT seen; 0: none
 	u32 round_end_seq;   // HyStart's round ends when this is acknowledged
 	u32 round_start_us;
-	u32 round_last_us;   // the last ACK of the train
+	u32 round_last_us;   // time of the last ACK of the train
 	u32 round_rtt_us;    // smallest RTT of this round
 	u8 round_samples;
 	u8 hystart_found;

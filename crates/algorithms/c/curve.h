@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// The curve of RFC 9438: W_cubic(t) = C (t - K)^3 + W_max, beside Reno's line.
+// The curve of RFC 9438, W_cubic(t) = C (t - K)^3 + W_max, and its Reno-friendly region (section 4.3).
 //
 // Fixed point: times in 1/1024 s and windows in 1/1024 segments ("q10").
 
@@ -71,8 +71,8 @@ static __always_inline u64 curve_at(const struct wakeai_cubic *ca, u64 t_q10)
 	return below < origin_q10 ? origin_q10 - below : 0;
 }
 
-// The curve one RTT from now: the window that is due when the segments that are sent now are acknowledged.
-// In whole segments, rounded up below the plateau and down above it.
+// The value of the curve one RTT from now, when the segments that are sent now are acknowledged. It is in whole
+// segments, rounded up below the plateau and down above it.
 static __always_inline u64 curve_target(const struct wakeai_cubic *ca, u64 now_us)
 {
 	u64 t_q10 = microseconds_to_q10(now_us - ca->epoch_start_us + ca->delay_min_us);

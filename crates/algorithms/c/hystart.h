@@ -33,8 +33,8 @@ static __always_inline void hystart_new_round(struct sock *sk)
 	ca->round_samples = 0;
 }
 
-// The longest train. Where the sender paces, it is the RTT plus the time for which the receiver's
-// aggregation may hold segments back; where bursts are sent at once, it is half of that.
+// The longest train that does not end slow start, in us. Where the sender paces, it is the RTT plus the time for
+// which the receiver's aggregation may hold segments back; where bursts are sent at once, it is half of that.
 static __always_inline u32 hystart_train_us(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
@@ -73,7 +73,7 @@ static __always_inline u8 hystart_delay_grew(struct wakeai_cubic *ca, u32 rtt_us
 	return ca->round_rtt_us > ca->delay_min_us + growth;
 }
 
-// Takes an RTT sample: for the minimum, which curve_target() adds to the time, and for the end of slow start.
+// Updates the smallest RTT, which curve_target() adds to the time, and ends slow start where it is time.
 static __always_inline void hystart_on_rtt(struct sock *sk, u32 rtt_us)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -29,11 +29,11 @@ static __always_inline u64 ordinary_rate(struct sock *sk)
 	return rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
-// Whether the bytes that may wait in the host's queue may be raised. TCP small queues let a connection keep
-// sk_pacing_rate >> sk_pacing_shift bytes there, and at least two packets. With a small window over a long
-// RTT only these two are allowed, and the station's next turn on the air has no aggregate to send
-// (docs/decisions/009-small-queue-budget.md). The limit can be raised only by raising the rate, which while
-// nothing paces has no other effect than on the size of bursts.
+// Whether the limit of the bytes in the host's queue may be raised. TCP small queues let a connection keep
+// sk_pacing_rate >> sk_pacing_shift bytes there, and at least two packets. With a small window over a long RTT only
+// these two are allowed, and the station's next turn on the air has no aggregate to send
+// (docs/decisions/009-small-queue-budget.md). Only a higher rate raises the limit. While nothing paces, its only
+// other effect is on the size of bursts.
 static __always_inline u8 may_raise_small_queue(struct sock *sk, struct wakeai_bounds bounds)
 {
 	return bounds.small_queue && bounds.ceiling && !bounds.pacing && tcp_sk(sk)->srtt_us &&
@@ -91,9 +91,9 @@ static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
 		rate = bounds.pacing;
 	sk->sk_pacing_rate = rate;
 	ca->queue_raised = 0;
-	// Without the qdisc fq, TCP paces only where SK_PACING_NEEDED is set. It is unset with the bound,
-	// because plain CUBIC is not paced, but not before the last scheduled departure: a segment that is sent
-	// before it would carry its time stamp, and the ACK would give an RTT of 0.
+	// Without the qdisc fq, TCP paces only where SK_PACING_NEEDED is set. It is unset when the bound ends, because plain
+	// CUBIC is not paced, but not before the last scheduled departure: a segment that is sent before it would carry its
+	// time stamp, and the ACK would give an RTT of 0.
 	if (bounds.pacing && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		ca->paced_by_us = 1;
@@ -106,8 +106,8 @@ static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
 }
 
 // The restart after an idle time (RFC 5681 section 4.1), as in Linux: the window is halved for each further
-// retransmission timeout of idle time, down to the restart window, and ssthresh keeps three quarters of the
-// window before. Linux leaves this to algorithms that have cong_control.
+// retransmission timeout of idle time, down to the restart window, and ssthresh becomes at least three quarters of
+// the previous window. Linux leaves this to algorithms that have cong_control.
 static __always_inline void restart_after_idle(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// What every algorithm remembers per connection, the knobs, and the bounds that it is given.
+// The state that every algorithm keeps per connection, the knobs, and the bounds.
 
 #ifndef WAKEAI_STATE_H
 #define WAKEAI_STATE_H
 
-// The first member of each algorithm's own state, which lives in icsk_ca_priv: it has room for
-// 104 bytes and starts zeroed.
+// The first member of each algorithm's own state. That state is in icsk_ca_priv, which has 104 bytes and starts
+// zeroed.
 struct wakeai_connection {
 	u32 last_una;
 	u32 prr_delivered; // RFC 6937, segments
 	u32 recovery_us;   // tcp_mstamp when the last Recovery began
-	u32 recovery_cwnd; // the window before that
-	u32 restarted_for; // last_sent() of the idle time that the window was last reduced for
+	u32 recovery_cwnd; // the window at that time; 0: not needed any more
+	u32 restarted_for; // last_sent() in the idle time for which the window was last reduced
 	u8 paced_by_us;    // whether pace() has set sk_pacing_status
 	u8 queue_raised;   // whether sk_pacing_rate is above the ordinary rate (raise_small_queue)
 	u8 unused[2];
@@ -26,7 +26,7 @@ static __always_inline struct wakeai_connection *connection_of(struct sock *sk)
 	return private_of(sk);
 }
 
-// Fixed when the algorithm is loaded. An algorithm uses only some of them.
+// The parameters, which are fixed when the algorithm is loaded. An algorithm uses only some of them.
 struct wakeai_knobs {
 	u32 beta_per_1024;    // the factor of the window at a loss; 0.7 in RFC 9438
 	u32 c_per_1024;       // C of the curve in segments/s^3; 0.4 in RFC 9438
@@ -34,11 +34,11 @@ struct wakeai_knobs {
 	u32 hystart;          // 0 or 1
 	u32 tcp_friendliness; // 0 or 1: the Reno-friendly region, RFC 9438 section 4.3
 	u32 rtt_ref_ms;       // wakeai_rtt's RTT_ref; 0: C is the same at every RTT
-	u32 stale_after_ms;   // bounds bind this long after their agent's last heartbeat
+	u32 stale_after_ms;   // bounds apply for this long after their agent's last heartbeat
 	u32 tick_us;          // the kernel's jiffy: CUBIC evaluates its curve at most once in it
 };
 
-// The bounds of one socket; 0 is none. A ceiling below the floor takes precedence.
+// The bounds of one socket; 0 means no bound. A ceiling below the floor takes precedence.
 struct wakeai_bounds {
 	u32 floor;       // segments; not in Loss
 	u32 ceiling;     // segments

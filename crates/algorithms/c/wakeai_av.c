@@ -12,10 +12,10 @@
 
 #include "connection.h"
 
-// The limit lets the ACKs of the target rate arrive this much later than on the empty path. In the full
-// buffer of an access point ACKs wait nearly as long.
+// The limit allows the ACKs of the target rate to arrive this much later than on an empty path. In the full buffer of
+// an access point ACKs wait nearly as long.
 #define AV_PATIENCE_US 1000000
-// A longer time between two ACKs is not counted as owed: the path is not the cause of it.
+// A longer time between two ACKs is not counted as owed, because the path is not its cause.
 #define AV_LONGEST_GAP_US 10000000
 // Severe congestion is a round in which at least one segment in this many was lost, or a timeout.
 #define AV_SEVERE_SHARE 32

@@ -4,7 +4,7 @@
 // draft-sridharan-tcpm-ctcp), a stand-in for a Windows sender. The window is the sum of a loss window, which
 // is that of Reno, and a delay window, which grows fast while the path has no queue and shrinks as the queue
 // grows. Gamma is the constant of the paper, which is the upper limit of the draft's estimate.
-// wakeai_cubic.c says what it needs from a shim.
+// wakeai_cubic.c lists what a shim defines.
 
 #include "connection.h"
 
@@ -19,7 +19,7 @@ struct wakeai_compound {
 	u32 loss_window_undo; // the loss window before the last reduction
 	u32 delay_window;     // segments
 	u32 credit;           // segments acknowledged since the loss window last grew
-	u32 gain_q8;          // the part of a segment that the delay window has still to grow by, in 1/256
+	u32 gain_q8;          // growth of the delay window below one segment, not applied yet, in 1/256
 	u32 rtt_min_us;       // smallest RTT of the connection; 0: none known
 	u32 round_rtt_us;     // smallest RTT of this round; ~0: none yet
 	u32 round_end_seq;
@@ -169,7 +169,7 @@ HOOK_BODY void compound_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 		compound_split(sk);
 }
 
-// Half of the sum. The loss window is halved, and the delay window is the rest.
+// The threshold is half of the sum. The loss window is halved, and the delay window becomes the rest.
 HOOK_BODY u32 compound_ssthresh(struct sock *sk)
 {
 	struct wakeai_compound *ca = compound_of(sk);

@@ -15,8 +15,8 @@
 #include "curve.h"
 #include "hystart.h"
 
-// Resets the curve and the round, for a new connection and after a timeout. Linux, too, takes the path for
-// a new one after a timeout.
+// Resets the curve and the round, for a new connection and after a timeout. After a timeout Linux, too, treats the
+// path as a new one.
 HOOK_BODY void cubic_forget(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// wakeai_reno: slow start and congestion avoidance of RFC 5681, counted in segments, under bounds.
-// wakeai_cubic.c says what it needs from a shim.
+// wakeai_reno: slow start and congestion avoidance of RFC 5681, counted in segments, under bounds. wakeai_cubic.c
+// lists what a shim defines.
 
 #include "connection.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A connection under an algorithm.
+//! The congestion control of a connection by the hooks of an algorithm.
 
 use std::ops::{Deref, DerefMut};
 

@@ -16,7 +16,7 @@ pub struct Knobs {
     pub c_per_1024: u32,
     /// Fast convergence (RFC 9438 section 4.7).
     pub fast_convergence: bool,
-    /// `HyStart`.
+    /// Whether `HyStart` may end slow start.
     pub hystart: bool,
     /// The Reno-friendly region (RFC 9438 section 4.3); the name is that of Linux's module parameter.
     pub tcp_friendliness: bool,

@@ -5,15 +5,16 @@
 //! [`Algorithm`] is a sender's congestion control. The sender keeps the fields of its [`TcpSock`]
 //! true, as the kernel's TCP does, and calls the hooks in the kernel's order:
 //!
+//! - before it reads `snd_cwnd` to send waiting segments: [`Algorithm::before_sending`];
 //! - per ACK, after the fields are up to date: [`Algorithm::on_ack`], then it reads `snd_cwnd` and
 //!   `sk_pacing_rate`;
 //! - when a reduction begins: `prior_cwnd = snd_cwnd`, `prr_out = 0`, `snd_ssthresh =`
-//!   [`Algorithm::ssthresh`], then [`Algorithm::set_state`]; after a timeout it sets `snd_cwnd`
-//!   itself, to what is in flight plus one, between the two;
-//! - on every change of state, [`Algorithm::set_state`], which also stores the new one;
+//!   [`Algorithm::ssthresh`], then [`Algorithm::set_state`]; after a timeout it also sets `snd_cwnd` to the
+//!   segments in flight plus one, between these two calls;
+//! - on every change of state: [`Algorithm::set_state`], which also stores the new state;
 //! - when a reduction was a mistake: `snd_cwnd =` [`Algorithm::undo_cwnd`] and `undo_marker = 0`,
 //!   then [`Algorithm::set_state`];
-//! - before the first segment after nothing was in flight: [`Algorithm::after_idle`].
+//! - when it sends a segment while nothing is in flight: [`Algorithm::after_idle`].
 //!
 //! A further algorithm needs its source in `c/`, its lines in `c/native/algorithms.c`, a line among the
 //! exported hooks of `algorithm.rs` and a constructor.

@@ -7,7 +7,7 @@ use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 /// reads and writes, with the kernel's meanings: windows in segments, sequence numbers and rates
 /// in bytes and bytes per second.
 #[repr(C)]
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TcpSock {
     /// Now, in microseconds; never 0.
     pub tcp_mstamp: u64,
@@ -17,7 +17,8 @@ pub struct TcpSock {
     pub sk_max_pacing_rate: u64,
     /// 0: bursts are sent at once; 1: the sender paces.
     pub sk_pacing_status: u32,
-    /// The host's queue may hold what [`Self::sk_pacing_rate`] carries in a second, shifted right by this.
+    /// The shift of the limit of the host's queue, which may hold `sk_pacing_rate >> sk_pacing_shift` bytes of the
+    /// connection.
     pub sk_pacing_shift: u32,
     /// The first byte that is not yet acknowledged.
     pub snd_una: u32,
@@ -37,11 +38,11 @@ pub struct TcpSock {
     pub prr_out: u32,
     /// Segments that are sent and not yet acknowledged.
     pub packets_out: u32,
-    /// Of these, selectively acknowledged.
+    /// Selectively acknowledged segments among [`Self::packets_out`].
     pub sacked_out: u32,
-    /// Of these, taken for lost.
+    /// Segments among [`Self::packets_out`] that are taken for lost.
     pub lost_out: u32,
-    /// Of these, retransmitted.
+    /// Segments among [`Self::packets_out`] that were retransmitted.
     pub retrans_out: u32,
     /// The largest number of outstanding segments within the last round.
     pub max_packets_out: u32,
@@ -89,38 +90,15 @@ impl TcpSock {
             tcp_mstamp: 1,
             sk_pacing_rate: u64::MAX,
             sk_max_pacing_rate: u64::MAX,
-            sk_pacing_status: 0,
             sk_pacing_shift: 10,
-            snd_una: 0,
-            snd_nxt: 0,
             snd_cwnd: initial_window,
             snd_cwnd_clamp: u32::MAX,
             snd_ssthresh: INFINITE_SSTHRESH,
-            prior_cwnd: 0,
-            prr_delivered: 0,
-            prr_out: 0,
-            packets_out: 0,
-            sacked_out: 0,
-            lost_out: 0,
-            retrans_out: 0,
-            max_packets_out: 0,
-            srtt_us: 0,
-            rttvar_us: 0,
             mss_cache: mss,
             reordering: 3,
-            undo_marker: 0,
-            is_cwnd_limited: 0,
             ca_state: CongestionState::Open as u32,
             restart_window: 10,
-            rto_us: 0,
-            bound_floor: 0,
-            bound_ceiling: 0,
-            last_sent_us: 0,
-            target_rate: 0,
-            bound_pacing: 0,
-            bound_small_queue: 0,
-            knobs: [0; 8],
-            private: [0; 13],
+            ..Self::default()
         }
     }
 }

@@ -13,7 +13,7 @@ const CEILING: u32 = 40;
 /// The largest A-MPDU of 802.11n, and the number of packets of 1500 bytes in it.
 const AGGREGATE: u64 = 65_535;
 const PACKETS: u64 = 43;
-/// mac80211's: 7.8 ms.
+/// The shift of mac80211, which allows 7.8 ms.
 const SHIFT: u32 = 7;
 
 /// Each algorithm, with a window of [`CEILING`] packets over [`RTT_US`] and a budget of an aggregate.

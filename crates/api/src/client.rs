@@ -1,4 +1,4 @@
-//! Asking an agent.
+//! The client of an agent's API.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use crate::messages::{Answer, Body, Request, VERSION};
 /// An agent could not be asked, or it refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// No agent listens there, or this process may not ask it.
+    /// No agent listens at the path, or this process may not ask it.
     #[error("cannot ask the agent at {path}: {source}")]
     Socket {
         /// Its socket.
         path: PathBuf,
-        /// Why.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// The answer is not of this version.
-    #[error("the agent at {path} answered something else than version {VERSION}: {source}")]
+    /// The answer is not of this version, or it belongs to another request.
+    #[error("the agent at {path} did not answer as version {VERSION} of the API: {source}")]
     Answer {
         /// Its socket.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         source: io::Error,
     },
     /// The agent refused.
@@ -31,7 +31,7 @@ pub enum AskError {
     Refused {
         /// Its socket.
         path: PathBuf,
-        /// Why.
+        /// The reason that it gave.
         reason: String,
     },
 }
@@ -39,11 +39,12 @@ pub enum AskError {
 impl AskError {
     /// The answer of the agent at `path` belongs to another request.
     pub fn other_answer(path: &Path) -> Self {
-        Self::Refused { path: path.to_owned(), reason: "it answered another request".to_owned() }
+        let source = io::Error::other("the answer belongs to another request");
+        Self::Answer { path: path.to_owned(), source }
     }
 }
 
-/// Sends one request to the agent that listens at `path`. Each step waits at most `patience`.
+/// Sends one request to the agent that listens at `path`. Each single read or write waits at most `patience`.
 ///
 /// # Errors
 /// [`AskError`].

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The most bytes of a line that are read. An agent's answer has some 200 bytes per connection and
-/// peer, and both are bounded.
+/// The longest line that is read, in bytes. An agent's answer has some 200 bytes per connection and peer, and the
+/// numbers of both are limited.
 const MAX_LINE: u64 = 16 << 20;
 
 /// `value` as a line, with the newline.
@@ -46,7 +46,8 @@ pub fn read<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
     serde_json::from_str(&line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Sends `question` to the socket at `path` and reads the answer. Each single read or write waits at most `patience`; connecting has no limit.
+/// Sends `question` to the socket at `path` and reads the answer. Each single read or write waits at most `patience`;
+/// connecting has no limit.
 ///
 /// # Errors
 /// As [`read`], and where nothing listens at `path`.

@@ -20,7 +20,7 @@ pub const VERSION: u32 = 1;
 pub enum Request {
     /// The agent's state and its station's figures.
     Status,
-    /// The stations that it receives presence messages from.
+    /// The stations from which it receives presence messages.
     Peers,
     /// The bounds in force and the reasons for them.
     Bounds,
@@ -28,8 +28,8 @@ pub enum Request {
     Targets,
     /// Every counter.
     Metrics,
-    /// Ask the peers to leave this rate free from the next tick on; `None` ends the reservation. The
-    /// agent accepts it from root and from its own user only.
+    /// Asks the peers to leave this rate free from the next tick on; `None` ends the reservation. The agent accepts
+    /// it from root and from its own user only.
     Reserve(Option<Rate>),
 }
 
@@ -69,7 +69,7 @@ impl TryFrom<&Question> for Request {
         let name = question.request.as_str();
         if name == RESERVE {
             let rate = question.rate.as_deref().ok_or_else(|| {
-                format!("found no rate, allowed is one above zero, or {NO_RATE:?}")
+                format!("found no rate, allowed is a rate above zero, or {NO_RATE:?}")
             })?;
             return Ok(Self::Reserve(parse_reserve(rate)?));
         }
@@ -137,7 +137,7 @@ pub enum Body {
 /// The reservation from the next tick on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reserve {
-    /// Null: none.
+    /// The reserved rate in Mbit/s; null where there is none.
     pub rate_mbps: Option<f64>,
 }
 
@@ -155,7 +155,7 @@ pub enum State {
     Blind,
     /// Bounds or heartbeats cannot be written, or nothing obeys them: the algorithms are not registered any more.
     WithoutBounds,
-    /// It reads connections and writes bounds.
+    /// The agent reads connections and writes bounds.
     Controlling,
 }
 
@@ -203,15 +203,15 @@ pub struct Status {
     pub law: String,
     /// The algorithm of new connections of the namespace.
     pub default_algorithm: Option<String>,
-    /// How many stations send now, this one included.
+    /// The number of stations that send now, this one included.
     pub senders: u32,
-    /// How many stations it receives presence messages from.
+    /// The number of stations from which it receives presence messages.
     pub peers: usize,
     /// The rate that this station delivered over the last tick.
     pub delivery_rate_mbps: f64,
     /// Smoothed RTT over the sending connections.
     pub rtt_ms: Option<f64>,
-    /// Its minimum.
+    /// The minimum of that RTT.
     pub min_rtt_ms: Option<f64>,
     /// The queueing delay: the smoothed RTT minus its minimum.
     pub growth_ms: Option<f64>,
@@ -263,7 +263,7 @@ pub enum ReservationStatus {
 }
 
 impl Reservation {
-    /// A reservation of `rate` in this state; the agent fills in what it announces.
+    /// A reservation of `rate` in this state. The agent adds the figures that it announces.
     pub fn new(rate: Rate, state: wakeai_control::ReservationState) -> Self {
         use wakeai_control::ReservationState as Own;
         let (status, share, taken, limit) = match state {
@@ -305,7 +305,7 @@ pub fn part_of_one(share: Share) -> f64 {
     f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm())
 }
 
-/// The nearest share. It may be above the whole, for a request that is refused.
+/// The share nearest to a part of 1. A reservation that is refused may ask for more than the whole.
 fn share(part: Option<f64>) -> Share {
     Share::from_ppm((part.unwrap_or(0.0) * f64::from(Share::WHOLE.ppm())).round() as u32)
 }
@@ -327,7 +327,7 @@ pub struct Connection {
     pub rtt_ms: f64,
 }
 
-/// A station that presence messages are received from.
+/// A station from which presence messages are received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Peer {
     /// Its number, 16 hexadecimal digits.
@@ -377,13 +377,13 @@ pub struct BoundsReport {
 /// The rates that the law aims at, from what the stations announce.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Targets {
-    /// How many stations send now, this one included.
+    /// The number of stations that send now, this one included.
     pub senders: u32,
     /// The aggregate goodput of all stations.
     pub total_mbps: f64,
     /// The goodput that this station reaches alone, where it is known.
     pub max_mbps: Option<f64>,
-    /// This station's share of the air turned into a rate: `max_mbps` / `senders`.
+    /// This station's share of the air as a rate: `max_mbps` / `senders`.
     pub share_mbps: Option<f64>,
     /// The rate that it delivers.
     pub delivery_rate_mbps: f64,

@@ -1,4 +1,4 @@
-//! Listing, changing and ending assignments from other processes, over one socket per assignment.
+//! Lists, changes and ends the assignments of other processes, over one socket per assignment.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -21,16 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest wait for a process to end after SIGTERM. Restoring the algorithms of thousands of connections takes
 /// a second, and unloading algorithms a few seconds.
 const END_PATIENCE: Duration = Duration::from_secs(30);
-/// How often an assignment to a cgroup looks for the cgroup's successor.
+/// The interval at which an assignment to a cgroup looks for the cgroup's successor.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A request to an assignment.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Its state.
+    /// Asks for its state.
     Show,
-    /// Another target rate for its connections, in bits per second.
+    /// Sets the target rate of its connections, in bits per second.
     SetRate(u64),
 }
 
@@ -46,7 +46,7 @@ pub struct InForce {
     pub algorithm: String,
     /// `namespace`, `route`, `cgroup` or `connections`.
     pub scope: String,
-    /// Which of these.
+    /// The name within that scope.
     pub name: String,
     /// The inode of the network namespace that its process is in.
     pub netns: u64,
@@ -144,7 +144,7 @@ impl Listener {
     }
 }
 
-/// The assignments of this machine, the oldest first; an error text for each that does not answer.
+/// The assignments of this machine, the oldest first. One that does not answer gives an error text.
 ///
 /// # Errors
 /// Where the leases cannot be read.
@@ -184,7 +184,7 @@ pub fn end(wanted: Option<u32>) -> Result<usize, AssignError> {
 
 fn end_one(holder: &Holder) -> Result<(), AssignError> {
     let process = holder.process;
-    // It may have ended since.
+    // A process that has ended since is no error.
     process
         .signal(Signal::SIGTERM)
         .map_err(|error| AssignError::Unresponsive(format!("cannot end {process}: {error}")))?;

@@ -67,7 +67,7 @@ pub enum AssignError {
 }
 
 impl AssignError {
-    /// Whether the user asked for something that cannot be: the command exits with 2 then.
+    /// Whether the request cannot be fulfilled as it was made, so that the command exits with 2.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Usage(_) | Self::NoNamespace { .. } => true,
@@ -78,7 +78,7 @@ impl AssignError {
         }
     }
 
-    /// Whether a privilege or a kernel feature is missing: the command exits with 77 then.
+    /// Whether a privilege or a kernel feature is missing, so that the command exits with 77.
     pub fn is_missing(&self) -> bool {
         match self {
             Self::NotAllowed { .. } => true,

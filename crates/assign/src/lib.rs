@@ -1,10 +1,9 @@
 //! Assigns a congestion control algorithm to a network namespace, a route, a control group or existing connections
 //! while a process lives, and undoes the changes at its end.
 //!
-//! [`run`] makes an assignment and keeps it in force. Other processes list the assignments of the
-//! machine with [`in_force`], change a target rate with [`set_rate`] and end assignments with
-//! [`end`]. The crate joins `host` (leases, sysctls, routes, cgroups) and `kernel` (which moves
-//! connections), neither of which uses the other in this way.
+//! [`run`] makes an assignment and keeps it in force. Other processes list the assignments of the machine with
+//! [`in_force`], change a target rate with [`set_rate`] and end assignments with [`end`]. The crate joins `host`
+//! (leases, sysctls, routes, cgroups) and `kernel` (which moves connections).
 
 mod control;
 mod error;
@@ -24,38 +23,38 @@ pub use run::{Event, run};
 /// The only algorithm that has a target rate.
 pub const TARGETED: &str = "wakeai_av";
 
-/// What to assign to which connections.
+/// An algorithm, and the connections to which to assign it.
 #[derive(Clone, Debug)]
 pub struct AssignOptions {
     /// The algorithm's name.
     pub algorithm: String,
     /// The network namespace: a name of `ip netns`, or an inode; `None`: that of the calling thread.
     pub namespace: Option<String>,
-    /// Which connections.
+    /// The connections.
     pub scope: ScopeName,
     /// The destination to which the connections of a cgroup, or the existing ones, are limited.
     pub destination: Option<Destination>,
     /// The target rate of each connection.
     pub rate: Option<Rate>,
-    /// When it ends by itself.
+    /// The time after which the assignment ends by itself.
     pub duration: Option<Duration>,
 }
 
-/// Which connections get the algorithm, as a user names them.
+/// The connections that get the algorithm, as a user names them.
 #[derive(Clone, Debug)]
 pub enum ScopeName {
-    /// New ones of the network namespace.
+    /// New connections of the network namespace.
     Namespace,
-    /// New ones over the route to exactly this network.
+    /// New connections over the route to exactly this network.
     Route {
         /// The network; its port is ignored.
         network: Destination,
         /// The interface of the route, where several lead to the network.
         interface: Option<String>,
     },
-    /// New ones of the processes in this control group of version 2.
+    /// New connections of the processes in this control group of version 2.
     Cgroup(PathBuf),
-    /// New ones of this systemd unit.
+    /// New connections of this systemd unit.
     Unit(String),
     /// Existing connections: all, or those with these cookies.
     Existing(Vec<u64>),
@@ -71,7 +70,7 @@ pub fn check_rate(algorithm: &str, rate: Option<Rate>) -> Result<(), AssignError
             "{TARGETED} holds a target rate, and none was given: add one, such as --rate 5Mbit/s"
         ))),
         (false, Some(_)) => Err(AssignError::Usage(format!(
-            "--rate: {algorithm} has no target rate, {TARGETED} has"
+            "--rate: {algorithm} has no target rate; only {TARGETED} has one"
         ))),
         _ => Ok(()),
     }

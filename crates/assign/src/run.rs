@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Instant;
 
-use wakeai_host::{Cgroup, Change, Lease, Role, RouteGuard, SysctlError, SysctlGuard};
+use wakeai_host::{Cgroup, Change, Guard, Lease, Role, SysctlError, set_sysctl};
 use wakeai_kernel::{Assigner, Assignment, Control, Covered, MoveReport};
 use wakeai_units::Rate;
 
@@ -38,7 +38,9 @@ pub fn run(
     let lease = Lease::take(Role::Use { exclusive: found.exclusive() })?;
     let outcome = hold(options, &found, &lease, shutdown, tell);
     for (change, reason) in lease.release(&|| Control::unload().map_err(Into::into)) {
-        tell(Event::Warning(format!("not put back: {change} ({reason})")));
+        tell(Event::Warning(format!(
+            "could not be undone: {change} ({reason}); the next wakeai command tries again"
+        )));
     }
     outcome
 }
@@ -51,7 +53,7 @@ fn hold(
     tell: &mut dyn FnMut(Event),
 ) -> Result<(), AssignError> {
     let started = Instant::now();
-    // This is needed also for an algorithm of the kernel, since the algorithm before may be one of Wakeai's.
+    // An algorithm of the kernel needs this, too, because the previous algorithm may be one of Wakeai's.
     lease.record(Change::KernelParts)?;
     if is_ours(&options.algorithm) {
         Control::open()?;
@@ -88,6 +90,7 @@ struct Running<'a> {
     found: &'a Found,
     lease: &'a Lease,
     assigner: Assigner,
+    /// The change that makes the algorithm the default of new connections.
     guard: Option<Guard>,
     /// The cgroup that has taken the place of the one that was found at the start.
     successor: Option<Cgroup>,
@@ -97,19 +100,13 @@ struct Running<'a> {
     tell: &'a mut dyn FnMut(Event),
 }
 
-/// The change that makes the algorithm the default of new connections.
-enum Guard {
-    Sysctl(SysctlGuard),
-    Route(RouteGuard),
-}
-
 impl Running<'_> {
     fn run(&mut self, shutdown: BorrowedFd<'_>) -> Result<(), AssignError> {
         self.guard = self.set_default()?;
         if let Scope::Existing(cookies) = &self.found.scope {
             let MoveReport { moved, failed, .. } = self.assigner.take_existing(cookies)?;
             if failed > 0 {
-                self.warn(format!("{failed} connections refused it"));
+                self.warn(format!("{failed} connections could not be moved to {}", self.algorithm));
             }
             if moved == 0 {
                 return Err(AssignError::NoConnection);
@@ -130,12 +127,10 @@ impl Running<'_> {
     fn set_default(&self) -> Result<Option<Guard>, AssignError> {
         Ok(match &self.found.scope {
             Scope::Namespace => {
-                let set = SysctlGuard::set(self.lease, DEFAULT_ALGORITHM, self.algorithm);
-                Some(Guard::Sysctl(set.map_err(default_refused)?))
+                let set = set_sysctl(self.lease, DEFAULT_ALGORITHM, self.algorithm);
+                Some(set.map_err(default_refused)?)
             }
-            Scope::Route(route, _) => {
-                Some(Guard::Route(route.set_algorithm(self.lease, self.algorithm)?))
-            }
+            Scope::Route(route, _) => Some(route.set_algorithm(self.lease, self.algorithm)?),
             Scope::Cgroup(_) | Scope::Existing(_) => None,
         })
     }
@@ -160,7 +155,10 @@ impl Running<'_> {
     fn answer(&mut self, request: Request) -> Answer {
         if let Request::SetRate(bits_per_second) = request {
             if self.algorithm != TARGETED {
-                return Err(format!("{} has no target rate, {TARGETED} has", self.algorithm));
+                return Err(format!(
+                    "{} has no target rate; only {TARGETED} has one",
+                    self.algorithm
+                ));
             }
             let rate = Rate::from_bps(bits_per_second);
             self.assigner.aim(rate.bytes_per_second()).map_err(|error| error.to_string())?;
@@ -187,19 +185,17 @@ impl Running<'_> {
     /// connections. The release of the lease unloads the algorithm.
     fn give_back(mut self, change: &Change) {
         self.assigner.stop();
-        let restored = match self.guard.take() {
-            None => Ok(()),
-            Some(Guard::Sysctl(guard)) => guard.restore(self.lease).map_err(AssignError::from),
-            Some(Guard::Route(guard)) => guard.restore(self.lease).map_err(AssignError::from),
-        };
-        if let Err(error) = restored {
+        if let Some(Err(error)) = self.guard.take().map(|guard| guard.restore(self.lease)) {
             self.warn(error.to_string());
         }
         match self.assigner.give_back() {
             Err(error) => self.warn(error.to_string()),
             Ok(report) => {
                 if report.failed > 0 {
-                    self.warn(format!("{} connections not given back", report.failed));
+                    self.warn(format!(
+                        "the algorithm of {} connections could not be restored",
+                        report.failed
+                    ));
                 }
                 if let Err(error) = self.lease.forget(change) {
                     self.warn(error.to_string());

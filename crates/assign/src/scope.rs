@@ -1,4 +1,4 @@
-//! The connections that a user names, found on this machine before anything is changed.
+//! Finds the connections that a user names, before anything is changed.
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -9,19 +9,19 @@ use wakeai_units::Rate;
 
 use crate::{AssignError, AssignOptions, ScopeName};
 
-/// Which connections get the algorithm.
+/// The connections that get the algorithm.
 pub(crate) enum Scope {
-    /// New ones of the network namespace.
+    /// New connections of the network namespace.
     Namespace,
-    /// New ones over a route, and the algorithm that the route had before, if any.
+    /// New connections over a route, and the algorithm that the route had before, if any.
     Route(Route, Option<String>),
-    /// New ones of a control group.
+    /// New connections of a control group.
     Cgroup(Cgroup),
-    /// Existing ones: all, or those with these cookies.
+    /// Existing connections: all, or those with these cookies.
     Existing(Vec<u64>),
 }
 
-/// The scope, and where it is.
+/// The scope, with its network namespace and destination.
 pub(crate) struct Found {
     pub(crate) scope: Scope,
     pub(crate) netns: NetnsId,
@@ -138,7 +138,7 @@ impl Found {
     }
 }
 
-/// A number is an inode; a name is one that `ip netns` lists.
+/// Opens a network namespace by its inode, or by a name that `ip netns` lists.
 fn namespace(name: &str) -> Result<Namespace, AssignError> {
     let unknown = |source| AssignError::NoNamespace { name: name.to_owned(), source };
     match name.parse() {

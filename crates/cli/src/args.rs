@@ -59,16 +59,16 @@ pub(crate) struct ExperimentArguments {
     /// The number of runs of each condition
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Only these conditions, by name
+    /// Run only these conditions, by name
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) conditions: Vec<String>,
     /// Change a key of the scenario, such as `stations.tablet.wired_delay=256ms`; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub(crate) set: Vec<(String, String)>,
-    /// One JSON object instead of the table
+    /// Print one JSON object instead of the table
     #[arg(long)]
     pub(crate) json: bool,
-    /// All figures in the table, which is then wider than 80 columns
+    /// Print all figures in the table, which is then wider than 80 columns
     #[arg(long, conflicts_with = "json")]
     pub(crate) wide: bool,
 }
@@ -182,8 +182,8 @@ pub(crate) struct AgentArguments {
     /// Write a new group key to FILE, which must not exist. Starts nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "config"])]
     pub(crate) generate_key: Option<PathBuf>,
-    /// Run as this user, with three capabilities, once everything is prepared; needs root. A second process
-    /// stays root's, and only undoes the changes at the end
+    /// Run as this user, with three capabilities, once everything is prepared; needs root. A second process keeps the
+    /// privileges of root, and only undoes the changes at the end
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
 }
@@ -238,14 +238,7 @@ impl FromStr for Wanted {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "none" {
-            return Ok(Self(None));
-        }
-        let rate: Rate = text.parse().map_err(|error| format!("{error}, or `none`"))?;
-        if rate == Rate::ZERO {
-            return Err("expected a rate above zero, or `none`".to_owned());
-        }
-        Ok(Self(Some(rate)))
+        wakeai_api::parse_reserve(text).map(Self)
     }
 }
 
@@ -301,7 +294,7 @@ Examples:
 
 docs/guides/proxy.md explains how to set one up.")]
 pub(crate) struct ProxyArguments {
-    /// Where to listen; may be repeated [default: 127.0.0.1:1080, or nowhere with --transparent]
+    /// The address on which to listen; may be repeated [default: 127.0.0.1:1080, or none with --transparent]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Vec<SocketAddr>,
     /// Intercept the connections that this machine forwards, or those that its own programs open. Needs
@@ -312,8 +305,8 @@ pub(crate) struct ProxyArguments {
     /// Intercept only forwarded connections that come in by this interface; may be repeated
     #[arg(long, value_name = "INTERFACE", value_delimiter = ',')]
     pub(crate) in_interface: Vec<Interface>,
-    /// Serve as this user, with the capabilities that serving takes, once the ports are bound and the
-    /// rules made; needs root
+    /// Serve as this user, with the capabilities that serving takes, once the ports are bound and the rules are made;
+    /// needs root
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// The congestion control of the wireless hop [default: the host's default]
@@ -334,18 +327,18 @@ pub(crate) struct ProxyArguments {
     /// or those of this machine: list each by itself
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     pub(crate) allow_to: Vec<Network>,
-    /// The most connections at a time; further ones wait in the kernel's queue. One client may have three
-    /// times as many as are free; explicit and transparent clients have half each where there are both
+    /// The largest number of connections at a time; further ones wait in the kernel's queue. One client may have at
+    /// most three times as many as are free. If explicit and transparent clients are served, each kind may have half
     #[arg(long, value_name = "N", default_value_t = 8000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_connections: u32,
-    /// The most bytes in all pipes; beyond it the proxy copies bytes and buffers none
+    /// The largest number of bytes in all pipes; beyond it the proxy copies bytes and buffers none
     #[arg(long, value_name = "SIZE", default_value = "64MB")]
     pub(crate) memory: Bytes,
     /// The time for a client to send its request, and for a destination to accept
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) connect_timeout: Duration,
-    /// A connection that carries no data for this long is reset; down to a sixtieth of it when few
+    /// A connection that carries no data for this long is reset. The time shrinks to as little as a sixtieth when few
     /// connections are free
     #[arg(long, value_name = "TIME", default_value = "3600s")]
     pub(crate) idle_timeout: Duration,

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// Why a command did not do what was asked.
+/// The reason why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
@@ -52,7 +52,7 @@ impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut said = self.error.to_string();
         for cause in self.error.chain().skip(1).map(ToString::to_string) {
-            // Some name their cause themselves.
+            // Some errors name their cause in their own text.
             if !said.contains(&cause) {
                 said = format!("{said}: {cause}");
             }

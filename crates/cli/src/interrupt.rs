@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// The exit status that a shell shows for a process ended by signal n is this plus n.
+/// A shell shows the exit status of a process that signal n has ended as this plus n.
 const BY_SIGNAL: i32 = 128;
 
-/// Whether the user wants the command to end.
+/// The number of the signal that asked the command to end, or 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt(Arc<AtomicUsize>);
 
@@ -30,12 +30,12 @@ impl Interrupt {
         Ok(Self(signal))
     }
 
-    /// Whether a signal came.
+    /// Whether such a signal has arrived.
     pub(crate) fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// The exit status of what was interrupted.
+    /// The exit status of an interrupted command.
     pub(crate) fn exit_status(&self) -> u8 {
         BY_SIGNAL.unsigned_abs() as u8 + self.0.load(Ordering::Relaxed) as u8
     }
@@ -44,7 +44,7 @@ impl Interrupt {
 /// Returns when a signal asks the process to end, or when no signal can be waited for.
 pub(crate) async fn terminated() {
     if let Err(error) = wakeai_agent::terminated().await {
-        tracing::error!(%error, "no signal can be waited for: stopping");
+        tracing::error!(%error, "the signals SIGTERM and SIGINT cannot be handled: stopping");
     }
 }
 

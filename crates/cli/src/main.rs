@@ -28,7 +28,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<(), Failure> {
     match &command {
-        Command::Agent(_) => {} // its configuration says how to log
+        Command::Agent(_) => {} // its configuration sets the log
         _ => logging::for_commands(),
     }
     if !matches!(command, Command::Sim(_)) {
@@ -59,6 +59,6 @@ fn sweep() {
         note(format_args!("removed {removed}"));
     }
     for error in errors {
-        note(format_args!("warning: left over from a dead process: {error}"));
+        note(format_args!("warning: {error}"));
     }
 }

@@ -9,9 +9,9 @@ use crate::failure::Failure;
 /// Whether the reader is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// Go on.
+    /// The reader is there.
     There,
-    /// Nothing more will be read.
+    /// The reader has exited.
     Gone,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Reader, Failure> {
     write(&line)
 }
 
-/// Whether the reader is still there, by the result of a write.
+/// Turns the result of a write into the state of the reader.
 pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Failure> {
     match written {
         Ok(()) => Ok(Reader::There),

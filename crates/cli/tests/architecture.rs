@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Crate, and the crates of this workspace that it may use.
+/// Each crate, with the crates of this workspace that it may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("wifi", &["units"]),
@@ -91,7 +91,7 @@ fn every_arrow_between_crates_is_an_allowed_one() {
 }
 
 #[test]
-fn the_table_of_arrows_has_no_cycle_and_no_crate_that_is_gone() {
+fn the_table_of_arrows_has_no_cycle_and_no_removed_crate() {
     let existing = dependencies();
     let mut seen = Vec::new();
     for (name, uses) in ARROWS {

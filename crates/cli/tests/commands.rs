@@ -1,4 +1,4 @@
-//! What the program says and how it exits, without an agent or a lab.
+//! The output and the exit status of the program without an agent or a lab.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -101,7 +101,7 @@ fn check(directory: &Path, text: &str) -> Output {
 }
 
 #[test]
-fn check_accepts_a_good_configuration_and_names_what_is_wrong_with_a_bad_one() {
+fn check_accepts_a_good_configuration_and_names_problems() {
     let directory = tempfile::tempdir().unwrap();
     let key = directory.path().join("group.key");
     let made = wakeai(&["agent", "--generate-key", key.to_str().unwrap()]);
@@ -138,7 +138,7 @@ fn check_accepts_a_good_configuration_and_names_what_is_wrong_with_a_bad_one() {
 }
 
 #[test]
-fn check_finds_what_lies_where_the_socket_is_to_be() {
+fn check_finds_another_file_at_the_path_of_the_socket() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let key = path("group.key");
@@ -156,7 +156,7 @@ fn check_finds_what_lies_where_the_socket_is_to_be() {
         ("dead.sock", None),
         ("agent.sock", None),
     ];
-    // Who listens is known to root alone.
+    // Only root can see who listens.
     let live = ("live.sock", Some("a process listens at"));
     for (name, expected) in
         cases.into_iter().chain(nix::unistd::geteuid().is_root().then_some(live))
@@ -183,7 +183,7 @@ fn check_finds_what_lies_where_the_socket_is_to_be() {
 }
 
 #[test]
-fn a_key_that_exists_is_kept_and_the_advice_works() {
+fn an_existing_key_is_kept_and_the_advice_works() {
     let directory = tempfile::tempdir().unwrap();
     let key = directory.path().join("group.key");
     let generate = || wakeai(&["agent", "--generate-key", key.to_str().unwrap()]);
@@ -195,7 +195,7 @@ fn a_key_that_exists_is_kept_and_the_advice_works() {
     let said = stderr(&again);
     assert!(!said.contains("make one with"), "that is what has just failed: {said}");
     assert!(said.contains("exists") && said.contains("is kept"), "{said}");
-    // The advice for who wants another key.
+    // The advice for a new key.
     let advice = format!("mv {0} {0}.old", key.display());
     assert!(said.contains(&advice), "{said}");
     let words: Vec<_> = advice.split(' ').collect();
@@ -214,7 +214,7 @@ fn a_key_that_exists_is_kept_and_the_advice_works() {
 #[test]
 fn tcp_av_needs_a_rate_to_hold() {
     let asked: [&[&str]; 5] = [
-        // Were it not refused, it would find no such namespace, and change nothing.
+        // If the command were accepted, it would find no such namespace and change nothing.
         &["use", "wakeai_av", "--namespace", "wkt-nowhere"],
         &["use", "wakeai_av", "--namespace", "wkt-nowhere", "--for", "1s"],
         &["use", "wakeai_av", "--namespace", "wkt-nowhere", "--connections"],
@@ -222,7 +222,7 @@ fn tcp_av_needs_a_rate_to_hold() {
         &["proxy", "--algorithm", "wakeai_av", "--listen", "127.0.0.1:0"],
     ];
     for arguments in asked {
-        // One that is not refused goes on until it is told to end.
+        // A command that is accepted runs until it is ended.
         let found = Command::new("timeout")
             .args(["--signal=INT", "5", env!("CARGO_BIN_EXE_wakeai")])
             .args(arguments)
@@ -263,7 +263,7 @@ fn the_doctor_finds_the_same_in_words_and_in_json() {
     assert_eq!(able, !text.contains("MISSING"), "{text}");
 }
 
-/// The names of what the doctor says this of.
+/// The names of the findings of this level.
 fn findings(said: &serde_json::Value, level: &str) -> Vec<String> {
     let all = said["findings"].as_array().unwrap().iter();
     let name = |finding: &serde_json::Value| finding["name"].as_str().unwrap().to_owned();
@@ -271,7 +271,7 @@ fn findings(said: &serde_json::Value, level: &str) -> Vec<String> {
 }
 
 #[test]
-fn without_root_the_doctor_calls_missing_only_what_is_needed_and_missing() {
+fn without_root_the_doctor_marks_only_needed_features_missing() {
     if !nix::unistd::geteuid().is_root() {
         return;
     }
@@ -280,7 +280,7 @@ fn without_root_the_doctor_calls_missing_only_what_is_needed_and_missing() {
     fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let run = |arguments: &[&str]| {
-        // Without iperf3 in the path: what only the lab needs is a note.
+        // iperf3 is not in the path. The lack of a program that only the lab needs is a note.
         let mut command = Command::new(&program);
         command.args(arguments).env("PATH", directory.path()).uid(65534).gid(65534);
         command.output().unwrap()

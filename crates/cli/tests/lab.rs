@@ -36,7 +36,7 @@ law = "fixed"
 bounds = [{ stations = "tablet", floor = 1, ceiling = 8 }]
 "#;
 
-/// A sender behind a proxy, which carries it over the air with a target, beside a plain one.
+/// A sender behind a proxy, which gives its connection a target rate on the air, and a plain sender.
 const PROXIED: &str = r#"
 name = "two"
 duration = "11s"
@@ -69,7 +69,7 @@ fn file(directory: &Path, scenario: &str) -> String {
     path.display().to_string()
 }
 
-/// A lab that runs beside the test, once so many agents and proxies of it run.
+/// Starts a lab, and waits until this number of its agents and proxies run.
 fn start(path: &str, helpers: usize, more: &[&str]) -> Child {
     let lab = Command::new(env!("CARGO_BIN_EXE_wakeai"))
         .args(["lab", path, "--json"])
@@ -80,12 +80,12 @@ fn start(path: &str, helpers: usize, more: &[&str]) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Of the lab itself, and of each that it has started.
+    // The lab itself is one of the processes.
     wait_for("agents and proxies run", || (own_processes() == 1 + helpers).then_some(()));
     lab
 }
 
-/// The same, once its agents listen.
+/// As [`start`], but also waits until the agents listen.
 fn start_with_agents(path: &str, more: &[&str]) -> Child {
     let lab = start(path, 2, more);
     wait_for("the agents run", || {
@@ -95,7 +95,7 @@ fn start_with_agents(path: &str, more: &[&str]) -> Child {
     lab
 }
 
-/// Processes that run the program under test, but for zombies.
+/// The number of processes that run the program under test, without zombies.
 fn own_processes() -> usize {
     let program = fs::canonicalize(env!("CARGO_BIN_EXE_wakeai")).unwrap();
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -103,7 +103,7 @@ fn own_processes() -> usize {
     entries.filter(|entry| running(&entry.path())).count()
 }
 
-/// The processes of iperf3 that receive a flow.
+/// The number of iperf3 clients.
 fn clients() -> usize {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let arguments = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -123,10 +123,11 @@ fn the_result_is_one_json_object_and_agents_hold_their_bounds() {
     let run = &report["runs"][0];
     assert_eq!(run["condition"], "capped");
     assert_eq!(run["flows"].as_array().unwrap().len(), 2);
-    // 8 segments at 20 ms and more: at most 4.7 Mbit/s for each; uncapped they fill 20 and more.
+    // A window of 8 segments over at least 20 ms carries at most 4.7 Mbit/s per flow. Without a ceiling the flows
+    // reach 20 Mbit/s and more.
     let goodput = run["total_goodput_mbps"].as_f64().unwrap();
     assert!(goodput > 0.5 && goodput < 9.5, "{goodput} Mbit/s");
-    // Nobody comes back from sleep in no time at all: none would say that none was measured.
+    // Every wait takes some time, so 0 would mean that no wait was measured.
     assert!(run["lateness"]["waits_p99_ms"].as_f64().unwrap() > 0.0);
     nothing_left();
     assert_eq!(host_state(), before);
@@ -137,7 +138,7 @@ fn the_result_is_one_json_object_and_agents_hold_their_bounds() {
 fn a_run_whose_agents_starved_is_not_faithful() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
-    // Nobody comes back from sleep within a nanosecond: by that bound everybody starves.
+    // No process wakes within a nanosecond, so every run with agents exceeds this bound.
     let starving = ["--lateness-p99", "10s", "--lateness-max", "60s", "--waits-p99", "1ns"];
     let plain = "[[conditions]]\nname = \"plain\"\n";
     let short = format!("{}{plain}", SCENARIO.replace("8s", "3s").replace("warmup = \"2s\"", ""));
@@ -164,7 +165,7 @@ fn kill_9_of_the_lab_leaves_nothing_after_one_more_command() {
     let before = host_state();
     let mut lab = start_with_agents(&file(directory.path(), &SCENARIO.replace("8s", "60s")), &[]);
     wait_for("the flows run", || (clients() == 2).then_some(()));
-    assert_eq!(lab.try_wait().unwrap(), None, "it runs still");
+    assert_eq!(lab.try_wait().unwrap(), None, "it still runs");
     lab.kill().unwrap();
     lab.wait().unwrap();
 
@@ -192,7 +193,7 @@ fn a_sender_behind_a_proxy_is_carried_with_its_target_and_nothing_is_left() {
     assert!(flows[0]["avr"].is_number() && flows[1]["avr"].is_null(), "{flows:?}");
     let received = flows[0]["bytes"].as_u64().unwrap();
     assert!(received > 1_000_000, "{received} bytes");
-    // All of it went through the proxy, which counts at its end.
+    // All bytes went through the proxy, which reports its counters at its end.
     let counts = fs::read_dir(format!("{out}/agents/default-0")).unwrap().flatten();
     let counts = counts.map(|entry| entry.path()).find(|path| path.ends_with("player.proxy.json"));
     let counts = fs::read_to_string(counts.unwrap()).unwrap();
@@ -205,7 +206,7 @@ fn a_sender_behind_a_proxy_is_carried_with_its_target_and_nothing_is_left() {
 }
 
 #[test]
-fn the_result_says_what_became_of_a_reservation() {
+fn the_result_has_the_status_of_a_reservation() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
     let reserving = PROXIED.replace("rate = \"4Mbit/s\"", "rate = \"4Mbit/s\"\nreserve = true");
@@ -236,7 +237,7 @@ fn kill_9_of_a_lab_with_a_proxy_leaves_nothing_after_one_more_command() {
     wait_for("the proxy listens", || {
         fs::read_to_string(&counts).is_ok_and(|text| text.contains("listening")).then_some(())
     });
-    assert_eq!(lab.try_wait().unwrap(), None, "it runs still");
+    assert_eq!(lab.try_wait().unwrap(), None, "it still runs");
     lab.kill().unwrap();
     lab.wait().unwrap();
     wait_for("its processes are gone", || (own_processes() == 0).then_some(()));

@@ -63,7 +63,7 @@ fn filters_by_port_and_address_leave_the_others_out() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn the_monitor_ends_without_an_error_when_its_reader_exits() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
     let _upload = traffic(&bss);
@@ -79,7 +79,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
 }
 
 #[test]
-fn ctrl_c_ends_it_in_good_order() {
+fn ctrl_c_ends_the_monitor_in_good_order() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
     let _upload = traffic(&bss);

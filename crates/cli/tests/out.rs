@@ -1,4 +1,4 @@
-//! What `--out` replaces, and what an interrupted run leaves: the simulator as a user runs it.
+//! The files that `--out` replaces and that an interrupted run leaves, with the simulator as a user runs it.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -15,12 +15,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::{stderr, stdout, wait_for};
 
-/// With a comment, which no result has.
+/// A scenario with a comment, so that it differs from every file that a run writes.
 const SCENARIO: &str = "# My thesis.\nname = \"small\"\nduration = \"5s\"\n\
     [access_point]\nstandard = \"802.11g\"\n[[stations]]\nname = \"tablet\"\n\
     [[flows]]\nfrom = \"tablet\"\nto = \"server\"\nsize = \"500kB\"\n";
 
-/// One that nobody waits for.
+/// A scenario that never ends within the time of a test.
 fn endless() -> String {
     SCENARIO.replace("5s", "1000000s").replace("size = \"500kB\"\n", "")
 }
@@ -91,7 +91,7 @@ fn files_of_the_same_name_are_not_replaced_and_an_earlier_result_only_with_force
     assert_eq!(seed(), 2);
     assert!(path("out/notes.txt").exists() && !path("out/pcap").exists());
 
-    // A result that was worked on is the user's.
+    // A result that was changed belongs to the user.
     fs::write(path("out/scenario.toml"), SCENARIO).unwrap();
     let edited = sim(directory.path(), &["my.toml", "--out", "out", "--force"]);
     assert_eq!(edited.status.code(), Some(2), "{}", stderr(&edited));
@@ -153,7 +153,7 @@ fn on_a_full_disk_the_earlier_result_stays_and_nothing_else_is_left() {
     assert_eq!(stderr(&found).matches("No space left on device").count(), 2, "{}", stderr(&found));
 }
 
-/// A simulation that lasts, once its records are begun.
+/// Starts a long simulation, and waits until its records are begun.
 fn start(directory: &Path, errors: Stdio) -> Child {
     fs::write(directory.join("my.toml"), endless()).unwrap();
     let mut command = command(directory, &["my.toml", "--out", "results/one", "--pcap"]);
@@ -183,7 +183,7 @@ fn an_interrupted_run_says_so_and_leaves_nothing() {
     }
 }
 
-/// The writing end of a pipe that takes no more, and the other end, which keeps it open.
+/// Both ends of a pipe whose buffer is full.
 fn full_pipe() -> (io::PipeReader, io::PipeWriter) {
     let (reader, mut writer) = io::pipe().unwrap();
     fcntl(writer.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
@@ -199,7 +199,7 @@ fn a_second_signal_ends_an_interrupted_run_at_once() {
     let (_reader, writer) = full_pipe();
     let mut child = start(directory.path(), writer.into());
     signal(&child, Signal::SIGINT);
-    // It waits for somebody to read that it was interrupted, and nobody does.
+    // The command waits to report the interruption, because nobody reads the pipe.
     let is_gone = || (names(directory.path()) == ["my.toml"]).then_some(());
     wait_for("its records are gone", is_gone);
     assert_eq!(child.try_wait().unwrap(), None);
@@ -208,7 +208,7 @@ fn a_second_signal_ends_an_interrupted_run_at_once() {
 }
 
 #[test]
-fn what_a_killed_run_left_is_removed_by_the_next_one() {
+fn records_of_a_killed_run_are_removed_by_the_next_one() {
     let directory = tempfile::tempdir().unwrap();
     let mut child = start(directory.path(), Stdio::null());
     child.kill().unwrap();

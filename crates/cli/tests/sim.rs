@@ -24,7 +24,7 @@ fn scenario(directory: &Path, flow: &str) -> PathBuf {
     path
 }
 
-/// The result without what differs between equal runs.
+/// The result without the keys that differ between equal runs.
 fn result(arguments: &[&str]) -> Value {
     let output = wakeai(arguments);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -50,7 +50,7 @@ fn the_result_is_one_object_that_depends_on_scenario_and_seed_alone() {
 }
 
 #[test]
-fn a_table_is_printed_and_the_records_are_kept_with_what_reproduces_them() {
+fn a_table_is_printed_and_records_are_kept_with_their_scenario() {
     let directory = tempfile::tempdir().unwrap();
     let path = scenario(directory.path(), "");
     let out = directory.path().join("out");
@@ -74,7 +74,7 @@ fn a_table_is_printed_and_the_records_are_kept_with_what_reproduces_them() {
 }
 
 #[test]
-fn what_the_simulator_does_not_have_is_refused_by_name() {
+fn features_that_the_simulator_lacks_are_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let cases = [
         ("chunks = \"auto\"", "auto", &[][..]),
@@ -111,7 +111,7 @@ fn packets_are_captured_into_the_directory_of_the_records_alone() {
     let output = wakeai(&["sim", path, "--out", out.to_str().unwrap(), "--pcap"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let station = fs::read(out.join("pcap/airtime-0/tablet2.pcapng")).unwrap();
-    // Agents speak on the port that is theirs outside of the simulator, too.
+    // Agents use the same port as outside of the simulator.
     let port = wakeai_api::config::DEFAULT_PORT.to_be_bytes();
     let presence = [[10, 73, 255, 255], [port[0], port[1], port[0], port[1]]].concat();
     assert!(station.windows(presence.len()).any(|bytes| bytes == presence));

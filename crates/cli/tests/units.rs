@@ -1,4 +1,4 @@
-//! The units of systemd: what a service can do to the machine beyond its work, as systemd itself judges it.
+//! The systemd units: their exposure as `systemd-analyze security` computes it, and their users.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 #![allow(clippy::print_stdout, reason = "the harness shows it where a test is skipped")]
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The greatest exposure of a unit, of 10.
+/// The largest allowed exposure of a unit, on systemd's scale from 0 to 10.
 const ALLOWED: f64 = 3.0;
 
 fn packaging() -> PathBuf {
@@ -34,7 +34,7 @@ fn each_unit_is_exposed_by_three_of_ten_at_most() {
         };
         let said = String::from_utf8(found.stdout).unwrap();
         if said.is_empty() {
-            // Before systemd 250 it knows no --offline.
+            // Before systemd 250, systemd-analyze has no --offline.
             println!("SKIPPED: {}", String::from_utf8_lossy(&found.stderr));
             return;
         }

@@ -48,8 +48,8 @@ impl EventKind {
         }
     }
 
-    /// The number that goes with the name in records: of the state after a change, of an error code,
-    /// else 0.
+    /// The number beside the name in records: that of the state after a change, that of an error code, or 0 for other
+    /// events.
     pub fn value(self) -> u8 {
         match self {
             Self::StateChange { to, .. } => to.number(),

@@ -79,11 +79,11 @@ pub struct Figures {
     pub congestion_state: CongestionState,
     /// Segments sent and not yet acknowledged cumulatively.
     pub packets_out: Segments,
-    /// Of these, selectively acknowledged.
+    /// Selectively acknowledged segments among [`Self::packets_out`].
     pub sacked_out: Segments,
-    /// Of these, taken for lost.
+    /// Segments among [`Self::packets_out`] that are taken for lost.
     pub lost_out: Segments,
-    /// Of these, retransmitted.
+    /// Segments among [`Self::packets_out`] that were retransmitted.
     pub retrans_out: Segments,
     /// Bytes that the application wrote and that are not yet acknowledged.
     pub send_queue: Bytes,
@@ -95,7 +95,7 @@ pub struct Figures {
     pub delivery_rate: Option<Rate>,
     /// Whether the application, not the network, limited that sample.
     pub application_limited: bool,
-    /// The rate that the socket is paced at or that sizes its bursts; `None`: no limit.
+    /// The rate at which the socket is paced, or that sizes its bursts; `None`: no limit.
     pub pacing_rate: Option<Rate>,
     /// K of the running stage of congestion avoidance, to 1/1024 s, under `wakeai_cubic` (RFC 9438
     /// equation 2) and `wakeai_rtt` (K' of Kozu et al., equation 3); `None` while no stage runs, and
@@ -103,25 +103,24 @@ pub struct Figures {
     pub k: Option<Duration>,
     /// Current maximum segment size.
     pub mss: Bytes,
-    /// Index of the interface that its route leaves through; 0 while it has none cached, and in the
-    /// simulator.
+    /// Index of the interface of its route; 0 while the socket has no cached route, and in the simulator.
     pub interface: u32,
 }
 
 impl Figures {
-    /// Segments in flight (RFC 6675's pipe): out, less selectively acknowledged and lost, plus
-    /// retransmitted.
+    /// Segments in flight (RFC 6675's pipe): those that are out, less the selectively acknowledged and lost ones,
+    /// plus the retransmitted ones.
     pub fn in_flight(&self) -> Segments {
         (self.packets_out.saturating_add(self.retrans_out))
             .saturating_sub(self.sacked_out.saturating_add(self.lost_out))
     }
 }
 
-/// The bounds of one connection as its congestion control reads them; 0 means none. Where they
-/// contradict, the ceiling wins.
+/// The bounds of one connection as its congestion control reads them; 0 means no bound. A ceiling below the floor
+/// takes precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketBounds {
-    /// Segments: the window is not below this but in [`CongestionState::Loss`].
+    /// Segments: the window is not below this, except in [`CongestionState::Loss`].
     pub floor: u32,
     /// Segments: the window is not above this.
     pub ceiling: u32,

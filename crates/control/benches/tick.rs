@@ -1,5 +1,5 @@
-//! What a tick costs a station in a crowd: 100 live peers, 1,000 connections that send, the law
-//! `airtime`. A tick comes every 0.5 s, so a millisecond is 0.2 % of a processor.
+//! The time of a tick of a station with 100 live peers and 1,000 sending connections, under the law `airtime`. A tick
+//! comes every 0.5 s, so a millisecond is 0.2 % of a processor.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
@@ -14,7 +14,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 const PEERS: u64 = 100;
 const TICK: Duration = Duration::from_millis(500);
 
-/// A station and those whose messages it hears, each with a controller of its own.
+/// A station and the stations whose messages it receives, each with a controller of its own.
 struct Crowd {
     now: Instant,
     own: Controller,
@@ -45,7 +45,7 @@ fn sending(connections: u64) -> Vec<Connection> {
 }
 
 impl Crowd {
-    /// After everybody has proved to be live.
+    /// The state after all peers have proved to be live.
     fn new(connections: u64) -> Self {
         let peers = (1..=PEERS).map(|id| (controller(id), sending(1))).collect();
         let (own, connections) = (controller(0), sending(connections));
@@ -58,7 +58,7 @@ impl Crowd {
         crowd
     }
 
-    /// Everything until the station's next tick.
+    /// Handles everything until the station's next tick.
     fn advance(&mut self) {
         while self.own.poll_event().is_some() {}
         self.ticks += 1;
@@ -86,7 +86,7 @@ impl Crowd {
     }
 }
 
-/// A queue stands and varies, so that the watch of the RTT keeps all the history that it ever does.
+/// Makes the queue vary and never empty, so that the watch of the RTT keeps its longest history.
 fn progress(connections: &mut [Connection], ticks: u64) {
     for Connection { id, figures, .. } in connections {
         let rtt = Duration::from_millis(if ticks == 1 { 5 } else { 40 + (ticks + *id) % 30 });
@@ -111,7 +111,7 @@ fn tick(criterion: &mut Criterion) {
             );
         });
     }
-    // The part of it that divides the bounds.
+    // The part of a tick that divides the bounds.
     let crowd = Crowd::new(1000);
     let (seen, bounds) = crowd.own.last();
     group.bench_function("divided_among_1000", |bencher| {

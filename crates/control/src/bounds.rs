@@ -7,8 +7,8 @@ use wakeai_units::{Bytes, Rate, Segments};
 
 use crate::ConnectionView;
 
-/// Limits on what a station, or one connection of it, keeps in flight, and its share of the host's
-/// queue.
+/// The limits on the segments that a station, or one connection of it, keeps in flight, and on its bytes in the
+/// host's queue.
 ///
 /// [`Actuation::new`] divides the bounds of a station among its connections. `floor` is never above `ceiling`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Bounds {
         Self { floor: floor.min(ceiling), ceiling, ..Self::NONE }
     }
 
-    /// Whether nothing is bound.
+    /// Whether there is no bound at all.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
     }
@@ -68,8 +68,8 @@ impl fmt::Display for Bounds {
 pub struct Actuation {
     /// The bounds of each connection that is sending and boundable, by id. They add up to those of the station.
     pub sockets: Vec<(u64, SocketBounds)>,
-    /// The bounds of each other connection, also of those that begin before the next tick: the bounds that one
-    /// more connection would get.
+    /// The bounds of every other connection, and of those that begin before the next tick. They are the bounds that
+    /// one more sending connection would get.
     pub default: SocketBounds,
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use crate::observation::example;
 
     #[test]
-    fn only_what_is_bound_is_shown() {
+    fn only_existing_bounds_are_shown() {
         let window = Bounds::window(Segments::new(9), Segments::new(30));
         let small_queue = Bytes::new(65_535);
         let pacing = Some(Rate::from_mbps(3));

@@ -1,4 +1,4 @@
-//! What decides that a connection is sending.
+//! Decides which connections are sending.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use wakeai_units::{Bytes, Segments};
 
 use crate::ConnectionView;
 
-/// A connection that delivered more than this within a tick is sending, also where nothing is in flight at the
-/// tick. It is an initial window (RFC 6928), which a mere exchange of messages does not exceed.
+/// A connection that delivered more than this within a tick is sending, although nothing may be in flight at the
+/// tick. It is an initial window (RFC 6928), which an exchange of short messages does not exceed.
 const SENDING_SEGMENTS: u32 = 10;
 
 /// One of the station's connections over the Wi-Fi interface, as it is read for a tick.
 ///
-/// It counts as sending while it has data, in flight or waiting, or where it delivered more than an
-/// initial window since the tick before.
+/// It counts as sending while it has data, in flight or waiting, and where it delivered more than an initial window
+/// since the tick before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     /// The kernel's socket cookie.

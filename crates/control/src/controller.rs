@@ -13,10 +13,10 @@ use crate::{
     PeerView, Reason, Reservation, ReservationState, RttWatch, StationId,
 };
 
-/// The most events that wait for [`Controller::poll_event`]; beyond it the oldest are dropped.
+/// The largest number of events that wait for [`Controller::poll_event`]. Beyond it the oldest are dropped.
 const EVENT_LIMIT: usize = 4096;
 
-/// Decides on bounds, from presence, the station's connections, reservations and the law.
+/// Decides on the bounds of a station, from presence messages, the station's connections, reservations and the law.
 ///
 /// Order of calls: whenever something happens, first [`Controller::handle_datagram`] for each
 /// datagram and [`Controller::handle_tick`] at each tick; then [`Controller::poll_transmit`] and
@@ -40,7 +40,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller whose first tick is due at once. `boot_id` is random and new at every start.
+    /// A controller whose first tick is due at once. `boot_id` is random and new for every controller.
     pub fn new(
         now: Instant,
         config: ControllerConfig,
@@ -72,7 +72,8 @@ impl Controller {
         }
     }
 
-    /// Authenticates messages with `group_key` from now on, and accepts those under it and `others`. Peers stay.
+    /// Authenticates messages with `group_key` from now on, and accepts those under it and `others`. The known peers
+    /// stay.
     pub fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
         self.presence.set_keys(group_key, others);
     }
@@ -90,8 +91,8 @@ impl Controller {
         self.take_changes();
     }
 
-    /// Decides until the next tick. `connections` are the station's connections over the Wi-Fi interface, and
-    /// `link_rate` is the PHY rate of the data that it sends, where that is known.
+    /// Decides on the bounds until the next tick. `connections` are the station's connections over the Wi-Fi
+    /// interface, and `link_rate` is the PHY rate of the data that it sends, where that is known.
     ///
     /// The next tick is due one interval after the time at which this one was due, so that a late call
     /// does not delay the later ones. Ticks that were missed are skipped.
@@ -159,8 +160,8 @@ impl Controller {
         }
     }
 
-    /// Asks the peers to leave `rate` free while this station sends, from the next tick on; `None` gives
-    /// the reservation up.
+    /// Asks the peers to leave `rate` free while this station sends, from the next tick on; `None` ends the
+    /// reservation.
     pub fn reserve(&mut self, rate: Option<Rate>) {
         self.reservations.want(rate);
     }
@@ -211,7 +212,7 @@ impl Controller {
         self.events.pop_front()
     }
 
-    /// The datagrams that were counted.
+    /// The counters of datagrams.
     pub fn counters(&self) -> &PresenceCounters {
         self.presence.counters()
     }
@@ -285,7 +286,7 @@ mod tests {
     fn the_next_timeout_is_that_of_the_tick_or_of_the_message() {
         let mut controller = controller();
         for _ in 0..100 {
-            let now = controller.next_timeout().expect("it always ticks");
+            let now = controller.next_timeout().expect("a controller always has a next tick");
             let is_tick = controller.next_tick() <= now;
             if is_tick {
                 controller.handle_tick(now, None, &[]);

@@ -6,7 +6,7 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use crate::{Bounds, ReservationState, Share, StationId};
 
-/// What the law `airtime` is doing.
+/// The phase of the law `airtime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// There is no queue yet: the window may double in each round trip.
@@ -17,7 +17,7 @@ pub enum Phase {
     Probing,
     /// The station sends less than its share for some ticks, to measure the RTT of the empty path.
     Draining,
-    /// Stations without agents fill the queue, so nothing is bound.
+    /// Stations without agents fill the queue, so the law sets no bounds.
     Released,
 }
 
@@ -33,17 +33,17 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Why a law gave its bounds.
+/// The reason for the bounds of a law.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// The bounds were set by hand.
     ByHand,
-    /// Nothing is being sent, so nothing is bound.
+    /// The station sends nothing, so the law sets no bounds.
     Idle,
     /// Each bound is the smaller of two candidates (Shimada et al., §3.2 step 6).
     Candidates {
-        /// Stations sending.
+        /// The number of stations that send.
         senders: u32,
         /// Queueing delay; `None` without an RTT sample.
         growth: Option<Duration>,
@@ -54,7 +54,7 @@ pub enum Reason {
     },
     /// A share of the airtime and a short queue.
     Airtime {
-        /// Stations sending.
+        /// The number of stations that send.
         senders: u32,
         /// The rate that this station delivers.
         rate: Rate,
@@ -62,21 +62,21 @@ pub enum Reason {
         share: Rate,
         /// Queueing delay.
         growth: Duration,
-        /// The queueing delay that the law aims at.
+        /// The target queueing delay.
         target: Duration,
-        /// What the law is doing.
+        /// The law's phase.
         phase: Phase,
     },
     /// This station leaves airtime free for the reservations of others.
     Yields {
         /// The share of the airtime that they claim.
         claimed: Share,
-        /// The rate that this station may send at most.
+        /// The largest rate at which this station may send.
         level: Rate,
     },
     /// The law does not bind this station below its own reservation.
     Reserved {
-        /// The rate.
+        /// The reserved rate.
         rate: Rate,
     },
 }
@@ -87,7 +87,7 @@ impl fmt::Display for Reason {
             Self::ByHand => write!(f, "set by hand"),
             Self::Airtime { senders, rate, share, growth, target, phase } => write!(
                 f,
-                "{phase}; {senders} sending; delivers {rate:#}, share {share:#}; \
+                "{phase}; sending stations: {senders}; delivery rate {rate:#}, share {share:#}; \
                  queueing delay {} ms, target {} ms",
                 growth.as_millis(),
                 target.as_millis(),
@@ -99,14 +99,14 @@ impl fmt::Display for Reason {
             Self::Idle => write!(f, "nothing is being sent"),
             Self::Candidates { senders, growth, by_senders, by_growth } => {
                 match by_senders {
-                    Some(bounds) => write!(f, "{senders} sending: {bounds}")?,
-                    None => write!(f, "{senders} sending: rate or RTT unknown")?,
+                    Some(bounds) => write!(f, "by sending stations ({senders}): {bounds}")?,
+                    None => write!(f, "by sending stations ({senders}): rate or RTT unknown")?,
                 }
                 match growth {
                     Some(growth) => {
-                        write!(f, "; queueing delay {} ms: {by_growth}", growth.as_millis())
+                        write!(f, "; by queueing delay ({} ms): {by_growth}", growth.as_millis())
                     }
-                    None => write!(f, "; no RTT yet: {by_growth}"),
+                    None => write!(f, "; by queueing delay (no RTT yet): {by_growth}"),
                 }
             }
         }
@@ -134,7 +134,7 @@ impl fmt::Display for PeerChange {
     }
 }
 
-/// Something that happened in a [`Controller`](crate::Controller).
+/// An event of a [`Controller`](crate::Controller).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -142,27 +142,27 @@ pub enum Event {
     Bounds {
         /// The tick.
         at: Instant,
-        /// Which law.
+        /// The law's name.
         law: &'static str,
-        /// What it decided.
+        /// Its decision.
         bounds: Bounds,
-        /// Why.
+        /// The reasons for the decision.
         reasons: Vec<Reason>,
     },
     /// The state of this station's reservation changed.
     Reservation {
-        /// When.
+        /// The time.
         at: Instant,
-        /// The rate that is asked for; `None` where the reservation was given up.
+        /// The rate that is asked for; `None` where the reservation was ended.
         rate: Option<Rate>,
         /// Its state.
         state: ReservationState,
     },
     /// The live peers changed.
     Peer {
-        /// When.
+        /// The time.
         at: Instant,
-        /// How.
+        /// The change.
         change: PeerChange,
     },
 }

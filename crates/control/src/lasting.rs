@@ -9,7 +9,7 @@ const LASTING: Duration = Duration::from_secs(2);
 
 /// A PHY rate that follows the lasting changes of the driver's PHY rate.
 ///
-/// Order of calls: [`LastingRate::on_tick`] once per tick, then the others.
+/// Order of calls: [`LastingRate::on_tick`] once per tick, then the other methods.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastingRate {
     rate: Option<Rate>,
@@ -17,8 +17,8 @@ pub(crate) struct LastingRate {
 }
 
 impl LastingRate {
-    /// Takes the driver's rate at a tick; an unknown one changes nothing. At a lasting change it gives the old
-    /// and the new rate.
+    /// Takes the driver's rate at a tick; an unknown rate changes nothing. Returns the old and the new rate at a
+    /// lasting change.
     pub(crate) fn on_tick(&mut self, now: Instant, given: Option<Rate>) -> Option<(Rate, Rate)> {
         let given = given.filter(|rate| *rate > Rate::ZERO)?;
         let before = *self.rate.get_or_insert(given);

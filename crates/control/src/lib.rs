@@ -4,10 +4,10 @@
 //! an [`Actuation`], the bounds of each socket. The agent drives it on a real device, and the simulator in
 //! virtual time; `now` is always a parameter.
 //!
-//! Its parts are [`presence`] (messages, peer table, schedule), [`Connection`] (what decides that a
-//! connection is sending), [`RttWatch`] (the queueing delay: how far the RTT is above its minimum), the
-//! [`Law`]s that turn an [`Observation`] into the station's [`Bounds`], `reservation` (rates that are left
-//! free for other stations), and [`Actuation`], which divides bounds among connections.
+//! Its parts are [`presence`] (messages, peer table, schedule), [`Connection`] (and the rule by which a connection is
+//! sending), [`RttWatch`] (the queueing delay: how far the RTT is above its minimum), the [`Law`]s that turn an
+//! [`Observation`] into the station's [`Bounds`], `reservation` (rates that are left free for other stations), and
+//! [`Actuation`], which divides bounds among connections.
 
 mod bounds;
 mod config;

@@ -43,7 +43,7 @@ pub struct StationView {
     pub connections: Vec<ConnectionView>,
 }
 
-/// What a station announces about itself.
+/// The announcement of a station about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
     /// Whether it is sending.
@@ -62,7 +62,7 @@ pub struct Announcement {
     pub reservation: Option<Reservation>,
 }
 
-/// A live peer as it last announced itself.
+/// A live peer, as of its last message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerView {
     /// Its id.
@@ -71,7 +71,7 @@ pub struct PeerView {
     pub interval: Duration,
     /// Time since its last message.
     pub age: Duration,
-    /// What it announced.
+    /// Its announcement.
     pub announced: Announcement,
 }
 
@@ -146,7 +146,7 @@ impl Observation {
     }
 }
 
-/// An announcement for tests: the station sends at `mbps` Mbit/s, and nothing else is known of it.
+/// An announcement for tests: the station sends at `mbps` Mbit/s, and announces nothing else.
 #[cfg(test)]
 pub(crate) fn announcement(mbps: u64) -> Announcement {
     let delivery_rate = Rate::from_mbps(mbps);

@@ -23,7 +23,7 @@ fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {
     rate.mul_div(numerator.bits_per_second(), denominator.bits_per_second()).unwrap_or(rate)
 }
 
-/// A station measures the rate that it reaches alone after it has been the only sender, with a queue, for this
+/// A station measures the rate that it reaches alone after it has been the only sender, and has had a queue, for this
 /// long.
 const ALONE_FOR: Duration = Duration::from_secs(10);
 /// From this queueing delay on, the air and not the sender limits the rate.
@@ -31,11 +31,11 @@ const QUEUE: Duration = Duration::from_millis(10);
 
 /// TCP goodput is at most this part of the PHY rate.
 const MOST_GOODPUT_PERCENT: u64 = 90;
-/// The air does not limit a station that alone reaches less than this part of its PHY rate.
+/// The air does not limit a station that alone reaches less than this part of its PHY rate, percent.
 const AIR_LIMITED_PERCENT: u64 = 40;
 
 /// Measures the rates, tick by tick.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RateWatch {
     configured_max: Option<Rate>,
     /// The PHY rate at which `configured_max` was measured.
@@ -54,18 +54,7 @@ pub(crate) struct RateWatch {
 
 impl RateWatch {
     pub(crate) fn new(configured_max: Option<Rate>) -> Self {
-        Self {
-            configured_max,
-            configured_at: None,
-            link: LastingRate::default(),
-            link_is_known: false,
-            last_tick: None,
-            recent: VecDeque::new(),
-            rate: Rate::ZERO,
-            total: WindowedMax::default(),
-            alone_since: None,
-            alone: WindowedMax::default(),
-        }
+        Self { configured_max, ..Self::default() }
     }
 
     pub(crate) fn on_tick(

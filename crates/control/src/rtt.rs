@@ -1,5 +1,4 @@
-//! The queueing delay: how far the RTT is above its minimum ("RTT growth" in Shimada et al., §3.2 steps
-//! 3 and 4).
+//! The queueing delay, by which the RTT is above its minimum ("RTT growth" in Shimada et al., §3.2 steps 3 and 4).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,10 +13,10 @@ const HISTORY: usize = 32;
 
 /// Watches the current and the minimum RTT of a station's connections.
 ///
-/// The minimum falls with any lower sample, the kernel's own minimum included. It rises only where the path and
-/// not this station's queue has become longer. The queue shortens when the station sends less, and the path does
-/// not. So the minimum is measured again where the window has fallen to a quarter, and the rate has fallen with
-/// it instead of the RTT. A queue that never empties does not raise the minimum.
+/// The minimum falls with any lower sample, the kernel's own minimum included. It rises only where the path has
+/// become longer. The RTT of a queue of this station falls when the station sends less, and the RTT of a longer path
+/// does not. So the minimum is measured again where the window has fallen to a quarter and the delivery rate has
+/// fallen with it, instead of the RTT. A queue that never empties does not raise the minimum.
 ///
 /// Order of calls: [`RttWatch::on_tick`] once per tick.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +30,7 @@ struct Track {
     /// The tick at which the connection last existed.
     seen: u64,
     min: Duration,
-    /// The kernel's minimum when `min` was last lowered to it. The kernel keeps it for minutes, so it may be
+    /// The kernel's minimum when `min` was last lowered to it. The kernel keeps its minimum for minutes, so it may be
     /// that of an earlier path.
     kernel_min: Option<Duration>,
     /// The samples since the RTT was last near the minimum.
@@ -46,9 +45,9 @@ struct Sample {
 }
 
 impl RttWatch {
-    /// Takes the connections of one tick and gives the station's RTT: the mean over those that are
-    /// sending, weighted by their windows; `None` while none has a sample. `common` is the queueing
-    /// delay that all senders announce, which is no part of a longer path.
+    /// Takes the connections of one tick and returns the station's RTT: the mean over those that are sending,
+    /// weighted by their windows; `None` while none has a sample. `common` is the queueing delay that all senders
+    /// announce, which is no part of a longer path.
     pub fn on_tick(
         &mut self,
         now: Instant,
@@ -236,7 +235,11 @@ mod tests {
             assert_eq!((min, growth), (100, (window * 1000 / 800).max(100) - 100));
         }
         for _ in 0..2_000 {
-            assert_eq!(path.tick(180, 144), (100, 80), "at any time");
+            assert_eq!(
+                path.tick(180, 144),
+                (100, 80),
+                "a constant queue does not raise the minimum"
+            );
         }
     }
 

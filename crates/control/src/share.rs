@@ -4,7 +4,7 @@ use std::fmt;
 
 use wakeai_units::Rate;
 
-/// A share of the airtime, in parts per million. A share above the whole can be asked for.
+/// A share of the airtime, in parts per million. A request may ask for more than the whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 

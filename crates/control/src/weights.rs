@@ -4,8 +4,8 @@ use wakeai_units::Rate;
 
 use crate::{Announcement, Observation, PeerView};
 
-/// What all stations are weighted by: the rate that each reaches alone, where all announce it; else their
-/// PHY rates; else nothing, so that all are equal.
+/// The basis of the weights of all stations: the rate that each reaches alone, where all announce it, or else their
+/// PHY rates. Where these are not known either, all weights are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Basis {
     Max,

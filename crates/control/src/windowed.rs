@@ -31,14 +31,14 @@ impl<T: Copy + Ord + Default> WindowedMax<T> {
         }
     }
 
-    /// Changes all values, where their unit has changed.
+    /// Replaces every value by `scaled` of it, because the unit has changed.
     pub(crate) fn scale(&mut self, scaled: impl Fn(T) -> T) {
         for (_, value) in &mut self.falling {
             *value = scaled(*value);
         }
     }
 
-    /// The maximum; zero before there was any value.
+    /// The maximum; zero before the first value.
     pub(crate) fn get(&self) -> T {
         self.falling.front().map_or_else(T::default, |(_, value)| *value)
     }

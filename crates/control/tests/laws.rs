@@ -1,4 +1,4 @@
-//! What holds for the bounds of every law at every observation.
+//! Properties of the bounds of every law at every observation.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Stations of a group find each other, and others are kept out.
+//! Stations of a group find each other, and other stations are kept out.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -316,7 +316,7 @@ fn where_clocks_agree_the_time_is_proof() {
         start(Instant::ZERO, config(3), 1),           // it does not send the time
     ];
     let mut ether = Ether::new(stations);
-    ether.run(Duration::from_millis(510)); // each has sent once, nobody has answered
+    ether.run(Duration::from_millis(510)); // each station has sent once, and none has answered
     assert_eq!(peers(&ether.stations[0]), [1]);
     assert_eq!(peers(&ether.stations[1]), [0]);
     ether.run(seconds(10));
@@ -350,7 +350,7 @@ fn a_fleet_changes_its_key_without_losing_a_peer() {
     let (old, new) = (ether::KEY, [77; 32]);
     let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(5));
-    // One station after the other in each step, as an operator's tool would do it.
+    // In each step one station after the other gets its keys, as an operator's tool would do it.
     for (signing, accepted) in [(old, vec![new]), (new, vec![old]), (new, vec![])] {
         for id in 0..3 {
             ether.stations[id].set_keys(&signing, &accepted);

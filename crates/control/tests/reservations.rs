@@ -19,7 +19,7 @@ fn loud(reserve: Option<u64>) -> (ControllerConfig, Own) {
     (config, (None, vec![connection]))
 }
 
-/// Stations that all send and reserve so many Mbit/s.
+/// Stations that all send, and reserve these rates in Mbit/s.
 fn stations(wanted: &[Option<u64>]) -> Ether {
     let all = wanted.iter().zip(0..).map(|(reserve, id)| {
         let (config, own) = loud(*reserve);

@@ -1,4 +1,4 @@
-//! Guests of this machine's own architecture, with kernels from Debian, which are not installed.
+//! Guests of this machine's own architecture. Their kernels come from Debian's packages, which are not installed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

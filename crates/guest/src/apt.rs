@@ -1,5 +1,5 @@
-//! Downloads Debian's packages of any suite on a machine with any distribution: with separate package lists,
-//! from this machine's mirror, verified with Debian's keys.
+//! Downloads Debian's packages of any suite on a machine with any distribution. It uses package lists of its own and
+//! this machine's mirror, and verifies with Debian's keys.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl Suite {
         let found =
             depends.next().ok_or_else(|| format!("the mirror has no {name} of that suite"))?;
         if !is(found) {
-            return Err(format!("{name} depends on {found} there"));
+            return Err(format!("in that suite {name} depends on {found}"));
         }
         fs::create_dir_all(directory).unwrap();
         let mut download = self.apt("apt-get");
@@ -88,8 +88,8 @@ fn package_in(directory: &Path) -> Option<PathBuf> {
     paths.find(|path| path.extension().is_some_and(|extension| extension == "deb"))
 }
 
-/// The URL of Debian's archive, without a slash at its end: that of `WAKEAI_DEBIAN_MIRROR`, else the one that
-/// this machine reads, or on Ubuntu the one beside Ubuntu's.
+/// Returns the URL of Debian's archive, without a slash at its end: that of `WAKEAI_DEBIAN_MIRROR`, else that in this
+/// machine's package sources. Where these name only Ubuntu's archive, it is `/debian` on the same server.
 fn archive() -> Option<String> {
     if let Ok(asked) = std::env::var("WAKEAI_DEBIAN_MIRROR") {
         return Some(asked.trim_end_matches('/').to_owned());

@@ -21,10 +21,10 @@ while read module; do insmod /modules/$module.ko; done </modules/order
 ip link set lo up
 ";
 
-/// What a guest runs.
+/// A task for a guest.
 #[derive(Debug)]
 pub struct Task<'a> {
-    /// The command that it runs, for a shell.
+    /// The shell command that it runs.
     pub command: &'a str,
     /// Programs in addition to busybox's.
     pub programs: Vec<Program>,
@@ -98,6 +98,7 @@ impl Machine {
             .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
+
     /// Packs the file system that the task runs in, and returns the path of the archive.
     fn pack(&self, task: &Task<'_>) -> PathBuf {
         let root = self.work.join("root");

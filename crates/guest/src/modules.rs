@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_names_what_it_needs() {
+    fn a_module_names_those_that_it_needs() {
         let module = |depends: &str| format!("\x7fELF\0license=GPL\0depends={depends}\0name=x\0");
         assert_eq!(depends(module("nf_tables,nf-nat").as_bytes()), ["nf_tables", "nf-nat"]);
         assert!(depends(module("").as_bytes()).is_empty());

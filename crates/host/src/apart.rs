@@ -1,9 +1,9 @@
-//! Two processes in the place of one: what was changed as root only root can undo, while what reads from the
-//! network is to be another user. One process serves as that user; the other one, which reads nothing but
-//! signals, keeps the lease and undoes it when the first has ended.
+//! Splits a program into two processes, because only root can undo the changes that root has made, while the code
+//! that reads from the network is to run as another user. The serving process runs as that user. The supervising
+//! process reads nothing but signals, keeps the lease, and undoes the changes when the serving process has ended.
 //!
-//! Order of calls: [`serving_user`] before anything is changed, [`block_signals`], [`split`]; then the serving
-//! process calls [`serve_as`] and takes signals again, and the other one [`supervise`].
+//! Order of calls: [`serving_user`] before anything is changed, [`block_signals`], [`split`]. Then the serving
+//! process calls [`serve_as`] and unblocks the signals, and the supervising process calls [`supervise`].
 
 use std::io;
 
@@ -15,20 +15,20 @@ use nix::unistd::{ForkResult, Pid, User, fork, geteuid, getppid};
 
 use crate::privileges::{Capability, PrivilegeError, become_user, drop_privileges};
 
-/// Why a program cannot serve as another user.
+/// A program cannot serve as another user.
 #[derive(Debug, thiserror::Error)]
 pub enum ApartError {
     /// No user of this name.
-    #[error("there is no user named {name:?}: name one of this machine's, such as --user nobody")]
+    #[error("there is no user named {name:?}: name a user of this machine, such as --user nobody")]
     NoUser {
-        /// What was asked for.
+        /// The name.
         name: String,
     },
     /// Only root can become another user.
-    #[error("to serve as another user takes root: run as root, or leave --user out")]
+    #[error("serving as another user needs root: run as root, or leave --user out")]
     NeedsRoot,
     /// The serving process has ended by itself.
-    #[error("the process that serves has ended by itself; its log says why")]
+    #[error("the serving process has ended by itself; see its log for the reason")]
     Ended,
     /// A privilege could not be given up.
     #[error(transparent)]
@@ -36,9 +36,9 @@ pub enum ApartError {
     /// The kernel refused.
     #[error("cannot {asked}: {source}")]
     System {
-        /// What was asked.
+        /// The operation.
         asked: &'static str,
-        /// Its reason.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -47,7 +47,7 @@ fn refused(asked: &'static str) -> impl FnOnce(Errno) -> ApartError {
     move |errno| ApartError::System { asked, source: io::Error::from(errno) }
 }
 
-/// The user of this name, whom this process may become.
+/// The user of this name. Only root may become another user.
 ///
 /// # Errors
 ///
@@ -58,26 +58,26 @@ pub fn serving_user(name: &str) -> Result<User, ApartError> {
     if geteuid().is_root() { Ok(user) } else { Err(ApartError::NeedsRoot) }
 }
 
-/// Lets the signals that [`supervise`] hands on wait; returns the mask that was in force.
+/// Blocks the signals that [`supervise`] passes on. Returns the previous mask.
 ///
 /// # Errors
 ///
 /// Where the kernel refuses.
 pub fn block_signals() -> Result<SigSet, ApartError> {
-    handed().thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(refused("block signals"))
+    passed_on().thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(refused("block signals"))
 }
 
-fn handed() -> SigSet {
+fn passed_on() -> SigSet {
     use Signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
     [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD].into_iter().collect()
 }
 
-/// Which of the two processes this is.
+/// One of the two processes.
 #[derive(Clone, Copy, Debug)]
 pub enum Apart {
-    /// The one that serves; this is its parent.
+    /// The serving process, with the PID of its parent.
     Serving(Pid),
-    /// The one that undoes everything when that child has ended.
+    /// The supervising process, with the PID of its child.
     Supervising(Pid),
 }
 
@@ -95,16 +95,15 @@ pub fn split() -> Result<Apart, ApartError> {
         return Err(PrivilegeError::Threads { threads }.into());
     }
     let parent = Pid::this();
-    // SAFETY: the process has one thread, so the child finds no lock that a thread which it does not have
-    // would hold.
+    // SAFETY: the process has one thread, so no thread that the child lacks can hold a lock that the child needs.
     match unsafe { fork() }.map_err(refused("start the serving process"))? {
         ForkResult::Parent { child } => Ok(Apart::Supervising(child)),
         ForkResult::Child => Ok(Apart::Serving(parent)),
     }
 }
 
-/// Makes this process the user's, with no capabilities but `kept`. It ends when its parent does, because then
-/// nobody would undo anything.
+/// Gives this process to the user, with the capabilities `kept` alone. It ends when its parent ends, because then no
+/// process would undo the changes.
 ///
 /// # Errors
 ///
@@ -112,13 +111,13 @@ pub fn split() -> Result<Apart, ApartError> {
 pub fn serve_as(user: &User, kept: &[Capability], parent: Pid) -> Result<(), ApartError> {
     become_user(user.uid, user.gid)?;
     drop_privileges(kept)?;
-    // After the change of the uid, which ends this, too (prctl(2)).
+    // This follows the change of the uid, which resets it (prctl(2)).
     set_pdeathsig(Signal::SIGKILL).map_err(refused("end with the parent"))?;
     if getppid() == parent { Ok(()) } else { Err(ApartError::Ended) }
 }
 
-/// Keeps no capabilities but `kept` and `CAP_KILL`, and hands signals on to the serving process until it has
-/// ended. The caller has blocked them.
+/// Keeps the capabilities `kept` and `CAP_KILL` alone, and passes signals on to the serving process until that has
+/// ended. The caller has blocked the signals.
 ///
 /// # Errors
 ///
@@ -127,17 +126,19 @@ pub fn supervise(child: Pid, kept: &[Capability]) -> Result<(), ApartError> {
     let mut kept = kept.to_vec();
     kept.push(Capability::CAP_KILL); // the child is another user's
     drop_privileges(&kept)?;
-    let handed = handed();
+    let passed_on = passed_on();
     loop {
-        match handed.wait().map_err(refused("wait for signals"))? {
+        match passed_on.wait().map_err(refused("wait for signals"))? {
             Signal::SIGCHLD => {}
-            // Not waited for yet, so the pid is still this child's.
+            // The child was not waited for yet, so it still has this PID.
             signal => match kill(child, signal) {
                 Ok(()) | Err(Errno::ESRCH) => {}
                 Err(errno) => return Err(refused("reach the serving process")(errno)),
             },
         }
-        match waitpid(child, Some(WaitPidFlag::WNOHANG)).map_err(refused("wait for it"))? {
+        match waitpid(child, Some(WaitPidFlag::WNOHANG))
+            .map_err(refused("wait for the serving process"))?
+        {
             WaitStatus::Exited(_, 0) => return Ok(()),
             WaitStatus::Exited(..) | WaitStatus::Signaled(..) => return Err(ApartError::Ended),
             _ => {}

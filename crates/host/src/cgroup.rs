@@ -1,4 +1,4 @@
-//! Control groups of version 2, which are found here and not changed.
+//! Finds control groups of version 2. Nothing here changes them.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,8 +15,8 @@ pub enum CgroupError {
     /// The machine has version 1 only, or none.
     #[error(
         "no cgroup v2 is mounted here; boot with systemd.unified_cgroup_hierarchy=1, or `mount -t cgroup2 \
-         none /sys/fs/cgroup/unified`. Under `ip netns exec`, which hides it: run this without, as a \
-         cgroup's connections are in all network namespaces"
+         none /sys/fs/cgroup/unified`. `ip netns exec` hides it: run this command without, because a \
+         cgroup may have connections in all network namespaces"
     )]
     NoHierarchy,
     /// There is no such directory.
@@ -24,12 +24,12 @@ pub enum CgroupError {
     None(PathBuf, PathBuf),
     /// The cgroup is the root, which holds the whole machine.
     #[error(
-        "{0} is the root, which is the whole machine; without a cgroup the whole network \
-         namespace is meant"
+        "{0} is the root cgroup, which holds the whole machine; without --cgroup the whole network \
+         namespace is covered"
     )]
     Root(PathBuf),
     /// systemd does not run here.
-    #[error("cannot ask systemd for the unit {unit}: {reason}; name its cgroup")]
+    #[error("cannot ask systemd for the unit {unit}: {reason}; name its cgroup with --cgroup")]
     NoSystemd {
         /// The unit.
         unit: String,
@@ -81,7 +81,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// The one at `path`: its directory, or its place in the hierarchy (`/system.slice/x.service`).
+    /// The cgroup at `path`, which is its directory or its place in the hierarchy (`/system.slice/x.service`).
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl Cgroup {
         Ok(Self { path, directory })
     }
 
-    /// The one that systemd runs `unit` in.
+    /// The cgroup of the systemd unit `unit`.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hierarchy_is_found_beside_one_of_version_1_and_its_absence_is_told() {
+    fn the_hierarchy_is_found_and_its_absence_is_an_error() {
         let v1 = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n";
         let both = format!("{v1}none /sys/fs/cgroup/unified cgroup2 rw 0 0\n");
         assert_eq!(hierarchy(&both).unwrap(), Path::new("/sys/fs/cgroup/unified"));

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::namespace::NetnsId;
 use crate::process::ProcessId;
 
-/// One thing that a process changed on the host.
+/// A change that a process made on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Change {
@@ -33,9 +33,9 @@ pub enum Change {
         netns: NetnsId,
         /// In dotted form.
         name: String,
-        /// The value that is put back.
+        /// The value to restore.
         before: String,
-        /// The value that was written. Another value has been chosen since, and stays.
+        /// The value that was written. Any other value was set later, and is kept.
         ours: String,
     },
     /// The congestion control of a route.
@@ -44,12 +44,12 @@ pub enum Change {
         netns: NetnsId,
         /// The route.
         route: RouteKey,
-        /// The algorithm that is put back; `None`: the route has none of its own.
+        /// The algorithm to restore; `None`: the route had none of its own.
         before: Option<String>,
-        /// The algorithm that was written. Another one has been chosen since, and stays.
+        /// The algorithm that was written. Any other algorithm was set later, and is kept.
         ours: String,
     },
-    /// Connections that were put on another algorithm.
+    /// Connections that were moved to another algorithm.
     Connections(Assigned),
     /// A Unix socket: [`crate::Lease::bind_socket`].
     Socket {
@@ -65,8 +65,8 @@ pub enum Change {
         /// Its identity, once it is made.
         made: Option<FileId>,
     },
-    /// A regular file. In leases of the previous version, without identity, it can be a socket or a
-    /// directory, too: of those only a dead socket is removed.
+    /// A regular file. In leases of the previous version, which have no identity, it can also be a socket or a
+    /// directory. Of these, only a dead socket is removed.
     File {
         /// Its absolute path.
         path: PathBuf,
@@ -96,7 +96,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The path, where the change is a socket. The previous version recorded a file.
+    /// The path, where the change is a socket. The previous version recorded sockets as files.
     pub fn socket(&self) -> Option<&Path> {
         match self {
             Self::Socket { path, .. } | Self::File { path, made: None } => Some(path),
@@ -127,6 +127,11 @@ impl fmt::Display for Change {
         }
     }
 }
+
+/// A change of a default algorithm or another setting, which can be undone before the lease is released.
+#[derive(Debug)]
+#[must_use = "without `restore` the change is undone only when the lease is released"]
+pub struct Guard(pub(crate) Change);
 
 /// The identity of a file. Another file at the same path has another identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,11 +179,11 @@ pub struct Assigned {
     pub netns: Option<NetnsId>,
     /// The algorithm's name.
     pub algorithm: String,
-    /// How they got it.
+    /// The way in which they got it.
     pub way: AssignedWay,
 }
 
-/// How connections got an algorithm that they had not set themselves.
+/// The way in which connections got an algorithm that they had not set themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "way")]
 pub enum AssignedWay {

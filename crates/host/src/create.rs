@@ -121,7 +121,7 @@ impl Lease {
         let made = match Namespace::create(name) {
             Ok(made) => made,
             Err(error) => {
-                // On an error it has removed the name again.
+                // After an error `create` has removed the name again.
                 self.forget(&change(None)).map_err(unrecorded)?;
                 return Err(error);
             }
@@ -149,13 +149,13 @@ impl Lease {
         let mut editing = self.editing()?;
         let found = vacant()?;
         editing.write(|changes| changes.push(change(None)))?;
-        let strike = |changes: &mut Vec<Change>| {
+        let drop_record = |changes: &mut Vec<Change>| {
             changes.pop();
         };
         let (made, id) = match make(found) {
             Ok(made) => made,
             Err(source) => {
-                let _ = editing.write(strike); // a record without identity removes no file of the user's
+                let _ = editing.write(drop_record); // without identity it would remove no file of the user
                 return Err(MakeError::Io { path: path.to_owned(), source });
             }
         };
@@ -165,16 +165,16 @@ impl Lease {
         });
         if let Err(error) = written {
             if let Err(error) = remove(path, kind, Some(&id)) {
-                tracing::warn!(path = %path.display(), %error, "made, and not removed");
+                tracing::warn!(path = %path.display(), %error, "the file could neither be recorded nor removed");
             }
-            let _ = editing.write(strike); // as above
+            let _ = editing.write(drop_record); // as above
             return Err(error.into());
         }
         Ok(made)
     }
 }
 
-/// What may be at the path of a new socket.
+/// The acceptable states of the path of a new socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Vacancy {
     Nothing,
@@ -200,7 +200,7 @@ fn vacancy(path: &Path) -> Result<Vacancy, MakeError> {
     }
 }
 
-/// Listens at `path`, where `found` is, with these permissions.
+/// Listens at `path`, whose state is `found`, with these permissions.
 fn bind(path: &Path, mode: u32, found: Vacancy) -> io::Result<(UnixListener, FileId)> {
     if found == Vacancy::DeadSocket {
         fs::remove_file(path)?;

@@ -34,7 +34,7 @@ pub enum LeaseError {
         what: String,
     },
     /// Another process has made the same change.
-    #[error("{change} is made already, by the process with pid {pid}: stop it first")]
+    #[error("process {pid} has made this change already: {change}; stop that process first")]
     Held {
         /// The other process.
         pid: ProcessId,
@@ -46,7 +46,7 @@ pub enum LeaseError {
     Io(#[from] io::Error),
 }
 
-/// The changes of this process on the host. Each is on disk before it is made.
+/// The changes of this process on the host. Each is recorded on disk before it is made.
 ///
 /// Dropping a lease without [`Lease::release`] leaves the file for the next [`crate::sweep`], as
 /// `kill -9` would.
@@ -144,7 +144,7 @@ impl Lease {
     }
 }
 
-/// See [`Lease::editing`].
+/// The locked leases, with the changes of this process for editing.
 pub(crate) struct Editing<'a> {
     registry: &'a Registry,
     holder: MutexGuard<'a, Holder>,

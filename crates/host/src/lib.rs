@@ -1,4 +1,4 @@
-//! The changes that Wakeai makes on a host, and how they are undone, also after `kill -9`.
+//! The changes that Wakeai makes on a host, and their undoing, which works after `kill -9`, too.
 //!
 //! Every change is written into the process's [`Lease`] before it is made. A process that ends in
 //! good order undoes its own lease; one that dies leaves the file, and the next command of
@@ -8,8 +8,8 @@
 //! Order of calls: [`sweep`] first, [`Lease::take`], then for each change [`Lease::record`], the
 //! change itself, and [`Lease::forget`] if it is undone early; [`Lease::release`] at the end.
 //! Sockets, directories and namespaces are made by the lease itself ([`Lease::bind_socket`],
-//! [`Lease::create_directory`], [`Lease::create_namespace`]), which then knows them from whatever
-//! removed.
+//! [`Lease::create_directory`], [`Lease::create_namespace`]), which records their identities. So only what Wakeai
+//! made is removed.
 
 mod apart;
 mod cgroup;
@@ -31,7 +31,7 @@ mod undo;
 
 pub use apart::{Apart, ApartError, block_signals, serve_as, serving_user, split, supervise};
 pub use cgroup::{Cgroup, CgroupError};
-pub use change::{Assigned, AssignedWay, Change, FileId, RouteKey};
+pub use change::{Assigned, AssignedWay, Change, FileId, Guard, RouteKey};
 pub use create::{MakeError, check_socket_path};
 pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
@@ -43,7 +43,7 @@ pub use privileges::{
 };
 pub use process::ProcessId;
 pub use registry::{Holder, Role};
-pub use route::{Route, RouteError, RouteGuard};
+pub use route::{Route, RouteError};
 pub use routing::{RoutingError, add_local_route, add_packet_rules, has_ipv6};
 pub use sweep::{KernelUndo, KernelUnload, Removed, SweepError, holders, sweep};
-pub use sysctl::{SysctlError, SysctlGuard, read_sysctl};
+pub use sysctl::{SysctlError, read_sysctl, set_sysctl};

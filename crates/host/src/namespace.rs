@@ -1,4 +1,4 @@
-//! Network namespaces: made, entered by one thread at a time, and removed by name.
+//! Network namespaces, which are made, entered by single threads, and removed by name.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// The directory of the names that `ip netns` lists (ip-netns(8)).
 const NETNS_DIR: &str = "/run/netns";
 
-/// The inode of a network namespace: what `/proc/PID/ns/net` shows.
+/// The inode of a network namespace, as `/proc/PID/ns/net` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NetnsId(pub u64);
@@ -77,7 +77,7 @@ impl Namespace {
         fs::create_dir_all(NETNS_DIR).map_err(failed)?;
         let path = path_of(name);
         File::create_new(&path).map_err(failed)?;
-        // A thread of its own: unshare moves the calling thread for good.
+        // This needs a thread of its own, because unshare(2) moves the calling thread permanently.
         let made = std::thread::scope(|scope| {
             let mounted = scope.spawn(|| {
                 unshare(CloneFlags::CLONE_NEWNET)?;

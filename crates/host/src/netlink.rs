@@ -33,7 +33,7 @@ pub struct LinkSettings {
     pub mtu_bytes: u32,
     /// The length of the device's queue in the host, in packets.
     pub queue_packets: u32,
-    /// The segments that TCP may pass down as one buffer, which is split behind the queue.
+    /// The largest number of segments that TCP may pass down as one buffer, which is split after the queue.
     pub gso_max_segments: Option<u32>,
 }
 
@@ -163,7 +163,7 @@ impl Netlink {
         self.put(RouteNetlinkMessage::NewRoute(route))
     }
 
-    /// Creates what the message describes, or replaces it.
+    /// Creates or replaces the object that the message describes.
     fn put(&self, message: RouteNetlinkMessage) -> io::Result<()> {
         self.change(message, NLM_F_CREATE | NLM_F_REPLACE)
     }

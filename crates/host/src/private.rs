@@ -1,5 +1,5 @@
-//! The directory and the locks of Wakeai below `/run/wakeai`. They are the calling user's alone, so that no
-//! other user can hold a lock, or write a lease that root would obey.
+//! The directory and the locks of Wakeai below `/run/wakeai`. They belong to the calling user alone, so that no other
+//! user can hold a lock, or write a lease that root would obey.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -16,11 +16,11 @@ use nix::unistd::geteuid;
 
 use crate::remove::{kind, open_directory};
 
-/// Where Wakeai keeps its state while the machine runs. Everybody may look into it, because members of
-/// `api.group` reach the agents' sockets there.
+/// The directory of Wakeai's state while the machine runs. Every user may enter it, because members of `api.group`
+/// reach the agents' sockets there.
 pub const STATE: &str = "/run/wakeai";
 
-/// How long to wait for a lock. Its holder may be undoing the changes of a large lab, which takes seconds.
+/// The longest wait for a lock. Its holder may be undoing the changes of a large lab, which takes seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The time between two attempts to lock.
 const AGAIN: Duration = Duration::from_millis(10);
@@ -30,7 +30,7 @@ const AGAIN: Duration = Duration::from_millis(10);
 pub enum PrivateError {
     /// The file belongs to another user, or others may write it, or it is of another kind.
     #[error(
-        "{}: found {found}, expected {expected}; look into who made it, remove it, and repeat the command",
+        "{}: found {found}, expected {expected}; find out who made it, remove it, and repeat the command",
         path.display()
     )]
     Strange {
@@ -43,7 +43,7 @@ pub enum PrivateError {
     },
     /// Another process holds the lock.
     #[error(
-        "{} is locked by {holder} since {} s or longer; wait until it has ended, or end it, and repeat the \
+        "{} has been locked by {holder} for at least {} s; wait until that has ended, or end it, and repeat the \
          command", path.display(), patience.as_secs()
     )]
     Locked {
@@ -51,7 +51,7 @@ pub enum PrivateError {
         path: PathBuf,
         /// The process, or `a process that is not seen here`.
         holder: String,
-        /// For how long it was waited for.
+        /// The time that was waited.
         patience: Duration,
     },
     /// The kernel refused.
@@ -59,7 +59,7 @@ pub enum PrivateError {
     Io {
         /// The path.
         path: PathBuf,
-        /// Its reason.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -106,7 +106,7 @@ pub(crate) fn lock_within(path: &Path, patience: Duration) -> Result<Flock<File>
     }
 }
 
-/// Opens a lock that only this user can open. The version before made locks that everybody could open.
+/// Opens a lock that only this user can open. Every user could open the locks of the previous version.
 fn open_lock(path: &Path) -> Result<File, PrivateError> {
     let open = |create: bool| {
         let flags = (OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC).bits();
@@ -117,7 +117,7 @@ fn open_lock(path: &Path) -> Result<File, PrivateError> {
         }
         options.open(path)
     };
-    // Reading suffices, and is possible where /run is mounted read-only.
+    // Reading is enough for a lock, and is possible where /run is mounted read-only.
     let file = match open(false) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => open(true),
         other => other,
@@ -134,8 +134,8 @@ fn open_lock(path: &Path) -> Result<File, PrivateError> {
     Ok(file)
 }
 
-/// Makes the directory where there is none. `mode` is 0700 or 0755: a directory that others may only read is
-/// given it, one that others may write is an error, because anybody may have written what is in it.
+/// Makes the directory where there is none. An existing directory that others may only read gets `mode`, which is
+/// 0700 or 0755. One that others may write is an error, because its contents may be theirs.
 ///
 /// # Errors
 ///
@@ -208,7 +208,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> PrivateError {
 
 fn strange(path: &Path, metadata: &Metadata, expected: String) -> PrivateError {
     if metadata.uid() == 0 && !geteuid().is_root() {
-        return failed(path)(Errno::EACCES.into()); // nothing is wrong with it: it is root's
+        return failed(path)(Errno::EACCES.into()); // the file is root's, as it should be
     }
     let found = format!(
         "{} of user {}, mode {:03o}",
@@ -228,7 +228,7 @@ fn holder(locked: &Metadata) -> Option<String> {
     Some(format!("process {pid} ({}) of user {user}", name.trim_end()))
 }
 
-/// A line is `1: FLOCK  ADVISORY  WRITE 708 00:1a:4242 0 EOF`; that of one who waits has `->` after the
+/// A line is `1: FLOCK  ADVISORY  WRITE 708 00:1a:4242 0 EOF`. The line of a process that waits has `->` after the
 /// number.
 fn holder_pid(locks: &str, device: u64, inode: u64) -> Option<i32> {
     let file = format!("{:02x}:{:02x}:{inode}", major(device), minor(device));
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_another_holds_is_waited_for_and_then_named_with_its_holder() {
+    fn a_held_lock_is_waited_for_and_its_holder_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let held = lock_within(&path, Duration::ZERO).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_everybody_could_open_is_closed_to_them() {
+    fn a_lock_that_every_user_could_open_is_made_private() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         fs::write(&path, "").unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_may_write_is_refused_and_one_that_they_may_read_is_closed() {
+    fn a_directory_that_others_may_write_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("leases");
         private_directory(&path, 0o700).unwrap();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_waits_for_a_lock_does_not_hold_it() {
+    fn a_process_that_waits_for_a_lock_does_not_hold_it() {
         let locks = "1: POSIX  ADVISORY  WRITE 5 00:1a:42 0 EOF\n\
                      2: FLOCK  ADVISORY  WRITE 7 00:1a:42 0 EOF\n\
                      2: -> FLOCK  ADVISORY  WRITE 8 00:1a:42 0 EOF\n";

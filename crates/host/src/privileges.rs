@@ -1,4 +1,4 @@
-//! Capabilities (capabilities(7)): checked when a program starts, and dropped but for a few once it runs.
+//! Capabilities (capabilities(7)), which are checked when a program starts. Once it runs, all but a few are dropped.
 //!
 //! The uid stays 0, without `CAP_DAC_OVERRIDE`: root owns the leases and sockets, so they can still
 //! be removed, and writing `/proc/sys/net` takes `CAP_NET_ADMIN` in the namespace alone. Steps that need
@@ -75,10 +75,9 @@ pub fn require_privileges(
     Err(PrivilegeError::Missing { program, needed: names(needed), missing: names(&missing) })
 }
 
-/// Drops all capabilities but `kept` for good: also from the bounding set where that is allowed, and
-/// with `no_new_privs`, so that no program that is executed gets one back. A capability of `kept` that
-/// the process does not have is not added. The process must have one thread; threads that start later
-/// inherit the sets.
+/// Drops all capabilities but `kept` permanently. They are also removed from the bounding set, where that is allowed,
+/// and `no_new_privs` prevents that an executed program gets one back. A capability of `kept` that the process does
+/// not have is not added. The process must have one thread; threads that start later inherit the sets.
 ///
 /// # Errors
 ///
@@ -94,8 +93,9 @@ pub fn drop_privileges(kept: &[Capability]) -> Result<(), PrivilegeError> {
             caps::drop(None, CapSet::Bounding, *capability).map_err(refused)?;
         }
     }
-    // Effective first: it must never exceed permitted (capset(2)). The ambient set shrinks with
-    // the inheritable one; what a service was given there, its children keep (nft at the end).
+    // The effective set comes first, because it must never exceed the permitted set (capset(2)). The ambient set
+    // shrinks with the inheritable one. Children keep the capabilities that a service has in both (nft needs them at
+    // the end).
     for set in [CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
         let held = caps::read(None, set).map_err(refused)?;
         let left: CapsHashSet = held.intersection(&kept).copied().collect();
@@ -104,8 +104,8 @@ pub fn drop_privileges(kept: &[Capability]) -> Result<(), PrivilegeError> {
     nix::sys::prctl::set_no_new_privs().map_err(refused)
 }
 
-/// Makes this process one of `uid` and `gid`, in no other group, for good; it keeps its capabilities, of
-/// which [`drop_privileges`] takes what it does not need. Called while there is one thread.
+/// Gives this process to `uid` and `gid`, in no other group, permanently. It keeps its capabilities, so
+/// [`drop_privileges`] is called after it. The process must have one thread.
 ///
 /// # Errors
 ///

@@ -128,7 +128,7 @@ mod tests {
         assert!(me.is_alive());
         let earlier = ProcessId { start_time: me.start_time - 1, ..me };
         assert!(!earlier.is_alive());
-        assert!(!earlier.kill().unwrap(), "a stranger with our pid must not be killed");
+        assert!(!earlier.kill().unwrap(), "another process with our PID must not be killed");
     }
 
     /// Starts a process with this pid, which waits until it is killed (clone(2), `set_tid`).
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_does_not_reach_a_process_that_gets_the_pid_after_the_comparison() {
+    fn a_signal_does_not_reach_a_process_that_reuses_the_pid() {
         use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
         if !nix::unistd::geteuid().is_root() {
             let required = std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_some_and(|it| it == "1");

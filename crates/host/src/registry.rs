@@ -16,7 +16,7 @@ use crate::process::ProcessId;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "role")]
 pub enum Role {
-    /// The agent of a network namespace: one each.
+    /// The agent of a network namespace, which has at most one.
     Agent {
         /// Its namespace.
         netns: NetnsId,
@@ -77,7 +77,7 @@ impl Registry {
         Ok(private::lock(&self.dir.join(".lock"))?)
     }
 
-    /// Writes the holder's file whole or not at all.
+    /// Writes the holder's file, completely or not at all.
     pub(crate) fn write(&self, holder: &Holder) -> io::Result<()> {
         let path = self.path(holder);
         let temporary = path.with_extension("new");
@@ -94,8 +94,8 @@ impl Registry {
         fs::remove_file(self.path(holder))
     }
 
-    /// Every lease. A file that is not a lease is renamed, with a warning; but that of a living process, which
-    /// may be another version's, stays ([`Self::unread`]).
+    /// Every lease. A file that is not a lease is renamed, with a warning. The file of a living process stays,
+    /// because the process may be of another version ([`Self::unread`]).
     pub(crate) fn holders(&self) -> io::Result<Vec<Holder>> {
         let mut holders = Vec::new();
         for path in self.files()? {
@@ -142,7 +142,7 @@ impl Registry {
     }
 }
 
-/// The process that a lease is named for.
+/// The process whose lease this is, by the file's name.
 fn process_of(lease: &Path) -> Option<ProcessId> {
     let mut numbers = lease.file_stem()?.to_str()?.split('-');
     let (pid, start_time) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
@@ -153,13 +153,16 @@ fn set_aside(lease: &Path, reason: &str) {
     if let Some(process) = process_of(lease).filter(|process| process.is_alive()) {
         tracing::warn!(
             reason,
-            "the lease of process {process}, which runs, cannot be read: what it has changed stays, and the \
-             BPF parts with it; if it is another version of Wakeai, end it before this one is used"
+            "the lease of process {process}, which runs, cannot be read, so its changes and the BPF \
+             parts stay; if it is another version of Wakeai, end it before you use this one"
         );
         return;
     }
-    tracing::warn!(reason, "unreadable lease set aside, and not obeyed");
+    tracing::warn!(
+        reason,
+        "an unreadable lease is renamed to *.unreadable, and its changes are not undone"
+    );
     if let Err(error) = fs::rename(lease, lease.with_extension("unreadable")) {
-        tracing::warn!(lease = %lease.display(), %error, "not set aside");
+        tracing::warn!(lease = %lease.display(), %error, "the unreadable lease could not be renamed");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum Undone {
     Done,
     /// There was nothing to undo.
     Nothing,
-    /// Something else may have taken its place, and stays; the reason.
+    /// Something else may have taken its place, and stays, for this reason.
     Kept(String),
 }
 
@@ -87,12 +87,12 @@ fn remove_intended(path: &Path, what: Kind, found: &Metadata) -> io::Result<Undo
         return match fs::remove_dir(path) {
             Ok(()) => Ok(Undone::Done),
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                kept(" that is not empty, and nothing says who made it")
+                kept(" that is not empty, and no record identifies it")
             }
             Err(error) => Err(error),
         };
     }
-    kept(", and nothing says who made it")
+    kept(", which no record identifies")
 }
 
 /// Removes a directory with its contents through a handle, so that a directory which takes its place

@@ -11,7 +11,7 @@ use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::{RouteFlags, RouteHeader, RouteType};
 use nix::net::if_::if_nametoindex;
 
-use crate::change::{Change, RouteKey};
+use crate::change::{Change, Guard, RouteKey};
 use crate::lease::{Lease, LeaseError};
 use crate::namespace::NetnsId;
 use crate::netlink::Netlink;
@@ -19,7 +19,7 @@ use crate::netlink::Netlink;
 // <linux/rtnetlink.h>
 const NEW_ROUTE: u16 = 24;
 const GET_ROUTE: u16 = 26;
-/// The kernel refuses all other flags in a request: they describe the route's present state.
+/// The flags that a request may have. The other flags describe the route's present state.
 const FLAGS_KEPT: RouteFlags = RouteFlags::Pervasive.union(RouteFlags::Onlink);
 const DESTINATION: u16 = 1;
 const INTERFACE: u16 = 4;
@@ -54,8 +54,8 @@ pub enum RouteError {
     },
     /// The route expires by itself, and would not once it is written back.
     #[error(
-        "the route to {0} expires by itself (a router advertised it), which writing it anew would \
-         undo; add one of your own"
+        "the route to {0} expires by itself, because a router advertised it; writing it again would make it \
+         permanent, so add a route of your own"
     )]
     Expires(RouteKey),
     /// There is no such interface.
@@ -144,13 +144,6 @@ fn attributes(bytes: &[u8]) -> Vec<Attribute> {
     whole.map(|found| Attribute { kind: found.kind(), value: found.value().to_vec() }).collect()
 }
 
-/// A route whose congestion control was changed.
-#[derive(Debug)]
-#[must_use = "without `restore` the route is put back only when the lease is released"]
-pub struct RouteGuard {
-    change: Change,
-}
-
 impl Route {
     /// The route to exactly this network, over `interface` where one is named.
     ///
@@ -194,7 +187,7 @@ impl Route {
     /// # Errors
     ///
     /// Where the lease cannot be written or the kernel refuses; then nothing was changed.
-    pub fn set_algorithm(&self, lease: &Lease, algorithm: &str) -> Result<RouteGuard, RouteError> {
+    pub fn set_algorithm(&self, lease: &Lease, algorithm: &str) -> Result<Guard, RouteError> {
         let netns = NetnsId::current().map_err(LeaseError::Io)?;
         let (before, ours) = (self.algorithm(), algorithm.to_owned());
         let change = Change::Route { netns, route: self.key, before, ours };
@@ -204,7 +197,7 @@ impl Route {
             let destination = self.key.to_string();
             return Err(RouteError::Io { action: "change", destination, source });
         }
-        Ok(RouteGuard { change })
+        Ok(Guard(change))
     }
 
     /// The algorithm that new connections over it use, where it names one.
@@ -259,35 +252,16 @@ impl Route {
     }
 }
 
-impl RouteGuard {
-    /// Puts the route's own algorithm back, in the namespace of the calling thread, which must be
-    /// the one that it was changed in.
-    ///
-    /// # Errors
-    ///
-    /// Where the kernel or the lease refuses.
-    pub fn restore(self, lease: &Lease) -> Result<(), RouteError> {
-        let Change::Route { route, before, ours, .. } = &self.change else { return Ok(()) };
-        put_back(route, before.as_deref(), ours).map_err(|source| RouteError::Io {
-            action: "put back",
-            destination: route.to_string(),
-            source,
-        })?;
-        lease.forget(&self.change)?;
-        Ok(())
-    }
-}
-
-/// Writes the algorithm `before` if the route exists and its algorithm still is `ours`; other changes of
-/// the route stay. Returns whether it wrote.
-pub(crate) fn put_back(key: &RouteKey, before: Option<&str>, ours: &str) -> io::Result<bool> {
+/// Restores the algorithm `before` if the route exists and its algorithm still is `ours`; other changes of the route
+/// stay. Returns whether it wrote the route.
+pub(crate) fn restore(key: &RouteKey, before: Option<&str>, ours: &str) -> io::Result<bool> {
     let mut routes = all(key.destination)?.into_iter();
     let found =
         routes.find(|route| route.key == *key && route.algorithm().as_deref() == Some(ours));
     found.map_or(Ok(false), |route| route.write(before).map(|()| true))
 }
 
-/// The routes of the main table, of the family of `like`.
+/// The routes of the main table, in the address family of `like`.
 fn all(like: IpAddr) -> io::Result<Vec<Route>> {
     let header = RouteHeader { address_family: family(like), ..RouteHeader::default() };
     let question = Message { kind: GET_ROUTE, header, attributes: Vec::new() };
@@ -299,7 +273,7 @@ fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
-/// A unicast route of the main table, of the family of `like`.
+/// The unicast route of the main table in `message`, in the address family of `like`.
 fn read(message: Message, like: IpAddr) -> Option<Route> {
     let header = message.header.clone();
     // A cloned route is a cached destination.

@@ -125,7 +125,7 @@ fn current() -> Result<NetnsId, RoutingError> {
     NetnsId::current().map_err(|error| LeaseError::Io(error).into())
 }
 
-/// `false` where the error means that there was nothing to remove: ENOENT for rules and tables, ESRCH for
+/// Returns `false` where the error means that there was nothing to remove: ENOENT for rules and tables, ESRCH for
 /// routes.
 fn was_there(removed: Result<(), RoutingError>) -> Result<bool, RoutingError> {
     match removed {

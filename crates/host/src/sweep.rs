@@ -1,9 +1,9 @@
-//! Undoing: a process's own changes when its lease is released, those of dead processes in a sweep.
+//! Undoes the changes of a process when its lease is released, and those of dead processes in a sweep.
 
 use std::fmt;
 use std::io;
 
-use crate::change::{Assigned, Change};
+use crate::change::{Assigned, Change, Guard};
 use crate::lease::Lease;
 use crate::process::ProcessId;
 use crate::registry::{Holder, Registry};
@@ -57,7 +57,7 @@ pub enum SweepError {
     #[error("cannot read the records of changes in /run/wakeai/leases: {0}")]
     Registry(#[from] io::Error),
     /// The change and its lease stay for the next sweep.
-    #[error("cannot undo {change}: {reason}")]
+    #[error("cannot undo {change}: {reason}; the next wakeai command tries again")]
     Undo {
         /// The change.
         change: Change,
@@ -72,6 +72,18 @@ pub enum SweepError {
         /// The reason.
         reason: String,
     },
+}
+
+impl Guard {
+    /// Restores the previous setting, unless it was changed again since, and removes the record from the lease.
+    ///
+    /// # Errors
+    ///
+    /// [`SweepError::Undo`].
+    pub fn restore(self, lease: &Lease) -> Result<(), SweepError> {
+        let undone = undo(&self.0).and_then(|_| lease.forget(&self.0).map_err(io::Error::other));
+        undone.map_err(|error| SweepError::Undo { change: self.0, reason: error.to_string() })
+    }
 }
 
 impl Lease {
@@ -92,7 +104,7 @@ impl Lease {
                     registry.write(&holder)
                 };
                 if let Err(error) = kept {
-                    tracing::warn!(%error, "the lease file is not removed");
+                    tracing::warn!(%error, "the lease file could not be updated");
                 }
                 if held_kernel_parts
                     && !kernel_parts_held(&registry)
@@ -101,7 +113,9 @@ impl Lease {
                     failed.push((Change::KernelParts, error.to_string()));
                 }
             }
-            Err(error) => tracing::warn!(%error, "no lock: the next command undoes the changes"),
+            Err(error) => {
+                tracing::warn!(%error, "the leases could not be locked; the next wakeai command undoes the changes")
+            }
         }
         failed
     }
@@ -120,8 +134,8 @@ fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
     failed
 }
 
-/// Whether a live process holds the kernel's parts. One whose lease cannot be read may hold them, and where
-/// no lease can be read, anybody may.
+/// Whether a live process holds the kernel's parts. A process whose lease cannot be read may hold them, and where the
+/// leases cannot be listed, any process may.
 fn kernel_parts_held(registry: &Registry) -> bool {
     let held = || -> io::Result<bool> {
         let mut holders = registry.holders()?.into_iter();
@@ -258,7 +272,7 @@ mod tests {
     use crate::registry::Role;
     use std::cell::Cell;
 
-    /// A kernel whose parts are unloaded by the function.
+    /// A kernel whose parts the function unloads.
     struct Kernel<F>(F);
 
     impl<F: Fn() -> bool> KernelUndo for Kernel<F> {
@@ -271,7 +285,7 @@ mod tests {
         }
     }
 
-    /// One without any.
+    /// A kernel without parts.
     const EMPTY: Kernel<fn() -> bool> = Kernel(|| false);
 
     fn dead() -> ProcessId {
@@ -279,7 +293,7 @@ mod tests {
         ProcessId { start_time: me.start_time - 1, ..me }
     }
 
-    /// A file that was made.
+    /// The record of a file that this makes.
     fn made(path: &std::path::Path) -> Change {
         std::fs::write(path, "").unwrap();
         let made = FileId::of(&std::fs::symlink_metadata(path).unwrap());
@@ -314,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_parts_are_unloaded_before_namespaces_go() {
+    fn the_kernels_parts_are_unloaded_before_namespaces_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
         let namespace = dir.path().join("stands-for-a-namespace");
@@ -333,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_given_back_before_the_kernels_parts_go() {
+    fn connections_are_restored_before_the_kernels_parts_are_unloaded() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
         let changes = vec![Change::KernelParts, connections("wakeai_rtt")];
@@ -363,8 +377,8 @@ mod tests {
     fn a_target_belongs_to_one_process_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(dir.path());
-        let ruling = |what: Option<&str>| Role::Use { exclusive: what.map(str::to_owned) };
-        let take = |what| Lease::take_in(registry.clone(), ruling(what));
+        let role = |what: Option<&str>| Role::Use { exclusive: what.map(str::to_owned) };
+        let take = |what| Lease::take_in(registry.clone(), role(what));
         let first = take(Some("the route to 192.0.2.0/24")).unwrap();
         let second = take(Some("the route to 192.0.2.0/24")).unwrap_err();
         assert!(second.to_string().contains("--undo"), "{second}");
@@ -448,7 +462,7 @@ mod tests {
         let (removed, _) = sweep_in(&registry, &EMPTY);
         assert!(removed.is_empty(), "{removed:?}");
         assert!(precious.exists());
-        assert!(lease.with_extension("unreadable").exists(), "it is there to be looked into");
+        assert!(lease.with_extension("unreadable").exists(), "it is kept for inspection");
     }
 
     #[test]

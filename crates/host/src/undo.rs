@@ -1,4 +1,4 @@
-//! A change is undone, whoever made it.
+//! Undoes a change of any process.
 
 use std::io;
 
@@ -16,8 +16,8 @@ pub(crate) enum Stage {
     RouteConnections,
     /// All other connections. They may use an algorithm that is unloaded after this stage.
     Connections,
-    /// Everything else. Namespaces are among it: in one without a name, connections cannot be moved
-    /// off an algorithm any more, and would keep it loaded.
+    /// Everything else, namespaces included. Connections in a namespace without a name cannot be moved off an
+    /// algorithm any more, and would keep it loaded.
     Rest,
 }
 
@@ -33,7 +33,6 @@ pub(crate) fn stage(change: &Change) -> Stage {
         _ => Stage::Rest,
     }
 }
-
 /// Undoes the change. Other processes may use the kernel's parts, so [`crate::sweep`] undoes these,
 /// and connections with [`crate::KernelUndo`].
 pub(crate) fn undo(change: &Change) -> io::Result<Undone> {
@@ -47,12 +46,12 @@ pub(crate) fn undo(change: &Change) -> io::Result<Undone> {
         Change::Namespace { name, .. } => Namespace::remove(name).map_err(io::Error::other),
         Change::Process(process) => process.kill(),
         Change::Sysctl { netns, name, before, ours } => {
-            inside(*netns, || sysctl::put_back(name, before, ours))
+            inside(*netns, || sysctl::restore(name, before, ours))
         }
         Change::Route { netns, route, before, ours } => {
-            inside(*netns, || route::put_back(route, before.as_deref(), ours))
+            inside(*netns, || route::restore(route, before.as_deref(), ours))
         }
-        Change::Connections(_) => Err(io::Error::other("not by this process")),
+        Change::Connections(_) => Err(io::Error::other("only a sweep restores connections")),
         Change::PacketRules { netns, table } => {
             inside(*netns, || routing::remove_packet_rules(table).map_err(io::Error::other))
         }

@@ -1,15 +1,15 @@
-//! What needs root: namespaces and the sysctls in them.
+//! Tests that need root: namespaces and the sysctls in them.
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use wakeai_host::{Change, Lease, Namespace, NetnsId, ProcessId, Role, SysctlGuard, read_sysctl};
+use wakeai_host::{Change, Lease, Namespace, NetnsId, ProcessId, Role, read_sysctl, set_sysctl};
 
 const FIN_TIMEOUT: &str = "net.ipv4.tcp_fin_timeout"; // 60 in a new namespace
 
-/// Whether to run: as root. Without it the test says so and passes, but for
-/// `WAKEAI_REQUIRE_KERNEL=1`, under which nothing may be skipped.
+/// Whether this process is root's. Otherwise it prints that the test is skipped; under `WAKEAI_REQUIRE_KERNEL=1` it
+/// fails.
 fn is_root() -> bool {
     let root = nix::unistd::geteuid().is_root();
     if !root {
@@ -42,7 +42,7 @@ fn a_namespace_is_made_entered_and_removed_without_moving_the_caller() {
 }
 
 #[test]
-fn a_sysctl_goes_back_unless_somebody_chose_since() {
+fn a_sysctl_is_restored_unless_it_was_changed_since() {
     if !is_root() {
         return;
     }
@@ -51,12 +51,12 @@ fn a_sysctl_goes_back_unless_somebody_chose_since() {
     let lease = Lease::take(Role::Command).unwrap();
     let (restored, chosen) = namespace
         .run(|| {
-            let guard = SysctlGuard::set(&lease, FIN_TIMEOUT, "30").unwrap();
+            let guard = set_sysctl(&lease, FIN_TIMEOUT, "30").unwrap();
             assert_eq!(read_sysctl(FIN_TIMEOUT).unwrap(), "30");
             guard.restore(&lease).unwrap();
             let restored = read_sysctl(FIN_TIMEOUT).unwrap();
 
-            let guard = SysctlGuard::set(&lease, FIN_TIMEOUT, "30").unwrap();
+            let guard = set_sysctl(&lease, FIN_TIMEOUT, "30").unwrap();
             std::fs::write("/proc/sys/net/ipv4/tcp_fin_timeout", "45").unwrap();
             guard.restore(&lease).unwrap();
             (restored, read_sysctl(FIN_TIMEOUT).unwrap())
@@ -78,7 +78,7 @@ fn releasing_a_lease_undoes_everything_in_it() {
     let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
     let process = ProcessId::of(child.id()).unwrap();
     lease.record(Change::Process(process)).unwrap();
-    let guard = namespace.run(|| SysctlGuard::set(&lease, FIN_TIMEOUT, "30")).unwrap().unwrap();
+    let guard = namespace.run(|| set_sysctl(&lease, FIN_TIMEOUT, "30")).unwrap().unwrap();
     drop(guard);
 
     assert!(lease.release(&|| Ok(false)).is_empty());
@@ -88,7 +88,7 @@ fn releasing_a_lease_undoes_everything_in_it() {
 }
 
 #[test]
-fn a_namespace_that_was_there_or_took_the_name_since_stays() {
+fn an_earlier_or_later_namespace_of_the_name_is_kept() {
     if !is_root() {
         return;
     }

@@ -1,5 +1,6 @@
-//! Goodput of an algorithm of ours without bounds and of the kernel's own that it stands in for:
-//! alone on the same emulated paths, and sharing one.
+//! The goodput of one of our algorithms without bounds and of the kernel's algorithm that it replaces, alone on the
+//! same emulated paths, and sharing one path.
+//!
 //! Needs root: `cargo bench -p wakeai-kernel --bench goodput -- [cubic|reno] [repeats]`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench panics or prints")]
@@ -61,8 +62,8 @@ fn main() {
     }
 }
 
-/// Mbit/s of flows that run at the same time, as means of all repeats. Who starts first gets the
-/// most of a short run, so they take turns.
+/// The goodput in Mbit/s of flows that run at the same time, as means of all repeats. The flow that starts first gets
+/// the most of a short run, so they take turns.
 fn goodput<const N: usize>(config: PathConfig, algorithms: [&str; N], repeats: u32) -> [f64; N] {
     let mut totals = [0.0; N];
     for repeat in 0..repeats as usize {

@@ -1,10 +1,10 @@
-//! What the monitor costs at about 1 Gbit/s over veth, in percent of a core: its programs (the
-//! kernel's own count of their run time) and the process that reads the records.
+//! The cost of the monitor at about 1 Gbit/s over veth, in percent of a core: that of its programs, by the kernel's
+//! own count of their run time, and that of the process that reads the records.
 //!
-//! To count, the kernel reads a clock before and after each run, and most of one reading falls into
-//! the count. How much, an empty program tells, which hangs on the same tracepoint in the same minute:
-//! `clock` is what it is counted with, for as many runs as the monitor's programs had, and `net` is the
-//! total without it: what the monitor costs while nobody counts.
+//! To count, the kernel reads a clock before and after each run, and most of one reading is part of the count. An
+//! empty program on the same tracepoint, measured in the same minute, shows how much: `clock` is its count for as
+//! many runs as the monitor's programs had, and `net` is the total without it, which is the cost while nothing is
+//! counted.
 //!
 //! Needs root: `cargo bench -p wakeai-kernel --bench monitor_cost [seconds]`. The link has no
 //! segmentation offload, so that there are as many ACKs as on a real one.
@@ -39,7 +39,7 @@ fn main() {
     println!(
         "mode       Mbit/s    runs/s  records/s  lost  programs %  reader %  total %  clock %  net %"
     );
-    // The last shows what connections cost that nobody watches.
+    // The last configuration shows the cost of connections that are not watched.
     for (name, every_ack, port) in
         [("every ACK", true, None), ("1 ms", false, None), ("nothing", false, Some(9))]
     {
@@ -55,8 +55,8 @@ fn measure(name: &str, config: &MonitorConfig, span: Duration) {
         rig::ip(namespace, "link set wire gso_max_segs 1");
     }
     let flow = rig.paced_flow(77, "cubic", 1_000_000_000 / 8);
-    // Both ends are on this machine: the programs also run for each segment that the receiver
-    // gets, two thirds of all runs.
+    // Both ends are on this machine, so the programs also run for each segment that the receiver gets, which is two
+    // thirds of all runs.
     let mut monitor = Monitor::open(config).unwrap();
     let reader = std::thread::spawn(move || {
         let cpu = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
@@ -98,7 +98,7 @@ fn measure(name: &str, config: &MonitorConfig, span: Duration) {
     );
 }
 
-/// How often the monitor's programs ran, and for how many nanoseconds.
+/// The number of runs of the monitor's programs, and their time in nanoseconds.
 fn programs() -> (u64, u64) {
     counted(&["on_segment", "on_congestion_s", "on_retransmit", "on_socket_state"])
 }
@@ -109,7 +109,7 @@ fn counted(names: &[&str]) -> (u64, u64) {
     ours.fold((0, 0), |(runs, ns), program| (runs + program.run_cnt, ns + program.run_time_ns))
 }
 
-/// A program that does nothing, where the monitor's busiest one hangs.
+/// A program that does nothing, on the tracepoint of the monitor's busiest program.
 mod empty {
     #![allow(unsafe_code, reason = "libbpf-rs loads programs from objects only")]
 
@@ -124,7 +124,7 @@ mod empty {
 
     pub(super) const NAME: &str = "wakeai_empty";
 
-    /// The program and its link: it runs until both are dropped.
+    /// The program and its link, which runs until both are dropped.
     pub(super) fn attach() -> [OwnedFd; 2] {
         let code = |code| bpf_insn { code: code as u8, ..bpf_insn::default() };
         let do_nothing = [code(BPF_ALU64 | BPF_MOV | BPF_K), code(BPF_JMP | BPF_EXIT)];

@@ -2,7 +2,7 @@
 /*
  * Moves connections to an algorithm, records their previous one, and moves them back to it. Iterators
  * reach existing connections; the socket operations of a cgroup reach its new ones. A new connection
- * that has the algorithm by default is not moved, it only gets its target rate.
+ * that has the algorithm by default is not moved; it gets a target rate only.
  */
 #include "program.h"
 
@@ -22,7 +22,7 @@ struct {
 	__type(value, struct assign_outcome);
 } outcome SEC(".maps");
 
-/* Moved connections, of all processes that move some; the kernel removes an entry with its socket. */
+/* The connections that processes have moved. The kernel removes an entry with its socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -30,7 +30,7 @@ struct {
 	__type(value, struct moved_value);
 } moved_sockets SEC(".maps");
 
-/* The map of wakeai_av. */
+/* The map of wakeai_av's targets, shared with its programs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -94,14 +94,14 @@ static __always_inline void aim(u64 cookie, const struct assignment *asked)
 {
 	u64 rate = asked->rate;
 
-	/* Without a target, one that another process has set stays. */
+	/* Without a target, a target that another process has set stays. */
 	if (rate)
 		bpf_map_update_elem(&socket_targets, &cookie, &rate, 0);
 }
 
 /*
- * The socket's options are set through `handle`, and its storage is found through `sk`: a program
- * for socket operations has one of each.
+ * The socket's options are set through `handle`, and its storage is found through `sk`. In a program
+ * for socket operations these are different objects.
  */
 static __always_inline long take(void *handle, void *sk, u64 cookie, struct assignment *asked)
 {
@@ -116,7 +116,7 @@ static __always_inline long take(void *handle, void *sk, u64 cookie, struct assi
 	moved = bpf_sk_storage_get(&moved_sockets, sk, (void *)0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!moved)
 		return -1;
-	/* A socket that two processes have moved goes back to the algorithm before both. */
+	/* The algorithm of a socket before the first of several moves is the one to restore. */
 	is_first = !moved->owner;
 	if (is_first)
 		__builtin_memcpy(moved->before, name, sizeof(name));
@@ -208,7 +208,7 @@ int aim_existing(struct bpf_iter__tcp *ctx)
 	return count(0);
 }
 
-/* Back to `before`, or to the default where the kernel no longer has it. */
+/* Moves the socket to `before`, or to `otherwise` where the kernel no longer has that. */
 static __always_inline long put(struct tcp_sock *tp, char *before, char *otherwise)
 {
 	return bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, before, TCP_CA_NAME_MAX) &&
@@ -232,7 +232,7 @@ int give_back_moved(struct bpf_iter__tcp *ctx)
 		return 0;
 	__builtin_memcpy(before, moved->before, sizeof(before));
 	__builtin_memcpy(otherwise, asked->otherwise, sizeof(otherwise));
-	/* A socket that has been moved to a third algorithm since stays on it. */
+	/* A socket that was moved to a third algorithm later stays on that. */
 	if (!bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)) &&
 	    same_name(name, asked->algorithm) && !same_name(name, before))
 		error = put(tp, before, otherwise);
@@ -243,9 +243,9 @@ int give_back_moved(struct bpf_iter__tcp *ctx)
 }
 
 /*
- * Moves the connections that have the algorithm by default, unless it still is the default: then
- * another process has set it. Listening sockets are moved only where the algorithm is unloaded: the
- * connections that they accept get the default, but for those whose algorithm was set.
+ * Moves the connections that have the algorithm by default, unless it still is the default, which means
+ * that another process has set it. Listening sockets are moved only where the algorithm is unloaded:
+ * the connections that they accept get the default, except where the algorithm of the listener was set.
  */
 SEC("iter/tcp")
 int give_back_defaults(struct bpf_iter__tcp *ctx)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An algorithm's .bpf.c includes this before the shared source: the kernel's types, the maps of the
- * bounds, which all algorithms share, the knobs, and the part of the shim that needs a knob.
+ * An algorithm's .bpf.c includes this before the shared source. It has the kernel's types, the maps of
+ * the bounds, which all algorithms share, the knobs, and the part of the shim that needs a knob.
  */
 #ifndef WAKEAI_BOUNDED_H
 #define WAKEAI_BOUNDED_H
@@ -70,7 +70,7 @@ static __always_inline u32 last_sent(struct sock *sk)
 	return tcp_sk(sk)->lsndtime;
 }
 
-/* Time since then in us. */
+/* Time since the last segment with data, in us. */
 static __always_inline u64 idle_us(struct sock *sk)
 {
 	s32 ticks = (u32)bpf_jiffies64() - tcp_sk(sk)->lsndtime;
@@ -85,8 +85,8 @@ static __always_inline u32 rto_us(struct sock *sk)
 }
 
 /*
- * No bounds apply without a fresh heartbeat for the interface that the socket is routed over, not
- * even the socket's own.
+ * The bounds of a socket. None apply, not even the socket's own, without a fresh heartbeat for the
+ * interface over which the socket is routed.
  */
 static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 {
@@ -103,7 +103,7 @@ static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 
 	if (!heartbeat_ns)
 		return none;
-	/* A heartbeat from the future is as good as none: it would stay fresh until its time has come. */
+	/* A heartbeat from the future does not count, because it would stay fresh until its time. */
 	if ((s64)(now - *heartbeat_ns) > allowed || (s64)(*heartbeat_ns - now) > allowed)
 		return none;
 	cookie = sk->__sk_common.skc_cookie.counter;

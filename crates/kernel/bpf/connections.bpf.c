@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The iterator that moves connections to another algorithm. */
+/* An iterator that moves connections to another algorithm. */
 #include "program.h"
 
 struct move_request request;

@@ -7,8 +7,8 @@
 #include "../../algorithms/c/cubic_state.h"
 
 /*
- * The interface that the socket sends through. The cached route may be missing for a moment
- * (it is dropped when routes change); then the interface of the last received packet is taken.
+ * The interface through which the socket sends. The cached route may be missing for a moment,
+ * because it is dropped when routes change. Then this is the interface of the last received packet.
  */
 static __always_inline u32 ifindex_of(struct sock *sk)
 {
@@ -30,7 +30,7 @@ static __always_inline void copy_address(u8 *to, const __be32 *v6, __be32 v4, bo
 
 /*
  * The local port. A socket that closes has released its port number (skc_num is 0) by the time of the
- * event; inet_sport, which it put into its segments, stays.
+ * event. inet_sport, the port in its segments, stays.
  */
 static __always_inline u16 local_port_of(struct tcp_sock *tp)
 {

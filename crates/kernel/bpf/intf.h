@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The structs that BPF programs and user space exchange. `src/raw.rs` mirrors them, and compares every
- * offset with the compiled object's when it is built.
+ * The structs that BPF programs and user space exchange. `src/raw.rs` mirrors them. Its build compares
+ * every offset with that of the compiled object.
  */
 #ifndef WAKEAI_INTF_H
 #define WAKEAI_INTF_H
@@ -21,7 +21,7 @@ struct bounds_value {
 	u64 small_queue; /* bytes of packets */
 };
 
-/* Addresses are IPv6, IPv4 mapped into it (RFC 4291 section 2.5.5.2). */
+/* Addresses are IPv6 addresses; those of IPv4 are mapped into IPv6 (RFC 4291 section 2.5.5.2). */
 struct socket_value {
 	u64 cookie;
 	u64 netns_cookie;
@@ -64,7 +64,7 @@ enum record_kind {
 	RECORD_RETRANSMIT,
 };
 
-/* RECORD_STATE's detail: the states before and after, and what CWR comes from. */
+/* RECORD_STATE's detail: the states before and after, and the cause of CWR. */
 enum state_detail {
 	STATE_FROM_SHIFT = 0,
 	STATE_TO_SHIFT = 8,
@@ -91,9 +91,9 @@ struct snapshot_value {
 /* The request and the result of `snapshot_connections`. */
 struct snapshot_request {
 	u32 ifindex;      /* 0: any */
-	u32 idle_jiffies; /* a connection that has sent nothing for so long is idle */
-	u32 idle_most;    /* so many idle connections are written */
-	u32 idle;         /* result: the idle connections, written or not */
+	u32 idle_jiffies; /* a connection that has sent nothing for longer is idle */
+	u32 idle_most;    /* the largest number of idle connections that are written */
+	u32 idle;         /* result: the number of idle connections, written or not */
 };
 
 /* The request and the result of `move_connections`. */
@@ -117,8 +117,8 @@ struct assignment {
 	u32 to_mask[4]; /* the bits of `to` that are compared */
 	u32 owner;      /* the process that moves the connections */
 	u16 to_port;
-	u8 by_default; /* connections with the algorithm by default, not those that the owner moved */
-	u8 listeners;
+	u8 by_default; /* 1: connections with the algorithm by default; 0: those that the owner moved */
+	u8 listeners; /* 1: listening sockets are moved back, too */
 	char algorithm[TCP_CA_NAME_MAX];
 	char otherwise[TCP_CA_NAME_MAX]; /* for connections whose previous algorithm is gone */
 };

@@ -4,14 +4,14 @@
 
 const volatile struct watch_config watch;
 
-/* Records dropped because `records` was full. */
+/* The number of records that were dropped because `records` was full. */
 u64 lost_records;
 
-/* Put the layouts of structs that no map holds into BTF, where `src/raw.rs` is compared with them. */
+/* These put the layouts of structs that no map holds into BTF, for the comparison with `src/raw.rs`. */
 struct record_value *record_layout;
 struct snapshot_value *snapshot_layout;
 
-/* User space polls: a wake-up per record costs ten times as much as the record. */
+/* User space polls, because a wake-up per record costs ten times as much as the record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 8 << 20);
@@ -27,7 +27,7 @@ struct {
 
 struct last_seen {
 	u64 sampled_ns;
-	u32 probing_tail; /* a tail loss probe was out when the last ACK came */
+	u32 probing_tail; /* 1: a tail loss probe was in flight at the last ACK */
 	u32 zero;
 };
 
@@ -110,7 +110,7 @@ static __always_inline bool sample_is_due(struct sock *sk, struct tcp_sock *tp)
 	return true;
 }
 
-/* A segment has arrived and TCP has not handled it yet: an ACK where data is in flight. */
+/* Called before TCP handles a segment that has arrived. Where data is in flight, it is an ACK. */
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(on_segment, struct sock *sk, struct sk_buff *skb)
 {
@@ -127,8 +127,8 @@ int BPF_PROG(on_segment, struct sock *sk, struct sk_buff *skb)
 }
 
 /*
- * The kernel also passes through CWR when a tail loss probe has repaired a loss; that is no
- * overflow. It resets tlp_high_seq just before, so the value at the last ACK is used.
+ * The kernel also passes through CWR when a tail loss probe has repaired a loss, which is no overflow. It
+ * resets tlp_high_seq just before, so the value at the last ACK is used.
  */
 static __always_inline bool is_tail_loss_probe(struct sock *sk, struct tcp_sock *tp)
 {

@@ -40,7 +40,7 @@ static __always_inline u8 departure_ahead(struct sock *sk)
 	return tp->tcp_wstamp_ns / 1000 > tp->tcp_mstamp;
 }
 
-/* Set by the driver: mac80211 lets more data wait, so that aggregates fill. */
+/* The driver sets this shift. mac80211 lets more data wait, so that aggregates fill. */
 static __always_inline u32 small_queue_shift(struct sock *sk)
 {
 	return sk->sk_pacing_shift & 31;
@@ -50,11 +50,11 @@ static __always_inline u32 small_queue_shift(struct sock *sk)
  * The bytes that a packet counts for in the host's queue in addition to its payload. The kernel counts
  * the packet's memory (truesize); the figures are those of x86-64 and arm64. They depend on the device:
  *   - A device with scatter-gather gets packets that share the burst's data. Each takes 832 bytes more than
- *     its payload in Linux 6.18, 960 in Debian's 6.12 and 1280 in 6.1. The least of them is used, so that
- *     no kernel lets more packets wait than requested.
- *   - A device without, such as those of mac80211 that compute no checksums, gets copies, whose memory
- *     comes in powers of two: a payload above 1400 bytes takes 4096 bytes and 256.
- *   - A device that segments bursts itself gets them whole: the overhead is negligible.
+ *     its payload in Linux 6.18, 960 in Debian's 6.12 and 1280 in 6.1. The smallest of these is used, so
+ *     that no kernel lets more packets wait than requested.
+ *   - A device without scatter-gather, such as those of mac80211 that compute no checksums, gets copies,
+ *     whose memory comes in powers of two: a payload above 1400 bytes takes 4096 bytes and 256.
+ *   - A device that segments bursts itself gets whole bursts, whose overhead is negligible.
  */
 enum { BESIDE_SHARED_PAYLOAD = 832, BESIDE_COPIED_PAYLOAD = 4096 + 256 - 1448, LARGEST_IN_2048 = 1400 };
 

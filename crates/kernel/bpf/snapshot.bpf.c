@@ -5,8 +5,8 @@
 struct snapshot_request request;
 
 /*
- * A connection without data that has sent nothing lately. One under CUBIC or Reno has to be read, because
- * it has to be moved to the bounded algorithm.
+ * Whether a connection has no data and has sent nothing lately. A connection under CUBIC or Reno is never
+ * idle here, because it has to be read to be moved to the bounded algorithm.
  */
 static __always_inline bool is_idle(struct tcp_sock *tp)
 {

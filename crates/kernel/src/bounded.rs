@@ -1,24 +1,24 @@
-//! Our algorithms, which obey bounds.
+//! The algorithms that obey bounds.
 
 use wakeai_units::Duration;
 
 /// The time after the last [`Control::heartbeat`](crate::Control::heartbeat) at which bounds expire.
 pub const STALE_AFTER: Duration = Duration::from_millis(1500);
 
-/// One of our algorithms, and the kernel's algorithm that it replaces.
+/// An algorithm that obeys bounds, and the kernel's algorithm that it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded {
     /// The name, as `tcp_congestion_control` and `TCP_CONGESTION` take it.
     pub name: &'static str,
-    /// The kernel's own algorithm that its connections go to when it is unloaded.
+    /// The kernel's own algorithm, to which its connections are moved when it is unloaded.
     pub plain: &'static str,
 }
 
 impl Bounded {
-    /// Those that an agent uses in place of the kernel's.
+    /// The algorithms that an agent uses in place of the kernel's.
     pub const STAND_INS: [Self; 2] = [Self::ALL[0], Self::ALL[1]];
 
-    /// All of them, those that an agent uses first.
+    /// All algorithms, those that an agent uses first.
     pub const ALL: [Self; 5] = [
         Self { name: "wakeai_cubic", plain: "cubic" },
         Self { name: "wakeai_reno", plain: "reno" },

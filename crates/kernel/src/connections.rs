@@ -1,4 +1,4 @@
-//! A TCP iterator moves established connections to another algorithm.
+//! Moves established connections to another algorithm, with a TCP iterator.
 
 use std::io::Read;
 use std::mem::MaybeUninit;
@@ -8,27 +8,27 @@ use libbpf_rs::{Iter, Link};
 
 use crate::error::Error;
 use crate::features::{ITERATE, explain};
-use crate::libbpf::quiet;
 use crate::raw::name_field;
 use crate::skeleton::connections::ConnectionsSkelBuilder;
 use crate::skeleton::connections::types::move_request;
+use crate::skeleton::quiet;
 
-/// What [`move_connections`] did.
+/// The result of [`move_connections`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveReport {
     /// Sockets that were changed.
     pub moved: u32,
-    /// Sockets that refused it.
+    /// Sockets that the kernel refused to change.
     pub failed: u32,
 }
 
-/// Moves the TCP sockets of the calling thread's network namespace whose algorithm is one of
-/// `from` (at most 8; empty: any other) to the algorithm `to`; with `ifindex` only those routed
-/// over that interface. Listening sockets go too, so that what they accept does.
+/// Moves the TCP sockets of the calling thread's network namespace whose algorithm is one of `from` (at most 8;
+/// empty: any other) to the algorithm `to`; with `ifindex` only those routed over that interface. Listening sockets
+/// are moved, too, and with them the connections that they accept later.
 ///
 /// # Errors
 ///
-/// Where a privilege or feature is missing, or a name is none.
+/// Where a privilege or feature is missing, or a name is not valid.
 pub fn move_connections(
     from: &[&str],
     to: &str,
@@ -48,8 +48,8 @@ pub fn move_connections(
     run(&asked, request)
 }
 
-/// Runs an iterator over the sockets of the calling thread's network namespace. Returns what its program has
-/// written; reading is what runs it.
+/// Runs an iterator over the sockets of the calling thread's network namespace, which happens by reading it. Returns
+/// the bytes that its program has written.
 pub(crate) fn run_iterator(program: &Link, asked: &str) -> Result<Vec<u8>, Error> {
     let mut written = Vec::new();
     let mut iterator = Iter::new(program).map_err(|error| explain(asked, ITERATE, error))?;

@@ -1,4 +1,4 @@
-//! The bounds that our algorithms obey.
+//! The bounds of the registered algorithms.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,11 +12,11 @@ use crate::features::{BOUND, explain};
 use crate::raw::{BoundsValue, InterfaceKey};
 use crate::registration;
 
-/// A handle on the registration of our algorithms and their bounds, which every agent of the
-/// machine shares. They stay registered when it is dropped, until [`Control::unload`].
+/// A handle on the registration of our algorithms and their bounds, which all agents of the machine share. They stay
+/// registered when it is dropped, until [`Control::unload`].
 ///
-/// Bounds apply to a socket while the interface that it is routed over has a fresh heartbeat: its own if it
-/// has some, else those of the interface.
+/// Bounds apply to a socket while the interface over which it is routed has a fresh heartbeat. They are the socket's
+/// own bounds, or those of the interface where the socket has none.
 #[derive(Debug)]
 pub struct Control {
     socket_bounds: MapHandle,
@@ -31,8 +31,8 @@ impl Control {
     /// The name of the bounded CUBIC; all names are in [`Bounded::ALL`](crate::Bounded::ALL).
     pub const ALGORITHM: &'static str = "wakeai_cubic";
 
-    /// Opens the registration that another agent has pinned, or else loads, registers and pins the
-    /// algorithms, after it has removed an incomplete registration.
+    /// Opens the registration that another agent has pinned. Where there is none, it removes an incomplete
+    /// registration, and loads, registers and pins the algorithms.
     ///
     /// Needs `CAP_BPF`, `CAP_PERFMON`, `CAP_NET_ADMIN`, and `CAP_SYS_ADMIN` where it has to mount
     /// the bpffs; using the handle needs none.
@@ -45,8 +45,8 @@ impl Control {
         Ok(Self { socket_bounds, interface_bounds, heartbeats, socket_targets, pin: None })
     }
 
-    /// Watches the registration from now on: [`Self::check`] notices when it was removed and another was made.
-    /// The open file keeps the bpffs from being unmounted.
+    /// Watches the registration from now on, so that [`Self::check`] notices when it was removed, also if another one
+    /// was made. The open file keeps the bpffs from being unmounted.
     ///
     /// # Errors
     ///
@@ -57,8 +57,8 @@ impl Control {
         Ok(())
     }
 
-    /// Checks that the algorithms are registered still, with the maps of this handle. Otherwise bounds can be
-    /// written, and no connection obeys them. It needs no privilege.
+    /// Checks that the algorithms are still registered, with the maps of this handle. Otherwise bounds can be
+    /// written, but no connection obeys them. It needs no privilege.
     ///
     /// # Errors
     ///
@@ -72,8 +72,8 @@ impl Control {
         }
         Err(Error::refused(
             "bound connections",
-            "the congestion controls wakeai_* of this process are not registered any more (another version \
-             of Wakeai, or another program, has removed them); start it again",
+            "the congestion controls wakeai_* of this process are not registered any more, because another version \
+             of Wakeai or another program has removed them; start this agent or proxy again",
         ))
     }
 
@@ -143,9 +143,9 @@ impl Control {
         put(&self.heartbeats, interface(netns_cookie, ifindex).as_bytes(), &now.to_ne_bytes())
     }
 
-    /// Removes the registration and its pins, also those of an agent that died. In every network namespace,
-    /// sysctls that name a `wakeai_` algorithm and connections that use one are moved to CUBIC. Returns
-    /// `false` where there was no registration. To be called only while no other agent is alive.
+    /// Removes the registration and its pins, also those of an agent that died. In every network namespace, sysctls
+    /// that name a `wakeai_` algorithm and connections that use one are moved to the kernel's own algorithm. Returns
+    /// `false` where there was no registration. Call it only while no other agent is alive.
     ///
     /// Needs `CAP_SYS_ADMIN` besides what [`Control::open`] needs, to enter the namespaces.
     ///
@@ -172,7 +172,7 @@ fn interface(netns_cookie: u64, ifindex: u32) -> InterfaceKey {
     InterfaceKey { netns_cookie, ifindex, zero: 0 }
 }
 
-/// The clock that the kernel compares a heartbeat with (`bpf_ktime_get_ns`).
+/// The time by the clock with which the kernel compares a heartbeat (`bpf_ktime_get_ns`).
 fn monotonic_ns() -> nix::Result<u64> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
     Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)

@@ -1,4 +1,4 @@
-//! Errors, by what a caller can do about them.
+//! The error of an operation on the kernel.
 
 /// An operation on the kernel failed.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a privilege or a kernel feature is missing: commands exit with 77 then.
+    /// Whether a privilege or a kernel feature is missing, so that the command exits with 77.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Privilege { .. } | Self::Feature { .. })
     }

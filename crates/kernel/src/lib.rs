@@ -1,20 +1,20 @@
-//! Everything that Wakeai does inside the kernel, and the only user of libbpf.
+//! The part of Wakeai that runs in the kernel, and its user space. No other crate uses libbpf.
 //!
-//! - [`Control`]: the registration of the [`Bounded`] algorithms and their bounds, shared by every
-//!   agent of the machine. Order of calls: [`Control::open`], then per tick
-//!   [`Control::set_interface`] and [`Control::set_socket`], and [`Control::heartbeat`] more often
-//!   than [`STALE_AFTER`]; whoever is last calls [`Control::unload`].
-//! - [`move_connections`] puts established connections on another algorithm, [`Snapshotter`] reads
-//!   them; both see the network namespace of the calling thread only.
-//! - [`Assigner`] puts an algorithm to work for the connections of an [`Assignment`], and gives them
-//!   back what they had: [`Assigner::open`], [`Assigner::take_existing`], [`Assigner::aim`] when the
-//!   target changes, [`Assigner::give_back`]. [`Undo`] does that for a process that died.
+//! - [`Control`]: the registration of the [`Bounded`] algorithms and their bounds, which all agents of the
+//!   machine share. Order of calls: [`Control::open`], then per tick [`Control::set_interface`] and
+//!   [`Control::set_socket`], and [`Control::heartbeat`] more often than [`STALE_AFTER`]; the last agent calls
+//!   [`Control::unload`].
+//! - [`move_connections`] moves established connections to another algorithm, and [`Snapshotter`] reads
+//!   connections. Both see only the network namespace of the calling thread.
+//! - [`Assigner`] applies an algorithm to the connections of an [`Assignment`], and restores their previous
+//!   algorithms: [`Assigner::open`], [`Assigner::take_existing`], [`Assigner::aim`] when the target changes,
+//!   [`Assigner::give_back`]. [`Undo`] restores them for a process that died.
 //! - [`Monitor`] streams samples and events of all namespaces: [`Monitor::open`], then
 //!   [`Monitor::poll`] in a loop.
-//! - [`features::detect`] says what this kernel lacks, what follows from it, and what to do.
+//! - [`features::detect`] finds the features that this kernel lacks, with consequences and remedies.
 //!
-//! Errors for which [`Error::is_missing`] holds mean a missing privilege or kernel feature: a
-//! command exits with 77.
+//! An error for which [`Error::is_missing`] holds means that a privilege or a kernel feature is missing; the
+//! command then exits with 77.
 
 mod assign;
 mod bounded;
@@ -22,7 +22,6 @@ mod connections;
 mod control;
 mod error;
 pub mod features;
-mod libbpf;
 pub mod monitor;
 mod mounts;
 mod netns;

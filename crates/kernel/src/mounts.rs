@@ -36,7 +36,7 @@ fn parent(pid: u32) -> Option<u32> {
     parent_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The fourth field of proc(5)'s `stat`; the second, a name in parentheses, may hold anything.
+/// The fourth field of proc(5)'s `stat`. The second field, a name in parentheses, may contain any character.
 fn parent_in(stat: &str) -> Option<u32> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok().filter(|pid| *pid != 0)

@@ -1,4 +1,4 @@
-//! The kernel's number for a network namespace.
+//! The cookie of a network namespace.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -8,14 +8,14 @@ use crate::error::Error;
 
 /// The cookie of the calling thread's network namespace (`SO_NETNS_COOKIE`, Linux 5.14).
 ///
-/// Unlike the inode of `/proc/self/ns/net` it is never given to another namespace later, which is
-/// why the bounds are kept under it.
+/// Unlike the inode of `/proc/self/ns/net` it is never given to another namespace later. Therefore the maps of bounds
+/// use it as a key.
 ///
 /// # Errors
 ///
 /// Where the kernel is older or allows no socket.
 pub fn netns_cookie() -> io::Result<u64> {
-    // To no address of its own: loopback may be down.
+    // The socket has no address of its own, because the loopback may be down.
     let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
     let socket = any.or_else(|_| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)))?;
     let mut cookie = 0_u64;
@@ -34,7 +34,7 @@ pub fn netns_cookie() -> io::Result<u64> {
     if status == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The error of an operation that cannot do without the cookie.
+/// The error of an operation that needs the cookie.
 pub(crate) fn unreadable(asked: &str, error: io::Error) -> Error {
     if error.raw_os_error() != Some(libc::ENOPROTOOPT) {
         return Error::from_io("read the namespace's cookie", error);

@@ -15,19 +15,19 @@ use crate::mounts;
 
 const BPFFS: &str = "/sys/fs/bpf";
 
-/// Exists while Wakeai has mounted the bpffs, and so has to unmount it. The file contains the mount namespace
-/// of the mount: a process in another namespace does not see it.
+/// A file that exists while Wakeai has mounted the bpffs and so has to unmount it. It contains the mount namespace of
+/// the mount, because a process in another namespace does not see the mount.
 const MOUNTED_BY_US: &str = "/run/wakeai/bpffs-mounted";
 
-/// The machine's bpffs, kept open by a process whose own mounts do not show it: opening it again takes
-/// privileges that an agent drops.
+/// The machine's bpffs, which a process whose own mounts do not show it keeps open. Opening it again needs privileges
+/// that an agent drops.
 static KEPT: Mutex<Option<File>> = Mutex::new(None);
 
 fn kept() -> MutexGuard<'static, Option<File>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The bpffs, as this thread reaches it.
+/// The path by which this thread reaches the bpffs.
 fn bpffs() -> PathBuf {
     match &*kept() {
         Some(directory) => format!("/proc/self/fd/{}", directory.as_raw_fd()).into(),
@@ -103,8 +103,8 @@ pub(crate) fn prepare() -> io::Result<()> {
     Ok(wakeai_host::private_directory(&pins(), 0o755)?)
 }
 
-/// Checks that the directory of the pins, where there is one, is this user's: in a bpffs everybody may make
-/// directories, and the owner of one replaces what is in it.
+/// Checks that the directory of the pins, where there is one, belongs to this user. In a bpffs every user may make
+/// directories, and the owner of a directory can replace its contents.
 pub(crate) fn check_pins() -> io::Result<()> {
     if pins().is_dir() { Ok(wakeai_host::private_directory(&pins(), 0o755)?) } else { Ok(()) }
 }
@@ -135,7 +135,7 @@ pub(crate) fn clear() -> io::Result<bool> {
         }
     }
     let noted = fs::read_to_string(MOUNTED_BY_US).ok();
-    // An empty file is that of an older version.
+    // An older version wrote an empty file.
     if noted.is_some_and(|inode| inode.is_empty() || inode.parse().ok() == mounts::here()) {
         if has_bpffs() {
             if is_used_by_others()? {

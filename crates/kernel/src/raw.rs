@@ -14,8 +14,8 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// `TCP_CA_NAME_MAX`
 pub(crate) const NAME_BYTES: usize = 16;
 
-/// Mirrors of C structs, as which bytes of the kernel are read and written without copying. Every offset
-/// is compared with that in the compiled BPF object, which libbpf-cargo has put into the skeleton.
+/// Mirrors of C structs, as which bytes of the kernel are read and written without copying. Every offset is compared
+/// with that in the compiled BPF object, by the types that libbpf-cargo has generated.
 macro_rules! mirrors {
     ($($name:ident = $c:path { $($field:ident: $type:ty,)* })*) => {$(
         #[repr(C)]
@@ -117,7 +117,7 @@ mirrors! {
 /// The identity of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Socket {
-    /// The kernel's number for it, never reused (`SO_COOKIE`).
+    /// The kernel's number of the connection, which is never reused (`SO_COOKIE`).
     pub cookie: u64,
     /// The cookie of its network namespace, see [`crate::netns_cookie`].
     pub netns_cookie: u64,
@@ -179,7 +179,7 @@ impl FiguresValue {
     }
 }
 
-/// A name as the kernel keeps it: NUL-terminated in a field of fixed size.
+/// A name in the kernel's format: NUL-terminated in a field of fixed size. `None` where it is empty or too long.
 pub(crate) fn name_field(name: &str) -> Option<[i8; NAME_BYTES]> {
     let mut field = [0; NAME_BYTES];
     if name.len() >= NAME_BYTES || name.is_empty() {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_measured_is_none() {
+    fn figures_that_were_never_measured_are_none() {
         let figures = FiguresValue {
             min_rtt_us: u32::MAX,
             pacing_rate: u64::MAX,

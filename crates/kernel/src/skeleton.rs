@@ -1,4 +1,18 @@
-//! The generated skeletons, one per BPF source.
+//! The generated skeletons, one per BPF source, and libbpf's messages.
+
+use std::sync::Once;
+
+use libbpf_rs::{PrintLevel, set_print};
+
+/// Sends libbpf's messages to `tracing` instead of standard error, once per process.
+pub(crate) fn quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        set_print(Some((PrintLevel::Info, |_, message| {
+            tracing::debug!(target: "libbpf", "{}", message.trim_end());
+        })));
+    });
+}
 
 macro_rules! skeleton {
     ($module:ident) => {

@@ -1,4 +1,4 @@
-//! Connections are read by a TCP iterator.
+//! Reads connections with a TCP iterator.
 
 use std::mem::MaybeUninit;
 
@@ -12,16 +12,16 @@ use zerocopy::{FromBytes as _, IntoBytes as _};
 use crate::connections::run_iterator;
 use crate::error::Error;
 use crate::features::{ITERATE, explain, tick_us};
-use crate::libbpf::quiet;
 use crate::raw::{SnapshotRequest, SnapshotValue, Socket, name_of};
+use crate::skeleton::quiet;
 use crate::skeleton::snapshot::SnapshotSkelBuilder;
 
 /// One connection, read by the TCP iterator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpSnapshot {
-    /// Which one.
+    /// The connection.
     pub socket: Socket,
-    /// What it is doing.
+    /// Its figures.
     pub figures: Figures,
     /// Its congestion control algorithm.
     pub algorithm: String,
@@ -33,13 +33,6 @@ pub struct Snapshotter {
     program: Link,
     /// The program's global variable: a [`SnapshotRequest`].
     request: MapHandle,
-}
-
-/// Which connections are read.
-struct Selection {
-    ifindex: Option<u32>,
-    idle_after: Duration,
-    idle_most: u32,
 }
 
 const ASKED: &str = "read TCP connections";
@@ -56,27 +49,26 @@ impl Snapshotter {
         let mut object = MaybeUninit::uninit();
         let open = SnapshotSkelBuilder::default().open(&mut object).map_err(failed)?;
         let skel = open.load().map_err(failed)?;
-        // The link and the handle keep the program and its map; the rest of the skeleton may go.
+        // The link and the handle keep the program and its map; the rest of the skeleton is dropped.
         let program = skel.progs.snapshot_connections.attach().map_err(failed)?;
         Ok(Self { program, request: MapHandle::try_from(&skel.maps.bss).map_err(failed)? })
     }
 
-    /// The connections of the calling thread's network namespace that may still send (established,
-    /// or closed by one end with data under way); with `ifindex` only those routed over that
-    /// interface. They are read one after another, so not at one moment.
+    /// The connections of the calling thread's network namespace that may still send (established, or closed by one
+    /// end with data in flight); with `ifindex` only those routed over that interface. They are read one after
+    /// another, not at one moment.
     ///
     /// # Errors
     ///
     /// Where the kernel refuses.
     pub fn snapshot(&mut self, ifindex: Option<u32>) -> Result<Vec<TcpSnapshot>, Error> {
-        let all = Selection { ifindex, idle_after: Duration::ZERO, idle_most: u32::MAX };
-        self.read(&all).map(|(connections, _)| connections)
+        self.read(ifindex, Duration::ZERO, u32::MAX).map(|(connections, _)| connections)
     }
 
-    /// [`Snapshotter::snapshot`] of one interface without the idle connections beyond the first `idle_most`,
-    /// and the number of those that were left out. A connection is idle that uses neither CUBIC nor Reno, has
-    /// nothing to send and has sent nothing for longer than `idle_after`. With a hundred
-    /// thousand of them, copying and examining each takes longer than passing over it.
+    /// [`Snapshotter::snapshot`] of one interface without the idle connections beyond the first `idle_most`, and the
+    /// number of those that were left out. A connection is idle if it uses neither CUBIC nor Reno, has nothing to
+    /// send and has sent nothing for longer than `idle_after`. With a hundred thousand idle connections, copying and
+    /// examining each takes longer than skipping it.
     ///
     /// # Errors
     ///
@@ -87,12 +79,16 @@ impl Snapshotter {
         idle_after: Duration,
         idle_most: u32,
     ) -> Result<(Vec<TcpSnapshot>, u32), Error> {
-        self.read(&Selection { ifindex: Some(ifindex), idle_after, idle_most })
+        self.read(Some(ifindex), idle_after, idle_most)
     }
 
-    fn read(&mut self, selection: &Selection) -> Result<(Vec<TcpSnapshot>, u32), Error> {
+    fn read(
+        &mut self,
+        ifindex: Option<u32>,
+        idle_after: Duration,
+        idle_most: u32,
+    ) -> Result<(Vec<TcpSnapshot>, u32), Error> {
         let failed = |error| explain(ASKED, ITERATE, error);
-        let Selection { ifindex, idle_after, idle_most } = *selection;
         let request = SnapshotRequest {
             ifindex: ifindex.unwrap_or(0),
             idle_jiffies: (idle_after.as_micros() / u64::from(tick_us())) as u32,

@@ -32,10 +32,13 @@ impl KernelUndo for Undo {
         let report = match assigned.netns.map(wakeai_host::NetnsId::open) {
             None => give_back()?,
             Some(Some(namespace)) => namespace.run(give_back)??,
-            Some(None) => return Ok(false), // they went with their namespace
+            Some(None) => return Ok(false), // the connections ended with their namespace
         };
         if report.failed > 0 {
-            tracing::warn!(failed = report.failed, "connections not given back");
+            tracing::warn!(
+                failed = report.failed,
+                "the algorithms of some connections could not be restored"
+            );
         }
         Ok(report.moved > 0)
     }

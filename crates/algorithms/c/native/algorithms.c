@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// The algorithms that exist in user space and in the kernel, for user space.
+// Compiles for user space the algorithms that the kernel has, too.
 
 #include "hooks.h"
 #include "../wakeai_av.c"

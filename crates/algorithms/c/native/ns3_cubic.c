@@ -3,11 +3,11 @@
 // CUBIC as in ns-3 3.37, for user space alone, so that simulations can be compared with those of ns-3.
 // It differs from wakeai_cubic without the Reno-friendly region in four things, which were found by following
 // connections through both simulators:
-//   - HyStart tolerates as much delay again as the smallest RTT (at most a second), where Linux
-//     tolerates an eighth of it (at most 16 ms), and a train of a whole RTT;
+//   - HyStart ends slow start when the RTT has grown by the smallest RTT (at most a second), where Linux ends
+//     it at growth by an eighth (at most 16 ms); and a train of ACKs may last for a whole RTT;
 //   - slow start adds also the segments of an ACK that are beyond the threshold;
-//   - the window grows by one segment per ACK at most, and the price is taken from a count of acknowledged
-//     segments that is never reset, so that the count of a plateau is spent after a timeout;
+//   - the window grows by one segment per ACK at most, and the count of acknowledged segments, which pays for
+//     growth, is never reset, so that segments counted on a plateau enlarge the window after a timeout;
 //   - in Loss all segments that a cumulative ACK covers are counted, although most of them were selectively
 //     acknowledged and counted before.
 
@@ -17,9 +17,6 @@
 
 #include "hooks.h"
 #include "../wakeai_cubic.c"
-
-// The largest price, in segments, while there is no W_max.
-#define NS3_MOST_BEFORE_A_LOSS 20
 
 static inline u32 ns3_cubic_covered(struct sock *sk)
 {
@@ -32,10 +29,8 @@ static inline u32 ns3_cubic_covered(struct sock *sk)
 // The number of segments to be acknowledged before the window grows by one.
 static inline u64 ns3_cubic_price(struct wakeai_cubic *ca, u64 cwnd, u64 target)
 {
-	u64 price = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
+	u32 price = curve_price(ca, cwnd, target);
 
-	if (!ca->window_max && price > NS3_MOST_BEFORE_A_LOSS)
-		price = NS3_MOST_BEFORE_A_LOSS;
 	return price > 2 ? price : 2;
 }
 

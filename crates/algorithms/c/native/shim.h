@@ -100,7 +100,7 @@ static __always_inline u32 last_sent(const struct sock *sk)
 	return sk->last_sent_us;
 }
 
-// The time since then.
+// The time since the last segment with data was sent.
 static __always_inline u64 idle_us(const struct sock *sk)
 {
 	return sk->tcp_mstamp > sk->last_sent_us ? sk->tcp_mstamp - sk->last_sent_us : 0;
@@ -117,7 +117,7 @@ static __always_inline u64 target_rate(const struct sock *sk)
 	return sk->target_rate;
 }
 
-// Whether a departure is scheduled. In virtual time a segment is stamped when it is sent.
+// Whether the departure of a segment is scheduled for later. In user space a segment is stamped when it is sent.
 static __always_inline u8 departure_ahead(const struct sock *sk)
 {
 	(void)sk;

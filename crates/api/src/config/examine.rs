@@ -13,17 +13,17 @@ use super::{Config, ConfigError};
 
 /// The required keys.
 const REQUIRED: [&str; 2] = ["interface", "key_file"];
-/// Stands for the value of a required key that is missing or cannot be used; it is not used.
+/// The value that a required key gets where it is missing or cannot be used. Nothing uses this value.
 const PLACEHOLDER: &str = "none";
 
-/// The usable part of a configuration, and all that is wrong with the rest.
+/// The usable part of a configuration, and the problems of the rest.
 #[derive(Debug)]
 pub struct Examined {
     /// The usable part, with defaults for the rest. `None` where the text is not TOML.
     pub config: Option<Config>,
     /// The problems, in the order of the lines; missing keys come last.
     pub problems: Vec<ConfigError>,
-    /// The dotted keys that were left out because of them.
+    /// The dotted keys that were left out because of the problems.
     left_out: Vec<String>,
 }
 
@@ -44,7 +44,9 @@ impl Examined {
     pub(super) fn into_config(self) -> Result<Config, ConfigError> {
         match (self.problems.into_iter().next(), self.config) {
             (None, Some(config)) => Ok(config),
-            (problem, _) => Err(problem.expect("what cannot be used has a problem")),
+            (problem, _) => {
+                Err(problem.expect("a configuration that cannot be used has a problem"))
+            }
         }
     }
 
@@ -75,7 +77,7 @@ struct Reading<'a> {
     left_out: Vec<String>,
 }
 
-/// The table of the law, which is read alone so that its keys are checked while their places are known.
+/// The table of the law, which is read alone, so that its keys are checked while their places in the text are known.
 #[derive(Deserialize)]
 struct LawOnly {
     law: Option<LawSection>,
@@ -87,11 +89,11 @@ impl Reading<'_> {
             self.fill_in();
             let law = LawOnly::deserialize(toml::de::Deserializer::from(self.table.clone()));
             let law = law.map(|of| of.law.map(LawSection::check).transpose());
-            // Each further round takes a key out, so the loop ends.
+            // Each round but the last removes a key, so the loop ends.
             let error = match law {
                 Err(error) => error,
                 Ok(Err(wrong)) => {
-                    // After a key of the law was left out, the rest of it is often incomplete.
+                    // A law from which a key was left out is often incomplete. That is no further problem.
                     if !self.left_out.iter().any(|key| key.starts_with("law.")) {
                         let problem = ConfigError::at(self.text, Some(wrong.span), wrong.problem);
                         self.problems.push(problem);
@@ -139,7 +141,7 @@ impl Reading<'_> {
     }
 }
 
-/// Removes the smallest entry at `span` and returns its dotted key.
+/// Removes the innermost entry at `span` and returns its dotted key.
 fn take_out(table: &mut DeTable<'_>, span: Option<Range<usize>>) -> Option<String> {
     let at = span?.start;
     let names: Vec<String> = table.keys().map(|key| key.get_ref().to_string()).collect();

@@ -1,4 +1,4 @@
-//! The table `[law]`: which law, with its parameters.
+//! The table `[law]`: the name of the law and its parameters.
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ enum Name {
     Airtime,
 }
 
-/// A queueing delay to aim at.
+/// The target of a queueing delay.
 #[derive(Clone, Copy)]
 struct QueueTime(Duration);
 
@@ -52,7 +52,7 @@ impl Serialize for QueueTime {
     }
 }
 
-/// Why a table is no law, and where in the text.
+/// The problem of a table that is no law, with its place in the text.
 pub(super) struct LawProblem {
     pub(super) span: Range<usize>,
     pub(super) problem: String,
@@ -121,7 +121,7 @@ impl LawSection {
             span(&self.queue_rounds_percent).or(span(&self.queue_min)).or(span(&self.queue_max));
         for (law, key) in [(Name::Fixed, of_fixed), (Name::Airtime, of_airtime)] {
             if let Some(span) = key.filter(|_| name != law) {
-                let problem = "found here, but this law has no such key: floor and ceiling are \
+                let problem = "this law has no such key: floor and ceiling are keys \
                                of \"fixed\", queue_* of \"airtime\""
                     .to_owned();
                 return Err(LawProblem { span, problem });

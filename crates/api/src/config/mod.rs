@@ -1,8 +1,8 @@
 //! The agent's configuration: a TOML file, which the agent reads once when it starts.
 //!
-//! [`Config::load`] reads a file and [`Config::to_toml`] writes one; [`Examined::load`] lists all that is
-//! wrong with a file. What the host decides (the interface's index, the access point's address) is no
-//! part of it: the agent finds that out while it runs. `docs/reference/agent.md` lists every key.
+//! [`Config::load`] reads a file and [`Config::to_toml`] writes one; [`Examined::load`] lists all problems of a file.
+//! Values that the host decides, such as the interface's index, are not in the file: the agent finds them out while
+//! it runs. `docs/reference/agent.md` lists every key.
 
 mod error;
 mod examine;
@@ -47,7 +47,7 @@ pub struct Config {
     /// The PHY rate.
     #[serde(default, deserialize_with = "value::automatic_rate")]
     pub link_rate: Automatic<Rate>,
-    /// The rate that this station reaches alone, if it was measured.
+    /// The goodput that this station reaches alone, where it was measured.
     #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub max: Option<Rate>,
     /// The rate that this station asks its peers to leave free while it sends.
@@ -56,7 +56,7 @@ pub struct Config {
     /// How presence messages are sent.
     #[serde(default)]
     pub presence: Presence,
-    /// What the operator knows of the access point.
+    /// The properties of the access point that the operator states.
     #[serde(default)]
     pub access_point: AccessPoint,
     /// The law that turns observations into bounds. With `None` the agent sends presence messages and counts peers,
@@ -81,19 +81,19 @@ pub struct Presence {
     /// The address that they are sent to.
     #[serde(deserialize_with = "value::address")]
     pub broadcast: Automatic<Ipv4Addr>,
-    /// How far stations' clocks may be apart; `None`: the clocks are not compared.
+    /// The largest difference between the clocks of stations. With `None` the clocks are not compared.
     #[serde(deserialize_with = "value::tolerance", serialize_with = "value::optional_text")]
     pub clock_tolerance: Option<Duration>,
 }
 
-/// What the operator knows of the access point.
+/// The properties of the access point that the operator states.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessPoint {
     /// Its buffer, in packets.
     #[serde(deserialize_with = "value::packets")]
     pub buffer: u32,
-    /// The rate of broadcasts on the air.
+    /// The PHY rate of broadcasts.
     #[serde(deserialize_with = "value::basic_rate", serialize_with = "value::text")]
     pub basic_rate: Rate,
     /// The largest share of the airtime that all stations together may reserve, in percent. The rest is for stations
@@ -117,17 +117,17 @@ pub struct Api {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
-    /// How lines look.
+    /// The format of a line.
     pub format: LogFormat,
-    /// Which lines are written: a level, or directives as `tracing` reads them.
+    /// The lines that are written: a level, or directives as `tracing` reads them.
     pub level: String,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Plain text.
     #[default]
     Text,
     /// One JSON object per line.
@@ -158,7 +158,7 @@ fn default_law() -> Option<LawConfig> {
 }
 
 impl Config {
-    /// The two required keys, and defaults for the others.
+    /// A configuration with the two required keys, and defaults for the others.
     pub fn new(interface: impl Into<String>, key_file: impl Into<PathBuf>) -> Self {
         Self {
             interface: interface.into(),

@@ -84,7 +84,7 @@ fn an_error_names_line_key_found_and_allowed() {
         ),
         (
             "[law]\nname = \"fixed\"\nceiling = 9\nqueue_min = \"9ms\"\n",
-            ":6: law.queue_min: found here",
+            ":6: law.queue_min: this law has no such key",
         ),
         (
             "[law]\nname = \"airtime\"\nqueue_min = \"0ms\"\n",
@@ -119,7 +119,7 @@ fn a_missing_key_is_named() {
 }
 
 #[test]
-fn all_problems_are_found_and_what_is_good_is_kept() {
+fn all_problems_are_found_and_the_usable_part_is_kept() {
     let text = "interface = 3\nspeed = 9\nbssid = \"x\"\nmax = \"7Mbit/s\"\n\
                 [presence]\nport = 0\nbroadcast = \"10.0.0.255\"\ncolour = \"red\"\n\
                 [law]\nname = \"fixed\"\nceiling = \"high\"\n[log]\nlevel = 5\nformat = \"json\"\n";
@@ -172,7 +172,7 @@ fn one_mistake_is_one_problem() {
 }
 
 #[test]
-fn what_is_no_toml_is_one_problem() {
+fn a_text_that_is_not_toml_is_one_problem() {
     let examined = Examined::parse("interface = \"wlan0\nkey_file\n");
     assert_eq!((examined.problems.len(), examined.config), (1, None));
 }

@@ -15,7 +15,7 @@ pub enum Automatic<T> {
     /// The agent asks the kernel periodically.
     #[default]
     Auto,
-    /// What the operator states.
+    /// The value that the operator states.
     Given(T),
 }
 
@@ -136,7 +136,7 @@ where
         .ok_or_else(|| D::Error::custom(format!("found {found}, allowed are {least} to {most}")))
 }
 
-/// A quantity from `least` to `most`.
+/// Reads a quantity from `least` to `most`.
 fn within<T>(text: &str, least: T, most: T) -> Result<T, String>
 where
     T: Copy + FromStr<Err: Display> + PartialOrd + Display,
@@ -148,7 +148,7 @@ where
     Err(format!("found {text:?}, allowed are {least} to {most}"))
 }
 
-/// A rate above zero.
+/// Reads a rate above zero.
 pub(crate) fn positive_rate(text: &str) -> Result<Rate, String> {
     let rate: Rate = text.parse().map_err(|error| format!("{error}"))?;
     if rate == Rate::ZERO {
@@ -168,7 +168,7 @@ where
     automatic(from, positive_rate)
 }
 
-/// From the lowest rate of 802.11, 1 Mbit/s, to the highest of 802.11a and g.
+/// A rate from the lowest of 802.11, 1 Mbit/s, to the highest of 802.11a and g.
 pub(super) fn basic_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Rate, D::Error> {
     parsed(from, |text| within(text, Rate::from_mbps(1), Rate::from_mbps(54)))
 }
@@ -212,7 +212,7 @@ pub(super) fn percent<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Erro
     integer(from, 0, 95)
 }
 
-/// The name of an interface, as the kernel's `dev_valid_name` has it.
+/// The name of an interface, by the rules of the kernel's `dev_valid_name`.
 pub(super) fn interface<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let name = String::deserialize(from)?;
     let fits = (1..=15).contains(&name.len()) && name != "." && name != "..";

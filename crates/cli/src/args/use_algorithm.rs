@@ -28,9 +28,9 @@ Examples:
   wakeai use wakeai_rtt --unit backup.service       new connections of a service
   wakeai use wakeai_av --rate 5Mbit/s --connections --to 192.0.2.0/24:443
                                                     existing connections to this network
-  wakeai use --list                                 what is in force on this machine
-  wakeai use --set 4711 --rate 8Mbit/s              another target rate for the one with ID 4711
-  wakeai use --undo all                             end all of them
+  wakeai use --list                                 list the assignments of this machine
+  wakeai use --set 4711 --rate 8Mbit/s              set the target rate of assignment 4711
+  wakeai use --undo all                             end all assignments
 
 docs/guides/algorithms.md explains which algorithm to choose."
 )]
@@ -62,8 +62,8 @@ pub(crate) struct UseArguments {
     /// shows it in hexadecimal); may be repeated
     #[arg(long, value_name = "COOKIE", requires = "algorithm")]
     pub(crate) connection: Vec<u64>,
-    /// Of the connections of a cgroup, or of the existing ones, only those to this network; an IPv6
-    /// network with a port is written in brackets
+    /// Limit the connections of a cgroup, or the existing ones, to those to this network; an IPv6 network with a port
+    /// is written in brackets
     #[arg(long, value_name = "NETWORK[:PORT]", requires = "movable", value_parser = destination)]
     pub(crate) to: Option<Destination>,
     /// The target rate of each connection; `wakeai_av` needs one, other algorithms take none
@@ -72,16 +72,16 @@ pub(crate) struct UseArguments {
     /// End after this time, such as 10min
     #[arg(long = "for", value_name = "TIME", requires = "algorithm")]
     pub(crate) duration: Option<Duration>,
-    /// List what is in force on this machine
+    /// List the assignments that are in force on this machine
     #[arg(long)]
     pub(crate) list: bool,
-    /// End the one with this ID, or all, and wait until every setting is restored
+    /// End the assignment with this ID, or all assignments, and wait until every setting is restored
     #[arg(long, value_name = "ID|all")]
     pub(crate) undo: Option<Which>,
-    /// Change the target rate of the one with this ID
+    /// Change the target rate of the assignment with this ID
     #[arg(long, value_name = "ID", requires = "rate")]
     pub(crate) set: Option<u32>,
-    /// Print one JSON object for each one in force
+    /// Print one JSON object per assignment
     #[arg(long, conflicts_with_all = ["undo", "set"])]
     pub(crate) json: bool,
 }
@@ -107,7 +107,7 @@ impl FromStr for Which {
 }
 
 impl UseArguments {
-    /// What these arguments ask for with this algorithm.
+    /// The assignment of `algorithm` that these arguments describe.
     pub(crate) fn options(&self, algorithm: String) -> AssignOptions {
         let scope = if let Some(network) = self.route {
             ScopeName::Route { network, interface: self.dev.clone() }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_destination_is_refused() {
+    fn a_text_that_is_no_destination_is_refused() {
         for text in ["", "wlan0", "192.0.2.1/24", "192.0.2.1:0", "192.0.2.1:x", "[::1]", "[::1"] {
             assert!(destination(text).is_err(), "{text}");
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 
-/// A healthy agent answers in a millisecond.
+/// The limit of each read and write on an agent's socket. A healthy agent answers in a millisecond.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The failure of a command where no agent runs.
@@ -16,7 +16,7 @@ pub(super) fn none() -> Failure {
     ))
 }
 
-/// The sockets of all agents: by their leases where those can be read, else by their names.
+/// The sockets of all agents: those that the leases name, if these can be read, and those in `/run/wakeai`.
 pub(super) fn sockets() -> Vec<PathBuf> {
     let mut sockets: Vec<_> = std::fs::read_dir("/run/wakeai")
         .into_iter()

@@ -97,7 +97,7 @@ fn of_kernel(features: &Features) -> Vec<Finding> {
     features.features.iter().map(finding).collect()
 }
 
-/// Something outside the BPF parts, which the lab or an agent with default settings would use.
+/// A finding outside the BPF parts, about something that the lab or an agent with default settings uses.
 fn other(name: &str, found: Option<String>, consequence: &str, remedy: &str) -> Finding {
     let ok = found.is_some();
     Finding {
@@ -117,7 +117,7 @@ fn default_algorithm() -> Finding {
     let mut finding = other(
         "default algorithm",
         is_ours.then(|| found.clone()),
-        "an agent here binds only connections that ask for cubic or reno themselves",
+        "an agent here bounds only connections that select cubic or reno themselves",
         "sysctl -w net.ipv4.tcp_congestion_control=cubic",
     );
     finding.found = found;

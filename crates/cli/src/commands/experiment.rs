@@ -1,4 +1,4 @@
-//! What `wakeai sim` and `wakeai lab` have in common.
+//! The parts that `wakeai sim` and `wakeai lab` share.
 
 mod progress;
 

@@ -12,7 +12,7 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
     let experiment = &arguments.experiment;
     let scenario = load(experiment)?;
     let wakeai = std::env::current_exe()
-        .context("cannot find this program's own file, which the agents are started from")
+        .context("cannot find the file of this program, from which the agents are started")
         .map_err(Failure::failed)?;
     let options = LabOptions {
         run: options(experiment, arguments.out.as_deref(), arguments.force),
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
     bar.clear();
     let report = result.map_err(|error| match error {
         LabError::Run(RunError::Interrupted) => Ok(bar.interrupted(error)),
-        // The figures are shown beside the reason why they are worth nothing.
+        // The figures of an unfaithful run are printed, too.
         LabError::Unfaithful { ref report, .. } => {
             show(report, experiment).map(|()| Failure::with_status(error.exit_status(), error))
         }

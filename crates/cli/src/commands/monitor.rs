@@ -41,7 +41,7 @@ fn watch(
     stop: &AtomicBool,
     deadline: Option<Instant>,
 ) -> Result<(), Failure> {
-    // Locked for good, and written in one go per poll.
+    // Standard output is locked once, and written to once per poll.
     let mut out = std::io::stdout().lock();
     let mut text = Vec::with_capacity(1 << 16);
     while !stop.load(Ordering::Relaxed) && deadline.is_none_or(|end| Instant::now() < end) {
@@ -76,7 +76,7 @@ fn filter(arguments: &MonitorArguments) -> Result<Filter, Failure> {
     })
 }
 
-/// A number is an inode; a name is one that `ip netns` lists.
+/// Finds the inode of a network namespace by a name that `ip netns` lists; a number is the inode itself.
 fn netns(name: &str) -> anyhow::Result<u32> {
     if let Ok(inode) = name.parse() {
         return Ok(inode);
@@ -85,5 +85,6 @@ fn netns(name: &str) -> anyhow::Result<u32> {
     let found = std::fs::metadata(&path).with_context(|| {
         format!("--netns: found {name:?}, expected a name that `ip netns` lists, or an inode")
     })?;
-    u32::try_from(found.ino()).context("--netns: its inode is not one of a namespace")
+    u32::try_from(found.ino())
+        .context("--netns: the inode of {name} is not one of a network namespace")
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wakeai_api::{Body, Request, ReservationStatus, Status};
+use wakeai_api::{AskError, Body, Request, ReservationStatus, Status};
 use wakeai_units::Rate;
 
 use super::agents;
@@ -11,8 +11,9 @@ use crate::args::{ReserveArguments, Wanted};
 use crate::failure::Failure;
 use crate::output;
 
-/// An agent applies a request at its next tick, after half a second at most.
+/// The longest wait for the agent to apply a request, which it does at its next tick, within half a second.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// The time between two requests for the status.
 const BETWEEN: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(arguments: &ReserveArguments) -> Result<(), Failure> {
@@ -26,7 +27,7 @@ pub(crate) fn run(arguments: &ReserveArguments) -> Result<(), Failure> {
     let interface = &status.interface;
     match own {
         Some(own) if is_refusal(own.status) => Err(Failure::failed(anyhow::anyhow!(
-            "{interface}: {}; it stays asked for until `wakeai reserve none`",
+            "{interface}: {}; the request stays in force until `wakeai reserve none`",
             own.why
         ))),
         _ if arguments.json => Ok(()),
@@ -51,7 +52,7 @@ fn socket(arguments: &ReserveArguments) -> Result<PathBuf, Failure> {
         (None, _) => Err(agents::none()),
         (Some(socket), 0) => Ok(socket),
         (Some(_), others) => Err(Failure::usage(anyhow::anyhow!(
-            "{} agents run on this machine: say which with --socket (`wakeai status --json` lists \
+            "{} agents run on this machine: name one with --socket (`wakeai status --json` lists \
              them)",
             others + 1
         ))),
@@ -61,27 +62,27 @@ fn socket(arguments: &ReserveArguments) -> Result<PathBuf, Failure> {
 /// Sends the request, and waits until the agent has applied it.
 fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, Failure> {
     let ask = |request| wakeai_api::ask(socket, request, agents::PATIENCE);
-    let strange = || anyhow::anyhow!("the agent at {} answered another question", socket.display());
+    let strange = || AskError::other_answer(socket);
     let Body::Reserve(wanted) = ask(Request::Reserve(rate)).map_err(Failure::failed)? else {
         return Err(Failure::failed(strange()));
     };
     let unknown = |error: anyhow::Error| {
         Failure::failed(
-            error.context("the agent accepted the request and does not report the result"),
+            error.context("the agent accepted the request, but does not report the result"),
         )
     };
     let deadline = Instant::now() + PATIENCE;
     loop {
         let Body::Status(status) = ask(Request::Status).map_err(|error| unknown(error.into()))?
         else {
-            return Err(unknown(strange()));
+            return Err(unknown(strange().into()));
         };
         if status.reservation.as_ref().map(|own| own.rate_mbps) == wanted.rate_mbps {
             return Ok(*status);
         }
         if Instant::now() >= deadline {
             return Err(unknown(anyhow::anyhow!(
-                "{}: the agent has not applied it within {} s, or received another request since",
+                "{}: the agent has not applied the request within {} s, or has received another one since",
                 status.interface,
                 PATIENCE.as_secs()
             )));

@@ -14,17 +14,10 @@ use crate::args::StatusArguments;
 use crate::failure::{Failure, note};
 use crate::output::{self, Reader};
 
-/// All answers of one agent.
+/// The answers of one agent, each under the name of its request.
 #[derive(Debug, Serialize)]
-struct Said {
+pub(super) struct Answers {
     socket: PathBuf,
-    #[serde(flatten)]
-    answers: Answers,
-}
-
-/// The answers, each under its request's name.
-#[derive(Debug, Serialize)]
-struct Answers {
     status: wakeai_api::Status,
     peers: Vec<wakeai_api::Peer>,
     bounds: wakeai_api::BoundsReport,
@@ -54,7 +47,7 @@ fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Fail
     for socket in sockets {
         let said = match ask(socket) {
             Ok(said) => said,
-            // One agent among others may end at any moment.
+            // Each of several agents may end at any moment.
             Err(error) if sockets.len() > 1 || arguments.watch => {
                 note(error);
                 continue;
@@ -66,7 +59,7 @@ fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Fail
                 return Ok(Reader::Gone);
             }
         } else {
-            text.push_str(&table::render(&said.answers));
+            text.push_str(&table::render(&said));
         }
     }
     if arguments.json {
@@ -78,7 +71,7 @@ fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Fail
     output::write(&text)
 }
 
-fn ask(socket: &Path) -> Result<Said, AskError> {
+fn ask(socket: &Path) -> Result<Answers, AskError> {
     let ask = |request| wakeai_api::ask(socket, request, agents::PATIENCE);
     let strange = || AskError::other_answer(socket);
     let Body::Status(status) = ask(Request::Status)? else { return Err(strange()) };
@@ -86,6 +79,6 @@ fn ask(socket: &Path) -> Result<Said, AskError> {
     let Body::Bounds(bounds) = ask(Request::Bounds)? else { return Err(strange()) };
     let Body::Targets(targets) = ask(Request::Targets)? else { return Err(strange()) };
     let Body::Metrics(metrics) = ask(Request::Metrics)? else { return Err(strange()) };
-    let answers = Answers { status: *status, peers, bounds, targets, metrics };
-    Ok(Said { socket: socket.to_owned(), answers })
+    let socket = socket.to_owned();
+    Ok(Answers { socket, status: *status, peers, bounds, targets, metrics })
 }

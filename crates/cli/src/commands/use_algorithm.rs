@@ -60,14 +60,14 @@ impl From<AssignError> for Failure {
 }
 
 fn assign(algorithm: &str, arguments: &UseArguments) -> Result<(), Failure> {
-    // Before anything is changed: from here on a signal ends the assignment in good order.
+    // The handlers are installed before anything is changed. From then on a signal ends the assignment in good order.
     let shutdown = signals().map_err(Failure::failed)?;
     let options = arguments.options(algorithm.to_owned());
     wakeai_assign::run(&options, shutdown.as_fd(), &mut |event| match event {
         Event::Warning(text) => note(format_args!("warning: {text}")),
         Event::InForce(in_force) if arguments.json => {
             if let Err(failure) = output::json(&in_force) {
-                failure.say(); // the assignment goes on when its output is not read
+                failure.say(); // the assignment goes on although its output is not read
             }
         }
         Event::InForce(in_force) => {

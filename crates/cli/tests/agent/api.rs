@@ -1,4 +1,4 @@
-//! The local API: who may ask, and what a bad client can do.
+//! The local API: the rights of its clients, and the effects of bad clients.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -86,19 +86,19 @@ fn a_stranger_is_turned_away_and_counted() {
 }
 
 #[test]
-fn silent_clients_do_not_hold_the_agent_up() {
+fn silent_clients_do_not_delay_the_agent() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let agent = Fleet::new().start(&bss, "a", 1, "");
     let ticks = agent.metric("ticks");
     let mut silent: Vec<_> = (0..40).map(|_| UnixStream::connect(&agent.socket).unwrap()).collect();
-    // Those over the limit are told so at once; the others are dropped when they stay silent.
+    // Clients over the limit are refused at once; the others are dropped when they stay silent.
     for stream in &mut silent {
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         assert!(text.is_empty() || text.contains("too many clients"), "{text}");
     }
-    // 16 may be there at once.
+    // The limit is 16 clients.
     wait_for("those over the limit are counted", || {
         (agent.metric("api_crowded") >= 24).then_some(())
     });

@@ -1,4 +1,4 @@
-//! What is bound, and what is not.
+//! The connections that are bounded, and those that are not.
 
 use std::net::Ipv4Addr;
 
@@ -32,7 +32,7 @@ fn traffic_over_another_interface_is_not_bound() {
     let agent = Fleet::new().start(&bss, "a", 1, LAW);
     let over_wifi = upload(&bss, [10, 77, 0, 2], "cubic");
     let over_wire = upload(&bss, [10, 88, 0, 2], "cubic");
-    // Even one that uses the bounded algorithm is free over the other interface.
+    // A connection over the other interface is not bounded, not even one with a bounded algorithm.
     let ours_over_wire = upload(&bss, [10, 88, 0, 2], "wakeai_cubic");
     bound(&over_wifi);
     assert_eq!(over_wire.algorithm(), "cubic");
@@ -40,7 +40,7 @@ fn traffic_over_another_interface_is_not_bound() {
         (over_wire.cwnd() > CEILING && ours_over_wire.cwnd() > CEILING).then_some(())
     });
     let seen = agent.ask(Request::Status)["connections"].as_array().unwrap().len();
-    assert_eq!(seen, 1, "the agent sees its own interface's connections alone");
+    assert_eq!(seen, 1, "the agent sees only the connections of its interface");
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn a_stations_bounds_are_divided_among_its_sending_connections() {
         let moved = |connection: &&Value| connection["algorithm"] == "wakeai_cubic";
         let windows = connections.iter().filter(moved).map(|c| c["cwnd"].as_u64().unwrap());
         let windows: Vec<_> = windows.collect();
-        // Never one for all: each has a part, and the parts are not above the whole.
+        // Each connection has a part, and the sum of the parts does not exceed the whole.
         (windows.len() == uploads.len() && windows.iter().sum::<u64>() <= 40).then_some(())
     });
 }
 
 #[test]
-fn an_agent_that_hangs_loses_its_hold_and_gets_it_back() {
+fn bounds_of_an_agent_that_hangs_expire_until_it_runs_again() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
     let agent = Fleet::new().start(&bss, "a", 1, LAW);

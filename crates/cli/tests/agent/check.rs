@@ -1,4 +1,4 @@
-//! `wakeai agent --check`: what a start would refuse is found before, all of it at once.
+//! `wakeai agent --check` finds all problems of a start at once, before it.
 
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -25,7 +25,7 @@ fn base(fleet: &Fleet) -> String {
 }
 
 #[test]
-fn what_is_good_says_what_it_will_do() {
+fn a_good_configuration_is_accepted_with_remarks() {
     let Some(_machine) = Machine::take() else { return };
     let (bss, fleet) = (Bss::without_addresses(&["a"]), Fleet::new());
     bss.ip("a", &format!("addr add 10.77.0.1/32 dev {WIFI}"));
@@ -33,7 +33,7 @@ fn what_is_good_says_what_it_will_do() {
     assert_eq!(found.status.code(), Some(0), "{}", stderr(&found));
     let said = stdout(&found) + &stderr(&found);
     assert!(said.contains("configuration and key are good"), "{said}");
-    assert!(said.contains("presence goes to 255.255.255.255:19719"), "{said}");
+    assert!(said.contains("presence messages are sent to 255.255.255.255:19719"), "{said}");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn an_interface_without_wifi_needs_the_access_point_stated() {
 }
 
 #[test]
-fn a_port_that_another_program_has_is_found_and_that_of_a_running_agent_is_its_own() {
+fn the_port_may_be_held_by_an_agent_and_by_no_other_program() {
     let Some(_machine) = Machine::take() else { return };
     let (bss, fleet) = (Bss::new(&["a"]), Fleet::new());
     let good = format!("{}bssid = {BSSID:?}\nstation = 1\n", base(&fleet));
@@ -64,7 +64,7 @@ fn a_port_that_another_program_has_is_found_and_that_of_a_running_agent_is_its_o
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once() {
+fn all_problems_are_reported_at_once() {
     let Some(_machine) = Machine::take() else { return };
     let (bss, fleet) = (Bss::new(&["a"]), Fleet::new());
     let key = fleet.path("group.key");

@@ -1,5 +1,5 @@
-//! Many agents and proxies that die, namespaces whose names go before their connections do: the
-//! registration of our algorithms goes with the last user.
+//! Agents and proxies that are killed, and namespaces whose names are removed while they have connections: the
+//! registration of our algorithms ends with its last user.
 
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ const STATIONS: [&str; 20] = [
     "s16", "s17", "s18", "s19", "s20",
 ];
 
-/// A socket in the station's namespace that asks for the algorithm and never connects.
+/// A socket in the station's namespace that selects the algorithm and never connects.
 fn idle_socket(bss: &Bss, station: &str) -> OwnedFd {
     let open = || {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
@@ -37,7 +37,7 @@ fn proxy(bss: &Bss, station: &str) -> Child {
 }
 
 #[test]
-fn the_registration_goes_with_its_last_user_after_twenty_namespaces_of_killed_ones() {
+fn the_registration_ends_with_its_last_user_after_many_kills() {
     let Some(_machine) = Machine::take() else { return };
     let mut names = STATIONS.to_vec();
     names.push("server");
@@ -46,7 +46,7 @@ fn the_registration_goes_with_its_last_user_after_twenty_namespaces_of_killed_on
     let to = Ipv4Addr::new(10, 77, 0, names.len() as u8);
     let fleet = Fleet::new();
 
-    // Agents in one half of the stations, proxies in the other; connections in all.
+    // Agents run in one half of the stations, proxies in the other half, and connections in all.
     let (left, right) = STATIONS.split_at(10);
     let stations = left.iter().zip(1..);
     let agents: Vec<_> =
@@ -69,7 +69,7 @@ fn the_registration_goes_with_its_last_user_after_twenty_namespaces_of_killed_on
         proxy.kill().unwrap();
         proxy.wait().unwrap();
     }
-    // Every other name goes, and every third connection.
+    // Every other name and every third connection is removed.
     for name in STATIONS.iter().step_by(2) {
         Namespace::remove(&bss.name(name)).unwrap();
     }
@@ -79,7 +79,7 @@ fn the_registration_goes_with_its_last_user_after_twenty_namespaces_of_killed_on
         number % 3 != 0
     });
 
-    // The sweep waits for the kernel, five seconds at most, and says where that was in vain.
+    // The sweep waits for the kernel for five seconds at most, and reports where that was too short.
     let swept = wakeai(&["sweep"]);
     assert!(swept.status.success());
     assert!(!stderr(&swept).contains("keep our algorithms"), "{}", stderr(&swept));

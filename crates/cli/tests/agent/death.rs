@@ -1,4 +1,4 @@
-//! `kill -9`, and what the next command finds.
+//! The next command after `kill -9` undoes the changes of the killed process.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use crate::support::traffic::Upload;
 use crate::support::{Machine, leftovers, nothing_left, stderr, wait_for, wakeai};
 
 #[test]
-fn after_kill_9_connections_are_free_and_any_command_puts_everything_back() {
+fn after_kill_9_bounds_end_and_any_command_undoes_the_changes() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
     let upload = Upload::start(
@@ -29,7 +29,7 @@ fn after_kill_9_connections_are_free_and_any_command_puts_everything_back() {
     let killed = std::time::Instant::now();
     wait_for("the window grows again", || (upload.cwnd() > 6).then_some(()));
     println!("free {} ms after the agent's death", killed.elapsed().as_millis());
-    assert!(!leftovers().is_empty(), "a killed agent puts nothing back itself");
+    assert!(!leftovers().is_empty(), "a killed agent undoes nothing itself");
 
     let any = wakeai(&["completion", "bash"]);
     assert!(any.status.success());
@@ -37,11 +37,11 @@ fn after_kill_9_connections_are_free_and_any_command_puts_everything_back() {
     nothing_left();
     assert_eq!(bss.default("a"), before);
     assert_eq!(upload.algorithm(), "cubic");
-    assert_eq!(stderr(&wakeai(&["completion", "bash"])), "", "the second finds nothing");
+    assert_eq!(stderr(&wakeai(&["completion", "bash"])), "", "the second command finds nothing");
 }
 
 #[test]
-fn what_a_dead_agent_left_does_not_touch_a_living_one() {
+fn undoing_a_dead_agents_changes_leaves_a_living_agent_alone() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "b", "server"]);
     let fleet = Fleet::new();
@@ -61,7 +61,7 @@ fn what_a_dead_agent_left_does_not_touch_a_living_one() {
     assert!(upload.largest_cwnd() <= 6);
     assert!(!dying.socket.exists());
     assert_eq!(living.state(), "controlling");
-    // And another one may take the place of the dead.
+    // Another agent may start in the namespace of the dead one.
     let next = fleet.start(&bss, "a", 1, law);
     assert_eq!(next.state(), "controlling");
 }

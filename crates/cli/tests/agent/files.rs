@@ -1,4 +1,4 @@
-//! The agent's socket lies among files that are not the agent's: none of those is ever lost.
+//! No file near the agent's socket that is not the agent's is ever lost.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -21,7 +21,7 @@ fn start_at(fleet: &Fleet, bss: &Bss, socket: &Path) -> Output {
 }
 
 #[test]
-fn what_lies_where_the_socket_is_to_be_stays_and_is_named() {
+fn another_file_at_the_path_of_the_socket_is_kept_and_named() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let fleet = Fleet::new();
@@ -51,7 +51,7 @@ fn what_lies_where_the_socket_is_to_be_stays_and_is_named() {
 }
 
 #[test]
-fn a_dead_socket_is_taken_over_and_goes_with_the_agent() {
+fn a_dead_socket_is_replaced_and_removed_with_the_agent() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let fleet = Fleet::new();
@@ -64,7 +64,7 @@ fn a_dead_socket_is_taken_over_and_goes_with_the_agent() {
 }
 
 #[test]
-fn what_took_the_place_of_a_dead_agents_socket_is_left_and_said_once() {
+fn a_file_in_place_of_a_dead_socket_is_kept_and_reported_once() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let fleet = Fleet::new();
@@ -80,10 +80,10 @@ fn what_took_the_place_of_a_dead_agents_socket_is_left_and_said_once() {
     assert!(swept.contains(&socket.display().to_string()), "{swept}");
     assert_eq!(fs::read(socket.join("photo.jpg")).unwrap(), b"once");
     nothing_left();
-    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second finds nothing");
+    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second command finds nothing");
 }
 
-/// A lease as the version before wrote it, of a process that is dead.
+/// A lease of a dead process, as the previous version wrote it.
 fn old_lease(path: &Path) {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     let pid = child.id();
@@ -98,7 +98,7 @@ fn old_lease(path: &Path) {
 }
 
 #[test]
-fn a_lease_of_the_version_before_deletes_no_directory_and_no_file() {
+fn a_lease_of_the_previous_version_removes_only_a_dead_socket() {
     let Some(_machine) = Machine::take() else { return };
     let fleet = Fleet::new();
     let (directory, file) = (fleet.path("archive"), fleet.path("notes.txt"));

@@ -1,4 +1,5 @@
-//! Start, privileges, refusal of a second, an orderly end, an interface that goes and comes.
+//! The start of an agent, its privileges, the refusal of a second agent, the orderly end, and an interface that
+//! vanishes and comes back.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -53,14 +54,14 @@ fn a_second_agent_of_a_namespace_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
-fn sigterm_puts_everything_back() {
+fn sigterm_undoes_every_change() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
     let uploads = ["cubic", "reno"].map(|algorithm| {
         let (from, to) = (bss.namespace("a"), bss.namespace("server"));
         (algorithm, Upload::start(from, &to, Ipv4Addr::new(10, 77, 0, 2), algorithm))
     });
-    // A namespace may be refused CUBIC; then it has Reno.
+    // The kernel may refuse CUBIC to a namespace, which then has Reno.
     bss.set_default("a", "cubic");
     let before = bss.default("a");
     let law = "[law]\nname = \"fixed\"\nceiling = 5\n";
@@ -71,7 +72,7 @@ fn sigterm_puts_everything_back() {
         let ours = format!("wakeai_{algorithm}");
         wait_for("the connection is moved", || (upload.algorithm() == ours).then_some(()));
     }
-    assert!(!leftovers().is_empty(), "while it runs, there is something to put back");
+    assert!(!leftovers().is_empty(), "while it runs, there is something to undo");
 
     assert!(agent.end(Signal::SIGTERM).success(), "{}", agent.log());
     assert_eq!(bss.default("a"), before);
@@ -84,7 +85,7 @@ fn sigterm_puts_everything_back() {
 }
 
 #[test]
-fn the_last_of_two_agents_removes_what_they_share() {
+fn the_last_of_two_agents_removes_the_shared_parts() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "b"]);
     let fleet = Fleet::new();

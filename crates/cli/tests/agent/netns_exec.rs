@@ -20,7 +20,7 @@ fn exec(bss: &Bss, name: &str) -> Command {
 }
 
 #[test]
-fn an_agent_under_ip_netns_exec_shares_what_is_registered_and_leaves_nothing() {
+fn an_agent_under_ip_netns_exec_shares_the_registration() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "b"]);
     let fleet = Fleet::new();
@@ -59,7 +59,7 @@ fn use_proxy_and_doctor_work_there_while_an_agent_holds_the_registration() {
     let bss = Bss::new(&["a", "b"]);
     let _agent = Fleet::new().start(&bss, "a", 1, "");
     let used = exec(&bss, "b").args(["use", "wakeai_rtt", "--connections"]).output().unwrap();
-    // It got as far as the connections, of which there are none.
+    // The command reached the connections, of which there are none.
     assert_eq!(used.status.code(), Some(1), "{}", stderr(&used));
     assert!(stderr(&used).contains("there is no such connection"), "{}", stderr(&used));
     let hidden = exec(&bss, "b").args(["use", "wakeai_rtt", "--cgroup", "/any"]).output().unwrap();
@@ -84,20 +84,21 @@ fn use_proxy_and_doctor_work_there_while_an_agent_holds_the_registration() {
     assert!(proxy.wait().unwrap().success());
 }
 
-/// An agent keeps no privilege to unmount a bpffs that it has mounted: it leaves a note to the next command.
+/// An agent cannot unmount a bpffs that it has mounted, because it keeps no privilege for that. It leaves a note for
+/// the next command.
 #[test]
-fn who_does_not_see_the_bpffs_leaves_the_note_that_it_is_ours_alone() {
+fn a_command_that_does_not_see_the_bpffs_keeps_its_note() {
     let Some(_machine) = Machine::take() else { return };
     let is_mounted = || fs::read_to_string("/proc/mounts").unwrap().contains(" /sys/fs/bpf ");
     wakeai(&["sweep"]);
     if is_mounted() {
-        return println!("SKIPPED: somebody else has mounted the bpffs of this machine");
+        return println!("SKIPPED: another program has mounted the bpffs of this machine");
     }
     let bss = Bss::new(&["a"]);
     let mut agent = Fleet::new().start(&bss, "a", 1, "");
     assert!(agent.end(Signal::SIGTERM).success());
     assert!(is_mounted(), "the agent may not unmount it");
-    // As its own first process it finds no other mounts than these.
+    // As the first process of a PID namespace, the command finds no other mounts than its own.
     let script = "umount /sys/fs/bpf && exec \"$0\" sweep";
     let elsewhere = Command::new("unshare")
         .args(["--pid", "--fork", "--mount-proc", "--mount", "sh", "-c", script])
@@ -110,7 +111,7 @@ fn who_does_not_see_the_bpffs_leaves_the_note_that_it_is_ours_alone() {
 }
 
 #[test]
-fn a_namespace_whose_loopback_is_down_is_enough() {
+fn an_agent_works_where_the_loopback_is_down() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     bss.ip("a", "address flush dev lo");

@@ -1,4 +1,4 @@
-//! Who hears whom, and what a liar can do.
+//! The agents that receive each other's presence messages, and the effects of forged messages.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -54,12 +54,13 @@ fn agents_hear_each_other_whatever_addresses_their_interfaces_have() {
 }
 
 #[test]
-fn status_says_where_presence_goes_and_what_to_try_where_nobody_is_heard() {
+fn status_names_the_destination_and_gives_advice_without_peers() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::without_addresses(&["a"]);
     bss.ip("a", &format!("addr add 10.77.0.1/24 dev {WIFI}"));
     let agent = Fleet::new().start(&bss, "a", 1, "");
-    let goes_to = "presence goes to 255.255.255.255:19719 (wlan0 has no IPv4 broadcast address)";
+    let goes_to =
+        "presence messages are sent to 255.255.255.255:19719 (wlan0 has no IPv4 broadcast address)";
     assert!(agent.log().contains(goes_to), "{}", agent.log());
     wait_for("it has heard itself", || {
         (agent.metric("presence_sent") >= 3 && agent.metric("presence_own") >= 1).then_some(())
@@ -80,7 +81,7 @@ fn status_says_where_presence_goes_and_what_to_try_where_nobody_is_heard() {
 }
 
 #[test]
-fn an_agent_with_another_key_is_forged_to_the_others() {
+fn messages_under_another_key_are_counted_as_forged() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "b"]);
     let (fleet, other) = (Fleet::new(), Fleet::new());
@@ -130,7 +131,7 @@ fn a_running_fleet_changes_its_key_by_sighup() {
 fn presence_is_neither_sent_nor_heard_on_another_interface() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "b"]);
-    // The two share a wire as well, and only one of them calls it its Wi-Fi.
+    // The two stations share a wire, too, and only one of them uses it as its Wi-Fi interface.
     let fleet = Fleet::new();
     bss.wire("a", "b");
     bss.ip("b", &format!("link set {WIFI} down"));
@@ -153,7 +154,7 @@ fn presence_is_neither_sent_nor_heard_on_another_interface() {
 }
 
 #[test]
-fn a_flood_of_bad_messages_moves_a_counter_and_nothing_else() {
+fn a_flood_of_bad_messages_changes_only_counters() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "b", "liar"]);
     let fleet = Fleet::new();
@@ -163,7 +164,7 @@ fn a_flood_of_bad_messages_moves_a_counter_and_nothing_else() {
     let before = agent.ask(Request::Bounds);
     let memory = resident_pages(agent.pid());
 
-    // A real message, heard by the liar, then damaged, cut, repeated and drowned in noise.
+    // The attacker receives a real message, and sends it damaged, cut and repeated among random datagrams.
     let flood = || {
         let socket = UdpSocket::bind("0.0.0.0:19719").unwrap();
         socket.set_broadcast(true).unwrap();
@@ -179,7 +180,7 @@ fn a_flood_of_bad_messages_moves_a_counter_and_nothing_else() {
                 2 => {} // replayed
                 _ => bad = vec![(round % 251) as u8; round % 500],
             }
-            // The socket's own queue may be full: that one is not sent.
+            // A datagram is not sent where the socket's own queue is full.
             sent += u32::from(socket.send_to(&bad, "10.77.0.255:19719").is_ok());
         }
         sent
@@ -197,11 +198,11 @@ fn a_flood_of_bad_messages_moves_a_counter_and_nothing_else() {
     assert_eq!(agent.peers(), [2]);
     let after = agent.ask(Request::Bounds);
     assert_eq!((&after["floor"], &after["ceiling"]), (&before["floor"], &before["ceiling"]));
-    assert!(resident_pages(agent.pid()) < memory + 512, "no growth by 2 MB");
+    assert!(resident_pages(agent.pid()) < memory + 512, "memory grew by 2 MB or more");
     assert_eq!(agent.ask(Request::Status)["bssid"], BSSID);
 }
 
-/// proc(5), `statm`, second field.
+/// The resident set in pages: the second field of `statm` (proc(5)).
 fn resident_pages(pid: u32) -> u64 {
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
     statm.split(' ').nth(1).unwrap().parse().unwrap()

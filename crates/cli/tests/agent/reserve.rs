@@ -1,4 +1,4 @@
-//! What an agent is told to reserve while it runs.
+//! `wakeai reserve` with a running agent.
 
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt as _;
@@ -24,7 +24,7 @@ fn reservation(agent: &Agent) -> Value {
 }
 
 #[test]
-fn what_is_said_replaces_the_configuration_until_it_is_taken_back() {
+fn a_request_replaces_the_configuration_until_it_is_withdrawn() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let agent = Fleet::new().start(&bss, "a", 1, &format!("reserve = \"2Mbit/s\"\n{MAX}"));
@@ -41,7 +41,7 @@ fn what_is_said_replaces_the_configuration_until_it_is_taken_back() {
 }
 
 #[test]
-fn while_data_is_sent_what_fits_is_admitted_and_what_does_not_is_refused() {
+fn a_rate_that_fits_is_admitted_and_a_higher_one_is_refused() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
     let agent = Fleet::new().start(&bss, "a", 1, MAX);

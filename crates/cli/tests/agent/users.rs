@@ -1,4 +1,4 @@
-//! What other users of the machine can do to an agent, and to the commands.
+//! Attacks of other users of the machine on an agent and on the commands.
 
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -22,7 +22,7 @@ const LOCKS: [&str; 2] = ["/run/wakeai/leases/.lock", "/run/wakeai/kernel.lock"]
 const STRANGER: [&str; 4] = ["--reuid=65533", "--regid=65533", "--clear-groups", "--"];
 
 #[test]
-fn no_other_user_can_hold_a_lock_also_where_the_version_before_made_it() {
+fn no_other_user_can_hold_a_lock_not_even_an_old_one() {
     let Some(_machine) = Machine::take() else { return };
     fs::create_dir_all(LEASES).unwrap();
     fs::set_permissions(LEASES, Permissions::from_mode(0o755)).unwrap();
@@ -41,7 +41,7 @@ fn no_other_user_can_hold_a_lock_also_where_the_version_before_made_it() {
 }
 
 #[test]
-fn another_user_is_told_by_status_where_no_agent_runs_and_by_the_agent_that_it_may_not_ask() {
+fn status_tells_another_user_that_it_may_not_ask() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let fleet = Fleet::new();
@@ -55,7 +55,7 @@ fn another_user_is_told_by_status_where_no_agent_runs_and_by_the_agent_that_it_m
     assert!(status().contains("only root, the agent's user"), "{}", status());
 }
 
-/// The UDP port of presence, as a program of this process.
+/// Binds the UDP port of presence messages in this process.
 fn take_port(namespace: &Namespace) -> std::io::Result<UdpSocket> {
     namespace.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT))).unwrap()
 }
@@ -85,7 +85,7 @@ fn nobody_takes_the_port_while_the_interface_is_down_or_gone() {
 }
 
 #[test]
-fn a_start_whose_port_is_taken_names_who_has_it() {
+fn a_start_whose_port_is_in_use_names_the_process() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let fleet = Fleet::new();
@@ -108,7 +108,7 @@ fn lease(agent: &Agent) -> std::path::PathBuf {
 }
 
 #[test]
-fn the_lease_of_a_running_agent_of_another_version_is_left_and_so_are_its_algorithms() {
+fn a_sweep_keeps_the_lease_of_an_agent_of_another_version() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let mut agent = Fleet::new().start(&bss, "a", 1, "");
@@ -127,7 +127,7 @@ fn the_lease_of_a_running_agent_of_another_version_is_left_and_so_are_its_algori
 }
 
 #[test]
-fn an_agent_whose_algorithms_are_gone_does_not_say_that_it_controls() {
+fn an_agent_whose_algorithms_are_gone_is_without_bounds() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "b"]);
     let fleet = Fleet::new();
@@ -138,7 +138,7 @@ fn an_agent_whose_algorithms_are_gone_does_not_say_that_it_controls() {
     wait_for("it says that it does not", || is(&agent, "without-bounds"));
     assert!(agent.log().contains("not registered any more"), "{}", agent.log());
 
-    // Algorithms of the same names that obey other maps.
+    // The new algorithms have the same names, but read other maps.
     let mut other = fleet.start(&bss, "b", 2, "");
     wait_for("the other one controls", || is(&other, "controlling"));
     let ticks = agent.metric("ticks");
@@ -157,7 +157,7 @@ fn status_of(pid: u64, field: &str) -> String {
     line.trim().to_owned()
 }
 
-/// The number of the process that serves.
+/// The PID of the serving process.
 fn serving(agent: &Agent) -> u64 {
     agent.ask(Request::Status)["pid"].as_u64().unwrap()
 }
@@ -172,7 +172,7 @@ const KILL: u64 = 1 << 5;
 const NOBODY: &str = "65534";
 
 #[test]
-fn with_a_user_the_agent_runs_as_that_user_and_everything_is_put_back() {
+fn with_a_user_the_agent_runs_as_it_and_undoes_every_change() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "b"]);
     let before = bss.default("a");
@@ -191,7 +191,11 @@ fn with_a_user_the_agent_runs_as_that_user_and_everything_is_put_back() {
     assert_eq!(capabilities(pid), KEPT, "it owns nothing, and can override no permission");
     assert_eq!(capabilities(agent.pid().into()), KEPT | KILL);
     let lease = fs::metadata(lease(&agent)).unwrap();
-    assert_eq!((lease.uid(), lease.mode() & 0o777), (0, 0o600), "root's alone, for root obeys it");
+    assert_eq!(
+        (lease.uid(), lease.mode() & 0o777),
+        (0, 0o600),
+        "only root may write the lease, because root obeys it"
+    );
 
     assert!(agent.end(Signal::SIGTERM).success(), "{}", agent.log());
     assert!(!Path::new(&format!("/proc/{pid}")).exists());
@@ -200,7 +204,7 @@ fn with_a_user_the_agent_runs_as_that_user_and_everything_is_put_back() {
 }
 
 #[test]
-fn the_end_of_either_process_of_an_agent_with_a_user_is_the_end_of_both() {
+fn the_end_of_either_process_with_a_user_ends_both() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let before = bss.default("a");
@@ -213,7 +217,7 @@ fn the_end_of_either_process_of_an_agent_with_a_user_is_the_end_of_both() {
     let mut agent = fleet.start_as(&bss, "a", 1, &["--user", "nobody"]);
     kill_one(serving(&agent));
     assert!(!agent.wait().success(), "{}", agent.log());
-    assert_eq!(bss.default("a"), before, "the other process has put it back");
+    assert_eq!(bss.default("a"), before, "the other process has restored it");
     nothing_left();
 
     let mut agent = fleet.start_as(&bss, "a", 1, &["--user", "nobody"]);
@@ -227,7 +231,7 @@ fn the_end_of_either_process_of_an_agent_with_a_user_is_the_end_of_both() {
     nothing_left();
 }
 
-/// What an agent says that is not to start. One that starts is ended, with status 124.
+/// The output of an agent that should refuse to start. timeout(1) ends an agent that starts, with status 124.
 fn refused_start(bss: &Bss, name: &str, config: &Path) -> Output {
     let program = in_namespace(bss, name);
     let mut start = Command::new("timeout");

@@ -12,7 +12,7 @@ use crate::support::bss::Bss;
 use crate::support::traffic::Upload;
 use crate::support::{nothing_left, stderr, stdout, wait_for, wakeai};
 
-pub(crate) fn binds_and_tells_and_leaves_nothing() {
+pub(crate) fn sets_bounds_reports_and_leaves_nothing() {
     let began = Instant::now();
     let bss = Bss::new(&["a", "server"]);
     let (from, to) = (bss.namespace("a"), bss.namespace("server"));

@@ -1,4 +1,4 @@
-//! A short lab, as stock and under a law.
+//! A short run of the lab, without and with a law.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! The real program on every kernel of the one list (`wakeai_guest::KERNELS`): Debian's kernels
-//! under qemu's software emulation, with this very test program as the first user of `wakeai` there.
+//! Runs the real program on every kernel of `wakeai_guest::KERNELS`, which are Debian's kernels under qemu's software
+//! emulation. This test program is the first program that uses `wakeai` there.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 #![allow(clippy::print_stdout, reason = "inside the guest it tells the outside what was checked")]
@@ -24,20 +24,20 @@ use std::time::Instant;
 
 use wakeai_guest::{KERNELS, Kernel, Program, Task, Verdict, at_once};
 
-/// What the checks and the program run inside, beside busybox's.
+/// The programs that the checks and `wakeai` run in the guest, in addition to busybox's.
 const TOOLS: [&str; 6] = ["bpftool", "curl", "ip", "iperf3", "nft", "setpriv"];
 /// The same for the checks with radios.
 const WIFI_TOOLS: [&str; 4] = ["bpftool", "hostapd", "ip", "iw"];
 
-/// Not tests of this machine: the guest's init runs them.
+/// This and the next function do not test this machine: the guest's init runs them.
 #[test]
 #[ignore = "runs inside the guest"]
 fn inside_a_guest_that_runs_wakeai() {
     greet();
     lab::ends_with_its_table();
-    agent::binds_and_tells_and_leaves_nothing();
-    rule::moves_connections_and_takes_a_cgroup_s();
-    proxy::carries_what_is_forwarded_and_what_asks();
+    agent::sets_bounds_reports_and_leaves_nothing();
+    rule::moves_connections_and_covers_a_cgroup();
+    proxy::carries_forwarded_and_explicit_connections();
     println!("guest: all checks made");
 }
 
@@ -62,12 +62,12 @@ fn greet() {
     println!("guest: Linux {release}");
 }
 
-/// Says inside the guest how far it is, and how long the last step took.
+/// Prints the name and the duration of a step inside the guest.
 fn passed(what: &str, since: Instant) {
     println!("guest: {what} ({:.0} s)", since.elapsed().as_secs_f64());
 }
 
-/// `make test-guests`.
+/// `make test-guests` runs this test.
 #[test]
 #[ignore = "boots every kernel of the list: minutes"]
 fn wakeai_works_or_says_what_is_missing_on_every_kernel_of_the_list() {
@@ -75,7 +75,7 @@ fn wakeai_works_or_says_what_is_missing_on_every_kernel_of_the_list() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// `make test-guests`.
+/// `make test-guests` runs this test.
 #[test]
 #[ignore = "boots every kernel of the list: minutes"]
 fn agents_follow_their_access_point_on_a_real_802_11_stack() {
@@ -87,7 +87,7 @@ fn agents_follow_their_access_point_on_a_real_802_11_stack() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// `make test-guests-quickstart`.
+/// `make test-guests-quickstart` runs this test, which takes minutes for each kernel.
 #[test]
 #[ignore = "boots every kernel of the list: minutes for each"]
 fn quickstart_ends_with_its_table_on_every_kernel_that_runs_wakeai() {
@@ -110,13 +110,13 @@ fn quickstart_on(kernel: &Kernel) -> Result<(), String> {
     let files = vec![("/quickstart.toml".to_owned(), std::fs::read_to_string(path).unwrap())];
     let program = env!("CARGO_BIN_EXE_wakeai");
     let lab = format!("{program} lab /quickstart.toml {}", support::ANY_LATENESS.join(" "));
-    // Through a pipe: on a terminal it would draw bars.
+    // The output goes through a pipe, because on a terminal the command draws bars.
     let command = format!("({lab} 2>&1; echo $? >/status) | cat; sh -c \"exit $(cat /status)\"");
     let Some(console) = boot(kernel, 3600, &TOOLS, &command, files, "\n airtime ")? else {
         return Ok(());
     };
     let share = goodput(&console, "airtime") / goodput(&console, "default");
-    // Where the first run's connections kept the little memory of this machine it was 0.36.
+    // This share falls to 0.36 when connections of the first run keep the little memory of the guest.
     if share > 0.7 {
         Ok(())
     } else {
@@ -131,8 +131,8 @@ fn goodput(console: &str, condition: &str) -> f64 {
     row.flatten().and_then(|figure| figure.parse().ok()).unwrap_or(0.0)
 }
 
-/// Runs the command on that kernel, if that can be had; what it wrote. An error where it failed or did
-/// not write `end`.
+/// Runs the command on that kernel and returns its output; `None` where the kernel is not available. Fails where the
+/// command failed or did not write `end`.
 fn boot(
     kernel: &Kernel,
     patience_s: u32,
@@ -166,7 +166,7 @@ fn boot(
     Err(format!("Linux {} of {}:\n{console}", kernel.version, kernel.suite))
 }
 
-/// A file in a directory that the guest has and that ends with it.
+/// Writes a file into `/tmp`, which ends with the guest.
 fn file(name: &str, text: &str) -> PathBuf {
     let path = Path::new("/tmp").join(name);
     std::fs::write(&path, text).unwrap();

@@ -1,4 +1,4 @@
-//! The proxy: transparent, and for those who ask.
+//! The proxy with transparent and with explicit connections.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -32,7 +32,7 @@ fn fetched(curl: &mut Command) {
     assert_eq!(stdout(&found), PAGE);
 }
 
-pub(crate) fn carries_what_is_forwarded_and_what_asks() {
+pub(crate) fn carries_forwarded_and_explicit_connections() {
     let began = Instant::now();
     let web = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", web.local_addr().unwrap());
@@ -58,7 +58,7 @@ pub(crate) fn carries_what_is_forwarded_and_what_asks() {
         let mut client =
             client.args(["-sS", "-m", "60", &format!("http://{to}/")]).spawn().unwrap();
         let (mut stream, _) = listener.accept().unwrap();
-        // While the request is not answered, the proxy's leg is there.
+        // The proxy's connection exists until the request is answered.
         wait_for("the leg has the algorithm", || {
             let all = road.inside("router", || Snapshotter::open().unwrap().snapshot(None));
             let leg = all.unwrap().into_iter().find(|found| found.socket.remote == to)?;

@@ -9,7 +9,7 @@ use crate::support::{stderr, wakeai};
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-pub(crate) fn moves_connections_and_takes_a_cgroup_s() {
+pub(crate) fn moves_connections_and_covers_a_cgroup() {
     let began = Instant::now();
     wakeai(&["sweep"]); // unmounts a bpffs that only Wakeai needed
     let bss = hosts();

@@ -1,5 +1,5 @@
-//! What a client, a name server or a second proxy may try, and what the proxy makes of it. The rows of
-//! docs/security.md name these tests.
+//! Attacks of a client, a name server or a second proxy, and how the proxy handles them. The rows of docs/security.md
+//! name these tests.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -17,12 +17,12 @@ use crate::support::{Machine, must, nothing_left, stderr, wait_for};
 /// SOCKS5 replies (RFC 1928 section 6).
 const SUCCEEDED: u8 = 0;
 const NOT_ALLOWED: u8 = 2;
-/// A second client beside [`CLIENT`].
+/// The address of a second client.
 const OTHER: &str = "10.71.0.3";
-/// Long enough for a busy machine; what takes longer hangs.
+/// A step that takes longer than this hangs, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A connection from this address of the client's namespace.
+/// Connects from this address of the client's namespace.
 fn dial(road: &Road, from: &str, to: SocketAddr) -> TcpStream {
     road.inside("client", || {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, None).unwrap();
@@ -34,7 +34,7 @@ fn dial(road: &Road, from: &str, to: SocketAddr) -> TcpStream {
     })
 }
 
-/// Asks for a name or an address in SOCKS5; the greeting is not waited for.
+/// Asks for a name or an address in SOCKS5, without waiting for the reply to the greeting.
 fn ask(stream: &mut TcpStream, host: &str, port: u16) {
     let host = match host.parse() {
         Ok(IpAddr::V4(address)) => [&[1][..], &address.octets()].concat(),
@@ -73,11 +73,11 @@ fn listening(road: &Road, arguments: &[&str]) -> Proxy {
     road.proxy(&[&["--listen", "10.71.0.1:0"], arguments].concat())
 }
 
-/// What a resolver asked, and where it waits.
+/// A query, and the address of the resolver that waits for the answer.
 type Query = (Vec<u8>, SocketAddr);
 
-/// A name server at the server's address. It answers names by their first label, those that begin with
-/// `slow` only after [`NameServer::answer_slow`].
+/// A name server at the server's address. It answers names by their first label. Those that begin with `slow` it
+/// answers only after [`NameServer::answer_slow`].
 struct NameServer {
     held: Arc<Mutex<Vec<Query>>>,
     hold: Arc<AtomicBool>,
@@ -131,7 +131,7 @@ impl NameServer {
     }
 }
 
-/// RFC 1035 section 4.1: the question again, with one record of its type where the name has one.
+/// The answer to a query (RFC 1035 section 4.1): the question, with one record of its type where the name has one.
 fn answer(query: &[u8]) -> Vec<u8> {
     let label = &query[13..13 + usize::from(query[12])];
     let end = 12 + query[12..].iter().position(|byte| *byte == 0).unwrap() + 1;
@@ -160,7 +160,7 @@ fn answer(query: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn everywhere_is_neither_this_machine_nor_a_link_nor_a_group() {
+fn a_wide_network_excludes_own_link_local_and_multicast_addresses() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     let _names = NameServer::start(&road);
@@ -203,7 +203,7 @@ fn everywhere_is_neither_this_machine_nor_a_link_nor_a_group() {
         assert_eq!(asked(&road, CLIENT[0], &proxy, host, 9000).1, Some(SUCCEEDED), "{host}");
     }
     drop(proxy);
-    // Each is reached where it is listed by itself.
+    // Each address is reached where it is listed by itself.
     let listed = "0.0.0.0/0,::/0,127.0.0.0/8,10.72.0.1,fd72::1";
     let proxy = NameServer::proxy(&road, &["--allow-to", listed]);
     for (host, code) in [
@@ -220,7 +220,7 @@ fn everywhere_is_neither_this_machine_nor_a_link_nor_a_group() {
 }
 
 #[test]
-fn forwarded_connections_are_taken_of_named_interfaces_or_lists() {
+fn forwarded_connections_are_intercepted_by_interface_or_list() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     let run = |arguments: &[&str]| {
@@ -238,7 +238,7 @@ fn forwarded_connections_are_taken_of_named_interfaces_or_lists() {
         assert_eq!(found.status.code(), Some(2), "{arguments:?}: {}", stderr(&found));
         assert!(stderr(&found).contains("--in-interface"), "{}", stderr(&found));
     }
-    // What comes in by another interface is forwarded as without a proxy.
+    // Connections that come in by another interface are forwarded as without a proxy.
     accept_all(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
     for (interface, taken) in [("server", 0), ("client", 2)] {
         let mut proxy = road.proxy(&["--transparent", "forwarded", "--in-interface", interface]);
@@ -354,8 +354,8 @@ fn a_slot_is_held_until_its_lookup_has_ended() {
         wait_for("it asks", || (names.held.lock().unwrap().len() >= asked).then_some(()));
         SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
-    // Once the kernel has them, the proxy handles them before a request for its counters or with it: so the
-    // second request follows them.
+    // The proxy handles connections that the kernel has accepted before a request for its counters, or together with
+    // it. So the second request follows them.
     wait_for("the resets have arrived", || {
         let mut command = road.command("router", "ss");
         let found = command.args(["-Htn", "state", "established"]).output().unwrap();
@@ -379,7 +379,7 @@ impl Drop for Ended {
 }
 
 #[test]
-fn of_proxies_that_start_at_once_one_takes_the_connections() {
+fn only_one_of_several_proxies_intercepts_connections() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     let before = road.rules();
@@ -422,7 +422,7 @@ fn of_proxies_that_start_at_once_one_takes_the_connections() {
     nothing_left();
 }
 
-/// A field of every thread of the process, as `proc_pid_status(5)` has it.
+/// A field of every thread of the process, by `proc_pid_status(5)`.
 fn of_threads(pid: u32, name: &str) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let field = |path: std::path::PathBuf| {
@@ -435,12 +435,12 @@ fn of_threads(pid: u32, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn with_a_user_the_proxy_serves_as_that_user_and_puts_everything_back() {
+fn with_a_user_the_proxy_serves_as_it_and_undoes_every_change() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     let before = road.rules();
     accept_all(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
-    // Ports below 1024 are bound before. What must be put back is left to a process of root's.
+    // Ports below 1024 are bound before the change of user. A process of root undoes the changes.
     let listen = ["--listen", "10.71.0.1:108", "--user", "nobody"];
     let taken = ["--transparent", "forwarded", "--in-interface", "client"];
     let algorithm = ["--algorithm", "wakeai_av", "--rate", "8Mbit/s"];
@@ -525,11 +525,11 @@ fn without_file_descriptors_the_proxy_stays_and_counts() {
 }
 
 #[test]
-fn a_peer_that_is_gone_without_a_word_frees_its_slot() {
+fn a_peer_that_vanishes_silently_frees_its_slot() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     accept_all(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
-    // Nothing moves for an hour; the probes go out long before.
+    // The idle timeout is an hour; the keep-alive probes are sent long before.
     let mut proxy = listening(&road, &["--idle-timeout", "60s"]);
     let (_held, code) = asked(&road, CLIENT[0], &proxy, SERVER[0], 9000);
     assert_eq!(code, Some(SUCCEEDED));
@@ -539,7 +539,7 @@ fn a_peer_that_is_gone_without_a_word_frees_its_slot() {
 }
 
 #[test]
-fn requests_that_dribble_or_do_not_end_are_bounded_and_counted() {
+fn slow_and_endless_requests_are_limited_and_counted() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     let mut proxy = listening(&road, &["--connect-timeout", "2s"]);

@@ -21,7 +21,7 @@ use serde_json::Value;
 use support::{Machine, must, nothing_left, stderr, wait_for, wakeai};
 use wakeai_kernel::{Snapshotter, TcpSnapshot};
 
-/// Answers every connection with what it sees, and with what it is sent.
+/// Writes the address of each client to it, and then echoes its data.
 fn serve(listener: TcpListener) {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -119,7 +119,7 @@ fn forwarded_connections_keep_their_addresses_in_both_families() {
         held.push(stream);
     }
     assert_eq!(proxy.counters()["connected"], 2);
-    // What is not allowed goes its way as without a proxy, as does what was there before.
+    // Connections that are not allowed, and those that existed before, are forwarded as without a proxy.
     echoes(&mut earlier, "still here");
     let mut second = road.command("router", env!("CARGO_BIN_EXE_wakeai"));
     let second = second.args(["proxy", "--transparent", "own"]).output().unwrap();
@@ -135,7 +135,7 @@ fn forwarded_connections_keep_their_addresses_in_both_families() {
 }
 
 #[test]
-fn what_the_lists_leave_out_is_forwarded_untouched() {
+fn connections_outside_the_lists_are_forwarded_unchanged() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     serve(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
@@ -224,8 +224,8 @@ fn each_connection_has_the_target_of_its_destination_until_it_has_closed() {
     nothing_left();
 }
 
-/// Every thread of the process has these capabilities (bits of `<linux/capability.h>`), and cannot
-/// get others.
+/// Checks that every thread of the process has these capabilities (bits of `<linux/capability.h>`), and cannot get
+/// others.
 fn keeps_only(pid: u32, bits: &[u32]) {
     let kept = bits.iter().fold(0_u64, |set, bit| set | 1 << bit);
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
@@ -301,7 +301,7 @@ fn five_thousand_idle_connections_take_less_than_200_megabytes() {
             client.write_all(&request).unwrap();
             client.read_exact(&mut [0; 12]).unwrap();
             let (mut server, _) = listener.accept().unwrap();
-            // Something has moved both ways before they are idle.
+            // Each connection carries data both ways before it is idle.
             client.write_all(b"there").unwrap();
             server.read_exact(&mut [0; 5]).unwrap();
             server.write_all(b"back").unwrap();
@@ -338,7 +338,7 @@ fn bad_usage_and_missing_privileges_are_told_apart() {
     if !nix::unistd::geteuid().is_root() {
         return;
     }
-    // A copy that anybody may run.
+    // A copy of the program that every user may run.
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("wakeai");
     std::fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();

@@ -1,4 +1,4 @@
-//! A client, a router and a server, each in a namespace of its own; and a proxy on the router.
+//! A client, a router and a server, each in a namespace of its own, and a proxy on the router.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use crate::support::{must, wakeai};
 pub(crate) const CLIENT: [&str; 2] = ["10.71.0.2", "fd71::2"];
 pub(crate) const SERVER: [&str; 2] = ["10.72.0.2", "fd72::2"];
 
-/// `client` ([`CLIENT`]), `router` (host 1 on both sides), `server` ([`SERVER`]).
+/// The namespaces: `client` ([`CLIENT`]), `router` (host 1 on both sides), `server` ([`SERVER`]).
 pub(crate) struct Road {
     prefix: String,
 }
@@ -70,7 +70,7 @@ impl Road {
 
     /// Every rule and route of the router.
     pub(crate) fn rules(&self) -> Vec<String> {
-        // A routing table that is not there is an error of its own to `ip`; its absence counts.
+        // `ip` reports a missing routing table as an error, which is then part of the result.
         let shown = |program: &str, arguments: &str| {
             let output = self.command("router", program).args(arguments.split(' ')).output();
             String::from_utf8(output.unwrap().stdout).unwrap()
@@ -84,7 +84,7 @@ impl Road {
         ]
     }
 
-    /// A proxy on the router, ready.
+    /// Starts a proxy on the router, and waits until it is ready.
     pub(crate) fn proxy(&self, arguments: &[&str]) -> Proxy {
         let mut command = self.command("router", env!("CARGO_BIN_EXE_wakeai"));
         Proxy::start(command.args(["proxy", "--json"]).args(arguments))
@@ -104,12 +104,12 @@ impl Drop for Road {
 pub(crate) struct Proxy {
     child: Child,
     lines: BufReader<ChildStdout>,
-    /// Where it listens.
+    /// The addresses at which it listens.
     pub(crate) addresses: Vec<SocketAddr>,
 }
 
 impl Proxy {
-    /// On this machine's loopback.
+    /// Starts a proxy in this network namespace.
     pub(crate) fn local(arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wakeai"));
         let command = command.args(["proxy", "--json", "--listen", "127.0.0.1:0"]);
@@ -142,13 +142,13 @@ impl Proxy {
         kill(Pid::from_raw(i32::try_from(self.pid()).unwrap()), signal).unwrap();
     }
 
-    /// Asks for the counts.
+    /// Asks for the counters.
     pub(crate) fn counters(&mut self) -> Value {
         self.signal(Signal::SIGUSR1);
         self.line()
     }
 
-    /// Ends it; returns its status and its last counts.
+    /// Ends the proxy. Returns its status and its last counters.
     pub(crate) fn end(mut self) -> (ExitStatus, Value) {
         self.signal(Signal::SIGTERM);
         let counters = self.line();

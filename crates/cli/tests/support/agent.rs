@@ -17,10 +17,10 @@ use wakeai_api::{Body, Request};
 use super::bss::{Bss, WIFI};
 use super::wait_for;
 
-/// The access point of every test that asks for no other.
+/// The access point of the tests that name no other one.
 pub(crate) const BSSID: &str = "02:00:5e:10:00:01";
 
-/// Key and configurations of a fleet.
+/// The key and the configurations of a fleet.
 pub(crate) struct Fleet {
     directory: TempDir,
 }
@@ -36,7 +36,7 @@ impl Fleet {
         self.directory.path().join(name)
     }
 
-    /// The program, where every user may run it.
+    /// A copy of the program that every user may run.
     pub(crate) fn program(&self) -> PathBuf {
         let program = self.path("wakeai");
         fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
@@ -46,7 +46,7 @@ impl Fleet {
         program
     }
 
-    /// Writes the configuration of a station; `more` may name tables.
+    /// Writes the configuration of a station; `more` may contain tables.
     pub(crate) fn configure(&self, station: u64, bssid: &str, more: &str) -> PathBuf {
         let path = self.path(&format!("{station}.toml"));
         let key = self.path("group.key");
@@ -59,12 +59,12 @@ impl Fleet {
         path
     }
 
-    /// Starts the agent of a station and waits until it says that it is ready.
+    /// Starts the agent of a station and waits until it reports that it is ready.
     pub(crate) fn start(&self, bss: &Bss, name: &str, station: u64, more: &str) -> Agent {
         self.start_at(bss, name, station, BSSID, more)
     }
 
-    /// The same, but `command` runs the program.
+    /// As [`Self::start`], with a command that runs the program.
     pub(crate) fn start_by(
         &self,
         command: Command,
@@ -89,7 +89,7 @@ impl Fleet {
         self.start_with(in_namespace(bss, name), &config, bss, name, station)
     }
 
-    /// Starts it with further options.
+    /// Starts the agent with further options.
     pub(crate) fn start_as(&self, bss: &Bss, name: &str, station: u64, options: &[&str]) -> Agent {
         let mut command = in_namespace(bss, name);
         command.arg("agent").args(options);
@@ -121,7 +121,7 @@ impl Fleet {
         let _ = fs::remove_file(&notify);
         let ready = UnixDatagram::bind(&notify).unwrap();
         ready.set_nonblocking(true).unwrap();
-        // As systemd's: also an agent of another user tells.
+        // The permissions are those of systemd's socket, so that an agent of another user can notify, too.
         for (path, mode) in [(self.directory.path(), 0o711), (&notify, 0o666)] {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
@@ -168,7 +168,7 @@ impl Agent {
     }
 
     pub(crate) fn log(&self) -> String {
-        // Through the open file: its directory may be gone by now.
+        // The log is read through the open file, because its directory may be gone.
         let mut text = String::new();
         (&self.log).seek(SeekFrom::Start(0)).unwrap();
         (&self.log).read_to_string(&mut text).unwrap();
@@ -181,7 +181,7 @@ impl Agent {
             .any(|message| String::from_utf8(message).unwrap().lines().any(|found| found == line))
     }
 
-    /// What the local API answers, as JSON.
+    /// The answer of the local API, as JSON.
     pub(crate) fn ask(&self, request: Request) -> Value {
         ask(&self.socket, request)
     }
@@ -231,7 +231,7 @@ impl Drop for Agent {
 }
 
 pub(crate) fn ask(socket: &Path, request: Request) -> Value {
-    // Not before its first tick.
+    // An agent has no answers before its first tick.
     wait_for("the agent answers", || {
         match wakeai_api::ask(socket, request, Duration::from_secs(10)) {
             Ok(Body::Status(body)) => Some(serde_json::to_value(body).unwrap()),

@@ -1,10 +1,10 @@
-//! Stations on one link, as on one access point: a namespace each, joined by a bridge.
+//! Stations on one link, which stands for an access point: each is a namespace, and a bridge joins them.
 
 use wakeai_host::Namespace;
 
 use super::{must, wakeai};
 
-/// The interface of a station that stands for its Wi-Fi.
+/// The interface of a station that stands for its Wi-Fi interface.
 pub(crate) const WIFI: &str = "wlan0";
 
 /// A bridge in a namespace of its own, and the stations on it.
@@ -23,7 +23,7 @@ impl Bss {
         bss
     }
 
-    /// Stations that are told no address.
+    /// Stations without addresses.
     pub(crate) fn without_addresses(stations: &[&'static str]) -> Self {
         let bss = Self::without_interfaces(stations);
         bss.ip("air", "link add br0 type bridge");
@@ -56,7 +56,7 @@ impl Bss {
         self.ip(station, &format!("link set {interface} up"));
     }
 
-    /// A cable between two stations, beside the bridge: 10.88.0.1 to 10.88.0.2, each `eth0`.
+    /// A cable between two stations in addition to the bridge, from 10.88.0.1 to 10.88.0.2. Each end is `eth0`.
     pub(crate) fn wire(&self, first: &str, second: &str) {
         let there = self.name(second);
         self.ip(first, &format!("link add eth0 type veth peer name eth0 netns {there}"));
@@ -85,8 +85,8 @@ impl Bss {
         self.namespace(station).run(|| must(program, arguments)).unwrap()
     }
 
-    /// What connections use that ask for nothing. Says whether the kernel allows it: outside the
-    /// first namespace it takes only what `tcp_allowed_congestion_control` lists.
+    /// Sets the algorithm of connections that select none. Returns whether the kernel allows it: outside the first
+    /// namespace it allows only what `tcp_allowed_congestion_control` lists.
     pub(crate) fn set_default(&self, station: &str, algorithm: &str) -> bool {
         let write = || std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", algorithm);
         self.namespace(station).run(write).unwrap().is_ok()
@@ -100,8 +100,8 @@ impl Bss {
 
 impl Drop for Bss {
     fn drop(&mut self) {
-        // While the names are there: a socket that outlives its namespace's name keeps the
-        // algorithm that it uses, and nothing can reach it any more.
+        // This happens while the names exist: a socket that outlives its namespace's name keeps its algorithm, and
+        // nothing can reach it any more.
         wakeai(&["sweep"]);
         for station in self.stations.iter().chain([&"air"]) {
             let _ = Namespace::remove(&self.name(station));

@@ -1,4 +1,4 @@
-//! What the tests of the real program share: access points made of namespaces, agents, traffic.
+//! Parts that the tests of the real program share: access points made of namespaces, agents, traffic.
 
 #![allow(dead_code, reason = "every test program uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
@@ -16,20 +16,20 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
 
-/// How late the emulated radio may be is another test's matter, and how long processes wait.
+/// Bounds that no lateness and no wait exceeds, because other tests check those.
 pub(crate) const ANY_LATENESS: [&str; 6] =
     ["--lateness-p99", "10s", "--lateness-max", "60s", "--waits-p99", "60s"];
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The machine, for one test at a time: registrations and pins are everybody's.
+/// The machine, for one test at a time, because registrations and pins belong to the whole kernel.
 pub(crate) struct Machine {
     _thread: MutexGuard<'static, ()>,
     _process: Flock<File>,
 }
 
 impl Machine {
-    /// `None`, and a line that says why, where the test cannot run here.
+    /// Takes the machine. Prints the reason and returns `None` where the test cannot run here.
     pub(crate) fn take() -> Option<Self> {
         let found = wakeai_kernel::features::detect();
         let root = nix::unistd::geteuid().is_root();
@@ -69,7 +69,7 @@ pub(crate) fn must(program: &str, arguments: &str) -> String {
     stdout(&output)
 }
 
-/// Looks again until `found` is there; how long that takes is no fact about the program.
+/// Repeats `found` until it gives a value. The time that this takes is no fact about the program.
 pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let give_up = Instant::now() + Duration::from_secs(30);
     loop {
@@ -81,7 +81,7 @@ pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// What is left of agents and labs outside their namespaces.
+/// The traces of agents and labs outside of their namespaces.
 pub(crate) fn leftovers() -> Vec<String> {
     let mut left = Vec::new();
     if must("bpftool", "struct_ops list").contains("wakeai") {
@@ -97,7 +97,7 @@ pub(crate) fn leftovers() -> Vec<String> {
     left
 }
 
-/// What the host looks like: everything that this project ever changes on one.
+/// The state of everything that this project ever changes on a host.
 pub(crate) fn host_state() -> Vec<String> {
     let mut state = vec![
         must("ip", "netns list"),
@@ -112,7 +112,7 @@ pub(crate) fn host_state() -> Vec<String> {
     state
 }
 
-/// Every setting below the directory that can be read, with its value.
+/// Every readable setting below the directory, with its value.
 fn sysctls(directory: &Path) -> Vec<String> {
     let mut entries: Vec<_> = fs::read_dir(directory).unwrap().flatten().collect();
     entries.sort_by_key(fs::DirEntry::path);
@@ -125,7 +125,7 @@ fn sysctls(directory: &Path) -> Vec<String> {
     entries.into_iter().flat_map(read).collect()
 }
 
-/// The kernel frees a registration a moment after its last reference is gone.
+/// Waits until all traces are gone. The kernel frees a registration a moment after its last reference is gone.
 pub(crate) fn nothing_left() {
     wait_for("nothing is left", || leftovers().is_empty().then_some(()));
 }

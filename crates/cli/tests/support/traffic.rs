@@ -1,4 +1,4 @@
-//! A TCP connection that sends as much as it may, or something every now and then.
+//! A TCP connection that sends as much as it may, or a chunk every now and then.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// `to` is an address of `receiver`; the connection asks for `algorithm`.
+    /// Starts an upload to `to`, an address of `receiver`, with this algorithm.
     pub(crate) fn start(
         sender: Namespace,
         receiver: &Namespace,
@@ -32,7 +32,7 @@ impl Upload {
         Self::with_pauses(sender, receiver, to, algorithm, Duration::ZERO)
     }
 
-    /// Sends 64 kB and waits: leaves the processors to those who watch.
+    /// Sends 64 kB at a time with pauses, which leave the processors to other programs.
     pub(crate) fn with_pauses(
         sender: Namespace,
         receiver: &Namespace,
@@ -62,7 +62,7 @@ impl Upload {
         Self { namespace: sender, local, stop, threads }
     }
 
-    /// The kernel's view of it.
+    /// The connection in the kernel's snapshot.
     pub(crate) fn look(&self) -> TcpSnapshot {
         wait_for("the connection is seen", || {
             let all = self.namespace.run(|| Snapshotter::open().unwrap().snapshot(None).unwrap());
@@ -78,7 +78,7 @@ impl Upload {
         self.look().figures.cwnd.get()
     }
 
-    /// The largest of some windows, looked at one after another.
+    /// The largest of 20 windows, read at intervals of 20 ms.
     pub(crate) fn largest_cwnd(&self) -> u32 {
         let cwnds = (0..20).map(|_| {
             std::thread::sleep(Duration::from_millis(20));

@@ -13,7 +13,7 @@ use crate::rig::{SERVER, Use, find, hosts, is_as_before, state};
 use crate::support::bss::Bss;
 use crate::support::{Machine, must, stderr, wait_for, wakeai};
 
-/// A control group of our own, removed when dropped.
+/// A control group of the test, removed when dropped.
 pub(crate) struct Group(pub(crate) PathBuf);
 
 impl Group {
@@ -73,12 +73,12 @@ impl Client {
         self.look(bss).algorithm
     }
 
-    /// The kernel's number for its connection.
+    /// The cookie of its connection.
     pub(crate) fn cookie(&self, bss: &Bss) -> u64 {
         self.look(bss).socket.cookie
     }
 
-    /// It sends something, and gets an ACK for it.
+    /// Sends a byte to the process and receives its answer.
     pub(crate) fn talk(&self) {
         (&self.far).write_all(b"\n").unwrap();
         (&self.far).read_exact(&mut [0]).unwrap();
@@ -110,7 +110,7 @@ fn new_connections_of_a_cgroup_and_no_others_get_the_algorithm() {
     let root = group.0.parent().unwrap().to_str().unwrap().to_owned();
     let before = state(&bss);
     let earlier = Client::start(&bss, group.path());
-    let mut ruling = Use::run(&format!("wakeai_cubic --cgroup {}", group.path()), &[]);
+    let mut running = Use::run(&format!("wakeai_cubic --cgroup {}", group.path()), &[]);
     let inside = Client::start(&bss, group.path());
     let deeper = Client::start(&bss, below.to_str().unwrap());
     let outside = Client::start(&bss, &root);
@@ -120,42 +120,44 @@ fn new_connections_of_a_cgroup_and_no_others_get_the_algorithm() {
     });
     assert_eq!([&outside, &earlier].map(|client| client.algorithm(&bss)), ["reno"; 2]);
 
-    ruling.ends_well();
+    running.ends_well();
     assert_eq!([&inside, &deeper].map(|client| client.algorithm(&bss)), ["reno"; 2]);
     assert_eq!(Client::start(&bss, group.path()).algorithm(&bss), "reno");
     drop((earlier, inside, deeper, outside));
     is_as_before(&bss, &before);
 }
 
-/// As a systemd unit's is that is started again.
+/// The cgroup of a systemd unit that is started again is such a new one.
 #[test]
-fn one_that_is_made_anew_in_its_place_is_ruled_again() {
+fn a_new_cgroup_in_the_same_place_is_covered_again() {
     let Some(_machine) = Machine::take() else { return };
     let (bss, group) = (hosts(), Group::new());
     let root = group.0.parent().unwrap().to_owned();
     let before = state(&bss);
-    let mut ruling = Use::run(&format!("wakeai_cubic --cgroup {}", group.path()), &[]);
+    let mut running = Use::run(&format!("wakeai_cubic --cgroup {}", group.path()), &[]);
     let first = Client::start(&bss, group.path());
-    wait_for("it is ruled", || (first.algorithm(&bss) == "wakeai_cubic").then_some(()));
+    wait_for("the algorithm is assigned", || {
+        (first.algorithm(&bss) == "wakeai_cubic").then_some(())
+    });
 
     first.move_to(&root);
     wait_for("the group is empty", || fs::remove_dir(&group.0).ok());
     fs::create_dir(&group.0).unwrap();
-    // What is opened before that is noticed is missed.
-    let second = wait_for("a new connection is ruled", || {
+    // Connections that are opened before the change is noticed are missed.
+    let second = wait_for("a new connection is covered", || {
         let client = Client::start(&bss, group.path());
         (client.algorithm(&bss) == "wakeai_cubic").then_some(client)
     });
     assert_eq!(first.algorithm(&bss), "wakeai_cubic");
 
-    ruling.ends_well();
+    running.ends_well();
     assert_eq!([&first, &second].map(|client| client.algorithm(&bss)), ["reno"; 2]);
     drop((first, second));
     is_as_before(&bss, &before);
 }
 
 #[test]
-fn connections_that_a_cgroup_accepts_get_it_too() {
+fn connections_that_a_cgroup_accepts_get_the_algorithm() {
     let Some(_machine) = Machine::take() else { return };
     let (bss, group) = (hosts(), Group::new());
     let place = group.path().strip_prefix(group.0.parent().unwrap().to_str().unwrap()).unwrap();
@@ -167,26 +169,26 @@ fn connections_that_a_cgroup_accepts_get_it_too() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // By its place in the hierarchy, and with a destination.
-    let mut ruling = Use::run(&format!("wakeai_rtt --cgroup {place} --to 10.77.0.1"), &[]);
+    // The cgroup is named by its place in the hierarchy, and a destination is given.
+    let mut running = Use::run(&format!("wakeai_rtt --cgroup {place} --to 10.77.0.1"), &[]);
     let connect = || TcpStream::connect("10.77.0.2:5299").ok();
     let far_end = |near: &TcpStream| {
         let (near, far) = (near.local_addr().unwrap(), near.peer_addr().unwrap());
         wait_for("the server's end is seen", || find(&bss, "server", far, near)).algorithm
     };
     let near = wait_for("the server listens", || bss.namespace("a").run(connect).unwrap());
-    wait_for("it is ruled", || (far_end(&near) == "wakeai_rtt").then_some(()));
-    ruling.ends_well();
+    wait_for("the algorithm is assigned", || (far_end(&near) == "wakeai_rtt").then_some(()));
+    running.ends_well();
     let mut elsewhere = Use::run(&format!("wakeai_rtt --cgroup {place} --to 10.77.0.9"), &[]);
     let second = wait_for("it listens still", || bss.namespace("a").run(connect).unwrap());
-    assert_eq!(far_end(&second), "reno", "one that leads elsewhere is not meant");
+    assert_eq!(far_end(&second), "reno", "a connection to another destination is not covered");
     elsewhere.ends_well();
     server.kill().unwrap();
     server.wait().unwrap();
 }
 
 #[test]
-fn what_is_no_cgroup_and_what_is_the_whole_machine_are_refused() {
+fn other_directories_and_the_root_cgroup_are_refused() {
     let Some(_machine) = Machine::take() else { return };
     let group = Group::new();
     let root = group.0.parent().unwrap().to_str().unwrap();
@@ -204,7 +206,7 @@ fn what_is_no_cgroup_and_what_is_the_whole_machine_are_refused() {
 }
 
 #[test]
-fn what_names_no_single_unit_is_refused() {
+fn a_pattern_of_unit_names_is_refused() {
     let Some(_machine) = Machine::take() else { return };
     let _group = Group::new(); // there is a cgroup v2
     for unit in ["", "wkt-*", "wkt-[ab].service", "wkt-?"] {
@@ -215,7 +217,7 @@ fn what_names_no_single_unit_is_refused() {
 }
 
 #[test]
-fn without_cgroup_v2_the_host_is_told_so() {
+fn without_cgroup_v2_the_exit_status_is_77() {
     let Some(_machine) = Machine::take() else { return };
     let script = "umount --all --types cgroup2 && exec \"$0\" use bbr --cgroup /any";
     let found = Command::new("unshare")

@@ -1,10 +1,10 @@
-//! Connections that exist.
+//! Assignments to existing connections.
 
 use crate::rig::{BEHIND, SERVER, Talk, Use, hosts, is_as_before, state};
 use crate::support::{Machine, stderr, wakeai};
 
 #[test]
-fn those_to_a_network_or_a_port_are_moved_and_moved_back() {
+fn connections_to_a_network_or_a_port_are_moved_and_restored() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     let before = state(&bss);
@@ -12,33 +12,33 @@ fn those_to_a_network_or_a_port_are_moved_and_moved_back() {
     let elsewhere = Talk::open(&bss, SERVER);
     let of = |talks: &[Talk]| talks.iter().map(Talk::algorithm).collect::<Vec<_>>();
 
-    let mut ruling = Use::start(&bss, "wakeai_compound --connections --to 192.0.2.0/24");
-    assert_eq!(ruling.shown["connections"], 2);
+    let mut running = Use::start(&bss, "wakeai_compound --connections --to 192.0.2.0/24");
+    assert_eq!(running.shown["connections"], 2);
     assert_eq!(of(&there), ["wakeai_compound", "wakeai_compound"]);
     assert_eq!(elsewhere.algorithm(), "reno");
     let new = Talk::open(&bss, BEHIND);
-    assert_eq!(new.algorithm(), "reno", "new ones are not meant");
-    ruling.ends_well();
-    assert_eq!(of(&there), ["reno", "cubic"], "each is back on its own");
+    assert_eq!(new.algorithm(), "reno", "new connections are not covered");
+    running.ends_well();
+    assert_eq!(of(&there), ["reno", "cubic"], "each has its own algorithm again");
 
     let one = there[1].to();
-    let mut ruling = Use::start(&bss, &format!("bbr --connections --to {one}"));
+    let mut running = Use::start(&bss, &format!("bbr --connections --to {one}"));
     assert_eq!(of(&there), ["reno", "bbr"]);
-    ruling.ends_well();
+    running.ends_well();
     assert_eq!(of(&there), ["reno", "cubic"]);
     drop((there, new, elsewhere));
     is_as_before(&bss, &before);
 }
 
 #[test]
-fn one_is_moved_by_its_cookie() {
+fn a_connection_is_moved_by_its_cookie() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     let (meant, other) = (Talk::open(&bss, SERVER), Talk::open(&bss, SERVER));
     let cookie = meant.cookie(&bss);
-    let mut ruling = Use::start(&bss, &format!("wakeai_reno --connection {cookie}"));
+    let mut running = Use::start(&bss, &format!("wakeai_reno --connection {cookie}"));
     assert_eq!((meant.algorithm().as_str(), other.algorithm().as_str()), ("wakeai_reno", "reno"));
-    ruling.ends_well();
+    running.ends_well();
     assert_eq!(meant.algorithm(), "reno");
     let nobody = u64::MAX.to_string();
     let a = bss.name("a");
@@ -48,7 +48,7 @@ fn one_is_moved_by_its_cookie() {
 }
 
 #[test]
-fn one_that_two_have_moved_goes_back_to_where_it_was_before_both() {
+fn a_connection_of_two_assignments_gets_its_first_algorithm_back() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     let talk = Talk::asking(&bss, SERVER, Some("cubic"));
@@ -56,18 +56,18 @@ fn one_that_two_have_moved_goes_back_to_where_it_was_before_both() {
     let mut second = Use::start(&bss, "bbr --connections");
     assert_eq!(talk.algorithm(), "bbr");
     first.ends_well();
-    assert_eq!(talk.algorithm(), "bbr", "it is the second's now");
+    assert_eq!(talk.algorithm(), "bbr", "it belongs to the second assignment");
     second.ends_well();
     assert_eq!(talk.algorithm(), "cubic");
 }
 
 #[test]
-fn one_that_asks_for_another_meanwhile_keeps_that() {
+fn a_connection_that_selects_another_algorithm_keeps_it() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     let talk = Talk::open(&bss, SERVER);
-    let mut ruling = Use::start(&bss, "bbr --connections");
+    let mut running = Use::start(&bss, "bbr --connections");
     socket2::SockRef::from(&talk.near).set_tcp_congestion(b"cubic").unwrap();
-    ruling.ends_well();
+    running.ends_well();
     assert_eq!(talk.algorithm(), "cubic");
 }

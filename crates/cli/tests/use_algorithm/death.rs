@@ -1,4 +1,4 @@
-//! `kill -9`, and what the next command finds.
+//! The next command after `kill -9` undoes the changes of the killed process.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::rig::{BEHIND, SERVER, Talk, Use, hosts, is_as_before, state};
 use crate::support::{Machine, stderr, wait_for, wakeai};
 
 #[test]
-fn after_kill_9_the_next_command_puts_everything_back() {
+fn after_kill_9_the_next_command_undoes_every_change() {
     let Some(_machine) = Machine::take() else { return };
     let (bss, group) = (hosts(), Group::new());
     bss.ip("a", "route change 192.0.2.0/24 via 10.77.0.2 mtu 1400 initcwnd 12 congctl cubic");
@@ -28,7 +28,11 @@ fn after_kill_9_the_next_command_puts_everything_back() {
         for dying in [&mut moving, &mut over, &mut everything, &mut service] {
             dying.end(Signal::SIGKILL);
         }
-        assert_eq!(talks.map(Talk::algorithm), [algorithm; 4], "nobody put anything back");
+        assert_eq!(
+            talks.map(Talk::algorithm),
+            [algorithm; 4],
+            "nothing has undone the assignments"
+        );
         let any = wakeai(&["sweep"]);
         assert!(any.status.success());
         let said = stderr(&any);
@@ -36,17 +40,17 @@ fn after_kill_9_the_next_command_puts_everything_back() {
             assert!(said.contains(word), "{word}: {said}");
         }
         assert!(!said.contains("warning"), "{said}");
-        // The last would have had that of its route.
+        // The last connection gets the algorithm that its route had before.
         assert_eq!(talks.map(Talk::algorithm), ["reno", "cubic", "reno", "cubic"]);
         assert_eq!(client.algorithm(&bss), "reno");
         drop((client, existing, new, behind));
         is_as_before(&bss, &before);
-        assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second finds nothing");
+        assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second command finds nothing");
     }
 }
 
 #[test]
-fn what_a_dead_one_left_does_not_touch_a_living_one() {
+fn undoing_a_dead_assignment_leaves_a_living_one_alone() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     let (its, others) = (Talk::open(&bss, SERVER), Talk::open(&bss, BEHIND));
@@ -60,15 +64,17 @@ fn what_a_dead_one_left_does_not_touch_a_living_one() {
     assert_eq!(others.algorithm(), "reno");
 }
 
-/// The kernel's algorithms are the machine's; processes, pins and leases are those of a container.
+/// The kernel's algorithms belong to the machine, while a container has processes, pins and leases of its own.
 #[test]
-fn a_sweep_in_a_container_leaves_alone_what_the_machine_rules() {
+fn a_sweep_in_a_container_leaves_the_machines_assignments_alone() {
     let Some(_machine) = Machine::take() else { return };
     let (bss, group) = (hosts(), Group::new());
     let before = state(&bss);
     let mut living = Use::run(&format!("wakeai_rtt --cgroup {}", group.path()), &[]);
     let earlier = Client::start(&bss, group.path());
-    wait_for("it is ruled", || (earlier.algorithm(&bss) == "wakeai_rtt").then_some(()));
+    wait_for("the algorithm is assigned", || {
+        (earlier.algorithm(&bss) == "wakeai_rtt").then_some(())
+    });
 
     let inside = |command: &str| {
         let mounts = "mount -t tmpfs none /run && mount -t bpf none /sys/fs/bpf";
@@ -89,8 +95,8 @@ fn a_sweep_in_a_container_leaves_alone_what_the_machine_rules() {
     }
 
     let later = Client::start(&bss, group.path());
-    wait_for("it is ruled", || (later.algorithm(&bss) == "wakeai_rtt").then_some(()));
-    // One that was told to leave would do so with an ACK.
+    wait_for("the algorithm is assigned", || (later.algorithm(&bss) == "wakeai_rtt").then_some(()));
+    // A connection that was to be restored would change at an ACK.
     for _ in 0..3 {
         earlier.talk();
     }

@@ -1,4 +1,4 @@
-//! What new connections get: of a namespace, and over a route.
+//! The algorithm of new connections of a namespace, and of those over a route.
 
 use std::net::Ipv6Addr;
 
@@ -14,15 +14,15 @@ fn new_connections_of_a_namespace_and_no_others_get_the_algorithm() {
     let before = state(&bss);
     let earlier = Talk::open(&bss, SERVER);
     for algorithm in ["wakeai_rtt", "bbr"] {
-        let mut ruling = Use::start(&bss, algorithm);
-        assert_eq!(ruling.shown["scope"], "namespace");
+        let mut running = Use::start(&bss, algorithm);
+        assert_eq!(running.shown["scope"], "namespace");
         let (new, asks) = (Talk::open(&bss, SERVER), Talk::asking(&bss, SERVER, Some("cubic")));
         assert_eq!(new.algorithm(), algorithm);
         assert_eq!(asks.algorithm(), "cubic", "who asks for one gets it");
         assert_eq!(earlier.algorithm(), "reno");
         assert_eq!(bss.default("server"), "reno");
 
-        ruling.ends_well();
+        running.ends_well();
         assert_eq!(new.algorithm(), "reno", "back on what it would have had");
         assert_eq!(asks.algorithm(), "cubic");
         assert_eq!(Talk::open(&bss, SERVER).algorithm(), "reno");
@@ -32,21 +32,21 @@ fn new_connections_of_a_namespace_and_no_others_get_the_algorithm() {
 }
 
 #[test]
-fn one_that_asked_for_the_algorithm_itself_keeps_it() {
+fn a_connection_that_selected_the_algorithm_itself_keeps_it() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
-    let mut ruling = Use::start(&bss, "bbr");
+    let mut running = Use::start(&bss, "bbr");
     let asks = Talk::asking(&bss, SERVER, Some("bbr"));
-    ruling.ends_well();
+    running.ends_well();
     assert_eq!(asks.algorithm(), "bbr");
 }
 
 #[test]
-fn who_listens_follows_the_default_again() {
+fn a_listener_follows_the_restored_default() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     for algorithm in ["wakeai_cubic", "bbr"] {
-        let mut ruling = Use::run(algorithm, &["--namespace", &bss.name("server")]);
+        let mut running = Use::run(algorithm, &["--namespace", &bss.name("server")]);
         let listener = std::net::TcpListener::bind;
         let listener = bss.namespace("server").run(|| listener("10.77.0.2:0").unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
@@ -56,7 +56,7 @@ fn who_listens_follows_the_default_again() {
             Talk { near: listener.accept().unwrap().0, far: near }
         };
         assert_eq!(accepted().algorithm(), algorithm);
-        ruling.ends_well();
+        running.ends_well();
         assert_eq!(accepted().algorithm(), "reno");
     }
 }
@@ -66,7 +66,7 @@ fn new_connections_over_a_route_and_no_others_get_the_algorithm() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     let before = state(&bss);
-    let mut ruling = Use::start(&bss, "wakeai_rtt --route 192.0.2.0/24");
+    let mut running = Use::start(&bss, "wakeai_rtt --route 192.0.2.0/24");
     let (over, beside) = (Talk::open(&bss, BEHIND), Talk::open(&bss, SERVER));
     assert_eq!(over.algorithm(), "wakeai_rtt");
     assert_eq!(beside.algorithm(), "reno");
@@ -74,7 +74,7 @@ fn new_connections_over_a_route_and_no_others_get_the_algorithm() {
     for kept in ["via 10.77.0.2", "mtu 1400", "initcwnd 12", "congctl wakeai_rtt"] {
         assert!(route.contains(kept), "{kept}: {route}");
     }
-    ruling.ends_well();
+    running.ends_well();
     assert_eq!(over.algorithm(), "reno");
     assert_eq!(Talk::open(&bss, BEHIND).algorithm(), "reno");
     drop((over, beside));
@@ -82,7 +82,7 @@ fn new_connections_over_a_route_and_no_others_get_the_algorithm() {
 }
 
 #[test]
-fn a_routes_own_algorithm_comes_back_and_so_do_kernel_routes_and_ipv6() {
+fn the_previous_algorithm_of_a_route_is_restored() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     for (station, end) in [("a", 1), ("server", 2)] {
@@ -105,52 +105,52 @@ fn a_routes_own_algorithm_comes_back_and_so_do_kernel_routes_and_ipv6() {
 }
 
 #[test]
-fn what_somebody_chose_since_stays() {
+fn a_later_change_of_a_route_is_kept() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
-    let mut ruling = Use::start(&bss, "bbr --route 192.0.2.0/24");
+    let mut running = Use::start(&bss, "bbr --route 192.0.2.0/24");
     bss.ip("a", "route replace 192.0.2.0/24 via 10.77.0.2 congctl cubic");
-    ruling.ends_well();
+    running.ends_well();
     let route = must("ip", &format!("-n {} route show 192.0.2.0/24", bss.name("a")));
     assert!(route.contains("congctl cubic"), "{route}");
 
-    // And what is changed about it otherwise is kept.
-    let mut ruling = Use::start(&bss, "bbr --route 192.0.2.0/24");
+    // Other changes of the route are kept, too.
+    let mut running = Use::start(&bss, "bbr --route 192.0.2.0/24");
     bss.ip("a", "route replace 192.0.2.0/24 via 10.77.0.2 mtu 1300 congctl bbr");
-    ruling.ends_well();
+    running.ends_well();
     let route = must("ip", &format!("-n {} route show 192.0.2.0/24", bss.name("a")));
     assert!(route.contains("mtu 1300") && route.contains("congctl cubic"), "{route}");
 }
 
 #[test]
-fn it_ends_by_itself_after_its_time() {
+fn an_assignment_ends_after_its_time() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     let before = state(&bss);
-    let mut ruling = Use::start(&bss, "wakeai_cubic --for 1s");
-    assert!(ruling.shown["left_s"].as_f64().unwrap() <= 1.0);
-    assert!(ruling.wait().success());
+    let mut running = Use::start(&bss, "wakeai_cubic --for 1s");
+    assert!(running.shown["left_s"].as_f64().unwrap() <= 1.0);
+    assert!(running.wait().success());
     is_as_before(&bss, &before);
 }
 
 #[test]
-fn two_do_not_rule_the_same() {
+fn two_assignments_cannot_cover_the_same_namespace() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     let a = bss.name("a");
-    let mut ruling = Use::start(&bss, "bbr");
+    let mut running = Use::start(&bss, "bbr");
     let second = wakeai(&["use", "cubic", "--namespace", &a, "--for", "1s"]);
     assert_eq!(second.status.code(), Some(2));
-    assert!(stderr(&second).contains(&format!("--undo {}", ruling.id())), "{}", stderr(&second));
+    assert!(stderr(&second).contains(&format!("--undo {}", running.id())), "{}", stderr(&second));
     let elsewhere = wakeai(&["use", "bbr", "--namespace", &bss.name("server"), "--for", "10ms"]);
     assert!(elsewhere.status.success(), "{}", stderr(&elsewhere));
-    assert!(ruling.end(Signal::SIGINT).success());
+    assert!(running.end(Signal::SIGINT).success());
     let second = wakeai(&["use", "bbr", "--namespace", &a, "--for", "10ms"]);
     assert!(second.status.success(), "{}", stderr(&second));
 }
 
 #[test]
-fn what_is_not_there_is_named_and_nothing_is_changed() {
+fn missing_objects_are_named_and_nothing_is_changed() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     let before = state(&bss);

@@ -1,4 +1,4 @@
-//! What is in force on the machine: shown and ended.
+//! Lists and ends the assignments of the machine.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn listed() -> Vec<Value> {
 }
 
 #[test]
-fn what_is_in_force_is_listed_with_its_connections() {
+fn assignments_are_listed_with_their_connections() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     assert!(listed().is_empty());
@@ -22,7 +22,7 @@ fn what_is_in_force_is_listed_with_its_connections() {
     let existing = Use::start(&bss, "bbr --connections --to 10.77.0.2");
     let all = listed();
     let one =
-        |ruling: &Use| all.iter().find(|one| one["id"] == ruling.shown["id"]).unwrap().clone();
+        |running: &Use| all.iter().find(|one| one["id"] == running.shown["id"]).unwrap().clone();
     let (first, second) = (one(&defaults), one(&existing));
     assert_eq!(first["algorithm"], "wakeai_rtt");
     assert_eq!(first["scope"], "namespace");
@@ -41,7 +41,7 @@ fn what_is_in_force_is_listed_with_its_connections() {
 }
 
 #[test]
-fn one_or_all_are_ended_and_all_is_back_when_the_command_returns() {
+fn one_or_all_assignments_are_ended_and_undone_on_return() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     let before = state(&bss);

@@ -1,5 +1,5 @@
-//! `wakeai use` on the running kernel, in namespaces and cgroups of its own: what it rules, what it
-//! leaves alone, and what is left of it.
+//! `wakeai use` on the running kernel, in namespaces and cgroups of its own: the connections that it covers, those
+//! that it leaves alone, and the state after its end.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 #![allow(clippy::print_stdout, reason = "the harness shows it where a test fails or is skipped")]

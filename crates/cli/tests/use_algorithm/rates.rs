@@ -25,28 +25,28 @@ fn target_of(bss: &Bss, talk: &Talk) -> Option<u64> {
 }
 
 #[test]
-fn new_connections_get_the_target_and_a_new_one_while_they_run() {
+fn new_connections_get_the_target_and_its_later_changes() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
     for scope in ["", " --route 192.0.2.0/24"] {
         let earlier = Talk::open(&bss, BEHIND);
-        let mut ruling = Use::start(&bss, &format!("wakeai_av --rate 8Mbit/s{scope}"));
+        let mut running = Use::start(&bss, &format!("wakeai_av --rate 8Mbit/s{scope}"));
         let talk = Talk::open(&bss, BEHIND);
         let asks = Talk::asking(&bss, BEHIND, Some("wakeai_av"));
         assert_eq!(target_of(&bss, &talk), Some(1_000_000));
         assert_eq!(target_of(&bss, &asks), None, "its target is its own affair");
-        let set = wakeai(&["use", "--set", &ruling.id(), "--rate", "4Mbit/s"]);
+        let set = wakeai(&["use", "--set", &running.id(), "--rate", "4Mbit/s"]);
         assert!(set.status.success(), "{}", stderr(&set));
         assert_eq!(target_of(&bss, &talk), Some(500_000));
         assert_eq!(target_of(&bss, &Talk::open(&bss, BEHIND)), Some(500_000));
         assert_eq!(target_of(&bss, &asks), None);
         assert_eq!(target_of(&bss, &earlier), None);
-        ruling.ends_well();
+        running.ends_well();
     }
 }
 
 #[test]
-fn existing_connections_and_those_of_a_cgroup_get_it_too() {
+fn existing_connections_and_those_of_a_cgroup_get_the_target() {
     let Some(_machine) = Machine::take() else { return };
     let (bss, group) = (hosts(), Group::new());
     let (there, elsewhere) = (Talk::open(&bss, BEHIND), Talk::open(&bss, SERVER));
@@ -57,8 +57,8 @@ fn existing_connections_and_those_of_a_cgroup_get_it_too() {
     let service = Use::run(&format!("wakeai_av --rate 2Mbit/s --cgroup {}", group.path()), &[]);
     let client = Client::start(&bss, group.path());
     wait_for("it has it", || (target(client.cookie(&bss)) == Some(250_000)).then_some(()));
-    for ruling in [&service, &moving] {
-        let set = wakeai(&["use", "--set", &ruling.id(), "--rate", "16Mbit/s"]);
+    for running in [&service, &moving] {
+        let set = wakeai(&["use", "--set", &running.id(), "--rate", "16Mbit/s"]);
         assert!(set.status.success(), "{}", stderr(&set));
     }
     assert_eq!(target_of(&bss, &there), Some(2_000_000));
@@ -68,11 +68,11 @@ fn existing_connections_and_those_of_a_cgroup_get_it_too() {
 }
 
 #[test]
-fn only_what_has_a_target_takes_one() {
+fn only_an_algorithm_with_a_target_takes_a_rate() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
-    let ruling = Use::start(&bss, "wakeai_rtt");
-    let set = wakeai(&["use", "--set", &ruling.id(), "--rate", "4Mbit/s"]);
+    let running = Use::start(&bss, "wakeai_rtt");
+    let set = wakeai(&["use", "--set", &running.id(), "--rate", "4Mbit/s"]);
     assert_eq!(set.status.code(), Some(2));
     assert!(stderr(&set).contains("wakeai_rtt has no target rate"), "{}", stderr(&set));
     let nobody = wakeai(&["use", "--set", "1", "--rate", "4Mbit/s"]);

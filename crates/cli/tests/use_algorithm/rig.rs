@@ -1,4 +1,4 @@
-//! Two hosts, connections between them that ask for no algorithm, and a running `wakeai use`.
+//! Two hosts, connections between them that select no algorithm, and a running `wakeai use`.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -13,11 +13,11 @@ use wakeai_kernel::{TcpSnapshot, snapshot};
 use crate::support::bss::Bss;
 use crate::support::{host_state, leftovers, must, wait_for};
 
-/// The address of the server on the common link, and one behind it.
+/// The address of the server on the common link, and an address behind the server.
 pub(crate) const SERVER: [u8; 4] = [10, 77, 0, 2];
 pub(crate) const BEHIND: [u8; 4] = [192, 0, 2, 1];
 
-/// `a` and `server`, with a route from the first to [`BEHIND`].
+/// The hosts `a` and `server`, with a route from the first to [`BEHIND`].
 pub(crate) fn hosts() -> Bss {
     let bss = Bss::new(&["a", "server"]);
     bss.ip("server", "addr add 192.0.2.1/32 dev lo");
@@ -25,12 +25,12 @@ pub(crate) fn hosts() -> Bss {
     bss
 }
 
-/// All that `wakeai use` may change, as the kernel's tools show it.
+/// The state of everything that `wakeai use` may change, as the kernel's tools show it.
 pub(crate) fn state(bss: &Bss) -> Vec<String> {
     let mut state = host_state();
     let a = bss.name("a");
     state.push(must("ip", &format!("-n {a} -4 route show table all")));
-    // The kernel makes those of link-local addresses when it has found that nobody else has them.
+    // The kernel adds the routes of link-local addresses only after duplicate address detection.
     let v6 = must("ip", &format!("-n {a} -6 route show table main"));
     state.extend(v6.lines().filter(|line| !line.starts_with("fe80")).map(str::to_owned));
     state.push(bss.default("a"));
@@ -48,7 +48,7 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// One that asks for nothing.
+    /// Opens a connection that selects no algorithm.
     pub(crate) fn open(bss: &Bss, to: impl Into<IpAddr>) -> Self {
         Self::asking(bss, to, None)
     }
@@ -61,20 +61,20 @@ impl Talk {
         Self { near, far: listener.accept().unwrap().0 }
     }
 
-    /// What the near end runs, as the kernel tells its owner.
+    /// The algorithm of the near end, by its socket.
     pub(crate) fn algorithm(&self) -> String {
         let name = SockRef::from(&self.near).tcp_congestion().unwrap();
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         String::from_utf8(name[..end].to_vec()).unwrap()
     }
 
-    /// The kernel's number for the near end.
+    /// The cookie of the near end.
     pub(crate) fn cookie(&self, bss: &Bss) -> u64 {
         let (local, remote) = (self.near.local_addr().unwrap(), self.near.peer_addr().unwrap());
         find(bss, "a", local, remote).unwrap().socket.cookie
     }
 
-    /// Where it leads, as `--to` takes it.
+    /// Its destination, in the form that `--to` takes.
     pub(crate) fn to(&self) -> String {
         self.near.peer_addr().unwrap().to_string()
     }
@@ -106,12 +106,12 @@ pub(crate) fn find(
 pub(crate) struct Use {
     child: Child,
     _output: BufReader<ChildStdout>,
-    /// What it said when it was in force.
+    /// The line that it printed when it was in force.
     pub(crate) shown: Value,
 }
 
 impl Use {
-    /// Starts it for host `a` and waits until it is in force.
+    /// Starts an assignment for host `a`, and waits until it is in force.
     pub(crate) fn start(bss: &Bss, arguments: &str) -> Self {
         Self::run(arguments, &["--namespace", &bss.name("a")])
     }
@@ -158,7 +158,7 @@ impl Drop for Use {
     }
 }
 
-/// The kernel frees a registration a moment after its last reference is gone.
+/// Waits until the state is as before. The kernel frees a registration a moment after its last reference is gone.
 pub(crate) fn is_as_before(bss: &Bss, before: &[String]) {
     wait_for("nothing is left", || leftovers().is_empty().then_some(()));
     let now = state(bss);

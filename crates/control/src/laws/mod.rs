@@ -1,4 +1,4 @@
-//! What a law is, and the laws; `docs/concepts/laws.md` explains each, with its formulas.
+//! The laws and their trait. `docs/concepts/laws.md` explains each law, with its formulas.
 //!
 //! "Matsuno et al." is Matsuno, Yamaguchi, Kamiyama and Oguchi, "A Study of Communication Control
 //! Considering Wireless and WLANs on Android"; "Shimada et al." is Shimada, Yamaguchi and Oguchi,
@@ -13,7 +13,7 @@ use wakeai_units::{Instant, Segments};
 use crate::{Bounds, Observation, Reason};
 use airtime::{Airtime, AirtimeKnobs};
 
-/// A rule that turns what a station knows into bounds.
+/// A rule that turns the observation of a station into bounds.
 ///
 /// [`Law::on_tick`] is called once per tick, also while nothing is being sent; `now` never goes back.
 pub trait Law {
@@ -34,7 +34,7 @@ pub trait Law {
     ) -> Bounds;
 }
 
-/// Which law, with its knobs.
+/// A law with its knobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LawConfig {
     /// Bounds set by hand (Matsuno et al., §5).
@@ -46,7 +46,7 @@ pub enum LawConfig {
     },
     /// The smaller of a share by the number of stations and the left column of table 1 of Shimada et al.
     ShimadaBefore,
-    /// The same with the right column.
+    /// As [`Self::ShimadaBefore`], with the right column.
     ShimadaAfter,
     /// A share of the airtime and a short queue.
     Airtime(AirtimeKnobs),

@@ -1,9 +1,9 @@
 //! Challenges: a station proves with them that its message is new and not a recording.
 //!
-//! Sequence numbers detect the replay of messages that were received before. They do not detect it for an
-//! incarnation of which no message was received. So each station sends a challenge, which is unpredictable
-//! without the key. Another incarnation counts as live only after a message of it has repeated a recent
-//! challenge: such a message cannot have been recorded before the challenge was first sent.
+//! Sequence numbers detect the replay of messages that were received before, but not of messages of an incarnation
+//! that was never heard. So each station sends a challenge, which is unpredictable without the key. Another
+//! incarnation counts as live only after a message of it has repeated a recent challenge: such a message cannot have
+//! been recorded before the challenge was first sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -105,15 +105,15 @@ struct Owed {
     sequence: u64,
     heard: Instant,
     answered: u8,
-    /// The order in which challenges came.
+    /// The place of the challenge in the order of arrival.
     place: u64,
 }
 
 /// The challenges of others that this station answers.
 ///
-/// Anyone can replay the messages of incarnations that ended long ago, and this station does not know that their
-/// challenges need no answer. So it answers challenges in the order of their arrival, and counts each message
-/// once. Replayed messages then delay the answer to a newcomer only by the messages that their challenges fill.
+/// Anyone can replay messages of incarnations that ended long ago, and this station does not know that their
+/// challenges need no answer. So it answers challenges in the order of their arrival, and counts each message once.
+/// Replayed messages then delay the answer to a newcomer only by the messages that their challenges fill.
 ///
 /// At most `limit` incarnations are kept. Beyond that, an incarnation whose challenge was answered is dropped, or
 /// else the least recent one.

@@ -5,7 +5,7 @@ use wakeai_units::{Duration, Rate};
 use super::{BootId, Challenge};
 use crate::{Announcement, Reservation, Share, StationId};
 
-/// The most answers in one message.
+/// The largest number of answers in one message.
 pub(super) const ANSWER_SLOTS: usize = 16;
 
 const MAGIC: [u8; 4] = *b"WKAI";
@@ -30,10 +30,10 @@ const KNOWN_FLAGS: u8 = (1 << 7) - 1;
 
 /// The longest interval that a station may announce; 1024 stations need less.
 pub(super) const MAX_INTERVAL: Duration = Duration::from_secs(600);
-/// No radio is faster: a message with a higher rate is invalid.
+/// The largest valid rate. No radio is faster.
 const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
 
-/// One announcement of a station.
+/// One presence message of a station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
     /// The access point with which the station is associated.
@@ -46,7 +46,7 @@ pub struct Presence {
     pub sequence: u64,
     /// Its next message comes within this time; whole milliseconds, 1 ms to 600 s.
     pub interval: Duration,
-    /// What it announces; spans of time are in whole microseconds.
+    /// Its announcement; spans of time are in whole microseconds.
     pub announced: Announcement,
     /// The Unix time at which it was sent, where the clock of the station is synchronised.
     pub unix_time: Option<Duration>,
@@ -56,24 +56,28 @@ pub struct Presence {
     pub answers: Vec<Challenge>,
 }
 
-/// Why a datagram is not a message of this group.
+/// The reason why a datagram is not a message of this group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Wrong length or wrong magic.
-    #[error("a presence message is {MESSAGE_LEN} bytes that begin with \"WKAI\"; this is not")]
+    #[error(
+        "a presence message is {MESSAGE_LEN} bytes that begin with \"WKAI\", and this datagram is not one"
+    )]
     Malformed,
     /// Another version of the format.
     #[error("presence version {0} was found, {VERSION} is understood: update the older agent")]
     WrongVersion(u8),
     /// The authenticator does not match.
-    #[error("the authenticator does not match: forged, damaged, or another group key")]
+    #[error(
+        "the authenticator does not match: the message is forged or damaged, or its group key is another"
+    )]
     Forged,
     /// Authentic, but a field is out of range.
-    #[error("authentic, but a field is out of range")]
+    #[error("the message is authentic, but a field is out of range")]
     Invalid,
 }
 
-/// Writes, reads and authenticates messages with a group key. It also reads those under other accepted keys.
+/// Writes, reads and authenticates messages with a group key. It also reads messages under other accepted keys.
 #[derive(Clone)]
 pub struct Codec {
     key: [u8; 32],
@@ -94,8 +98,8 @@ impl Codec {
         Self { key: derive(group_key), others: others.iter().map(derive).collect() }
     }
 
-    /// The bytes of `message`. Values are rounded down to the units of the format, too long spans of time are
-    /// limited, and answers after the sixteenth are left out.
+    /// Encodes `message`. Values are rounded down to the units of the format, times that are too long are limited,
+    /// and answers after the sixteenth are left out.
     pub fn encode(&self, message: &Presence) -> Vec<u8> {
         let announced = &message.announced;
         let mut flags = 0;
@@ -135,7 +139,7 @@ impl Codec {
         bytes
     }
 
-    /// The message in `datagram`.
+    /// Decodes the message in `datagram`.
     ///
     /// # Errors
     /// Where it is not an authentic message of this group.
@@ -170,7 +174,7 @@ fn equal_in_constant_time(one: &[u8; TAG_LEN], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// Bytes of a reservation.
+/// The length of a reservation, bytes.
 const RESERVATION_LEN: usize = 24;
 
 fn reservation(reservation: Option<Reservation>) -> [u8; RESERVATION_LEN] {

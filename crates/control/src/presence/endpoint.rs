@@ -37,7 +37,7 @@ pub(crate) struct Endpoint {
 const NEWCOMERS: usize = 64;
 
 impl Endpoint {
-    /// An endpoint without peers. `boot` is random and new at every start.
+    /// An endpoint without peers. `boot` is random and new for every endpoint.
     pub(crate) fn new(now: Instant, config: &ControllerConfig, boot: BootId) -> Self {
         Self {
             station: config.station_id,
@@ -57,13 +57,14 @@ impl Endpoint {
         }
     }
 
-    /// Authenticates messages with `group_key` from now on, and accepts those under it and `others`. Peers stay.
+    /// Authenticates messages with `group_key` from now on, and accepts those under it and `others`. The known peers
+    /// stay.
     pub(crate) fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
         self.codec = Codec::accepting(group_key, others);
     }
 
-    /// Sets the Unix time at the epoch of `now`, where clocks are synchronised: it changes when the system clock
-    /// is set.
+    /// Sets the Unix time at the epoch of `now`, which changes when the system clock is set. It has an effect only
+    /// where clocks are synchronised.
     pub(crate) fn set_unix_at_epoch(&mut self, unix: Duration) {
         if let Clocks::Synchronised { unix_at_epoch, .. } = &mut self.clocks {
             *unix_at_epoch = unix;
@@ -107,8 +108,8 @@ impl Endpoint {
         let sequence = message.sequence;
         let slowest = airtime(self.basic_rate, None);
         message.interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
-        // Where clocks agree, the time in a message proves a new incarnation. An incarnation that was dropped
-        // has to answer a challenge, since a recorded message of it may be younger than the tolerance.
+        // Where clocks agree, the time in a message proves that an incarnation is live. An incarnation that was
+        // dropped has to answer a challenge, because a recorded message of it may be younger than the tolerance.
         let timely = in_time(self.clocks, now, &message) == Some(true);
         let proven = (timely && !self.challenges.retired(boot))
             || self.challenges.prove(boot, &message.answers);
@@ -158,7 +159,7 @@ impl Endpoint {
         self.schedule.news(now, self.table.len() + 1);
     }
 
-    /// Gives the message that is due.
+    /// Returns the message that is due.
     pub(crate) fn poll_transmit(&mut self, now: Instant, own: &Announcement) -> Option<Vec<u8>> {
         let stations = self.table.len() + 1;
         if !self.schedule.due(now, stations) {
@@ -190,7 +191,7 @@ impl Endpoint {
         self.schedule.next()
     }
 
-    /// Gives the oldest change that was not taken yet.
+    /// Returns the oldest change that was not taken yet.
     pub(crate) fn poll_change(&mut self) -> Option<PeerChange> {
         self.changes.pop_front()
     }
@@ -200,7 +201,7 @@ impl Endpoint {
         self.table.live(now)
     }
 
-    /// The datagrams that were counted.
+    /// The counters of datagrams.
     pub(crate) fn counters(&self) -> &PresenceCounters {
         &self.counters
     }
@@ -210,8 +211,8 @@ fn unix_time(unix_at_epoch: Duration, now: Instant) -> Duration {
     unix_at_epoch.saturating_add(now.saturating_since(Instant::ZERO))
 }
 
-/// Whether the message's time is within the tolerance; `None` where clocks are not synchronised. A
-/// message without time is not: its sender is configured differently.
+/// Whether the message's time is within the tolerance; `None` where clocks are not synchronised. A message without a
+/// time is not, because its sender is configured differently.
 fn in_time(clocks: Clocks, now: Instant, message: &Presence) -> Option<bool> {
     let Clocks::Synchronised { unix_at_epoch, tolerance } = clocks else {
         return None;

@@ -1,5 +1,5 @@
-//! Presence: which other stations share this access point. `docs/concepts/presence.md` gives the
-//! message format and what it protects from.
+//! Presence messages, by which stations learn which others share their access point. `docs/concepts/presence.md`
+//! describes the format of a message and the attacks that it prevents.
 //!
 //! [`Presence`] is one message. [`Codec`] writes, reads and authenticates it. Inside, `table` keeps the
 //! live peers, `challenge` proves that a peer is live, `schedule` decides when to send, and `endpoint` joins
@@ -15,20 +15,20 @@ pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
 pub(crate) use endpoint::Endpoint;
 pub use schedule::{AIR_PARTS, airtime};
 
-/// Random bytes that a station draws at each start. They name one incarnation of the station.
+/// Random bytes that are drawn for each controller. They name one incarnation of the station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootId(pub [u8; 16]);
 
-/// A number that another station has to repeat. Zero is not used: in a message it marks an empty slot.
+/// A number that another station has to repeat. Zero marks an empty slot in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Challenge(pub u64);
 
-/// Counts of datagrams since the start; each received one is in exactly one of them.
+/// Counters of datagrams since the start. Each datagram that was received is in exactly one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PresenceCounters {
     /// Messages sent.
     pub sent: u64,
-    /// Messages of live peers, taken in.
+    /// Messages of live peers that were taken in.
     pub accepted: u64,
     /// Authentic messages of stations that have not yet proved to be live.
     pub unproven: u64,

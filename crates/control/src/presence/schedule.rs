@@ -10,8 +10,7 @@ use super::codec::{MAX_INTERVAL, MESSAGE_LEN};
 pub const AIR_PARTS: u64 = 200;
 /// The shortest time between two messages of a station.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
-/// The first messages follow at the shortest interval, because the number of stations is not known
-/// yet.
+/// The first messages follow at the shortest interval, because the number of stations is not known yet.
 const OPENING_MESSAGES: u32 = 2;
 /// The largest debt, in messages, with which news is still sent early.
 const MOST_OWED: u64 = 5;
@@ -64,12 +63,12 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     preamble + payload + padding
 }
 
-/// The longest announced interval that counts. Three of these are as long as a thousand stations need.
+/// The largest limit of announced intervals. Three intervals of this length are as long as a thousand stations need.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The longest announced interval that counts where this station knows `stations` stations and a message takes
-/// `cost` of airtime. It is the time that pays for five messages, the largest debt. A station that has just started
-/// knows fewer stations than the others, so twice as many and eight more are counted.
+/// The limit of the interval that a peer may announce, where this station knows `stations` stations and a message
+/// takes `cost` of airtime. It is the time that pays for five messages, the largest debt. A station that has just
+/// started knows fewer stations than the others, so twice as many and eight more are counted.
 pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
     let stations = stations.saturating_mul(2).saturating_add(8) as u64;
     let owed = cost.saturating_mul(MOST_OWED).saturating_mul(AIR_PARTS).saturating_mul(stations);
@@ -78,11 +77,11 @@ pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
 
 /// Decides when this station sends its presence messages.
 ///
-/// Each message adds its [`airtime`] to this station's debt, and the station's equal part of the 0.5 %
-/// pays the debt off. The next message waits until the debt is zero. News is sent early, as long as
-/// the debt is at most five messages; the wait after it is longer instead.
+/// Each message adds its [`airtime`] to this station's debt, and the station's equal part of the 0.5 % pays the debt
+/// off. The next message waits until the debt is zero. News is sent early as long as the debt is at most five
+/// messages, and the wait after it is longer instead.
 ///
-/// Order of calls: [`Schedule::news`] where there is any; [`Schedule::due`]; where it is due,
+/// Order of calls: [`Schedule::news`] where there is news, then [`Schedule::due`], and where a message is due,
 /// [`Schedule::sent`].
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
@@ -91,7 +90,7 @@ pub(crate) struct Schedule {
     last: Instant,
     sent: u32,
     urgent: bool,
-    /// The time of the next repetition of the news, and the number of repetitions. Broadcasts are not
+    /// The time of the next repetition of the news, and the number of repetitions that are left. Broadcasts are not
     /// retransmitted, and most are lost when many stations begin to send.
     again: Option<(Instant, u32)>,
     cost: Duration,
@@ -153,8 +152,8 @@ impl Schedule {
         true
     }
 
-    /// Counts a message that takes `cost` of airtime. Gives the interval to announce in it: the next
-    /// message comes within that time unless the number of stations grows.
+    /// Counts a message that takes `cost` of airtime. Returns the interval to announce in it: the next message comes
+    /// within that time, unless the number of stations grows.
     pub(crate) fn sent(&mut self, now: Instant, stations: usize, cost: Duration) -> Duration {
         self.pay(now, stations);
         self.debt = self.debt.saturating_add(cost);
@@ -199,7 +198,7 @@ impl Schedule {
     }
 }
 
-/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014); it only has to spread stations in time.
+/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014). It only has to spread stations in time.
 fn splitmix(state: u64) -> u64 {
     let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -215,7 +214,7 @@ mod tests {
         BootId([station as u8 ^ (station >> 8) as u8; 16])
     }
 
-    /// The times at which stations that know each other send during `span`, and the airtime of it.
+    /// The times at which stations that know each other send during `span`, and the airtime of their messages.
     fn sending_times(stations: usize, span: Duration) -> (Vec<Vec<Instant>>, Duration) {
         let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
         let end = Instant::ZERO + span;
@@ -350,7 +349,7 @@ mod tests {
         assert!(schedule.due(last, 40));
         let mut announced = schedule.sent(last, 40, cost);
         for message in 2..=3 {
-            assert!(announced > regular, "the debt of one more: {announced}");
+            assert!(announced > regular, "it includes the debt of one more message: {announced}");
             let next = schedule.next();
             let apart = next - last;
             assert!(

@@ -9,32 +9,30 @@ use crate::{PeerView, StationId};
 
 /// A peer leaves after this many of its announced intervals without a message.
 const LIVE_INTERVALS: u64 = 3;
-/// Up to this many intervals the next message of the same incarnation makes the peer live again without a new
+/// For this many intervals, the next message of the same incarnation makes a peer that left live again without a new
 /// proof. Broadcasts are not retransmitted, and where many stations contend many of them collide.
 const DORMANT_INTERVALS: u64 = 12;
-/// The longest such time, so that invented stations do not fill the table for longer.
+/// The limit of that time, so that invented stations do not fill the table for longer.
 const DORMANT_FOR: Duration = Duration::from_secs(300);
 
 /// The effect of an authentic message on the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It has updated a live peer.
+    /// The message has updated a live peer.
     Updated,
     /// The peer is live from now on: it is new, or it had left.
     Joined,
     /// The peer has restarted; the new incarnation replaces this one.
     Restarted(BootId),
-    /// Its sequence number is not above the last one.
+    /// The sequence number of the message is not above the last one.
     Replayed,
-    /// Its incarnation has not proved to be live.
+    /// The incarnation of the message has not proved to be live.
     Unproven,
     /// The table is full.
     Full,
 }
 
 struct Peer {
-    boot: BootId,
-    sequence: u64,
     heard: Instant,
     last: Presence,
     live: bool,
@@ -75,8 +73,8 @@ impl PeerTable {
                 }
             };
         };
-        if peer.boot == message.boot {
-            if message.sequence <= peer.sequence {
+        if peer.last.boot == message.boot {
+            if message.sequence <= peer.last.sequence {
                 return Verdict::Replayed;
             }
             let was_live = peer.live;
@@ -86,19 +84,13 @@ impl PeerTable {
         if !proven {
             return Verdict::Unproven;
         }
-        let old = peer.boot;
+        let old = peer.last.boot;
         self.insert(now, message);
         Verdict::Restarted(old)
     }
 
     fn insert(&mut self, now: Instant, message: Presence) {
-        let peer = Peer {
-            boot: message.boot,
-            sequence: message.sequence,
-            heard: now,
-            last: message,
-            live: true,
-        };
+        let peer = Peer { heard: now, last: message, live: true };
         self.peers.insert(peer.last.station, peer);
     }
 
@@ -117,7 +109,7 @@ impl PeerTable {
             }
             let keep = !peer.silent_for(now, DORMANT_INTERVALS);
             if !keep {
-                dropped(peer.boot);
+                dropped(peer.last.boot);
             }
             keep
         });

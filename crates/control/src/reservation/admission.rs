@@ -1,13 +1,13 @@
-//! Which reservations are admitted.
+//! Decides which reservations are admitted.
 
 use std::collections::BTreeSet;
 
 use crate::{Reservation, Share, StationId};
 
-/// The stations whose reservations are admitted. In the order of their tickets, or of their ids where tickets are
-/// equal, each reservation is admitted that still fits under `limit`.
+/// The stations whose reservations are admitted. They are considered in the order of their tickets, or of their ids
+/// where tickets are equal; each that still fits under `limit` is admitted.
 ///
-/// The result depends only on the announcements, so all stations that receive the same ones decide alike. A
+/// The result depends only on the announcements, so all stations that receive the same announcements decide alike. A
 /// refused reservation does not block a smaller one with a later ticket.
 pub(super) fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<StationId> {
     let mut queue: Vec<_> = asked.iter().collect();

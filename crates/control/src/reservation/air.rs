@@ -9,14 +9,14 @@ use crate::{Observation, PeerView, Share, StationId};
 
 /// Rates are made comparable by scaling them to a station that reaches this rate alone.
 const UNIT: Rate = Rate::from_mbps(1_000);
-/// A peer's rate counts up to this multiple of the rate that it reaches alone.
+/// The limit of a peer's delivery rate, as a multiple of the rate that it reaches alone.
 const MOST_OF_UNIT: u64 = 2;
-/// A station that delivers less than this part of an equal share, percent, needs no more …
+/// A station that delivers less than this part of an equal share needs no more, percent.
 const LIGHT_PERCENT: u64 = 85;
-/// … than this, percent of its rate, which lets it grow at once. The others divide the rest.
+/// Such a station may send this much of its rate, percent, so that it can grow at once. The others divide the rest.
 const LIGHT_GROWTH_PERCENT: u64 = 110;
-/// Each tick has a weight of one in this many in the mean. A mean is needed because the sum of many stations'
-/// rates varies, and the maximum of a varying sum is above the rate that the air carries.
+/// The weight of a tick in the mean is one in this many. A mean is needed because the sum of many stations' rates
+/// varies, and the maximum of a varying sum is above the rate that the air carries.
 const TICKS_IN_MEAN: u64 = 4;
 
 /// Watches the sum of the stations' delivery rates, each scaled to [`UNIT`].
@@ -44,14 +44,15 @@ impl Air {
         self.used.push(now, mean);
     }
 
-    /// The rate of a station of that weight with all airtime; `None` where nothing is known.
+    /// The rate of a station of that weight with all airtime; `None` where no rate and no weight is known.
     pub(super) fn whole_for(&self, weight: Rate) -> Option<Rate> {
         let carried = self.carried();
         let whole = carried.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
         (whole > Rate::ZERO).then_some(whole)
     }
 
-    /// The rate that the air carries: the measured one, or while little is sent an estimate from the weights.
+    /// The rate that the air carries: the measured rate, but at least an estimate from the weights, because little
+    /// may be sent.
     fn carried(&self) -> Rate {
         let least = match self.basis {
             Basis::Max => UNIT * 9 / 10,
@@ -61,8 +62,9 @@ impl Air {
         self.used.get().max(least)
     }
 
-    /// The largest rate of this station, where the share `rest` of the airtime is divided (max-min fair) among
-    /// the peers for which `shares` holds, and this station where it `takes_part`. `None` where nothing is known.
+    /// The largest rate of this station, where the share `rest` of the airtime is divided (max-min fair) among the
+    /// peers for which `shares` holds and, if it `takes_part`, this station. `None` where the air's rate is not
+    /// known.
     pub(super) fn level(
         &self,
         rest: Share,
@@ -106,7 +108,7 @@ impl Air {
     }
 }
 
-/// The equal part of `budget` (max-min fair). A station whose rate is clearly below it keeps that rate, and the
+/// The equal part of `budget` (max-min fair). A station whose rate is clearly below that part keeps its rate, and the
 /// others divide the rest.
 fn level(budget: Rate, mut rates: Vec<Rate>) -> Rate {
     rates.sort();

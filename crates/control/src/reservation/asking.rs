@@ -6,7 +6,7 @@ use crate::{Observation, Reservation, ReservationState, Share};
 
 /// The time for which a station listens before its request, to receive the tickets of earlier requests.
 const LISTENS_FOR: Duration = Duration::from_secs(2);
-/// A station that has sent nothing for this long gives its reservation up.
+/// A station that has sent nothing for this long withdraws its request.
 const QUIET_FOR: Duration = Duration::from_secs(2);
 /// A low estimate of the rate that a station reaches alone, percent of its PHY rate. Without aggregation TCP
 /// gets 45 % of 54 Mbit/s, and with aggregation more.

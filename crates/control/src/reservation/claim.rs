@@ -10,8 +10,8 @@ const TARGET_PERCENT: u64 = 125;
 /// An owner is short while it delivers less than this, percent of the reserved rate.
 const SHORT_PERCENT: u64 = 99;
 /// The part of the missing rate that is added to the claim at each tick, permille, where messages come every
-/// [`MESSAGE_INTERVAL`]. With longer intervals it is smaller in proportion, so that the others follow a claim
-/// before the next one.
+/// [`MESSAGE_INTERVAL`]. With longer intervals it is smaller in proportion, so that the other stations follow a claim
+/// before the next change.
 const GAIN_PERMILLE: u64 = 150;
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
 /// A claim below the share that the others leave unused has no effect. This part of the difference is added at
@@ -19,11 +19,12 @@ const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
 const UNUSED_PERCENT: u32 = 25;
 /// The largest claim, percent of the share that the reservation takes while the air is fully used.
 const MOST_PERCENT: u32 = 130;
-/// For this many ticks after the admission the claim is the share that the reservation takes while the air is
-/// fully used. By then the others follow it, and the mean of the delivery rate shows the effect.
+/// For this many ticks after the admission the claim is the share that the reservation takes while the air is fully
+/// used. After these ticks the others follow it, and the mean of the delivery rate shows the effect.
 const SETTLES_WITHIN: u32 = 8;
 
-/// An integrator, which raises the claim while the owner is below its target rate and lowers it while above.
+/// An integrator, which raises the claim while the owner is below its target rate, and lowers it while the owner is
+/// above.
 ///
 /// Let `A` be the rate that the air carries for this station. Where the others leave the share `c` free and use
 /// all the rest, the owner gets `A·c`. So the claim has to grow by the missing rate divided by `A`.
@@ -102,8 +103,8 @@ mod tests {
         (0..count).for_each(|_| control.on_tick(measured));
     }
 
-    /// The lowest and the highest rate of the owner at the end (Mbit/s), where the air carries `carries` Mbit/s
-    /// and the others follow the claim after `delay` ticks.
+    /// The lowest and the highest rate of the owner in the last 200 of 600 ticks (Mbit/s), where the air carries
+    /// `carries` Mbit/s and the others follow the claim after `delay` ticks.
     fn settled(carries: u64, delay: usize, interval_s: u64) -> (f64, f64) {
         let mut control = ClaimControl::default();
         let mut claims = vec![Share::ZERO; delay];

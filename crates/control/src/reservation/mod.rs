@@ -1,4 +1,4 @@
-//! Reservations: rates that a station's peers leave free for it.
+//! Reservations: rates that the peers of a station leave free for it.
 //!
 //! Under DCF all saturated stations get equal turns, so a sender gets more than its share only while the others
 //! are *unsaturated*. A station that needs a rate announces it in its presence messages, and all stations decide
@@ -6,8 +6,8 @@
 //! share of the airtime that the others have to leave free now ([`Reservation::claim`]). Each of the others
 //! limits its rate to an equal part of the rest. `docs/concepts/reservations.md` has the formulas.
 //!
-//! The files are `admission` (which requests are admitted), `asking` (the own request), `claim` (the owner's
-//! claim), `air` (the rate that the air carries) and `yielding` (the bounds).
+//! The files are `admission` (the admitted requests), `asking` (the own request), `claim` (the owner's claim), `air`
+//! (the rate that the air carries) and `yielding` (the bounds).
 
 mod admission;
 mod air;
@@ -78,7 +78,7 @@ impl Reservations {
         }
     }
 
-    /// Asks for this rate from the next tick on; `None` gives the reservation up.
+    /// Asks for this rate from the next tick on; `None` ends the reservation.
     pub(crate) fn want(&mut self, rate: Option<Rate>) {
         self.asking.want(rate);
     }
@@ -91,7 +91,7 @@ impl Reservations {
         self.state
     }
 
-    /// The reservation as this station announces it.
+    /// The reservation that this station announces.
     pub(crate) fn announced(&self) -> Option<Reservation> {
         let asked = self.asking.asked()?;
         let ClaimControl { claim, short, .. } = self.control;
@@ -103,9 +103,9 @@ impl Reservations {
         self.admitted.contains(&peer)
     }
 
-    /// Decides which reservations are admitted, and what this station claims until the next tick.
-    /// `interval` is the time between its presence messages. Returns whether the own reservation has changed,
-    /// which is to be announced soon.
+    /// Decides which reservations are admitted, and the claim of this station until the next tick. `interval` is the
+    /// time between its presence messages. Returns whether the own reservation has changed and is to be announced
+    /// soon.
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation, interval: Duration) -> bool {
         let ticket = self.asking.asked().map(|asked| asked.ticket);
         let before = (ticket, self.state.is_admitted());
@@ -179,12 +179,12 @@ impl Reservations {
         self.claimed = all.min(self.claimed.plus(FOLLOWED_PER_TICK));
     }
 
-    /// The largest sum of claims: three quarters of the part that cannot be reserved stay with the others.
+    /// The largest sum of claims. Three quarters of the airtime that cannot be reserved stay with the others.
     fn most_claimed(&self) -> Share {
         Share::WHOLE.minus(Share::WHOLE.minus(self.limit).percent(75))
     }
 
-    /// The observation for the law, without the owners of reservations, which have no part of the rest.
+    /// The observation for the law, without the owners of reservations, because they take no part of the rest.
     pub(crate) fn for_law<'a>(&self, seen: &'a Observation) -> Cow<'a, Observation> {
         if self.claimed == Share::ZERO || self.state.is_admitted() {
             return Cow::Borrowed(seen);
@@ -202,7 +202,8 @@ impl Reservations {
         Cow::Owned(rest)
     }
 
-    /// Changes the bounds of a law so that the reserved rates stay free, and the own reservation is not bound.
+    /// Changes the bounds of a law so that the reserved rates stay free, and so that the law does not limit the own
+    /// reservation.
     pub(crate) fn bound(
         &self,
         bounds: Bounds,
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn claims_are_followed_up_to_a_limit() {
-        // A single owner gets up to one and a half times its share. All owners together leave some airtime.
+        // A single owner gets at most one and a half times its share. All owners together leave some airtime.
         assert_eq!(left(&mut station(), &[100])[4], Share::from_percent(60));
         assert_eq!(left(&mut station(), &[100, 100])[4], Share::from_percent(85));
     }

@@ -7,7 +7,7 @@ use crate::{Bounds, Observation, Reason, Share};
 
 /// The time between two decisions.
 const TICK: Duration = Duration::from_millis(500);
-/// The largest rate of an owner while others leave airtime free, percent of the reserved one. It is above 100 so
+/// The largest rate of an owner while others leave airtime free, percent of the reserved rate. It is above 100 so
 /// that the owner can make up for a lower rate, and so that the others see when airtime is unused.
 const OWNER_PERCENT: u64 = 160;
 /// The least window of an owner, percent of its rate times its RTT. It is above 100 because the RTT may grow
@@ -19,12 +19,12 @@ const OWNER_QUEUE: Duration = Duration::from_millis(300);
 /// The largest queueing delay in the window of a station without a reservation. A window that grew with the queue
 /// would keep the queue, and the station would stay saturated.
 const QUEUE: Duration = Duration::from_millis(100);
-/// From this size on, a window limits the rate, and is sent in bursts, which fill aggregates. In a smaller window
-/// one segment is too large a part, so pacing limits the rate.
+/// From this size on, a window limits the rate and is sent in bursts, which fill aggregates. In a smaller window one
+/// segment is too large a part, so pacing limits the rate instead.
 const WINDOWED: Segments = Segments::new(8);
-/// The window of a paced station, percent of what its rate needs.
+/// The window of a paced station, percent of the window that its rate needs.
 const PACED_PERCENT: u64 = 125;
-/// With fewer segments in flight, a loss causes a timeout.
+/// The least window per connection. With fewer segments in flight, a loss causes a timeout.
 const LEAST: u32 = 4;
 
 /// The bounds of a station without a reservation. It sends at most `level`, so that it is not saturated.

@@ -43,7 +43,7 @@ pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
 pub(crate) struct Ether {
     pub(crate) now: Instant,
     pub(crate) stations: Vec<Controller>,
-    /// PHY rate and connections of each.
+    /// The PHY rate and the connections of each station.
     pub(crate) own: Vec<Own>,
     /// Every datagram that was sent, with the index of its sender.
     pub(crate) recorded: Vec<(usize, Vec<u8>)>,

@@ -46,7 +46,7 @@ impl Rig {
         holders.into_iter().flat_map(|holder| holder.changes).collect()
     }
 
-    /// Makes whatever is on disk the lease of a dead process, as `kill -9` would, and sweeps.
+    /// Turns the leases on disk into leases of a dead process, as after `kill -9`, and sweeps.
     fn kill_and_sweep(&self, lease: Lease) -> (Vec<Removed>, Vec<SweepError>) {
         drop(lease);
         let registry = self.registry();
@@ -58,7 +58,7 @@ impl Rig {
         sweep_in(&registry, &NoKernel)
     }
 
-    /// As above, of a process that wrote this change down and nothing more.
+    /// As [`Self::kill_and_sweep`], for a process that recorded only this change.
     fn sweep_of(&self, change: Change) -> (Vec<Removed>, Vec<SweepError>) {
         let me = ProcessId::current().unwrap();
         let process = ProcessId { start_time: me.start_time - 1, ..me };
@@ -132,7 +132,7 @@ fn a_file_that_replaced_ours_stays_and_is_reported_once() {
     lease.create_directory(&directory).unwrap();
     fs::remove_file(&socket).unwrap();
     fs::write(&socket, "mine").unwrap();
-    // Moved, so that its inode is not free for the next one.
+    // The directory is moved, so that its inode is not reused.
     fs::rename(&directory, rig.path("aside")).unwrap();
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("own"), "mine").unwrap();
@@ -162,7 +162,7 @@ fn a_record_without_identity_removes_no_file_of_the_user() {
         let (removed, errors) = rig.sweep_of(change);
         assert!(removed.is_empty() && errors.is_empty(), "{errors:?}");
     }
-    // Somebody used the path since.
+    // Another program has used the path since.
     let file = || fs::write(&path, "mine").unwrap();
     let full = || {
         fs::create_dir(&path).unwrap();
@@ -189,7 +189,7 @@ fn a_record_without_identity_removes_no_file_of_the_user() {
 }
 
 #[test]
-fn without_identity_a_dead_socket_and_an_empty_directory_go() {
+fn without_identity_a_dead_socket_and_an_empty_directory_are_removed() {
     let rig = Rig::new();
     let path = rig.path("x");
     drop(UnixListener::bind(&path).unwrap());
@@ -220,7 +220,7 @@ fn a_lease_of_the_previous_version_removes_only_dead_sockets() {
     assert!(matches!(namespace, Change::Namespace { made: None, .. }));
 }
 
-/// From here on no lease can be written, as on a full disk. Removing what is returned ends that.
+/// Makes writes of leases fail, as on a full disk, until the returned path is removed.
 fn stop_writing(rig: &Rig) -> PathBuf {
     let mut files = fs::read_dir(rig.path("leases")).unwrap().flatten().map(|file| file.path());
     let is_lease = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");

@@ -1,4 +1,4 @@
-//! An assignment of connections to an algorithm.
+//! An assignment: an algorithm and the connections that are to use it.
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -20,7 +20,7 @@ pub struct Assignment<'a> {
     pub bytes_per_second: u64,
     /// Only connections to this destination.
     pub destination: Option<Destination>,
-    /// The process that moves them: only connections that it moved are moved back in its name.
+    /// The process that moves the connections. Only connections that it moved are moved back in its name.
     pub owner: u32,
 }
 
@@ -37,9 +37,9 @@ pub enum Covered<'a> {
     Cgroup(BorrowedFd<'a>),
     /// Existing connections, in the calling thread's network namespace.
     Existing,
-    /// Connections that another process has moved.
+    /// Connections that one process has moved, to be moved back.
     Moved {
-        /// In all network namespaces, not only the calling thread's.
+        /// Whether they may be in any network namespace, not only in the calling thread's.
         everywhere: bool,
     },
 }
@@ -82,7 +82,8 @@ impl Assignment<'_> {
             to_port: self.destination.and_then(|destination| destination.port).unwrap_or(0),
             owner: self.owner,
             by_default: u8::from(!self.covered.are_moved()),
-            // Only the algorithms of ours go while somebody may listen with them.
+            // Listening sockets matter only under one of our algorithms, which is unloaded while they may still
+            // exist.
             listeners: u8::from(self.algorithm.starts_with("wakeai_")),
             algorithm,
             ..AssignmentValue::new_zeroed()
@@ -91,7 +92,7 @@ impl Assignment<'_> {
 }
 
 impl Destination {
-    /// The network, IPv4 mapped into IPv6 (RFC 4291 section 2.5.5.2), and the bits that count.
+    /// The network and the mask of its prefix. IPv4 is mapped into IPv6 (RFC 4291 section 2.5.5.2).
     fn masked(self) -> ([u8; 16], [u8; 16]) {
         let (address, bits) = match self.address {
             IpAddr::V4(address) => (address.to_ipv6_mapped(), 96 + u32::from(self.length)),

@@ -13,17 +13,17 @@ use zerocopy::IntoBytes as _;
 use super::{ASKED, Assigner, Assignment, Covered, Iterators};
 use crate::error::Error;
 use crate::features::{CGROUP, ITERATE, MONITOR, explain};
-use crate::libbpf::quiet;
 use crate::place;
 use crate::raw::AssignmentValue;
 use crate::registration::{MOVED, TARGETS};
 use crate::skeleton::assign::{AssignSkel, AssignSkelBuilder, OpenAssignSkel};
+use crate::skeleton::quiet;
 
 /// The only algorithm that has a target rate.
 const AIMED: &str = "wakeai_av";
 
-/// Loads and attaches the programs in the machine's mount namespace, which has the pins, and under the lock,
-/// so that no process removes them.
+/// Loads and attaches the programs in the machine's mount namespace, which has the pins. It holds the lock, so that
+/// no process removes the pins meanwhile.
 pub(super) fn load(assignment: &Assignment<'_>, value: AssignmentValue) -> Result<Assigner, Error> {
     quiet();
     place::in_machine_mounts(|| {

@@ -16,8 +16,8 @@ use crate::features::{ITERATE, explain};
 use crate::netns::unreadable;
 use crate::raw::{AssignOutcomeValue, AssignmentValue, name_field};
 
-/// An assignment in the kernel. Until it is dropped, new connections of a cgroup are moved, and those with
-/// the algorithm by default get its target rate. Dropping it moves no connection back.
+/// An assignment in the kernel. Until it is dropped, new connections of a cgroup are moved, and connections that have
+/// the algorithm by default get the target rate. Dropping it moves no connection back.
 ///
 /// Order of calls: [`Self::open`]; [`Self::take_existing`] where existing connections are covered;
 /// [`Self::aim`]; [`Self::stop`] and [`Self::give_back`] at the end.
@@ -28,7 +28,8 @@ pub struct Assigner {
     outcome: MapHandle,
     iterators: Iterators,
     hook: Option<Link>,
-    /// The previous algorithm of connections that have it by default, where that is not the default.
+    /// The previous algorithm of connections that have the algorithm by default, where it is not the default of their
+    /// namespace.
     before: Option<String>,
     everywhere: bool,
 }
@@ -45,7 +46,7 @@ struct Iterators {
 const ASKED: &str = "apply an algorithm";
 
 impl Assigner {
-    /// Loads the programs, and attaches the one that sees new connections.
+    /// Loads the programs, and attaches the program for new connections.
     ///
     /// Where connections are moved, or where the algorithm is `wakeai_av`, the caller holds the
     /// kernel's parts (`Change::KernelParts`), which contain the shared map of moved connections.
@@ -111,8 +112,8 @@ impl Assigner {
         self.hook = None;
     }
 
-    /// Moves every connection back to the algorithm that it had before, or would have had, or to the present
-    /// default where the kernel no longer has that one.
+    /// Moves every connection back to the algorithm that it had before, or would have had. Where the kernel no longer
+    /// has that algorithm, it gets the present default.
     ///
     /// # Errors
     ///
@@ -135,9 +136,8 @@ impl Assigner {
         Ok(all)
     }
 
-    /// The algorithm for connections without a previous one: the one that they would have had, or the default
-    /// of the calling thread's network namespace, or Reno, which every kernel has, where that cannot be
-    /// read.
+    /// The algorithm for connections without a previous one: the one that they would have had, or else the default of
+    /// the calling thread's network namespace. Where that cannot be read it is Reno, which every kernel has.
     fn otherwise(&self) -> [i8; 16] {
         let before = self.before.clone().filter(|name| is_available(name));
         let default = || wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").ok();
@@ -145,7 +145,7 @@ impl Assigner {
         found.unwrap_or_else(|| name_field("reno").expect("a name of 4 bytes fits into 16"))
     }
 
-    /// Runs `work` in every network namespace if the assignment covers them all, else in the calling thread's.
+    /// Runs `work` in every network namespace if the assignment covers them all, or else in the calling thread's.
     /// Returns the first error after the last namespace.
     fn in_namespaces(
         &mut self,

@@ -17,7 +17,7 @@ pub(super) struct Types(Btf<'static>);
 
 impl Types {
     pub(super) fn of_kernel() -> Option<Self> {
-        crate::libbpf::quiet();
+        crate::skeleton::quiet();
         Btf::from_vmlinux().ok().map(Self)
     }
 

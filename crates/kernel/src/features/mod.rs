@@ -58,8 +58,8 @@ impl Features {
         self.first_lacking(BOUND).is_none() && self.first_lacking(ITERATE).is_none()
     }
 
-    /// The error where this kernel lacks a feature that an agent needs, or with `bounds` an agent with a
-    /// law. Privileges do not count.
+    /// The error where this kernel lacks a feature that an agent needs; with `bounds`, an agent with a law. A missing
+    /// privilege is no such feature.
     pub fn lacks_for_agent(&self, bounds: bool) -> Option<Error> {
         let needs = if bounds { &[ITERATE, BOUND][..] } else { &[ITERATE] };
         let of_kernel = Self {
@@ -69,7 +69,7 @@ impl Features {
         needs.iter().find_map(|needs| of_kernel.why_not("run an agent here", needs))
     }
 
-    /// Whether the monitor or the bounds need this feature.
+    /// Whether the monitor or the bounds need the feature of this name.
     pub fn is_needed(name: &str) -> bool {
         [MONITOR, BOUND, ITERATE].iter().any(|needs| needs.contains(&name))
     }
@@ -153,8 +153,8 @@ pub fn detect() -> Features {
     Features { kernel_release: release, features, cong_control, struct_ops_link }
 }
 
-/// Converts libbpf's error for an operation that needs the features `needs`: one of them is missing, or else
-/// the kernel refused.
+/// Converts an error of libbpf for an operation that needs the features `needs`. The result names the first of these
+/// that is missing, or else the error.
 pub(crate) fn explain(asked: &str, needs: &[&str], error: libbpf_rs::Error) -> Error {
     detect().why_not(asked, needs).unwrap_or_else(|| Error::refused(asked, error))
 }
@@ -185,7 +185,7 @@ fn either(
 
 fn btf_feature(is_there: bool) -> Feature {
     let found = ("/sys/kernel/btf/vmlinux", "type information (BTF, /sys/kernel/btf/vmlinux)");
-    let consequence = "no BPF program of ours loads: no monitor, no bounds";
+    let consequence = "no BPF program of Wakeai loads: no monitor, no bounds";
     let remedy = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian's and Ubuntu's are)";
     either("BTF", is_there, found, (consequence, remedy))
 }
@@ -193,13 +193,13 @@ fn btf_feature(is_there: bool) -> Feature {
 fn lockdown() -> Feature {
     let mode = read("/sys/kernel/security/lockdown");
     let is_open = !mode.contains("[confidentiality]");
-    let found = ("does not forbid BPF", "leave to read the kernel's memory (lockdown)");
+    let found = ("does not forbid BPF", "permission to read the kernel's memory (lockdown)");
     let remedy = "boot without lockdown=confidentiality";
-    either("lockdown", is_open, found, ("no BPF program of ours loads", remedy))
+    either("lockdown", is_open, found, ("no BPF program of Wakeai loads", remedy))
 }
 
-/// The consequence where the kernel cannot load our algorithms. There is no weaker replacement:
-/// `docs/decisions/007-no-bounds-without-struct-ops.md` gives the reasons.
+/// The consequence where the kernel cannot load our algorithms. `docs/decisions/007-no-bounds-without-struct-ops.md`
+/// gives the reasons why there is no weaker replacement.
 const NO_ALGORITHMS: &str = "our algorithms do not load: no bounds, and an agent with a law, `wakeai \
                              use` and a proxy with one of ours end with exit status 77";
 
@@ -223,7 +223,7 @@ fn link(is_there: bool) -> Feature {
 fn pacing(release: &str) -> Feature {
     let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
     let is_there = major.is_some_and(|major| major >= 6);
-    let found = ("a BPF algorithm may set it", "leave for BPF to set the pacing rate");
+    let found = ("a BPF algorithm may set it", "permission for BPF to set the pacing rate");
     either("pacing", is_there, found, (NO_ALGORITHMS, "use Linux 6.0 or later"))
 }
 
@@ -249,7 +249,7 @@ fn iterator(is_there: bool) -> Feature {
 
 fn sockops(is_there: bool) -> Feature {
     let found = ("can be attached to a cgroup v2", "BPF for cgroups (sockops)");
-    let consequence = "no algorithm can be put to work for a cgroup";
+    let consequence = "`wakeai use` cannot apply an algorithm to a cgroup";
     let remedy = "use Linux 5.7 or later with CONFIG_CGROUP_BPF=y";
     either("sockops", is_there, found, (consequence, remedy))
 }
@@ -267,7 +267,7 @@ fn bpffs() -> Feature {
     feature("bpffs", can && has_place, found, (consequence, "use CONFIG_BPF_SYSCALL=y"))
 }
 
-/// The resolution of the coarse clock, which is one jiffy. (`CONFIG_HZ` may be in no file.)
+/// The resolution of the coarse clock, which is one jiffy. `CONFIG_HZ` may not be readable from any file.
 pub(crate) fn tick_us() -> u32 {
     let tick = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
     tick.map_or(4_000, |tick| (tick.tv_nsec() / 1_000) as u32)

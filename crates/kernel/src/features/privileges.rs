@@ -6,7 +6,7 @@ use wakeai_host::Capability::{self, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS
 
 use super::{Feature, Problem};
 
-/// The capabilities that loading needs; `CAP_SYS_ADMIN`, the only one before Linux 5.8, still implies
+/// The capabilities that loading needs. `CAP_SYS_ADMIN`, the only one of this kind before Linux 5.8, still implies
 /// two of them.
 pub(super) fn capabilities() -> Feature {
     let missing = missing_in(&wakeai_host::effective_privileges().unwrap_or_default());
@@ -16,7 +16,7 @@ pub(super) fn capabilities() -> Feature {
         missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
     let problem = (!missing.is_empty()).then_some(Problem {
-        consequence: "no BPF program of ours loads: no monitor, no bounds",
+        consequence: "no BPF program of Wakeai loads: no monitor, no bounds",
         remedy: "run as root, or grant the capabilities (setcap, AmbientCapabilities= in systemd)",
         privilege: true,
     });

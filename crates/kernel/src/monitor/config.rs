@@ -1,32 +1,33 @@
-//! What the monitor watches.
+//! The configuration of the monitor.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::skeleton::monitor::types::watch_config;
 
-/// Which connections are watched: those that meet every condition given.
+/// The connections that are watched: those that meet every given condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Either end has this address.
     pub address: Option<IpAddr>,
     /// Either end has this port.
     pub port: Option<u16>,
-    /// The namespace is one of these (cookies, see [`crate::netns_cookie`]) or of
-    /// [`Filter::netns_inodes`]; both empty: any.
+    /// The namespace is one of these (cookies, see [`crate::netns_cookie`]) or of [`Filter::netns_inodes`]. Where
+    /// both are empty, it may be any.
     pub netns_cookies: Vec<u64>,
     /// The namespace is one of these (inodes of `/proc/PID/ns/net`).
     pub netns_inodes: Vec<u32>,
 }
 
-/// How the monitor watches.
+/// The configuration of the monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MonitorConfig {
-    /// A sample per ACK; otherwise at most one per [`MonitorConfig::sample_interval`] and socket.
+    /// Whether there is a sample per ACK; otherwise there is at most one per [`MonitorConfig::sample_interval`] and
+    /// socket.
     pub every_ack: bool,
     /// The least time between two samples of a socket; 1 ms by default.
     pub sample_interval: Duration,
-    /// Which connections.
+    /// The connections that are watched.
     pub filter: Filter,
     /// Bytes of the ring buffer: a power of two and a multiple of the page size.
     pub buffer_bytes: u32,

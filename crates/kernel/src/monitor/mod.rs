@@ -16,9 +16,9 @@ pub use record::{Event, Record, Sample};
 
 use crate::error::Error;
 use crate::features::{MONITOR, explain};
-use crate::libbpf::quiet;
 use crate::raw::RecordValue;
 use crate::skeleton::monitor::MonitorSkelBuilder;
+use crate::skeleton::quiet;
 
 /// The running monitor; it ends when dropped.
 pub struct Monitor {
@@ -73,10 +73,9 @@ impl Monitor {
         Ok(Self { ring, capacity, received, counters, _programs: programs })
     }
 
-    /// Waits for `timeout`, then passes every record to the callback, per CPU in the order of their
-    /// creation. It does not wake up earlier: a wake-up per record would cost ten times as much as the
-    /// record. Records wait in the kernel meanwhile: at 1 Gbit/s with a record per ACK, 8 MiB last for a
-    /// second.
+    /// Waits for `timeout`, then passes every record to the callback, per CPU in the order of their creation. It does
+    /// not wake up earlier, because a wake-up per record would cost ten times as much as the record. Records wait in
+    /// the kernel meanwhile: at 1 Gbit/s with a record per ACK, 8 MiB last for a second.
     ///
     /// # Errors
     ///
@@ -87,7 +86,7 @@ impl Monitor {
         on_record: &mut dyn FnMut(Record),
     ) -> Result<(), Error> {
         std::thread::sleep(timeout);
-        // The limit ends the loop also where records arrive faster than they are read.
+        // The limit ends the loop even if records arrive faster than they are read.
         let taken = self.ring.consume_raw_n(self.capacity);
         if taken < 0 {
             return Err(explain(ASKED, MONITOR, libbpf_rs::Error::from_raw_os_error(-taken)));

@@ -1,4 +1,4 @@
-//! What the monitor reports.
+//! The records of the monitor.
 
 use wakeai_connection::{CongestionState, EventKind, Figures, Signal};
 use wakeai_units::Instant;
@@ -6,39 +6,39 @@ use wakeai_units::Instant;
 use crate::raw::{RecordValue, Socket};
 use crate::skeleton::monitor::types::record_kind;
 
-/// One thing that the monitor saw.
+/// A record of the monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A connection's figures when an ACK arrived.
     Sample(Sample),
-    /// Something that is never sampled away.
+    /// An event, which is always reported.
     Event(Event),
 }
 
-/// A connection's figures when an ACK arrived, as the ACK before it left them.
+/// A connection's figures when an ACK arrived, as the previous ACK left them.
 ///
-/// The kernel's tracepoint (`tcp_probe`) covers established connections: once this end has closed,
-/// what it still sends is seen by events only (and by [`crate::snapshot`]).
+/// The kernel's tracepoint (`tcp_probe`) covers established connections. Once this end has closed, only events (and
+/// [`crate::Snapshotter`]) show what the connection still sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// `CLOCK_MONOTONIC`.
     pub at: Instant,
-    /// Which connection.
+    /// The connection.
     pub socket: Socket,
     /// Its figures.
     pub figures: Figures,
 }
 
-/// Something that happened to a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// `CLOCK_MONOTONIC`.
     pub at: Instant,
-    /// Which connection.
+    /// The connection.
     pub socket: Socket,
-    /// Its figures then.
+    /// Its figures at that time.
     pub figures: Figures,
-    /// What happened.
+    /// The event.
     pub kind: EventKind,
 }
 
@@ -51,7 +51,7 @@ const STATE: u32 = record_kind::RECORD_STATE.0;
 const BY_ECN: u32 = 1 << 16;
 const BY_TAIL_LOSS_PROBE: u32 = 1 << 17;
 
-/// Hands over what a raw record stands for: one record, or a state change with what it means.
+/// Converts a raw record into one record, or a state change into its events.
 pub(super) fn expand(value: &RecordValue, on_record: &mut dyn FnMut(Record)) {
     let at = Instant::from_nanos(value.at_ns);
     let socket = value.socket.to_socket();
@@ -66,8 +66,8 @@ pub(super) fn expand(value: &RecordValue, on_record: &mut dyn FnMut(Record)) {
     }
 }
 
-/// A change of the congestion state, a timeout where there is one (also in Loss, where nothing
-/// changes), and the error after each that stands for one.
+/// Reports a change of the congestion state, and a timeout, which in Loss comes without a change. Each is followed by
+/// the error that it stands for, if any.
 fn state_events(detail: u32, event: &mut dyn FnMut(EventKind)) {
     let from = CongestionState::from_number(detail as u8);
     let to = CongestionState::from_number((detail >> 8) as u8);

@@ -1,6 +1,6 @@
-//! Sockets and network namespaces that only an open file keeps. Such TCP sockets are not connected yet, or
-//! were reset by their peer and not closed by their owner; such namespaces have neither a name nor a process.
-//! No iterator and no list of sockets shows them, and each keeps its algorithm loaded.
+//! Sockets and network namespaces that exist only because a file is open. Such TCP sockets are not connected yet, or
+//! were reset by their peer and not closed by their owner; such namespaces have neither a name nor a process. No
+//! iterator and no list of sockets shows them, and each keeps its algorithm loaded.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -16,7 +16,8 @@ use super::PREFIX;
 use super::vacate::{available, vacate_here};
 use crate::bounded::Bounded;
 
-/// Searches the open files of all processes that this process may inspect.
+/// Moves the sockets and namespaces that open files keep off our algorithms, for all processes that this process may
+/// inspect.
 pub(super) fn give_back() {
     let mut seen = Seen {
         namespaces: Namespace::all().iter().map(Namespace::id).collect(),
@@ -31,12 +32,12 @@ pub(super) fn give_back() {
 
 struct Seen {
     namespaces: HashSet<NetnsId>,
-    /// Reads the links of the open files, which contain their inodes.
+    /// The links of the open files that were handled. They contain the inodes of the sockets.
     sockets: HashSet<PathBuf>,
 }
 
 impl Seen {
-    /// Ignores files that are closed meanwhile, and those that this process may not open.
+    /// Handles an open file. Ignores it where it was closed meanwhile, or where this process may not open it.
     fn look_at(&mut self, process: RawFd, file: RawFd) {
         let path = format!("/proc/{process}/fd/{file}");
         let Ok(link) = fs::read_link(&path) else { return };
@@ -91,7 +92,7 @@ fn take(process: RawFd, file: RawFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// `<linux/sockios.h>`, `<linux/if_tun.h>`: the network namespace of a socket, of a TUN.
+/// `<linux/sockios.h>` and `<linux/if_tun.h>`: the requests for the network namespace of a socket and of a TUN.
 const SIOCGSKNS: libc::c_ulong = 0x894C;
 const TUNGETDEVNETNS: libc::c_ulong = 0x54E3;
 

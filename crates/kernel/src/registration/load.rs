@@ -42,8 +42,8 @@ impl Kernel {
     }
 }
 
-/// Defines a function that loads one algorithm. The skeletons are different types with the same
-/// members, but for the two maps that have the algorithm's name.
+/// Defines a function that loads one algorithm. The skeletons are different types with the same members, except for
+/// the two maps that have the algorithm's name.
 macro_rules! algorithm {
     ($algorithm:ident, $builder:ident, $long:ident, $short:ident $(, $map:ident: $pin:expr)?) => {
         fn $algorithm(kernel: Kernel) -> libbpf_rs::Result<()> {
@@ -87,8 +87,8 @@ fn prepare(map: &mut OpenMapMut<'_>, kernel: Kernel, fits: bool) -> libbpf_rs::R
     if kernel.links { Ok(()) } else { map.set_map_flags(0) }
 }
 
-/// Registers the algorithm and pins the registration: the link where the kernel has links for
-/// `struct_ops`, else the `struct_ops` map.
+/// Registers the algorithm and pins the registration. The pin is that of the link where the kernel has links for
+/// `struct_ops`, and otherwise that of the `struct_ops` map.
 fn attach(map: &mut MapMut<'_>, kernel: Kernel, name: &str) -> libbpf_rs::Result<()> {
     let mut link = map.attach_struct_ops()?;
     if kernel.links {

@@ -1,5 +1,5 @@
-//! The registration of our algorithms on this machine. The first agent makes it, the others find it by
-//! its pins, and the last one removes it.
+//! The registration of our algorithms on this machine. The first agent makes it, the other agents find it by its
+//! pins, and the last agent removes it.
 
 mod held;
 mod load;
@@ -18,19 +18,19 @@ use self::vacate::vacate;
 use crate::bounded::Bounded;
 use crate::error::Error;
 use crate::features::{self, BOUND, explain};
-use crate::libbpf::quiet;
 use crate::place;
 use crate::raw::{BoundsValue, InterfaceKey};
+use crate::skeleton::quiet;
 
 /// The pins of the maps that the algorithms share.
 const SOCKETS: &str = "socket_bounds";
 const INTERFACES: &str = "interface_bounds";
 const HEARTBEATS: &str = "heartbeats";
 pub(crate) const TARGETS: &str = "socket_targets";
-/// The pin of the map of moved connections, see `assign`. It exists while a process holds the kernel's
-/// parts, also while no algorithm is registered.
+/// The pin of the map of moved connections, see `assign`. It exists while a process holds the kernel's parts, even if
+/// no algorithm is registered.
 pub(crate) const MOVED: &str = "moved_sockets";
-/// The pin of the map that tells connections to leave, and its name in the kernel.
+/// The pin of the map that makes connections change their algorithm, and its name in the kernel.
 const RETIRED: &str = "wakeai_retired";
 
 /// The prefix of all registered names.
@@ -38,8 +38,8 @@ const PREFIX: &str = "wakeai_";
 
 const LOAD: &str = "register the congestion controls wakeai_*";
 const UNLOAD: &str = "remove the congestion controls wakeai_*";
-const ELSEWHERE: &str = "they are registered from outside this container, or from one, whose /sys/fs/bpf and /run/wakeai \
-     are not seen here: run it there. Under `ip netns exec`, which mounts a /sys of its own, enter the \
+const ELSEWHERE: &str = "they are registered from outside this container, or from a container, whose /sys/fs/bpf and /run/wakeai \
+     are not visible here: run the command there. Under `ip netns exec`, which mounts a /sys of its own, enter the \
      network namespace alone: `nsenter --net=/run/netns/NAME wakeai ...`";
 
 pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
@@ -107,12 +107,12 @@ fn pinned_map(name: &str, key_bytes: usize, value_bytes: usize) -> Result<MapHan
     Err(Error::refused(LOAD, found))
 }
 
-/// Opens the pin of the interfaces' bounds, which goes with the registration.
+/// Opens the pin of the interfaces' bounds, which is removed with the registration.
 pub(crate) fn open_pin() -> std::io::Result<File> {
     File::options().read(true).custom_flags(libc::O_PATH).open(place::pin(INTERFACES))
 }
 
-/// Whether all algorithms can be chosen.
+/// Whether all algorithms are available to sockets.
 pub(crate) fn are_available() -> bool {
     let names = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
     let names = names.unwrap_or_default();
@@ -130,11 +130,11 @@ fn is_complete() -> bool {
     pinned_algorithms().count() == Bounded::ALL.len()
 }
 
-/// Removes every registration, and leaves the other pins. The order matters: a namespace whose default is one
-/// of our algorithms gives it to new connections even after it is unregistered, and a connection keeps it
-/// loaded, so both are moved off it first.
+/// Removes every registration, but not the other pins. The order matters: a namespace whose default is one of our
+/// algorithms gives it to new connections even after it is unregistered, and a connection keeps it loaded. So both
+/// are moved off it first.
 fn remove() -> Result<bool, Error> {
-    // Looking for maps by name takes CAP_SYS_ADMIN, which an agent has given up: it sees the pin.
+    // Finding maps by name needs CAP_SYS_ADMIN, which an agent has given up. It can see the pin.
     let is_pinned = pinned_algorithms().next().is_some();
     if !is_pinned && is_registered_elsewhere() {
         tracing::debug!("a registration whose pins are not seen here is left alone");
@@ -145,13 +145,13 @@ fn remove() -> Result<bool, Error> {
         vacate();
         unregister()?;
         retire();
-        // Another process may have unregistered them; then a shorter time suffices.
+        // Another process may have unregistered them. Then a shorter time is enough.
         found |= wait_until_gone(if is_pinned { 5000 } else { 1500 });
     }
     Ok(found)
 }
 
-/// The `struct_ops` maps that are ours, registered or kept alive by connections.
+/// The `struct_ops` maps of our algorithms, which are registered or kept alive by connections.
 fn registered_maps() -> Vec<u32> {
     MapInfoIter::default()
         .filter(|map| map.ty == MapType::StructOps)
@@ -160,9 +160,9 @@ fn registered_maps() -> Vec<u32> {
         .collect()
 }
 
-/// Whether another container holds a registration, whose pins are not seen here: algorithms are registered
-/// for the machine, while pins and leases belong to a container. Without links only the first PID namespace
-/// knows, as it sees every process: there, a registration without a pin has no holder.
+/// Whether another container holds a registration whose pins are not visible here. Algorithms are registered for the
+/// whole machine, while pins and leases belong to a container. Without links only the first PID namespace can tell,
+/// because it sees every process: a registration without a pin has no holder there.
 fn is_registered_elsewhere() -> bool {
     let registered = registered_maps();
     if !features::detect().struct_ops_link {
@@ -182,12 +182,12 @@ fn unregister() -> Result<(), Error> {
     let pinned = pinned_algorithms().filter_map(|pin| MapHandle::from_pinned_path(pin).ok());
     let by_name = registered_maps().into_iter().filter_map(|id| MapHandle::from_map_id(id).ok());
     for map in pinned.chain(by_name) {
-        // An error means that it is unregistered, and that only connections keep it loaded.
+        // An error means that the algorithm is already unregistered, and that only connections keep it loaded.
         if let Err(error) = map.delete(&0_u32.to_ne_bytes()) {
             tracing::debug!(%error, "struct_ops map not unregistered");
         }
     }
-    // The pins would keep the maps, which are waited for.
+    // Pins would keep the maps, on whose end `wait_until_gone` waits.
     pinned_algorithms().try_for_each(|pin| {
         std::fs::remove_file(pin).map_err(|error| Error::from_io(UNLOAD, error))
     })
@@ -203,22 +203,22 @@ fn retire() {
     for map in pinned.into_iter().chain(by_name) {
         let (key, yes) = (0_u32.to_ne_bytes(), 1_u32.to_ne_bytes());
         if let Err(error) = map.update(&key, &yes, MapFlags::ANY) {
-            tracing::debug!(%error, "connections not told to leave");
+            tracing::debug!(%error, "connections are not made to change their algorithm");
         }
     }
 }
 
 fn unpin_link(path: &Path) -> Result<(), Error> {
     let link = Link::open(path).map_err(|error| explain(UNLOAD, BOUND, error))?;
-    // Kernels before 6.11 cannot detach it: there it ends with its last reference.
+    // Kernels before 6.11 cannot detach a link. There it ends with its last reference.
     if let Err(error) = link.detach() {
         tracing::debug!(%error, "struct_ops link not detached");
     }
     std::fs::remove_file(path).map_err(|error| Error::from_io(UNLOAD, error))
 }
 
-/// The rounds of [`wait_until_gone`] between two searches for connections that can be moved, and before
-/// the first one: mostly no search is needed.
+/// The rounds of [`wait_until_gone`] between two searches for connections that can be moved, and those before the
+/// first search. Usually no search is needed.
 const ROUNDS_PER_LOOK: u32 = 50;
 const SOON: u32 = 10;
 
@@ -232,8 +232,8 @@ fn wait_until_gone(patience_ms: u64) -> bool {
     while !registered_maps().is_empty() {
         if Instant::now() > give_up {
             tracing::warn!(
-                "connections that are closed with data under way, in a network namespace without a \
-                 name or a process, keep our algorithms loaded until they send again"
+                "connections that were closed with data in flight, in a network namespace without a \
+                 name or a process, keep the algorithms of Wakeai loaded until they send again"
             );
             return false;
         }

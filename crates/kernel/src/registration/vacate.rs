@@ -1,4 +1,4 @@
-//! Sysctls and connections are moved back to the kernel's own algorithms.
+//! Moves sysctls and connections back to the kernel's own algorithms.
 
 use wakeai_host::{Namespace, NetnsId};
 
@@ -6,8 +6,8 @@ use super::PREFIX;
 use crate::bounded::{Bounded, is_available};
 use crate::connections::move_connections;
 
-/// Moves the sysctl and the connections of every network namespace to the kernel's own algorithms; those of
-/// the calling thread's namespace also without the privilege to enter another.
+/// Moves the sysctl and the connections of every network namespace to the kernel's own algorithms. Those of the
+/// calling thread's namespace are moved even without the privilege to enter another one.
 pub(super) fn vacate() {
     vacate_here();
     let here = NetnsId::current().ok();
@@ -16,22 +16,27 @@ pub(super) fn vacate() {
             continue;
         }
         if let Err(error) = namespace.run(vacate_here) {
-            // Connections change a retired algorithm themselves; `wait_until_gone` warns if that takes long.
-            tracing::debug!(%error, "its connections leave by themselves");
+            // Connections change a retired algorithm themselves. `wait_until_gone` warns if that takes long.
+            tracing::debug!(%error, "the connections of a namespace are not moved; they change their algorithm themselves");
         }
     }
 }
 
-/// In the calling thread's namespace.
+/// As [`vacate`], in the calling thread's namespace alone.
 pub(super) fn vacate_here() {
     if let Err(error) = vacate_default() {
-        tracing::warn!(%error, "the default congestion control stays");
+        tracing::warn!(%error, "the default congestion control could not be restored");
     }
     for bounded in Bounded::ALL {
         match move_connections(&[bounded.name], available(bounded.plain), None) {
             Ok(report) if report.failed == 0 => {}
-            Ok(report) => tracing::warn!(failed = report.failed, "connections not moved"),
-            Err(error) => tracing::warn!(%error, "connections not moved"),
+            Ok(report) => tracing::warn!(
+                failed = report.failed,
+                "connections could not be moved to the kernel's own algorithm"
+            ),
+            Err(error) => {
+                tracing::warn!(%error, "connections could not be moved to the kernel's own algorithm")
+            }
         }
     }
 }

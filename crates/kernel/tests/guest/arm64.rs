@@ -1,11 +1,10 @@
-//! An arm64 machine, of what `scripts/arm64-guest` has prepared.
+//! An arm64 machine, from the files that `scripts/arm64-guest` has prepared.
 
 use std::path::PathBuf;
 
 use wakeai_guest::{Kernel, Machine};
 
-/// Reads from the environment what the script has written there: the machine, and the program that
-/// it is to run.
+/// Reads the machine and the program that it is to run from the environment, where the script has put them.
 pub(crate) fn machine(kernel: &Kernel) -> (Machine, PathBuf) {
     let told = |name| {
         let value = std::env::var_os(name);

@@ -1,4 +1,4 @@
-//! What is checked inside the guest. There is nothing but a loopback interface.
+//! The checks inside the guest, which has no interface but a loopback.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ const LOOPBACK: u32 = 1;
 
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 
-/// Segments; far below what loopback would come to.
+/// A ceiling in segments, far below the window that a connection over the loopback reaches.
 const CEILING: u32 = 4;
 
 pub(crate) fn run() {
@@ -34,10 +34,10 @@ pub(crate) fn run() {
         registration_is_shared_and_found_again(Control::open().unwrap())
     };
     for bounded in Bounded::ALL {
-        a_connection_moves_obeys_a_ceiling_and_ends(&control, bounded);
+        a_connection_is_moved_obeys_a_ceiling_and_ends(&control, bounded);
         println!("guest: {} carried a connection", bounded.name);
     }
-    connections_are_ruled_and_given_back();
+    connections_are_moved_and_restored();
     nothing_is_left();
     println!("guest: all checks made");
 }
@@ -49,8 +49,8 @@ fn version(release: &str) -> (u32, u32) {
     (next(), next())
 }
 
-/// Pins that are lost, as when a process dies half-way, leave a registration that is found by its
-/// name: there is no link that would take it along.
+/// Removes the pins, as when a process dies between registering and pinning. Without links the registration remains,
+/// and the next opener finds it by its name.
 fn registration_is_shared_and_found_again(first: Control) -> Control {
     drop(first);
     let second = Control::open().unwrap();
@@ -61,7 +61,7 @@ fn registration_is_shared_and_found_again(first: Control) -> Control {
     Control::open().unwrap()
 }
 
-fn a_connection_moves_obeys_a_ceiling_and_ends(control: &Control, bounded: Bounded) {
+fn a_connection_is_moved_obeys_a_ceiling_and_ends(control: &Control, bounded: Bounded) {
     let cookie = netns_cookie().unwrap();
     let ceiling = SocketBounds { ceiling: CEILING, ..SocketBounds::NONE };
     control.set_interface(cookie, LOOPBACK, ceiling).unwrap();
@@ -72,7 +72,7 @@ fn a_connection_moves_obeys_a_ceiling_and_ends(control: &Control, bounded: Bound
     let moved = move_connections(&["cubic"], bounded.name, Some(LOOPBACK)).unwrap();
     assert!(moved.moved >= 2 && moved.failed == 0, "{moved:?}");
     let port = sender.local_addr().unwrap().port();
-    // Bytes per second, for the one that goes by it.
+    // The rate in bytes per second, for the algorithm that needs one.
     control.set_target(own(port).socket.cookie, 10_000_000).unwrap();
     let mut buffer = vec![0; 16384];
     for _ in 0..400 {
@@ -115,8 +115,8 @@ fn obeyed(monitor: &mut Monitor, port: u16) {
     assert!(windows[1..].iter().all(|&cwnd| cwnd <= CEILING), "{windows:?}");
 }
 
-/// Those that exist, new ones of a cgroup, and those that have the algorithm by default.
-fn connections_are_ruled_and_given_back() {
+/// Existing connections, new connections of a cgroup, and connections that have the algorithm by default.
+fn connections_are_moved_and_restored() {
     let before = wakeai_host::read_sysctl(DEFAULT).unwrap();
     let ruled_by = |name: &str| {
         let all = snapshot(Some(LOOPBACK)).unwrap();
@@ -162,7 +162,7 @@ fn set_default(algorithm: &str) {
     std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", algorithm).unwrap();
 }
 
-/// A control group that this process is in.
+/// A control group that this process joins.
 fn own_cgroup() -> File {
     let group = "/sys/fs/cgroup/ruled"; // the guest's init has mounted it
     std::fs::create_dir(group).unwrap();

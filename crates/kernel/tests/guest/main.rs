@@ -1,6 +1,6 @@
-//! Monitor and algorithms on other kernels than this machine's, with and without links for
-//! `struct_ops`, with the short `cong_control` and the long: Debian's kernels under qemu's software
-//! emulation, with this very test program as their only one. On x86-64, and, cross-built, on arm64.
+//! Tests monitor and algorithms on other kernels than this machine's, with and without links for `struct_ops`, and
+//! with both signatures of `cong_control`. The kernels are Debian's, under qemu's software emulation, and this test
+//! program is the only program in them. It runs on x86-64 and, cross-built, on arm64.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics or prints")]
 
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 
 use wakeai_guest::{KERNELS, Kernel, Machine, Program, Task, Verdict, at_once};
 
-/// Not a test of this machine: the guest's init runs it.
+/// This is no test of this machine: the guest's init runs it.
 #[test]
 #[ignore = "runs inside the guest"]
 fn inside_the_guest() {
     inside::run();
 }
 
-/// `make test-guests`.
+/// `make test-guests` runs this test.
 #[test]
 #[ignore = "boots kernels of the list: a minute"]
 fn monitor_and_algorithms_work_on_every_kernel_that_runs_wakeai() {
@@ -39,7 +39,7 @@ fn inside_the_guest_with_radios() {
     wifi::run();
 }
 
-/// `make test-guests`.
+/// `make test-guests` runs this test.
 #[test]
 #[ignore = "boots kernels of the list: a minute"]
 fn a_budget_keeps_an_aggregate_in_the_queue_of_a_wifi_interface() {
@@ -67,7 +67,8 @@ fn monitor_and_algorithms_work_on_arm64() {
     assert!(checked.is_ok(), "{}", checked.unwrap_err());
 }
 
-/// Runs a test of this program inside. What the guest wrote, where a check failed, or not all were made.
+/// Runs a test of this program inside, and returns the guest's output. Fails where a check failed, or where not all
+/// checks were made.
 fn check(
     kernel: &Kernel,
     machine: &Machine,

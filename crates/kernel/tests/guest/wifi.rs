@@ -1,8 +1,7 @@
-//! The share of the host's queue over a real 802.11 stack: two radios of `mac80211_hwsim`, one of them
-//! hostapd's access point. A radio that is simulated sends at once, so that nothing ever waits; but frames
-//! for a station that says it sleeps wait at the access point (802.11-2020 section 11.2.3), in the memory
-//! that TCP small queues count. So the sender is the access point's host, and the station acknowledges
-//! what it gets and then sleeps.
+//! The share of the host's queue over a real 802.11 stack: two radios of `mac80211_hwsim`, one of which is hostapd's
+//! access point. A simulated radio sends at once, so that nothing ever waits. But frames for a station that announces
+//! power saving wait at the access point (802.11-2020 section 11.2.3), in the memory that TCP small queues count. So
+//! the sender is the access point's host, and the station acknowledges what it gets and then enters power saving.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,20 +17,20 @@ use nix::sys::socket::{
 use wakeai_host::Namespace;
 use wakeai_kernel::{Control, SocketBounds, netns_cookie, snapshot};
 
-/// What it takes beside busybox.
+/// The programs that it needs in addition to busybox's.
 pub(crate) const TOOLS: [&str; 5] = ["hostapd", "iw", "ip", "tc", "ss"];
 
 const ACCESS_POINT: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 1);
 const STATION: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 2);
 
-/// The largest A-MPDU of 802.11n, and how many packets of 1500 bytes it has room for.
+/// The largest A-MPDU of 802.11n, and the number of packets of 1500 bytes that fit into it.
 const AGGREGATE: u64 = 65_535;
 const PACKETS: u64 = 43;
-/// What `bpf/shim.h` counts a packet for that is a copy, and mac80211's shift: 7.8 ms of the pacing rate.
+/// The bytes that `bpf/shim.h` counts for a copied packet, and mac80211's shift: 7.8 ms of the pacing rate.
 const TRUESIZE: u64 = 4096 + 256;
 const SHIFT: u32 = 7;
 
-/// What the path of the acknowledgements is made to take.
+/// The delay that is added to the path of the acknowledgements.
 const RTT: Duration = Duration::from_millis(400);
 
 /// The kernel lets two bursts of two packets wait.
@@ -57,7 +56,7 @@ pub(crate) fn run() {
     let mut found = [WINDOW, BUDGET].map(|bounds| {
         download.run(&control, bounds, 10 * RTT);
         bss.station_sleeps(true);
-        // What was under way is acknowledged after a round trip, and the timer is longer.
+        // Segments in flight are acknowledged after a round trip, and the timer is longer.
         download.run(&control, bounds, RTT + RTT / 4);
         let kept = download.kept();
         bss.station_sleeps(false);
@@ -67,7 +66,7 @@ pub(crate) fn run() {
     let [without, with] = &mut found;
     assert_eq!(with.pacing_rate, RAISED);
     assert!(without.pacing_rate < RAISED / 10);
-    // The kernel refuses the next burst once there is more than it allows, and looks after two at the
+    // The kernel refuses the next burst once there is more than it allows, and checks after two bursts at the
     // earliest.
     assert!(with.bytes >= PACKETS * TRUESIZE);
     assert!(with.packets >= PACKETS as u32);
@@ -77,7 +76,7 @@ pub(crate) fn run() {
     println!("guest: all checks made");
 }
 
-/// Bytes per second.
+/// The rate in bytes per second.
 const RAISED: u64 = (PACKETS * TRUESIZE - 1) << SHIFT;
 
 fn load_modules() {
@@ -130,7 +129,7 @@ impl Bss {
         String::from_utf8_lossy(&self.station.run(link).unwrap().stdout).contains("Connected to")
     }
 
-    /// Every frame of the station's says that it sleeps from now on, or that it is awake.
+    /// From now on every frame of the station announces that it saves power, or that it does not.
     fn station_sleeps(&self, sleeps: bool) {
         let debug = Path::new("/sys/kernel/debug");
         if !debug.join("ieee80211").exists() {
@@ -141,7 +140,7 @@ impl Bss {
     }
 }
 
-/// An endless one from the access point's host.
+/// An endless upload from the access point's host.
 struct Transfer {
     output: TcpStream,
     _reader: std::thread::JoinHandle<()>,
@@ -150,7 +149,7 @@ struct Transfer {
 impl Transfer {
     fn start(bss: &Bss) -> Self {
         let listener = bss.station.run(|| TcpListener::bind((STATION, 0)).unwrap()).unwrap();
-        // What it offers must not be what holds the sender back.
+        // The receiver's window must not limit the sender.
         setsockopt(&listener, sockopt::RcvBufForce, &(1 << 23)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let reader = std::thread::spawn(move || {
@@ -169,7 +168,7 @@ impl Transfer {
         Self { output, _reader: reader }
     }
 
-    /// Sends under these bounds for so long.
+    /// Sends under these bounds for this time.
     fn run(&mut self, control: &Control, bounds: SocketBounds, span: Duration) {
         let cookie = netns_cookie().unwrap();
         let interface = nix::net::if_::if_nametoindex("wlan0").unwrap();
@@ -182,7 +181,7 @@ impl Transfer {
         }
     }
 
-    /// What it has waiting while nothing else is under way.
+    /// The connection's share of the queue while nothing else is in flight.
     fn kept(&self) -> Kept {
         let port = self.output.local_addr().unwrap().port();
         let all = snapshot(None).unwrap();
@@ -201,7 +200,7 @@ struct Kept {
     /// Bytes per second.
     pacing_rate: u64,
     packets: u32,
-    /// As the kernel counts them.
+    /// The bytes in the queue, as the kernel counts them.
     bytes: u64,
 }
 

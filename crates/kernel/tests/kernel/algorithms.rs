@@ -1,4 +1,4 @@
-//! What each algorithm does that the others do not.
+//! The behaviour of each algorithm that distinguishes it from the others.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::path::PathConfig;
 use crate::rig::{Registration, Rig};
 use crate::watch::{monitor, poll, watch, watch_each};
 
-/// Looks again until it holds; a slow machine takes longer.
+/// Repeats the check until it holds, because a slow machine takes longer.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let give_up = Instant::now() + Duration::from_mins(1);
     while !holds() {
@@ -23,7 +23,7 @@ fn wakeai_reno_halves_its_window_and_grows_by_a_segment_per_rtt() {
     let _flow = rig.flow(77, "wakeai_reno");
     let samples = watch(&rig, None, Duration::from_secs(6));
     let is_reduced = |figures: &Figures| figures.congestion_state == CongestionState::Recovery;
-    // A sample shows what its ACK found. Disorder before Recovery lets the window stand.
+    // A sample shows the window that its ACK found. Disorder before Recovery does not change the window.
     let mut reductions = 0;
     for pair in samples.windows(2).filter(|pair| pair[0].cwnd >= pair[0].ssthresh) {
         let [before, after] = pair else { unreachable!("windows of two") };
@@ -43,14 +43,14 @@ fn wakeai_reno_halves_its_window_and_grows_by_a_segment_per_rtt() {
 
 /// A stage of congestion avoidance at its first ACK.
 struct Stage {
-    /// The window that the loss found, and what it left, segments.
+    /// The windows before and after the loss, segments.
     window: (f64, f64),
     k_s: f64,
     smoothed_rtt_s: f64,
 }
 
 impl Stage {
-    /// The first after a loss, which is the first stage with a way back to make.
+    /// The first stage after a loss, which is the first that grows back to an earlier window.
     fn after_a_loss(samples: &[Figures]) -> Option<Self> {
         let is_reduced = |figures: &Figures| figures.congestion_state == CongestionState::Recovery;
         let lost = samples.iter().position(is_reduced)?;
@@ -75,7 +75,7 @@ fn k_is_cubics_and_k_prime_of_wakeai_rtt_goes_by_the_rtt() {
     let Some(_registration) = Registration::share() else { return };
     for one_way_ms in [10, 100, 200] {
         for (name, reference_s) in [("wakeai_cubic", None), ("wakeai_rtt", Some(0.2))] {
-            // One loss, and too fast a path for a queue.
+            // There is one loss, and the path is too fast for a queue.
             let rig = Rig::with_path(PathConfig {
                 one_way_delay: Duration::from_millis(one_way_ms),
                 bits_per_second: 1_000_000_000,
@@ -103,7 +103,7 @@ fn k_is_cubics_and_k_prime_of_wakeai_rtt_goes_by_the_rtt() {
 }
 
 #[test]
-fn only_algorithms_of_ours_with_a_curve_have_a_k() {
+fn only_our_algorithms_with_a_curve_have_a_k() {
     let Some(_registration) = Registration::share() else { return };
     let names = ["wakeai_cubic", "wakeai_rtt", "wakeai_reno", "wakeai_av", "wakeai_compound"];
     let rig = Rig::with_path(PathConfig::LOSSY);
@@ -148,7 +148,7 @@ fn wakeai_compounds_delay_window_gives_way_to_a_queue_without_a_loss() {
         let mut times = 0;
         for pair in gave_way {
             times += 1;
-            // The path held its 30 segments too many.
+            // The path has held 30 segments too many.
             let latest = pair[1].latest_rtt.unwrap().as_secs_f64();
             let waited = latest - pair[1].min_rtt.unwrap().as_secs_f64();
             let queued = f64::from(pair[0].cwnd.get()) * waited / latest;

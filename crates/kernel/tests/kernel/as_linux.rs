@@ -1,6 +1,6 @@
-//! Our algorithms without bounds beside the kernel's own, in the situations in which an algorithm that
-//! has `cong_control` must do by itself what the kernel does for others. (`make test-packetdrill` goes
-//! through more of them; `crates/tcp/tests/mechanisms/as_linux.rs` has these in the simulator.)
+//! Compares our algorithms without bounds with the kernel's own, in the situations in which an algorithm that has
+//! `cong_control` must do what the kernel does for the others. `make test-packetdrill` covers more of them;
+//! `crates/tcp/tests/mechanisms/as_linux.rs` has these in the simulator.
 
 use std::fmt::Debug;
 use std::slice;
@@ -18,9 +18,8 @@ const LOSS: u8 = 4;
 
 const RTT: Duration = Duration::from_millis(100);
 
-/// Runs the same script with our algorithm and with the kernel's until both have the same outcome,
-/// which is `expected`. Five times: on a busy machine the script itself may be late, which is `None`
-/// where it notices.
+/// Runs the same script with our algorithm and with the kernel's until both have the outcome `expected`, at most five
+/// times. On a busy machine the script itself may be late; its outcome is `None` where it notices that.
 fn same<Outcome: PartialEq + Debug>(
     pairs: &[[&str; 2]],
     script: impl Fn(&str) -> Option<Outcome>,
@@ -38,7 +37,7 @@ fn same<Outcome: PartialEq + Debug>(
     }
 }
 
-/// 30 segments are acknowledged, and the next `more` of 40 are out.
+/// A connection with 30 acknowledged segments and the next `more` of 40 sent.
 fn window_of_40(algorithm: &str, rtt: Duration, more: u32) -> Option<Peer> {
     let mut peer = Peer::connect(algorithm, rtt);
     peer.write(30 + more);
@@ -55,7 +54,7 @@ fn window_of_40(algorithm: &str, rtt: Duration, more: u32) -> Option<Peer> {
 fn a_recovery_that_racks_timer_begins_retransmits_one_segment() {
     let sent = |algorithm: &str| {
         let mut peer = window_of_40(algorithm, RTT, 40)?;
-        // 39 are lost, and the last arrives: too little for duplicates to speak, so RACK waits.
+        // 39 segments are lost, and the last arrives. These are too few duplicate ACKs, so RACK waits.
         peer.ack(30, slice::from_ref(&(69..70)));
         let sent = peer.listen(RTT + RTT / 2);
         (peer.window().1 == RECOVERY).then_some(sent)
@@ -69,7 +68,7 @@ fn the_first_burst_after_an_idle_time_is_the_restart_window() {
         let mut peer = window_of_40(algorithm, RTT, 10)?;
         peer.ack(40, &[]);
         peer.listen(20 * RTT);
-        // A burst that is as large as the window was.
+        // A burst may be as large as the window was.
         peer.burst(40);
         peer.write(100);
         Some(peer.listen(RTT / 2).len())
@@ -82,7 +81,8 @@ fn idle_time_is_counted_from_the_last_segment_and_not_from_its_ack() {
     let burst = |algorithm: &str| {
         let mut peer = window_of_40(algorithm, 3 * RTT, 10)?;
         peer.ack(40, &[]);
-        // 0.9 s after the last segments left, and 0.6 s after their ACK; the timeout lies between.
+        // The time is 0.9 s after the last segments were sent, and 0.6 s after their ACK. The timeout is between
+        // these.
         peer.listen(6 * RTT);
         peer.write(100);
         Some(peer.listen(2 * RTT).len())
@@ -93,11 +93,11 @@ fn idle_time_is_counted_from_the_last_segment_and_not_from_its_ack() {
 #[test]
 fn sacks_let_the_window_grow_once_the_path_is_known_to_reorder() {
     let windows = |algorithm: &str| {
-        // So long that the reordering timer, a quarter of it, does not run out meanwhile.
+        // The RTT is so long that the reordering timer, a quarter of it, does not expire meanwhile.
         let mut peer = Peer::connect(algorithm, 5 * RTT);
         peer.write(10);
         peer.listen(5 * RTT);
-        // Segment 3 comes after 9: that is no loss.
+        // Segment 3 arrives after segment 9, which is no loss.
         Some([(0, Some(9..10)), (0, Some(3..4)), (10, None)].map(|(acknowledged, block)| {
             peer.ack(acknowledged, block.as_slice());
             peer.window().0
@@ -108,7 +108,7 @@ fn sacks_let_the_window_grow_once_the_path_is_known_to_reorder() {
 
 #[test]
 fn a_small_window_grows_as_renos_at_the_ack_where_linux_looks() {
-    // A timeout at a window of 10, slow start up to 7, and what comes then, ACK by ACK. Linux looks
+    // A timeout at a window of 10, slow start up to 7, and then the growth at each ACK. Linux computes the growth
     // again after 1/32 s.
     let windows = |algorithm: &str| {
         let mut peer = Peer::connect(algorithm, RTT);
@@ -119,7 +119,7 @@ fn a_small_window_grows_as_renos_at_the_ack_where_linux_looks() {
                 return None;
             }
         }
-        // A tail loss probe, and the timeout.
+        // A tail loss probe and the timeout.
         while peer.window().1 != LOSS {
             peer.listen(RTT / 4);
         }

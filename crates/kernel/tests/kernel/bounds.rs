@@ -1,4 +1,4 @@
-//! Bounds are obeyed, by whom they should be, and for as long as they should be.
+//! The connections that obey bounds, and for how long.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::path::PathConfig;
 use crate::rig::{Flow, Registration, Rig, kernel};
 use crate::watch::{largest, watch, watch_each};
 
-/// Bounds for the wire, with a first heartbeat.
+/// Sets bounds for the interface `wire`, with a first heartbeat.
 fn bind(rig: &Rig, control: &Control, bounds: SocketBounds) {
     let (cookie, interface) = rig.interface("wire");
     control.set_interface(cookie, interface, bounds).unwrap();
@@ -47,13 +47,13 @@ fn a_floor_and_a_ceiling_hold_in_every_state_but_loss() {
         let _flow = rig.flow(77, bounded.name);
         bind(&rig, &registration.0, bounds(30, 40));
         let samples = watch(&rig, Some(&registration.0), Duration::from_secs(4));
-        // The first sample shows the window that the ACK found, before the bounds came.
+        // The first sample shows the window that the ACK found, before the bounds applied.
         let bound = &samples[1..];
         assert!(bound.iter().any(|figures| figures.congestion_state == CongestionState::Recovery));
         let mut after_loss = false;
         for figures in bound {
             assert!(figures.cwnd.get() <= 40);
-            // The ACK that ends Loss is the first that the floor can hold from.
+            // The ACK that ends Loss is the first at which the floor can apply.
             let in_loss = figures.congestion_state == CongestionState::Loss;
             assert!(figures.cwnd.get() >= 30 || in_loss || after_loss, "{figures:?}");
             after_loss = in_loss;
@@ -65,7 +65,7 @@ fn a_floor_and_a_ceiling_hold_in_every_state_but_loss() {
 fn a_ceiling_that_is_lowered_and_lifted_is_followed() {
     let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
-    // The path holds 170 segments: five times the highest ceiling, and loses nothing.
+    // The path holds 170 segments, which is five times the highest ceiling, and loses nothing.
     bind(&rig, &registration.0, bounds(0, 20));
     let _flows = one_of_each(&rig);
     let watched = |seconds| watch_each(&rig, Some(&registration.0), Duration::from_secs(seconds));
@@ -98,7 +98,7 @@ fn a_pacing_bound_holds_and_ends_with_its_bounds() {
     for (name, now) in delivered(&rig) {
         let is_held = |rate: Option<Rate>| rate.unwrap().bytes_per_second() <= BOUND;
         assert!(watched[&name].iter().all(|figures| is_held(figures.pacing_rate)), "{name}");
-        // The path would carry twice as much.
+        // The path would carry twice this rate.
         let share = (now - first[&name]) as f64 * 1448.0 / seconds / BOUND as f64;
         assert!((0.75..1.15).contains(&share), "{name}: {share} of its bound");
     }
@@ -109,8 +109,8 @@ fn a_pacing_bound_holds_and_ends_with_its_bounds() {
     }
 }
 
-/// A departure is scheduled at most one segment's time ahead, here 72 ms: what left before it once
-/// the bound was lifted bore its time, and was acknowledged as if the path were shorter.
+/// A departure is scheduled at most one segment's time ahead, here 72 ms. A segment that was sent before that time,
+/// once the bound was lifted, had its time stamp, and its RTT seemed shorter than the path.
 #[test]
 fn the_end_of_a_pacing_bound_makes_no_rtt_shorter_than_the_path() {
     let Some(registration) = Registration::share() else { return };
@@ -129,14 +129,14 @@ fn the_end_of_a_pacing_bound_makes_no_rtt_shorter_than_the_path() {
     }
 }
 
-/// How many segments of each algorithm's connection have arrived.
+/// The number of segments of each algorithm's connection that have arrived.
 fn delivered(rig: &Rig) -> BTreeMap<String, u64> {
     let all = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
     all.into_iter().map(|one| (one.algorithm, one.figures.delivered)).collect()
 }
 
 #[test]
-fn bounds_without_a_heartbeat_stop_to_bind() {
+fn bounds_expire_without_a_heartbeat() {
     let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 8));
@@ -149,7 +149,7 @@ fn bounds_without_a_heartbeat_stop_to_bind() {
     }
 }
 
-/// Only root can write such a heartbeat, or a clock that the kernel does not have.
+/// Only root can write such a heartbeat, or one by another clock.
 #[test]
 fn a_heartbeat_from_the_future_keeps_no_bounds() {
     let Some(_kernel) = kernel() else { return };
@@ -170,7 +170,7 @@ fn a_heartbeat_from_the_future_keeps_no_bounds() {
 }
 
 #[test]
-fn a_sockets_own_bounds_go_before_those_of_its_interface() {
+fn a_sockets_own_bounds_precede_those_of_its_interface() {
     let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 30));

@@ -1,5 +1,4 @@
-//! A process that is killed while it registers or removes leaves nothing that the next one does
-//! not clean up.
+//! A process that is killed while it registers or unregisters leaves nothing that the next process does not remove.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +8,7 @@ use wakeai_kernel::Control;
 
 use crate::rig::{kernel, struct_ops};
 
-/// Not a test by itself: the next one runs it and kills it.
+/// This is no test by itself: the next one runs it and kills it.
 #[test]
 #[ignore = "runs until it is killed"]
 fn opens_and_unloads_for_ever() {
@@ -20,7 +19,7 @@ fn opens_and_unloads_for_ever() {
 }
 
 #[test]
-fn whenever_it_is_killed_the_next_unload_leaves_nothing() {
+fn after_a_kill_at_any_point_the_next_unload_leaves_nothing() {
     let Some(_kernel) = kernel() else { return };
     let had_bpffs = std::fs::read_to_string("/proc/mounts").unwrap().contains("/sys/fs/bpf ");
     for round in 0..12 {
@@ -31,7 +30,7 @@ fn whenever_it_is_killed_the_next_unload_leaves_nothing() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Each time somewhere else in the second or third loop.
+        // Each round ends at another point of the second or third loop.
         std::thread::sleep(Duration::from_millis(250 + 37 * round));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -42,7 +41,7 @@ fn whenever_it_is_killed_the_next_unload_leaves_nothing() {
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
         assert_eq!(mounts.contains("/sys/fs/bpf "), had_bpffs);
     }
-    // And it can still be had.
+    // A registration is still possible.
     Control::open().unwrap();
     assert!(Control::unload().unwrap());
 }

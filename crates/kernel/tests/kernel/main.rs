@@ -1,4 +1,4 @@
-//! The BPF programs on the running kernel, in namespaces of the test's own. As root only.
+//! The BPF programs on the running kernel, in namespaces of the test's own. The tests need root.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics or prints")]
 

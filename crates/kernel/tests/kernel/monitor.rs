@@ -1,4 +1,4 @@
-//! What the monitor sees, and what it leaves out.
+//! The records of the monitor, and those that its filters leave out.
 
 use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use crate::path::PathConfig;
 use crate::rig::{Rig, ip, kernel};
 use crate::watch::monitor;
 
-/// Long enough for a busy machine.
+/// A time that is long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Everything that the monitor reports until `span` has passed.
@@ -64,7 +64,7 @@ fn samples_show_what_the_connection_does() {
     assert_eq!(u64::from(last.socket.netns_inode), inode);
     assert_eq!(last.socket.netns_cookie, rig.interface("wire").0);
     assert_eq!(last.figures.interface, rig.interface("wire").1);
-    // The emulated path has 20 ms and never less.
+    // The RTT of the emulated path is at least 20 ms.
     assert!(last.figures.min_rtt.unwrap().as_micros() >= 20_000);
     assert!(last.figures.latest_rtt >= last.figures.min_rtt);
     assert_eq!(last.figures.mss.get(), 1448);
@@ -93,7 +93,7 @@ fn a_loss_is_seen_as_recovery_code_3_and_a_retransmission() {
 }
 
 #[test]
-fn packets_that_change_places_are_seen_as_code_1() {
+fn reordered_packets_are_seen_as_code_1() {
     let Some(_kernel) = kernel() else { return };
     let rig = Rig::with_path(PathConfig { swap_every: 50, ..PathConfig::CALM });
     let mut monitor = monitor(&rig);
@@ -114,7 +114,7 @@ fn a_full_queue_on_this_host_is_seen_as_code_2() {
 }
 
 #[test]
-fn a_path_that_is_cut_is_seen_as_timeouts_code_4_and_the_end_as_a_close() {
+fn a_cut_path_is_seen_as_code_4_and_a_close() {
     let Some(_kernel) = kernel() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     let mut monitor = monitor(&rig);
@@ -150,7 +150,7 @@ fn a_sample_interval_is_kept_per_socket() {
             samples.iter().filter(|sample| sample.socket.cookie == cookie).collect();
         assert!(of_one.len() > 5);
         for pair in of_one.windows(2) {
-            // Stamped a moment after the decision to sample, so a moment less may lie between.
+            // The time stamp is taken a moment after the decision to sample, so the interval may be a moment shorter.
             assert!(pair[1].at.saturating_since(pair[0].at).as_micros() > 19_000);
         }
     }
@@ -164,7 +164,7 @@ fn a_filter_leaves_the_other_connections_out() {
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
     let wire = connections.iter().find(|c| c.figures.interface == rig.interface("wire").1);
     let wanted = wire.unwrap().socket;
-    // For 200 ms, and until there are samples of so many connections.
+    // Collects for 200 ms, and until there are samples of this number of connections.
     let seen_with = |filter: Filter, count: usize| {
         let config = MonitorConfig { every_ack: true, filter, ..MonitorConfig::default() };
         let mut monitor = Monitor::open(&config).unwrap();
@@ -228,8 +228,8 @@ fn a_connection_over_ipv6_is_seen_with_its_addresses() {
     assert_eq!(events[0].socket.local.ip(), "fd77::1".parse::<IpAddr>().unwrap());
 }
 
-/// What connection attempts and connections between two addresses of the rig leave behind: how each
-/// was closed, and its local address as its owner saw it.
+/// Opens and closes connections between two addresses of the rig in all ways. Returns how each was closed, and its
+/// local address as its owner saw it.
 fn closed_connections(rig: &Rig, ends: [IpAddr; 2]) -> Vec<(&'static str, SocketAddr)> {
     let [near, far] = ends;
     let mut closed = Vec::new();
@@ -308,7 +308,7 @@ fn a_filter_by_the_local_port_passes_the_close() {
     assert_eq!(wait_for_closes(&mut monitor, local.ip(), 1)[0].socket.local, local);
 }
 
-/// The closes of so many connections from this address.
+/// Waits for this number of closes of connections from this address.
 fn wait_for_closes(monitor: &mut Monitor, local: IpAddr, count: usize) -> Vec<Event> {
     let give_up = Instant::now() + Duration::from_secs(10);
     let mut closes = Vec::new();

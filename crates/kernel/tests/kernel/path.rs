@@ -1,5 +1,5 @@
-//! An emulated path between two namespaces: a TUN in each and a thread that carries packets over,
-//! with delay, rate, queue and loss. Veth alone has no delay, and this kernel may lack netem.
+//! An emulated path between two namespaces. Each has a TUN, and a thread carries packets between them, with delay,
+//! rate, queue and loss. Veth alone has no delay, and this kernel may lack netem.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use wakeai_host::Namespace;
 
-/// What the path does to packets from the first namespace to the second; the way back has the
-/// delay only.
+/// The treatment of packets from the first namespace to the second. Packets back have the delay only.
 #[derive(Clone, Copy)]
 pub(crate) struct PathConfig {
     pub(crate) one_way_delay: Duration,
@@ -22,14 +21,14 @@ pub(crate) struct PathConfig {
     pub(crate) queue_packets: usize,
     /// Random losses, per million packets.
     pub(crate) loss_ppm: u64,
-    /// The packet of this number is lost; 0: none.
+    /// The number of the packet that is lost; 0: none.
     pub(crate) lose_nth: u64,
-    /// Each so many packets, one changes places with the next; 0: none.
+    /// Each packet whose number is a multiple of this changes places with the next; 0: none.
     pub(crate) swap_every: u64,
 }
 
 impl PathConfig {
-    /// 20 ms of RTT, 40 Mbit/s, a queue of one bandwidth-delay product and a half; no loss.
+    /// 20 ms of RTT, 40 Mbit/s, a queue of one and a half bandwidth-delay products, and no loss.
     pub(crate) const CALM: Self = Self {
         one_way_delay: Duration::from_millis(10),
         bits_per_second: 40_000_000,
@@ -39,7 +38,7 @@ impl PathConfig {
         swap_every: 0,
     };
 
-    /// With losses, so that Recovery is entered every second or so.
+    /// A path with losses, so that Recovery is entered every second or so.
     pub(crate) const LOSSY: Self = Self { loss_ppm: 1000, ..Self::CALM };
 }
 
@@ -61,7 +60,7 @@ impl Path {
         Self { stop, cut, carrier: Some(carrier) }
     }
 
-    /// From now on nothing arrives.
+    /// Nothing arrives from now on.
     pub(crate) fn cut(&self) {
         self.cut.store(true, Ordering::Relaxed);
     }
@@ -106,7 +105,7 @@ impl Lane {
     fn accept(&mut self, packet: &[u8], config: &PathConfig, now: Instant, is_forward: bool) {
         let mut leaves = now;
         if is_forward {
-            // A linear congruential generator (Knuth's MMIX): the same losses in every run.
+            // A linear congruential generator (Knuth's MMIX) gives the same losses in every run.
             self.random =
                 self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
             while self.queued.front().is_some_and(|&left| left <= now) {

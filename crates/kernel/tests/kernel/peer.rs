@@ -1,5 +1,5 @@
-//! The other end of a connection of this kernel, played by a test: it reads what the kernel sends from
-//! a TUN, and answers with the segments that the test names. Data is counted in segments of [`MSS`].
+//! The peer of a connection of this kernel. It reads the kernel's segments from a TUN, and answers with the segments
+//! that the test names. Data is counted in segments of [`MSS`].
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -63,18 +63,18 @@ impl Peer {
         peer
     }
 
-    /// The kernel's bursts have so many segments at least.
+    /// Sets the smallest number of segments in the kernel's bursts.
     pub(crate) fn burst(&self, segments: u32) {
         set(&self.namespace, "tcp_min_tso_segs", &segments.to_string());
     }
 
-    /// The application writes so many segments.
+    /// The application writes this number of segments.
     pub(crate) fn write(&mut self, segments: u32) {
         let data = vec![0; (segments * MSS) as usize];
         assert_eq!(self.stream.write(&data).unwrap(), data.len(), "the send buffer has room");
     }
 
-    /// The segments that arrive within `span`, in that order.
+    /// The segments that arrive within `span`, in the order of arrival.
     pub(crate) fn listen(&mut self, span: Duration) -> Vec<u32> {
         let end = Instant::now() + span;
         let mut arrived = Vec::new();
@@ -85,7 +85,7 @@ impl Peer {
         arrived
     }
 
-    /// Acknowledges all before `segment`, and `blocks` selectively.
+    /// Acknowledges all segments before `segment`, and `blocks` selectively.
     pub(crate) fn ack(&mut self, segment: u32, blocks: &[Range<u32>]) {
         let mut options = Vec::new();
         if !blocks.is_empty() {
@@ -97,8 +97,8 @@ impl Peer {
         self.send(1, ACK, segment, &options);
     }
 
-    /// The window in segments, and the number of the congestion state. (Not by a snapshot, which takes
-    /// longer than some of the scripts may wait.)
+    /// The window in segments, and the number of the congestion state. A snapshot would take longer than some of the
+    /// scripts may wait.
     pub(crate) fn window(&self) -> (u32, u8) {
         #[allow(unsafe_code, reason = "no crate at hand wraps TCP_INFO")]
         // SAFETY: the kernel writes at most `length` bytes of plain integers.
@@ -162,7 +162,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // What is still queued is not waited for.
+        // The kernel does not wait for queued data.
         let reset = libc::linger { l_onoff: 1, l_linger: 0 };
         setsockopt(&self.stream, sockopt::Linger, &reset).unwrap();
         let removed = Namespace::remove(self.namespace.name());
@@ -181,7 +181,7 @@ fn begin_to_connect(algorithm: &str) -> TcpStream {
     TcpStream::from(socket)
 }
 
-/// What a test asks of a segment of the kernel's.
+/// The fields of a segment of the kernel that a test needs.
 struct Received {
     seq: u32,
     flags: u8,
@@ -189,7 +189,7 @@ struct Received {
 }
 
 impl Received {
-    /// `None`: another's, such as IPv6's solicitations.
+    /// `None` for packets of other kinds, such as IPv6's solicitations.
     fn parse(packet: &[u8], port: u16) -> Option<Self> {
         if packet.first() != Some(&0x45) || packet.get(9) != Some(&6) {
             return None;
@@ -201,12 +201,12 @@ impl Received {
         }
         let seq = u32::from(word(4)?) << 16 | u32::from(word(6)?);
         let header = usize::from(tcp[12] >> 4) * 4;
-        // Pushed or not is of no interest here.
+        // The PSH flag does not matter here.
         Some(Self { seq, flags: tcp[13] & !0x08, data: (tcp.len() - header) as u32 })
     }
 }
 
-/// RFC 1071.
+/// The Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes
         .chunks(2)

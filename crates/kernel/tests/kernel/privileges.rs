@@ -1,4 +1,4 @@
-//! What a process without privileges is told.
+//! The errors of a process without privileges.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use wakeai_kernel::{Control, Error, Monitor, MonitorConfig, features, snapshot};
 use crate::path::PathConfig;
 use crate::rig::{Registration, Rig, kernel, struct_ops};
 
-/// Not a test by itself: the next one runs it without capabilities.
+/// This is no test by itself: the next one runs it without capabilities.
 #[test]
 #[ignore = "runs without capabilities"]
 fn everything_is_refused() {
@@ -25,7 +25,7 @@ fn everything_is_refused() {
     }
 }
 
-/// Not a test by itself: what the last agent does at its end, with the capabilities it kept.
+/// This is no test by itself. It does what the last agent does at its end, with the capabilities that it has kept.
 #[test]
 #[ignore = "runs with three capabilities"]
 fn the_last_agent_unloads() {
@@ -49,7 +49,7 @@ fn run_with(capabilities: &str, inner: &str) {
 }
 
 #[test]
-fn a_process_without_capabilities_is_told_which_ones_it_needs() {
+fn the_error_names_the_missing_capabilities() {
     let Some(_kernel) = kernel() else { return };
     run_with("", "privileges::everything_is_refused");
     assert!(!Control::unload().unwrap());

@@ -1,4 +1,4 @@
-//! One registration for all, and nothing left of it.
+//! All users share one registration, and nothing of it is left after the last one.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -29,7 +29,7 @@ fn default_of(rig: &Rig) -> String {
 }
 
 #[test]
-fn established_connections_move_there_and_back_and_go_on() {
+fn established_connections_are_moved_there_and_back() {
     let Some(_kernel) = kernel() else { return };
     let _registration = Registration::open();
     for Bounded { name, plain } in Bounded::ALL {
@@ -77,7 +77,7 @@ fn the_algorithms_share_their_maps() {
 }
 
 #[test]
-fn unloading_gives_every_connection_what_ours_stood_in_for() {
+fn unloading_gives_every_connection_the_replaced_algorithm() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
     let rig = Rig::with_path(PathConfig::CALM);
@@ -100,7 +100,7 @@ fn a_second_opener_finds_the_firsts_registration_and_bounds() {
     let listed = struct_ops();
     let second = Control::open().unwrap();
     assert_eq!(struct_ops(), listed);
-    // What the second writes, the first takes away: the map is one.
+    // The second handle writes a bound, and the first one removes it, because they share the map.
     second.set_socket(u64::MAX, SocketBounds::NONE).unwrap();
     first.0.clear_socket(u64::MAX).unwrap();
     drop(second);
@@ -117,7 +117,7 @@ fn all_can_be_loaded_and_removed_again_with_a_second_user_beside() {
         assert!(Bounded::ALL.iter().all(|one| listed.matches(one.name).count() == 1), "{listed}");
         let rig = Rig::with_path(PathConfig::CALM);
         let flows = Bounded::ALL.map(|bounded| rig.flow(77, bounded.name));
-        // The second user's bounds reach the connections that the first one's load made possible.
+        // The second user's bounds apply to connections whose algorithm the first user has loaded.
         let (cookie, wire) = rig.interface("wire");
         let ceiling = SocketBounds { ceiling: 5, ..SocketBounds::NONE };
         second.set_interface(cookie, wire, ceiling).unwrap();
@@ -162,7 +162,7 @@ fn an_orphan_that_a_connection_keeps_alive_is_replaced() {
     let registration = Registration::open();
     let rig = Rig::with_path(PathConfig::CALM);
     let _flow = rig.flow(77, Control::ALGORITHM);
-    // What a process that dies between registering and pinning leaves.
+    // The state after a process died between registering and pinning.
     std::fs::remove_file("/sys/fs/bpf/wakeai/wakeai_cubic").unwrap();
     let again = Control::open().unwrap();
     assert_eq!(algorithms(&rig), ["cubic"]);
@@ -173,14 +173,15 @@ fn an_orphan_that_a_connection_keeps_alive_is_replaced() {
 }
 
 #[test]
-fn a_connection_whose_namespace_is_gone_leaves_by_itself() {
+fn a_connection_without_a_namespace_changes_its_algorithm_itself() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
     let rig = Rig::with_path(PathConfig::CALM);
     let flow = rig.flow(77, Control::ALGORITHM);
     flow.goes_on();
     rig.path.as_ref().unwrap().cut();
-    // Closed with data under way: the kernel goes on trying, in a namespace that nobody can enter.
+    // The connection is closed with data in flight. The kernel keeps sending, in a namespace that no process can
+    // enter.
     flow.abandon();
     drop(rig);
     assert!(struct_ops().contains(Control::ALGORITHM));
@@ -189,7 +190,7 @@ fn a_connection_whose_namespace_is_gone_leaves_by_itself() {
     drop(registration);
 }
 
-/// A socket of this process that asks for the algorithm.
+/// A socket of this process that selects the algorithm.
 fn asking_socket(rig: &Rig) -> OwnedFd {
     let open = || {
         let flags = SockFlag::SOCK_CLOEXEC;
@@ -202,13 +203,13 @@ fn asking_socket(rig: &Rig) -> OwnedFd {
 }
 
 #[test]
-fn sockets_that_are_in_no_table_of_the_kernel_are_moved_too() {
+fn sockets_in_no_table_of_the_kernel_are_moved_too() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
     let rig = Rig::with_veth();
-    // Neither connected nor listening; no list of connections has it.
+    // The socket is neither connected nor listening, so no list of connections has it.
     let fresh = asking_socket(&rig);
-    // Reset by its peer, and not yet closed.
+    // This socket was reset by its peer, and not closed yet.
     let listener = rig.receiver.run(|| TcpListener::bind("10.77.0.2:0").unwrap()).unwrap();
     let reset = asking_socket(&rig);
     let SocketAddr::V4(to) = listener.local_addr().unwrap() else { unreachable!("it is IPv4") };
@@ -229,9 +230,9 @@ fn sockets_that_are_in_no_table_of_the_kernel_are_moved_too() {
 }
 
 #[test]
-fn namespaces_that_only_an_open_file_keeps_go_back_to_their_default() {
+fn namespaces_that_only_an_open_file_keeps_are_restored() {
     let Some(_kernel) = kernel() else { return };
-    // A handle on the namespace, a socket in it, a TUN in it.
+    // The open files are a handle on the namespace, a socket in it, and a TUN in it.
     let keepers: [fn() -> OwnedFd; 3] = [
         || File::open("/proc/thread-self/ns/net").unwrap().into(),
         || UdpSocket::bind("127.0.0.1:0").unwrap().into(),

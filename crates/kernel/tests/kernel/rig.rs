@@ -1,4 +1,4 @@
-//! Two namespaces with a path or veth pairs between them, and TCP over it.
+//! Two namespaces with a path or veth pairs between them, and TCP connections over these.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -131,7 +131,7 @@ impl Rig {
         }
     }
 
-    /// What an agent in the sender's namespace would call its interface: cookie and index.
+    /// The interface as an agent in the sender's namespace identifies it: cookie and index.
     pub(crate) fn interface(&self, name: &str) -> (u64, u32) {
         let index = || nix::net::if_::if_nametoindex(name).unwrap();
         self.sender.run(|| (wakeai_kernel::netns_cookie().unwrap(), index())).unwrap()
@@ -142,13 +142,13 @@ impl Rig {
         set(&self.sender, "tcp_congestion_control", algorithm);
     }
 
-    /// Sends as fast as TCP lets over the interface with network 10.`network`.0.0.
+    /// Sends as fast as TCP allows, over the interface with network 10.`network`.0.0.
     pub(crate) fn flow(&self, network: u8, algorithm: &str) -> Flow {
         self.paced_flow(network, algorithm, u64::MAX)
     }
 
-    /// The same, but not faster than `rate` in bytes per second. Two segments are written at a
-    /// time: over veth the ACKs for what one call sends melt into one.
+    /// As [`Self::flow`], but at most at `rate` bytes per second. Two segments are written at a time, because over
+    /// veth the ACKs of all segments of one call become one ACK.
     pub(crate) fn paced_flow(&self, network: u8, algorithm: &str, rate: u64) -> Flow {
         Flow::start(&self.sender, &self.receiver, network, algorithm, rate)
     }
@@ -161,7 +161,7 @@ impl Drop for Rig {
     }
 }
 
-/// What `bpftool` lists, orphans included.
+/// The struct_ops that `bpftool` lists, orphans included.
 pub(crate) fn struct_ops() -> String {
     let listed = Command::new("bpftool").args(["struct_ops", "list"]).output().unwrap();
     String::from_utf8(listed.stdout).unwrap()
@@ -177,8 +177,8 @@ pub(crate) fn set(namespace: &Namespace, name: &str, value: &str) {
     namespace.run(write).unwrap().unwrap();
 }
 
-/// Connects with this algorithm from the first segment on. Not by sysctl: a namespace may be
-/// refused CUBIC as its default.
+/// Connects with this algorithm from the first segment on. The algorithm is not set by sysctl, because the kernel may
+/// refuse CUBIC as a namespace's default.
 pub(crate) fn connect(address: SocketAddr, algorithm: &str) -> TcpStream {
     let SocketAddr::V4(address) = address else { panic!("the rig has IPv4 only") };
     let flags = SockFlag::SOCK_CLOEXEC;
@@ -230,7 +230,7 @@ impl Flow {
             let data = vec![0; if rate == u64::MAX { 1 << 16 } else { 2 * 1448 }];
             let (began, mut written) = (Instant::now(), 0);
             while !stopped.load(Ordering::Relaxed) {
-                // A timeout writes nothing: look whether to stop.
+                // After a timeout nothing was written, and the flow may have to stop.
                 written += output.write(&data).unwrap_or(0) as u64;
                 let due = Duration::from_secs_f64(written as f64 / rate as f64);
                 let ahead = due.saturating_sub(began.elapsed());
@@ -238,7 +238,7 @@ impl Flow {
                     std::thread::sleep(ahead);
                 }
             }
-            // What is still queued is not waited for.
+            // The kernel does not wait for queued data.
             let l_onoff = i32::from(!abandoned.load(Ordering::Relaxed));
             let reset = libc::linger { l_onoff, l_linger: 0 };
             setsockopt(&output, sockopt::Linger, &reset).unwrap();
@@ -256,7 +256,7 @@ impl Flow {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Waits until more has arrived.
+    /// Waits until more bytes have arrived.
     pub(crate) fn goes_on(&self) {
         let (before, began) = (self.received(), Instant::now());
         while self.received() == before {
@@ -277,7 +277,7 @@ impl Flow {
 impl Drop for Flow {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Over a path that is cut, the reader would wait for ever.
+        // Without this, the reader of a path that is cut would wait for ever.
         let _ = self.end.shutdown(std::net::Shutdown::Both);
         for thread in self.threads.drain(..) {
             let _ = thread.join();

@@ -1,5 +1,5 @@
-//! The share of the host's queue. A TUN takes packets at once; the token bucket before it keeps them for
-//! as long as a busy radio would, and with them the memory that TCP small queues count.
+//! The share of the host's queue. A TUN takes packets at once. The token bucket before it keeps them as long as a
+//! busy radio would, and with them the memory that TCP small queues count.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,20 +11,20 @@ use wakeai_kernel::{
 use crate::path::PathConfig;
 use crate::rig::{Registration, Rig};
 
-/// The largest A-MPDU of 802.11n, and how many packets of 1500 bytes it has room for.
+/// The largest A-MPDU of 802.11n, and the number of packets of 1500 bytes that fit into it.
 const AGGREGATE: u64 = 65_535;
 const PACKETS: u64 = 43;
-/// What a packet is counted for at least, as `bpf/shim.h` has it; and the shift of a driver that sets none.
+/// The least bytes that `bpf/shim.h` counts for a packet, and the shift of a driver that sets none.
 const TRUESIZE: u64 = 1448 + 832;
 const SHIFT: u32 = 10;
-/// Bytes per second.
+/// The rate in bytes per second.
 const RAISED: u64 = (PACKETS * TRUESIZE - 1) << SHIFT;
 
-/// A window of 60 over an RTT of 20 ms and what its packets wait for.
+/// A window of 60 segments, over an RTT of 20 ms plus the time that its packets wait.
 const WINDOW: SocketBounds = SocketBounds { floor: 60, ceiling: 60, ..SocketBounds::NONE };
 const BUDGET: SocketBounds = SocketBounds { small_queue_bytes: AGGREGATE, ..WINDOW };
 
-/// `None`, with a line that says why, where this kernel has no token bucket.
+/// Prints the reason and returns `None` where this kernel has no token bucket.
 fn rig() -> Option<Rig> {
     let rig = Rig::with_path(PathConfig::CALM);
     let bucket = "qdisc add dev wire root tbf rate 2mbit burst 3000 limit 1000000";
@@ -46,8 +46,8 @@ fn queued(rig: &Rig) -> u64 {
     figure.unwrap().parse().unwrap()
 }
 
-/// Its snapshot, and what it mostly kept there in the second half of a while under these bounds: the middle
-/// of what was seen. On a machine that does other work at the same time single samples were ten times as much.
+/// A snapshot, and the median of the connection's share of the queue in the second half of a time under these bounds.
+/// On a machine that does other work at the same time, single samples were ten times as high.
 fn mostly_queued(rig: &Rig, control: &Control, bounds: SocketBounds) -> (TcpSnapshot, u64) {
     let (cookie, interface) = rig.interface("wire");
     control.set_interface(cookie, interface, bounds).unwrap();
@@ -63,7 +63,7 @@ fn mostly_queued(rig: &Rig, control: &Control, bounds: SocketBounds) -> (TcpSnap
     (own(rig), seen[seen.len() / 2])
 }
 
-/// Waits until what the connection sent before it was bound has left the queue.
+/// Waits until the queue has sent what was queued before the bounds applied.
 fn settle(rig: &Rig, control: &Control, bounds: SocketBounds) {
     let (cookie, interface) = rig.interface("wire");
     control.set_interface(cookie, interface, bounds).unwrap();
@@ -114,13 +114,13 @@ fn nothing_is_raised_without_a_ceiling_nor_where_a_bound_paces() {
 }
 
 #[test]
-fn what_was_raised_ends_with_the_heartbeat_and_with_the_algorithm() {
+fn a_raised_rate_ends_with_the_heartbeat_and_with_the_algorithm() {
     let Some(registration) = Registration::share() else { return };
     let Some(rig) = rig() else { return };
     let _flow = rig.flow(77, Control::ALGORITHM);
     assert_eq!(rate(&mostly_queued(&rig, &registration.0, BUDGET).0), RAISED);
     std::thread::sleep(STALE_AFTER.into());
-    // At the next ACK the rate is the window's again.
+    // At the next ACK the rate is that of the window again.
     let began = Instant::now();
     while rate(&own(&rig)) >= RAISED / 10 {
         assert!(began.elapsed() < Duration::from_secs(20), "the rate stays raised");

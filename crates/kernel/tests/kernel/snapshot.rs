@@ -1,4 +1,4 @@
-//! Which connections the iterator reads.
+//! The connections that the iterator reads.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 

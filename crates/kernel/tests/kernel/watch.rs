@@ -1,4 +1,4 @@
-//! What the sender's connections do, sample by sample.
+//! The samples of the sender's connections.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ pub(crate) fn monitor(rig: &Rig) -> Monitor {
     Monitor::open(&MonitorConfig { every_ack: true, filter, ..MonitorConfig::default() }).unwrap()
 }
 
-/// What comes in the next moment.
+/// Appends the samples of the next moment.
 pub(crate) fn poll(monitor: &mut Monitor, samples: &mut Vec<Sample>) {
     let mut keep = |record| {
         if let Record::Sample(sample) = record {
@@ -25,14 +25,15 @@ pub(crate) fn poll(monitor: &mut Monitor, samples: &mut Vec<Sample>) {
     assert_eq!(monitor.lost(), 0);
 }
 
-/// Every sample of the sender's connections over `span`; with heartbeats, if told.
+/// Every sample of the sender's connections over `span`, with heartbeats of `heartbeat` if there is one.
 fn samples(rig: &Rig, heartbeat: Option<&Control>, span: Duration) -> Vec<Sample> {
     let (cookie, interface) = rig.interface("wire");
     let mut samples = Vec::new();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if let Some(control) = heartbeat {
-            // On its own: loading the monitor may take as long as bounds bind.
+            // The heartbeats have a thread of their own, because loading the monitor may take longer than bounds stay
+            // valid.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     control.heartbeat(cookie, interface).unwrap();
@@ -43,7 +44,7 @@ fn samples(rig: &Rig, heartbeat: Option<&Control>, span: Duration) -> Vec<Sample
         let _over = Over(&is_over);
         let mut monitor = monitor(rig);
         let until = Instant::now() + span;
-        // A connection that is paced to a few segments a second may be silent for longer.
+        // A connection that is paced at a few segments per second may be silent for longer.
         while Instant::now() < until || samples.is_empty() {
             assert!(Instant::now() < until + Duration::from_secs(30), "nothing was acknowledged");
             poll(&mut monitor, &mut samples);
@@ -52,7 +53,7 @@ fn samples(rig: &Rig, heartbeat: Option<&Control>, span: Duration) -> Vec<Sample
     samples
 }
 
-/// Ends the heartbeats, also where the test fails.
+/// Ends the heartbeats, even if the test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -61,7 +62,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// The figures of all connections, as they came.
+/// The figures of all connections, in the order of arrival.
 pub(crate) fn watch(rig: &Rig, heartbeat: Option<&Control>, span: Duration) -> Vec<Figures> {
     samples(rig, heartbeat, span).into_iter().map(|sample| sample.figures).collect()
 }

@@ -23,7 +23,7 @@ pub(crate) struct Bar {
 
 #[derive(Default)]
 struct State {
-    /// By run: how long it lasts at the most, and how far it is.
+    /// For each run the longest time that it can last, and the time that it has reached.
     runs: Vec<(Duration, Duration)>,
     ended: usize,
 }

@@ -1,4 +1,4 @@
-//! One line per record: text for people, JSON for programs.
+//! Formats a record as one line, of text or of JSON.
 
 use std::io::Write as _;
 
@@ -18,25 +18,6 @@ struct Line {
     remote: String,
     #[serde(flatten)]
     detail: Detail,
-    #[serde(flatten)]
-    figures: FiguresLine,
-}
-
-/// What an event says beside its name.
-#[derive(Default, Serialize)]
-struct Detail {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-struct FiguresLine {
     state: &'static str,
     cwnd: u32,
     ssthresh: Option<u32>,
@@ -54,9 +35,23 @@ struct FiguresLine {
     k_ms: Option<f64>,
 }
 
+/// The details of an event.
+#[derive(Default, Serialize)]
+struct Detail {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+}
+
 pub(super) fn json(record: &Record, out: &mut Vec<u8>) {
     let (at, socket, figures) = parts(record);
     let (kind, detail) = kind(record);
+    let time = |time: Option<Duration>| time.map(Duration::as_millis_f64);
     let line = Line {
         kind,
         at_s: at.as_secs_f64(),
@@ -65,9 +60,23 @@ pub(super) fn json(record: &Record, out: &mut Vec<u8>) {
         local: socket.local.to_string(),
         remote: socket.remote.to_string(),
         detail,
-        figures: figures_line(figures),
+        state: figures.congestion_state.name(),
+        cwnd: figures.cwnd.get(),
+        ssthresh: threshold(figures.ssthresh),
+        rtt_ms: time(figures.smoothed_rtt),
+        latest_rtt_ms: time(figures.latest_rtt),
+        min_rtt_ms: time(figures.min_rtt),
+        packets_out: figures.packets_out.get(),
+        sacked: figures.sacked_out.get(),
+        lost: figures.lost_out.get(),
+        retransmitted: figures.retrans_out.get(),
+        send_queue_bytes: figures.send_queue.get(),
+        delivered: figures.delivered,
+        delivery_rate_mbps: figures.delivery_rate.map_or(0.0, Rate::as_mbps_f64),
+        pacing_rate_mbps: figures.pacing_rate.map(Rate::as_mbps_f64),
+        k_ms: figures.k.map(Duration::as_millis_f64),
     };
-    // Writing into memory fails only on a map with keys that are no strings.
+    // Writing into memory fails only on a map whose keys are not strings.
     if serde_json::to_writer(&mut *out, &line).is_ok() {
         out.push(b'\n');
     }
@@ -133,27 +142,6 @@ fn kind(record: &Record) -> (&'static str, Detail) {
 
 fn threshold(ssthresh: Segments) -> Option<u32> {
     (ssthresh.get() < INFINITE_SSTHRESH).then(|| ssthresh.get())
-}
-
-fn figures_line(figures: &Figures) -> FiguresLine {
-    let time = |time: Option<Duration>| time.map(Duration::as_millis_f64);
-    FiguresLine {
-        state: figures.congestion_state.name(),
-        cwnd: figures.cwnd.get(),
-        ssthresh: threshold(figures.ssthresh),
-        rtt_ms: time(figures.smoothed_rtt),
-        latest_rtt_ms: time(figures.latest_rtt),
-        min_rtt_ms: time(figures.min_rtt),
-        packets_out: figures.packets_out.get(),
-        sacked: figures.sacked_out.get(),
-        lost: figures.lost_out.get(),
-        retransmitted: figures.retrans_out.get(),
-        send_queue_bytes: figures.send_queue.get(),
-        delivered: figures.delivered,
-        delivery_rate_mbps: figures.delivery_rate.map_or(0.0, Rate::as_mbps_f64),
-        pacing_rate_mbps: figures.pacing_rate.map(Rate::as_mbps_f64),
-        k_ms: figures.k.map(Duration::as_millis_f64),
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! What to try for an agent that finds no peers.
+//! Advice for an agent that finds no peers.
 
 use std::fmt::Write as _;
 
 use wakeai_api::Status;
 
-/// With fewer messages sent, missing answers mean nothing yet.
+/// The number of sent messages from which on missing peers are reported.
 const SENT: u64 = 3;
 
-/// The counters of rejected messages, and what each may mean.
+/// The counters of rejected messages, with their meanings.
 const REFUSED: [(&str, &str); 9] = [
     ("forged", "of another group key"),
     ("wrong_bssid", "of another access point, or with another `bssid` stated"),
@@ -26,7 +26,7 @@ try: does an agent run on the other stations, with the same group key, `bssid` a
     does presence.broadcast = 255.255.255.255, or the last address of the network, work?
 ";
 
-/// Empty while there are peers, or while it is too early to judge this association.
+/// The advice. It is empty while there are peers, or while too few messages were sent in this association.
 pub(super) fn words(status: &Status) -> String {
     let count = |name: &str| status.presence.get(name).copied().unwrap_or(0);
     let sent = count("sent");
@@ -34,7 +34,7 @@ pub(super) fn words(status: &Status) -> String {
         return String::new();
     }
     let to = status.presence_to.as_deref().unwrap_or("no address, as the interface is down");
-    let mut text = format!("  {sent} sent to {to}, ");
+    let mut text = format!("  {sent} messages sent to {to}, ");
     let refused: Vec<_> = REFUSED.iter().filter(|(name, _)| count(name) > 0).collect();
     if refused.is_empty() {
         let received = if count("own") > 0 {
@@ -68,12 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn three_messages_without_an_answer_are_worth_a_word() {
+    fn after_three_messages_without_an_answer_there_is_advice() {
         assert_eq!(said(0, &[("sent", 2), ("own", 2)]), "");
         assert_eq!(said(1, &[("sent", 9), ("accepted", 4)]), "");
         let text = said(0, &[("sent", 3), ("own", 3)]);
         assert!(
-            text.starts_with("  3 sent to 10.1.0.255:5, none received except this station's own\n"),
+            text.starts_with(
+                "  3 messages sent to 10.1.0.255:5, none received except this station's own\n"
+            ),
             "{text}"
         );
         assert!(text.contains("drop UDP port 5?"), "{text}");
@@ -81,11 +83,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_heard_and_refused_is_said_instead() {
+    fn rejected_messages_are_counted_by_their_reasons() {
         let text = said(0, &[("sent", 3), ("own", 3), ("forged", 7)]);
         assert_eq!(
             text,
-            "  3 sent to 10.1.0.255:5, all received were rejected:\n    7 of another group key\n"
+            "  3 messages sent to 10.1.0.255:5, all received were rejected:\n    7 of another group key\n"
         );
     }
 }

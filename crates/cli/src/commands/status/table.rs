@@ -9,7 +9,7 @@ use wakeai_units::Rate;
 
 use super::{Answers, alone};
 
-/// One agent: a paragraph, its connections, its peers.
+/// One agent: a paragraph, a table of its connections and a table of its peers.
 pub(super) fn render(said: &Answers) -> String {
     let status = &said.status;
     let mut text = String::new();
@@ -31,7 +31,7 @@ pub(super) fn render(said: &Answers) -> String {
     );
     let _ = writeln!(
         text,
-        "  {} sending, {} peers; delivers {}, RTT {} (minimum {}, queueing delay {})",
+        "  {} stations sending, {} peers; delivery rate {}, RTT {} (minimum {}, queueing delay {})",
         status.senders,
         status.peers,
         rate(Some(status.delivery_rate_mbps)),
@@ -51,7 +51,7 @@ pub(super) fn render(said: &Answers) -> String {
     );
     let _ = writeln!(
         text,
-        "  target: {} of {} that all stations carry together",
+        "  target: {}, of {} of all stations together",
         rate(said.targets.share_mbps),
         rate(Some(said.targets.total_mbps))
     );
@@ -61,7 +61,7 @@ pub(super) fn render(said: &Answers) -> String {
             "  reservation of {}: {}{}",
             rate(Some(own.rate_mbps)),
             own.why,
-            if own.short { "; delivers less" } else { "" }
+            if own.short { "; the station delivers less" } else { "" }
         );
     }
     let faults: Vec<_> = said
@@ -93,7 +93,7 @@ fn connections(said: &Answers) -> String {
         table(["connection", "to", "algorithm", "sending", "cwnd", "RTT ms"], rows.collect());
     let left_out = said.status.connections_left_out;
     if left_out > 0 {
-        let _ = writeln!(text, "  and {left_out} idle ones");
+        let _ = writeln!(text, "  and {left_out} idle connections");
     }
     text
 }

@@ -1,4 +1,4 @@
-//! When a station holds a smaller window for some ticks, to measure the path without queues.
+//! Decides when a station holds a smaller window for some ticks, to measure the path without queues.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -7,18 +7,18 @@ use super::{Situation, TICK};
 /// The tick after the begin of sending at which a station drains together with those that began with it. By
 /// then they know each other.
 const TOGETHER_AT: u32 = 6;
-/// The fewest senders that drain together; fewer do not build such a queue.
+/// The smallest number of senders that drain together. Fewer senders do not build such a queue.
 const FEWEST: u32 = 4;
-/// The window while it drains, percent of its share on the path as it measures it.
+/// The window of a draining station, percent of the window for its share on the path that it measures.
 const TOGETHER_PERCENT: u64 = 70;
-/// It continues while the minimum RTT falls by one part in this many per tick.
+/// Draining continues while the minimum RTT falls by one part in this many per tick.
 const STILL_FALLING: u64 = 32;
 /// After this many consecutive ticks with a larger queueing delay than the others', the station checks whether
 /// its path has become longer.
 const DOUBT: u32 = 6;
-/// For the check the window is divided by this …
+/// The divisor of the window during the check.
 const CHECK_DIVISOR: u32 = 5;
-/// … for this many ticks and two round trips.
+/// The length of the check in ticks, to which two round trips are added.
 const CHECK_TICKS: u32 = 3;
 /// The shortest time before the next check. It doubles with each check, up to the longest time.
 const CHECK_AGAIN: Duration = Duration::from_secs(20);
@@ -106,7 +106,7 @@ mod tests {
 
     const MSS: Bytes = Bytes::new(1448);
 
-    /// So many senders on a path that appears so long; a share of 10 Mbit/s, and a target of 50 ms.
+    /// This number of senders on a path with this minimum RTT, a share of 10 Mbit/s, and a target of 50 ms.
     fn situation(senders: u32, min_ms: u64) -> Situation {
         let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(50));
         Situation {

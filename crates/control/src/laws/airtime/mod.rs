@@ -56,7 +56,7 @@ impl Default for AirtimeKnobs {
 ///
 /// At each tick it estimates the path and the share, decides whether the queue is that of stations with agents,
 /// and sets the window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Airtime {
     knobs: AirtimeKnobs,
     share: Share,
@@ -70,7 +70,7 @@ pub struct Airtime {
     probe_next: Instant,
     /// The limit of the probe after the queue was empty for a long time, permille.
     probe_most: u32,
-    /// Consecutive ticks with nearly no queue.
+    /// Consecutive ticks with a nearly empty queue.
     empty_ticks: u32,
     /// The last ceiling, before it was rounded to aggregates.
     ceiling: Option<Segments>,
@@ -80,7 +80,7 @@ pub struct Airtime {
     /// Consecutive ticks with loss recovery.
     trouble: u32,
     release: Release,
-    /// Ticks since it began to send.
+    /// The number of ticks since the station began to send.
     ticks: u32,
 }
 
@@ -105,22 +105,7 @@ struct Situation {
 impl Airtime {
     /// The law with these knobs.
     pub fn new(knobs: AirtimeKnobs) -> Self {
-        Self {
-            knobs,
-            share: Share::default(),
-            delivered: WindowedMax::default(),
-            opening: false,
-            probe: window::NO_PROBE,
-            probe_next: Instant::ZERO,
-            probe_most: 0,
-            empty_ticks: 0,
-            ceiling: None,
-            owed: 0,
-            drain: Drain::default(),
-            trouble: 0,
-            release: Release::default(),
-            ticks: 0,
-        }
+        Self { knobs, probe: window::NO_PROBE, ..Self::default() }
     }
 
     /// The bounds while nothing is being sent. They give a connection that begins before the next tick the

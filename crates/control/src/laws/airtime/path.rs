@@ -4,7 +4,7 @@ use wakeai_units::Duration;
 
 use crate::{PeerView, RttView};
 
-/// The fewest stations of which the median is used: this one and two peers.
+/// The smallest number of stations of which the median is used: this one and two peers.
 const ENOUGH: usize = 3;
 
 /// The RTT of a tick, divided into path and queueing delay.

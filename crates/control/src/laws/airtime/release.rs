@@ -1,21 +1,22 @@
-//! When nothing is bound, because stations without agents fill the queue.
+//! Decides when the law sets no bounds because stations without agents fill the queue.
 
 use wakeai_units::{Duration, Instant};
 
 use super::Situation;
 
-/// After this many more ticks with a queueing delay beyond twice the target than ticks without, the queue is
-/// taken for that of stations without agents …
+/// The queue is taken for that of stations without agents where the ticks with a queueing delay beyond twice the
+/// target exceed the other ticks by this number.
 const OBEY_WITHIN: u32 = 4;
-/// … or after this many where no peer sends: the window of a single station does not build such a queue.
+/// The same number where no peer sends. It is smaller because the window of a single station does not build such a
+/// queue.
 const OBEY_WITHIN_ALONE: u32 = 2;
-/// There is one more tick for this many senders: the more there are, the longer they need to know each other,
-/// and until then they are not taken for stations without agents.
+/// The number rises by one per this many senders. The more senders there are, the longer they need to know each
+/// other, and until then they must not be taken for stations without agents.
 const SENDERS_PER_TICK: u32 = 2;
-/// Stations without agents are there where those with agents deliver less than this part of the expected
-/// rate, millionths.
+/// Stations without agents are assumed where those with agents deliver less than this part of the expected rate,
+/// millionths.
 const FOREIGN_BELOW: u64 = 650_000;
-/// Stations without agents have gone where those with agents deliver at least this part of it.
+/// They are assumed to have gone where those with agents deliver at least this part, millionths.
 const OURS_FROM: u64 = 800_000;
 /// The duration of the first release. Each further release lasts twice as long, up to the longest duration.
 const FIRST: Duration = Duration::from_secs(60);
@@ -28,7 +29,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// although they hold their windows, and where they deliver less than the air carries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Release {
-    /// Ticks with such a queueing delay less ticks without.
+    /// Ticks with such a queueing delay, less the other ticks.
     disobeyed: u32,
     until: Option<Instant>,
     /// The begin of the last release.
@@ -37,7 +38,7 @@ pub(super) struct Release {
 }
 
 impl Release {
-    /// Whether nothing is bound now. `used` is the part of the expected rate that all stations with agents
+    /// Whether the law sets no bounds now. `used` is the part of the expected rate that all stations with agents
     /// deliver together, millionths.
     pub(super) fn on_tick(
         &mut self,
@@ -84,7 +85,7 @@ mod tests {
     const USED_BY_OTHERS: Option<u64> = Some(300_000);
     const ALL_USED: Option<u64> = Some(900_000);
 
-    /// A number of senders with a target of 50 ms on a path of 40 ms.
+    /// This number of senders on a path of 40 ms, with a target of 50 ms.
     fn situation(senders: u32, growth_ms: u64) -> Situation {
         let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
         Situation {
@@ -99,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Ticks one after the other.
+    /// Consecutive ticks.
     struct Ticks {
         release: Release,
         count: u64,
@@ -121,7 +122,7 @@ mod tests {
             (1..1_000).find(|_| self.tick(senders, HIGH, USED_BY_OTHERS)).unwrap_or(1_000)
         }
 
-        /// Ticks without a queue until nothing is released any more, that one included.
+        /// The number of ticks without a queue until the release has ended, the last one included.
         fn until_bound(&mut self, used: Option<u64>) -> usize {
             (1..5_000).find(|_| !self.tick(1, 0, used)).unwrap_or(5_000)
         }
@@ -177,7 +178,7 @@ mod tests {
             assert!(ticks.tick(1, 0, used), "{used:?}");
         }
         assert!(!ticks.tick(1, HIGH, Some(OURS_FROM)));
-        assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "and it begins to count anew");
+        assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "and the count begins anew");
     }
 
     #[test]

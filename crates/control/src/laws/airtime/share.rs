@@ -9,9 +9,9 @@ use crate::{Observation, PeerView};
 
 /// The whole airtime, in the unit of all parts: millionths.
 const WHOLE: u64 = 1_000_000;
-/// The expected sum of the parts before it is measured, with the rates that stations reach alone as weights …
+/// The expected sum of the parts before it is measured, where the rates that stations reach alone are the weights.
 const EXPECTED_OF_MAX: u64 = WHOLE;
-/// … and with PHY rates as weights.
+/// The same where PHY rates are the weights.
 const EXPECTED_OF_PHY: u64 = WHOLE * 6 / 10;
 /// The measured sum counts between these percentages of the expected one, so that old or wrong announcements
 /// do not change the share by more.
@@ -20,20 +20,20 @@ const MOST_PERCENT: u64 = 125;
 /// In its first ticks a station counts at least the expected sum: the peers' announcements may be older than
 /// its own traffic.
 const FRESH_TICKS: u32 = 10;
-/// In its first ticks the sum of the rates is still rising, and is not compared with the expected one …
+/// In this many first ticks the sum of the rates is still rising, and is not compared with the expected one.
 const SETTLED_TICKS: u32 = 4;
-/// … in this many where no peer sends.
+/// The same where no peer sends.
 const SETTLED_TICKS_ALONE: u32 = 1;
 /// In the total a weight counts up to this many times the median.
 const HEAVIEST: u64 = 4;
-/// The air does not limit a station that alone reaches less than this part of its PHY rate, percent …
+/// The air does not limit a station that alone reaches less than this part of its PHY rate, percent.
 const AIR_LIMITED_PERCENT: u64 = 50;
-/// … unless the sum of the parts is above this: then losses limit the station.
+/// Where the sum of the parts is above this, losses limit such a station, and the air is the bottleneck.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
 /// The weight of each station where all are equal.
 const EQUAL: Rate = Rate::from_mbps(1);
-/// The fewest peers of which the median is used.
-const ENOUGH_FOR_A_MIDDLE: usize = 3;
+/// The smallest number of peers of which the median is used.
+const ENOUGH_FOR_A_MEDIAN: usize = 3;
 
 /// The use of the air, and the share of this station.
 ///
@@ -47,7 +47,7 @@ pub(super) struct Share {
     /// announced their rates, and where nothing can be expected.
     pub(super) used: Option<u64>,
     /// The median of the rates that the peers deliver, at this station's weight; zero for fewer than three.
-    pub(super) middle: Rate,
+    pub(super) median: Rate,
     /// The rate that all senders deliver at their shares.
     pub(super) total: Rate,
 }
@@ -82,8 +82,8 @@ impl<'a> Weights<'a> {
         let mut all: Vec<Rate> = self.peers.iter().map(|(_, weight)| *weight).collect();
         all.push(self.own);
         let at = all.len() / 2;
-        let middle = *all.select_nth_unstable(at).1;
-        let heaviest = middle.mul_div(HEAVIEST, 1).unwrap_or(middle);
+        let median = *all.select_nth_unstable(at).1;
+        let heaviest = median.mul_div(HEAVIEST, 1).unwrap_or(median);
         all.iter().map(|weight| (*weight).min(heaviest)).sum::<Rate>() / all.len() as u64
     }
 
@@ -130,7 +130,7 @@ impl Share {
         let settled = enough && ticks > settles;
         let expected = weights.expected.filter(|_| settled);
         self.used = expected.map(|expected| sum.saturating_mul(WHOLE) / expected);
-        self.middle = middle(&mut parts).map_or(Rate::ZERO, |part| weights.rate(part));
+        self.median = median(&mut parts).map_or(Rate::ZERO, |part| weights.rate(part));
         let equal = carried / senders;
         let mean = weights.mean();
         self.total = mean.mul_div(equal * senders, WHOLE).unwrap_or(mean);
@@ -150,12 +150,12 @@ impl Share {
     }
 }
 
-fn middle(parts: &mut [u64]) -> Option<u64> {
+fn median(parts: &mut [u64]) -> Option<u64> {
     let at = parts.len() / 2;
-    (parts.len() >= ENOUGH_FOR_A_MIDDLE).then(|| *parts.select_nth_unstable(at).1)
+    (parts.len() >= ENOUGH_FOR_A_MEDIAN).then(|| *parts.select_nth_unstable(at).1)
 }
 
-/// The share of a station that begins to send now, where what it reaches alone is known.
+/// The share of a station that begins to send now, where the rate that it reaches alone is known.
 pub(super) fn of_newcomer(seen: &Observation) -> Option<Rate> {
     let others = seen.peers.iter().filter(|peer| peer.announced.sending).count() as u64;
     Some(seen.max_rate? / (others + 1))
@@ -199,7 +199,7 @@ mod tests {
         (share, rate)
     }
 
-    /// Rounded, because the parts are rounded.
+    /// The rate in kbit/s, rounded because the parts are rounded, too.
     fn kbps(rate: Rate) -> u64 {
         (rate.bits_per_second() + 500) / 1000
     }
@@ -215,7 +215,7 @@ mod tests {
     fn shares_are_equal_airtime_and_not_equal_bytes() {
         let slow = seen((4, Some(5), None), &[(20, Some(50), None)]);
         let fast = seen((20, Some(50), None), &[(4, Some(5), None)]);
-        // 0.8 and 0.4 of the air are 1.2, each half of it.
+        // The stations use 0.8 and 0.4 of the air, 1.2 in all. Each is to have half of that.
         assert_eq!(kbps(share_after(30, &slow).1), 3_000);
         assert_eq!(kbps(share_after(30, &fast).1), 30_000);
     }

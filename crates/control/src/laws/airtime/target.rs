@@ -8,7 +8,7 @@ use crate::Observation;
 
 /// The largest A-MPDU of a turn: that of 802.11n.
 const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
-/// The time of a turn beside its data: contention, preamble, SIFS, acknowledgement.
+/// The time that a turn takes in addition to its data: contention, preamble, SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(300);
 /// The ACKs of the waiting segments may fill this part of the access point's buffer, percent.
 const ACK_BUFFER_PERCENT: u64 = 80;
@@ -23,9 +23,9 @@ pub(super) enum Bottleneck {
     BeyondTheAir,
 }
 
-/// The target queueing delay, with which each station has a full aggregate waiting when its turn comes. It lasts
-/// some rounds, in which each station and the access point have their longest turns. It is limited so that the
-/// ACKs of the waiting segments fill only a part of the access point's buffer, because lost ACKs cost more than
+/// The target queueing delay, with which each station has a full aggregate waiting when its turn comes. It is the
+/// time of some rounds, in which each station and the access point have their longest turns. It is limited so that
+/// the ACKs of the waiting segments fill only a part of the access point's buffer, because lost ACKs cost more than
 /// short aggregates.
 ///
 /// `total` is the rate that all senders deliver. Where the air is not the bottleneck, no queue fills aggregates.
@@ -60,7 +60,7 @@ fn round(seen: &Observation) -> Duration {
         sending.map(|peer| peer.announced.link_rate.map_or(own, |rate| longest_turn(Some(rate))));
     let (count, sum, longest) =
         turns.fold((1, own, own), |(n, sum, longest), turn| (n + 1, sum + turn, longest.max(turn)));
-    // Senders that are counted and are not among the peers, for example because they have just left.
+    // Senders that are counted but are not among the peers, for example because they have just left.
     let unheard = u64::from(seen.senders).saturating_sub(count);
     sum + longest + own * unheard
 }

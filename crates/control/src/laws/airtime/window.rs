@@ -7,21 +7,21 @@ use crate::{Bounds, Observation, Phase};
 
 /// The probe without any growth, permille.
 pub(super) const NO_PROBE: u32 = 1000;
-/// The factor, permille, by which the probe grows in each round trip while the queueing delay is below half of
-/// the target …
+/// The factor by which the probe grows in each round trip while the queueing delay is below half of the target,
+/// permille.
 const PROBE_STEP: u32 = 1250;
-/// … up to this …
+/// The limit of the probe, permille.
 const PROBE_MOST: u32 = 1250;
-/// … or up to this in the first ticks, because the peers may still announce stations that have ended.
+/// The limit of the probe in the first ticks, when the peers may still announce stations that have ended, permille.
 const PROBE_MOST_YOUNG: u32 = 2000;
 const YOUNG_TICKS: u32 = 10;
-/// After this many consecutive ticks with a queueing delay below one part in `EMPTY_PART` of the target, the
-/// limit of the probe grows by a step. Then the air has room, whatever the peers announce …
+/// After `EMPTY_TICKS` consecutive ticks with a queueing delay below one part in this many of the target, the limit
+/// of the probe grows by a step: then the air has room, whatever the peers announce.
 const EMPTY_PART: u64 = 3;
 const EMPTY_TICKS: u32 = 4;
-/// … up to this.
+/// The largest limit of the probe after such ticks, permille.
 const PROBE_MOST_EMPTY: u32 = 8000;
-/// The shortest path on which the window opens. On a shorter one the target queue is nearly a window by itself.
+/// The shortest path on which the window opens. On a shorter path the target queue needs nearly a whole window.
 const OPENING_RTT: Duration = Duration::from_millis(150);
 /// The RTT of the path that is assumed before it is measured.
 const NEWCOMER_RTT: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ const NEWCOMER_RTT: Duration = Duration::from_millis(100);
 const PROVED_PERCENT: u64 = 150;
 /// After this many consecutive ticks of loss recovery the floor is lowered: random losses do not last so long.
 const PATIENCE: u32 = 3;
-/// The floor after a release lasts this long.
+/// The duration of the floor after a release.
 const RECOVERY: Duration = Duration::from_secs(5);
 /// A floor adds at most this many segments at once to the host's queue, or half a window if that is more.
 const PUSH: u32 = 256;
@@ -163,8 +163,8 @@ impl Airtime {
         Segments::new(u32::try_from(whole).unwrap_or(u32::MAX))
     }
 
-    /// The bounds of a release: none, but for some seconds a floor. It is the window for the rate that the
-    /// station delivered before, at the present RTT, and restores what the station lost to stations without
+    /// The bounds of a release: none, but for some seconds a floor. The floor is the window for the rate that the
+    /// station delivered before, at the present RTT. It restores the rate that the station lost to stations without
     /// agents.
     pub(super) fn released_window(
         &mut self,
@@ -183,7 +183,7 @@ impl Airtime {
     /// The larger of the highest rate that this station delivered lately and the median rate of its peers.
     fn proved(&self, situation: &Situation) -> Option<Rate> {
         let own = self.delivered.get().max(situation.rate);
-        let proved = own.max(self.share.middle);
+        let proved = own.max(self.share.median);
         (proved > Rate::ZERO).then_some(proved)
     }
 
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_window_is_the_share_times_path_and_queue() {
-        // Four of 40 Mbit/s: two rounds of five turns are 57.84 ms.
+        // Four stations, each of which reaches 40 Mbit/s alone: two rounds of five turns are 57.84 ms.
         let bounds = settled(&seen(10, 40, &[10, 10, 10]));
         let window = Segments::in_flight(
             Rate::from_mbps(10),
@@ -410,7 +410,8 @@ mod tests {
 
     #[test]
     fn an_empty_queue_outweighs_announced_senders() {
-        // Sixty that claim to send next to nothing; 18 ms of queue are less than a third of the target of 75 ms.
+        // Sixty peers announce that they send nearly nothing; 18 ms of queue are less than a third of the target of
+        // 75 ms.
         let crowd = seen(3, 40, &[0; 60]);
         let with_queue =
             |growth| Observation { rtt: Some(rtt(ms(20), ms(growth))), ..crowd.clone() };
@@ -438,13 +439,16 @@ mod tests {
         for _ in 0..5 {
             let (bounds, phase) = ticks.tick(&on(150, 0));
             assert_eq!(phase, Some(Phase::Opening));
-            // 4 Mbit/s fly in 52 segments.
-            assert_eq!(bounds.floor, Segments::new(104), "twice what flies");
-            assert!(bounds.ceiling >= Segments::new(208), "four times what flies: {bounds}");
+            // 4 Mbit/s keep 52 segments in flight.
+            assert_eq!(bounds.floor, Segments::new(104), "twice the segments in flight");
+            assert!(
+                bounds.ceiling >= Segments::new(208),
+                "four times the segments in flight: {bounds}"
+            );
             assert!(bounds.pacing >= Some(Rate::from_mbps(12)), "{bounds}");
         }
         assert_ne!(ticks.tick(&on(150, 30)).1, Some(Phase::Opening));
-        assert_ne!(ticks.tick(&on(150, 0)).1, Some(Phase::Opening), "never twice");
+        assert_ne!(ticks.tick(&on(150, 0)).1, Some(Phase::Opening), "it opens only once");
     }
 
     #[test]
@@ -482,7 +486,7 @@ mod tests {
         let held: Vec<u32> = (0..60).map(|_| ticks.tick(&seen).0.ceiling.get()).skip(20).collect();
         assert!(held.iter().all(|window| window % 28 == 0), "{held:?}");
         let mean = f64::from(held.iter().sum::<u32>()) / held.len() as f64;
-        // 20 Mbit/s fly 50 ms and wait two rounds of three turns.
+        // 20 Mbit/s over 50 ms and two rounds of three turns.
         let share = Segments::in_flight(
             Rate::from_mbps(20),
             ms(50) + Duration::from_micros(34_704),
