@@ -93,6 +93,7 @@ struct snapshot_request {
 	u32 ifindex;      /* 0: any */
 	u32 idle_jiffies; /* a connection that has sent nothing for longer is idle */
 	u32 idle_most;    /* the largest number of idle connections that are written */
+	u32 marks;        /* whether the connections that are written are marked for `snapshot_marked` */
 	u32 idle;         /* result: the number of idle connections, written or not */
 };
 

@@ -19,11 +19,32 @@ static __always_inline bool is_idle(struct tcp_sock *tp)
 	       !has_name(ops, (algorithm_name){ "reno" });
 }
 
+/* The connections that the last `snapshot_connections` with marks has written. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u8);
+} marked SEC(".maps");
+
+static __always_inline void write_connection(struct seq_file *seq, struct tcp_sock *tp)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
+	const u64 *name = (const u64 *)icsk->icsk_ca_ops->name;
+	struct snapshot_value value = {};
+	u64 *to = (u64 *)value.algorithm;
+
+	read_socket(&value.socket, tp);
+	read_figures(&value.figures, tp);
+	to[0] = name[0];
+	to[1] = name[1];
+	bpf_seq_write(seq, &value, sizeof(value));
+}
+
 SEC("iter/tcp")
 int snapshot_connections(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *skc = ctx->sk_common;
-	struct snapshot_value value = {};
 	struct tcp_sock *tp;
 
 	if (!skc || !may_send(skc->skc_state))
@@ -33,11 +54,29 @@ int snapshot_connections(struct bpf_iter__tcp *ctx)
 		return 0;
 	if (request.ifindex && request.ifindex != ifindex_of((struct sock *)tp))
 		return 0;
-	if (is_idle(tp) && request.idle++ >= request.idle_most)
+	if (is_idle(tp) && request.idle++ >= request.idle_most) {
+		if (request.marks)
+			bpf_sk_storage_delete(&marked, tp);
 		return 0;
-	read_socket(&value.socket, tp);
-	read_figures(&value.figures, tp);
-	bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, value.algorithm, sizeof(value.algorithm));
-	bpf_seq_write(ctx->meta->seq, &value, sizeof(value));
+	}
+	if (request.marks)
+		bpf_sk_storage_get(&marked, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	write_connection(ctx->meta->seq, tp);
+	return 0;
+}
+
+/* Unlike the iterator above, this one does not lock the sockets: figures of one may be of two moments. */
+SEC("iter/bpf_sk_storage_map")
+int snapshot_marked(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct sock_common *skc = (struct sock_common *)ctx->sk;
+	struct tcp_sock *tp;
+
+	if (!skc || !may_send(skc->skc_state))
+		return 0;
+	tp = bpf_skc_to_tcp_sock(skc);
+	if (!tp || (request.ifindex && request.ifindex != ifindex_of((struct sock *)tp)))
+		return 0;
+	write_connection(ctx->meta->seq, tp);
 	return 0;
 }

@@ -93,6 +93,7 @@ mirrors! {
         ifindex: u32,
         idle_jiffies: u32,
         idle_most: u32,
+        marks: u32,
         idle: u32,
     }
     AssignmentValue = assign::types::assignment {

@@ -27,7 +27,7 @@ fn idle_connections_beyond_the_limit_are_counted_and_not_read() {
     let (_, side) = rig.interface("side");
     let _sending = rig.flow(77, "wakeai_cubic");
     let _idle = idle(&rig, "wakeai_reno");
-    let _other = idle(&rig, "reno");
+    let mut other = idle(&rig, "reno");
     std::thread::sleep(std::time::Duration::from_millis(200));
 
     let mut snapshotter = Snapshotter::open().unwrap();
@@ -43,6 +43,14 @@ fn idle_connections_beyond_the_limit_are_counted_and_not_read() {
     assert_eq!(read(wire, 100, 9), ([1, 5, 5], 0));
     assert_eq!(read(wire, 60_000, 0), ([1, 5, 5], 0), "they have not been idle for a minute");
     assert_eq!(read(side, 100, 9), ([0, 0, 0], 0));
+    // The second call marks what it reads; the three after it read only that, and the sixth visits all again.
+    for call in 1..=8 {
+        if call == 3 {
+            other.extend(idle(&rig, "reno"));
+        }
+        let reno = if call < 6 { 5 } else { 10 };
+        assert_eq!(read(wire, 100, 0), ([1, 0, reno], 5), "call {call}");
+    }
     let all = rig.sender.run(|| snapshotter.snapshot(None)).unwrap().unwrap();
-    assert_eq!(all.len(), 11);
+    assert_eq!(all.len(), 16);
 }
