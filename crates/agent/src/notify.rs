@@ -2,11 +2,6 @@
 
 use sd_notify::NotifyState;
 
-/// The watchdog interval, where systemd watches that the loop runs.
-pub(crate) fn watchdog() -> Option<std::time::Duration> {
-    sd_notify::watchdog_enabled()
-}
-
 /// Sends the states in one message. A failure is only logged, since the agent does not depend on it.
 pub(crate) fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {

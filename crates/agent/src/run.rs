@@ -233,7 +233,7 @@ fn set_up(
         stale: 0,
         hangup,
         notified: None,
-        watchdog: notify::watchdog().is_some(),
+        watchdog: sd_notify::watchdog_enabled().is_some(),
         config,
     };
     Ok((station, server, guard))

@@ -277,7 +277,7 @@ impl Station {
                 self.brain.set_keys(keys);
             }
             Err(error) => {
-                tracing::error!(%error, "the group keys could not be read; the previous ones stay in use")
+                tracing::error!(%error, "the group keys could not be read; the previous ones stay in use");
             }
         }
     }

@@ -134,7 +134,7 @@ fn check_accepts_a_good_configuration_and_names_problems() {
     fs::write(&key, "short\n").unwrap();
     let short = check(directory.path(), &good);
     assert_eq!(short.status.code(), Some(2));
-    assert!(stderr(&short).contains("line 1: found 5 characters"), "{}", stderr(&short));
+    assert!(stderr(&short).contains("line 1: found a line of 5 characters"), "{}", stderr(&short));
 }
 
 #[test]
@@ -193,8 +193,8 @@ fn an_existing_key_is_kept_and_the_advice_works() {
     assert_eq!(again.status.code(), Some(1));
     assert_eq!(fs::read(&key).unwrap(), before);
     let said = stderr(&again);
-    assert!(!said.contains("make one with"), "that is what has just failed: {said}");
-    assert!(said.contains("exists") && said.contains("is kept"), "{said}");
+    assert!(!said.contains("make a key with"), "that is what has just failed: {said}");
+    assert!(said.contains("exists") && said.contains("is not replaced"), "{said}");
     // The advice for a new key.
     let advice = format!("mv {0} {0}.old", key.display());
     assert!(said.contains(&advice), "{said}");
@@ -206,7 +206,7 @@ fn an_existing_key_is_kept_and_the_advice_works() {
     let made = wakeai(&["agent", "--generate-key", nowhere.to_str().unwrap()]);
     let said = stderr(&made);
     assert!(
-        said.contains("No such file or directory") && !said.contains("make one with"),
+        said.contains("No such file or directory") && !said.contains("make a key with"),
         "{said}"
     );
 }

@@ -114,7 +114,7 @@ impl Lease {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "the leases could not be locked; the next wakeai command undoes the changes")
+                tracing::warn!(%error, "the leases could not be locked; the next wakeai command undoes the changes");
             }
         }
         failed

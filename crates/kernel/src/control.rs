@@ -28,9 +28,6 @@ pub struct Control {
 }
 
 impl Control {
-    /// The name of the bounded CUBIC; all names are in [`Bounded::ALL`](crate::Bounded::ALL).
-    pub const ALGORITHM: &'static str = "wakeai_cubic";
-
     /// Opens the registration that another agent has pinned. Where there is none, it removes an incomplete
     /// registration, and loads, registers and pins the algorithms.
     ///

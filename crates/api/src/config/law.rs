@@ -58,17 +58,6 @@ pub(super) struct LawProblem {
     pub(super) problem: String,
 }
 
-/// The law's name in the file.
-pub(super) fn name(law: Option<&LawConfig>) -> &'static str {
-    match law {
-        None => "none",
-        Some(LawConfig::Fixed { .. }) => "fixed",
-        Some(LawConfig::ShimadaBefore) => "shimada-before",
-        Some(LawConfig::ShimadaAfter) => "shimada-after",
-        Some(LawConfig::Airtime(_)) => "airtime",
-    }
-}
-
 pub(super) fn deserialize<'de, D>(from: D) -> Result<Option<LawConfig>, D::Error>
 where
     D: Deserializer<'de>,

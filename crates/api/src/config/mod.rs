@@ -204,7 +204,7 @@ impl Config {
 
     /// The law's name in the file.
     pub fn law_name(&self) -> &'static str {
-        law::name(self.law.as_ref())
+        self.law.as_ref().map_or("none", |law| law.build().name())
     }
 }
 

@@ -82,7 +82,7 @@ fn the_registration_ends_with_its_last_user_after_many_kills() {
     // The sweep waits for the kernel for five seconds at most, and reports where that was too short.
     let swept = wakeai(&["sweep"]);
     assert!(swept.status.success());
-    assert!(!stderr(&swept).contains("keep our algorithms"), "{}", stderr(&swept));
+    assert!(!stderr(&swept).contains("keep the algorithms of Wakeai loaded"), "{}", stderr(&swept));
     assert_eq!(leftovers(), [""; 0], "{}", stderr(&swept));
     drop((uploads, idle));
 }

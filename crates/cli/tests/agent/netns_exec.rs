@@ -64,7 +64,7 @@ fn use_proxy_and_doctor_work_there_while_an_agent_holds_the_registration() {
     assert!(stderr(&used).contains("there is no such connection"), "{}", stderr(&used));
     let hidden = exec(&bss, "b").args(["use", "wakeai_rtt", "--cgroup", "/any"]).output().unwrap();
     assert_eq!(hidden.status.code(), Some(77), "{}", stderr(&hidden));
-    assert!(stderr(&hidden).contains("Under `ip netns exec`"), "{}", stderr(&hidden));
+    assert!(stderr(&hidden).contains("`ip netns exec` hides it"), "{}", stderr(&hidden));
     let doctor = exec(&bss, "b").arg("doctor").output().unwrap();
     assert!(stdout(&doctor).contains("bpffs: mounted at /sys/fs/bpf"), "{}", stdout(&doctor));
 

@@ -122,7 +122,7 @@ fn a_running_fleet_changes_its_key_by_sighup() {
     fs::write(&file, "no key\n").unwrap();
     agents[0].signal(Signal::SIGHUP);
     wait_for("the bad key is reported", || {
-        agents[0].log().contains("those in use stay").then_some(())
+        agents[0].log().contains("the previous ones stay in use").then_some(())
     });
     wait_for("the agents hear each other", heard);
 }

@@ -15,7 +15,7 @@ use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType};
 
 use self::vacate::vacate;
-use crate::bounded::Bounded;
+use crate::bounded::{Bounded, is_available};
 use crate::error::Error;
 use crate::features::{self, BOUND, explain};
 use crate::place;
@@ -114,9 +114,7 @@ pub(crate) fn open_pin() -> std::io::Result<File> {
 
 /// Whether all algorithms are available to sockets.
 pub(crate) fn are_available() -> bool {
-    let names = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
-    let names = names.unwrap_or_default();
-    Bounded::ALL.iter().all(|bounded| names.split(' ').any(|name| name == bounded.name))
+    Bounded::ALL.iter().all(|bounded| is_available(bounded.name))
 }
 
 /// The pins of the algorithms that exist; they keep the algorithms registered.

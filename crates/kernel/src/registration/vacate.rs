@@ -35,7 +35,7 @@ pub(super) fn vacate_here() {
                 "connections could not be moved to the kernel's own algorithm"
             ),
             Err(error) => {
-                tracing::warn!(%error, "connections could not be moved to the kernel's own algorithm")
+                tracing::warn!(%error, "connections could not be moved to the kernel's own algorithm");
             }
         }
     }

@@ -160,7 +160,7 @@ impl Transfer {
         let flags = SockFlag::SOCK_CLOEXEC;
         let output =
             socket(AddressFamily::Inet, SockType::Stream, flags, SockProtocol::Tcp).unwrap();
-        setsockopt(&output, sockopt::TcpCongestion, &Control::ALGORITHM.into()).unwrap();
+        setsockopt(&output, sockopt::TcpCongestion, &"wakeai_cubic".into()).unwrap();
         let to = SockaddrIn::from(std::net::SocketAddrV4::new(STATION, port));
         nix::sys::socket::connect(output.as_raw_fd(), &to).unwrap();
         let output = TcpStream::from(output);

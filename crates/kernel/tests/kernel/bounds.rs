@@ -116,7 +116,7 @@ fn the_end_of_a_pacing_bound_makes_no_rtt_shorter_than_the_path() {
     let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     let pacing = SocketBounds { pacing_bytes_per_second: 20_000, ..SocketBounds::NONE };
-    let _flow = rig.flow(77, Control::ALGORITHM);
+    let _flow = rig.flow(77, "wakeai_cubic");
     let third = Duration::from_millis(300);
     for _ in 0..4 {
         bind(&rig, &registration.0, pacing);
@@ -193,8 +193,8 @@ fn a_connection_over_another_interface_is_not_bound() {
     let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
     bind(&rig, &registration.0, bounds(0, 5));
-    let _bound = rig.flow(77, Control::ALGORITHM);
-    let free = rig.flow(78, Control::ALGORITHM);
+    let _bound = rig.flow(77, "wakeai_cubic");
+    let free = rig.flow(78, "wakeai_cubic");
     let samples = watch(&rig, Some(&registration.0), Duration::from_secs(1));
     drop(free);
     let (_, wire) = rig.interface("wire");

@@ -35,7 +35,7 @@ fn after_a_kill_at_any_point_the_next_unload_leaves_nothing() {
         child.kill().unwrap();
         child.wait().unwrap();
         Control::unload().unwrap();
-        assert!(!struct_ops().contains(Control::ALGORITHM));
+        assert!(!struct_ops().contains("wakeai_cubic"));
         assert!(!Path::new("/sys/fs/bpf/wakeai").exists());
         assert!(!Path::new("/run/wakeai/bpffs-mounted").exists());
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap();

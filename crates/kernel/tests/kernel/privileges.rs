@@ -60,12 +60,12 @@ fn an_agent_that_kept_three_capabilities_moves_its_connections_and_unloads() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
     let rig = Rig::with_path(PathConfig::CALM);
-    rig.default(Control::ALGORITHM);
-    let _flow = rig.flow(77, Control::ALGORITHM);
+    rig.default("wakeai_cubic");
+    let _flow = rig.flow(77, "wakeai_cubic");
     let unload = || run_with(",+bpf,+perfmon,+net_admin", "privileges::the_last_agent_unloads");
     rig.sender.run(unload).unwrap();
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
     assert!(connections.iter().all(|connection| connection.algorithm == "cubic"));
-    assert!(!struct_ops().contains(Control::ALGORITHM));
+    assert!(!struct_ops().contains("wakeai_cubic"));
     drop(registration);
 }

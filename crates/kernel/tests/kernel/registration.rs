@@ -142,14 +142,14 @@ fn unload_leaves_nothing_though_connections_and_a_default_use_it() {
     let had_pins = Path::new("/sys/fs/bpf").read_dir().unwrap().count();
     let registration = Registration::open();
     let rig = Rig::with_path(PathConfig::CALM);
-    rig.default(Control::ALGORITHM);
-    let flow = rig.flow(77, Control::ALGORITHM);
-    assert_eq!(default_of(&rig), Control::ALGORITHM);
-    assert!(struct_ops().contains(Control::ALGORITHM));
+    rig.default("wakeai_cubic");
+    let flow = rig.flow(77, "wakeai_cubic");
+    assert_eq!(default_of(&rig), "wakeai_cubic");
+    assert!(struct_ops().contains("wakeai_cubic"));
     assert!(Control::unload().unwrap());
-    assert!(!struct_ops().contains(Control::ALGORITHM));
+    assert!(!struct_ops().contains("wakeai_cubic"));
     assert_eq!(Path::new("/sys/fs/bpf").read_dir().unwrap().count(), had_pins);
-    assert_ne!(default_of(&rig), Control::ALGORITHM);
+    assert_ne!(default_of(&rig), "wakeai_cubic");
     assert_eq!(algorithms(&rig), ["cubic"]);
     flow.goes_on();
     assert!(!Control::unload().unwrap());
@@ -161,7 +161,7 @@ fn an_orphan_that_a_connection_keeps_alive_is_replaced() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
     let rig = Rig::with_path(PathConfig::CALM);
-    let _flow = rig.flow(77, Control::ALGORITHM);
+    let _flow = rig.flow(77, "wakeai_cubic");
     // The state after a process died between registering and pinning.
     std::fs::remove_file("/sys/fs/bpf/wakeai/wakeai_cubic").unwrap();
     let again = Control::open().unwrap();
@@ -177,16 +177,16 @@ fn a_connection_without_a_namespace_changes_its_algorithm_itself() {
     let Some(_kernel) = kernel() else { return };
     let registration = Registration::open();
     let rig = Rig::with_path(PathConfig::CALM);
-    let flow = rig.flow(77, Control::ALGORITHM);
+    let flow = rig.flow(77, "wakeai_cubic");
     flow.goes_on();
     rig.path.as_ref().unwrap().cut();
     // The connection is closed with data in flight. The kernel keeps sending, in a namespace that no process can
     // enter.
     flow.abandon();
     drop(rig);
-    assert!(struct_ops().contains(Control::ALGORITHM));
+    assert!(struct_ops().contains("wakeai_cubic"));
     assert!(Control::unload().unwrap());
-    assert!(!struct_ops().contains(Control::ALGORITHM));
+    assert!(!struct_ops().contains("wakeai_cubic"));
     drop(registration);
 }
 
@@ -196,7 +196,7 @@ fn asking_socket(rig: &Rig) -> OwnedFd {
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket =
             socket(AddressFamily::Inet, SockType::Stream, flags, SockProtocol::Tcp).unwrap();
-        setsockopt(&socket, sockopt::TcpCongestion, &Control::ALGORITHM.into()).unwrap();
+        setsockopt(&socket, sockopt::TcpCongestion, &"wakeai_cubic".into()).unwrap();
         socket
     };
     rig.sender.run(open).unwrap()
@@ -242,7 +242,7 @@ fn namespaces_that_only_an_open_file_keeps_are_restored() {
         let registration = Registration::open();
         let name = format!("wkt-{}-kept{number}", std::process::id());
         let namespace = Namespace::create(&name).unwrap();
-        set(&namespace, "tcp_congestion_control", Control::ALGORITHM);
+        set(&namespace, "tcp_congestion_control", "wakeai_cubic");
         ip(&namespace, "link set lo up");
         let kept = namespace.run(keeper).unwrap();
         Namespace::remove(&name).unwrap();

@@ -161,7 +161,7 @@ impl Drop for Rig {
     }
 }
 
-/// The struct_ops that `bpftool` lists, orphans included.
+/// The `struct_ops` that `bpftool` lists, orphans included.
 pub(crate) fn struct_ops() -> String {
     let listed = Command::new("bpftool").args(["struct_ops", "list"]).output().unwrap();
     String::from_utf8(listed.stdout).unwrap()

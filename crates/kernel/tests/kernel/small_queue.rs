@@ -105,7 +105,7 @@ fn a_budget_keeps_an_aggregate_in_the_host_queue_where_a_few_packets_were() {
 fn nothing_is_raised_without_a_ceiling_nor_where_a_bound_paces() {
     let Some(registration) = Registration::share() else { return };
     let Some(rig) = rig() else { return };
-    let _flow = rig.flow(77, Control::ALGORITHM);
+    let _flow = rig.flow(77, "wakeai_cubic");
     let endless = SocketBounds { ceiling: 0, ..BUDGET };
     assert!(rate(&mostly_queued(&rig, &registration.0, endless).0) < RAISED / 10);
     let paced = SocketBounds { pacing_bytes_per_second: 200_000, ..BUDGET };
@@ -117,7 +117,7 @@ fn nothing_is_raised_without_a_ceiling_nor_where_a_bound_paces() {
 fn a_raised_rate_ends_with_the_heartbeat_and_with_the_algorithm() {
     let Some(registration) = Registration::share() else { return };
     let Some(rig) = rig() else { return };
-    let _flow = rig.flow(77, Control::ALGORITHM);
+    let _flow = rig.flow(77, "wakeai_cubic");
     assert_eq!(rate(&mostly_queued(&rig, &registration.0, BUDGET).0), RAISED);
     std::thread::sleep(STALE_AFTER.into());
     // At the next ACK the rate is that of the window again.
@@ -128,7 +128,7 @@ fn a_raised_rate_ends_with_the_heartbeat_and_with_the_algorithm() {
     }
 
     assert_eq!(rate(&mostly_queued(&rig, &registration.0, BUDGET).0), RAISED);
-    let moved = rig.sender.run(|| move_connections(&[Control::ALGORITHM], "reno", None));
+    let moved = rig.sender.run(|| move_connections(&["wakeai_cubic"], "reno", None));
     assert_eq!(moved.unwrap().unwrap().failed, 0);
     assert!(rate(&own(&rig)) < RAISED / 10);
 }
