@@ -67,13 +67,13 @@ pub struct ContenderCounters {
 /// Time on the air, by what it carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Airtime {
-    /// Application data in unicast data frames that did not collide. The time of an A-MPDU with
-    /// packets of several kinds is divided in proportion to their bytes.
+    /// Application data in unicast data frames that did not collide. The time of an A-MPDU with packets
+    /// of several kinds is divided in proportion to their bytes.
     pub data: Duration,
-    /// See [`Self::data`]: acknowledgements of the transport.
-Acknowledgements of the transport protocol in the same frames.
-    /// See [`Self::data`]: messages of agents, on their way to the access point.
-Messages of agents in the same frames, on their way to the access point.
+    /// Acknowledgements of the transport protocol in the same frames.
+    pub transport_ack: Duration,
+    /// Messages of agents in the same frames, on their way to the access point.
+    pub presence: Duration,
     /// ACK and BlockAck frames.
     pub ack: Duration,
     /// RTS and CTS frames that did not collide.

@@ -121,14 +121,7 @@ impl ProxyError {
             | Self::Lease(LeaseError::Io(source)) => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }
-            Self::HoldsNoRate { .. }
-            | Self::NeedsRate
-            | Self::ForwardedFromAnywhere
-            | Self::NothingForwarded
-            | Self::Apart(_)
-            | Self::Runs { .. }
-            | Self::Lease(_)
-            | Self::Privilege(_) => false,
+            _ => false,
         }
     }
 

@@ -88,7 +88,7 @@ pub fn run(
         }
     });
     for (change, reason) in lease.into_iter().flat_map(|lease| lease.release(&unload)) {
-        tracing::warn!(%change, reason, "not put back; the next command does it");
+        tracing::warn!(%change, reason, "this change was not undone; the next command of wakeai undoes it");
     }
     let _ = mask.thread_set_mask();
     outcome

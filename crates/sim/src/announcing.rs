@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    /// What is received instead of the truth.
+    /// Replaces a received presence message by the announced one.
     fn received(announces: Announces) -> Announcement {
         let announcing = Announcing::new(announces, &KEY).unwrap();
         let codec = Codec::new(&KEY);
