@@ -91,7 +91,8 @@ pub fn run(
     });
     let unload = || Ok(wakeai_kernel::Control::unload()?);
     for (change, reason) in lease.release(&unload) {
-        progress.note(&format!("could not be undone: {change} ({reason}); `wakeai sweep` undoes it"));
+        progress
+            .note(&format!("could not be undone: {change} ({reason}); `wakeai sweep` undoes it"));
     }
     result
 }

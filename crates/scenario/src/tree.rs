@@ -85,31 +85,23 @@ impl Node {
     }
 
     pub(crate) fn as_table(&self) -> Option<&Table> {
-        match &self.value {
-            Value::Table(table) => Some(table),
-            _ => None,
-        }
+        let Value::Table(table) = &self.value else { return None };
+        Some(table)
     }
 
     pub(crate) fn as_table_mut(&mut self) -> Option<&mut Table> {
-        match &mut self.value {
-            Value::Table(table) => Some(table),
-            _ => None,
-        }
+        let Value::Table(table) = &mut self.value else { return None };
+        Some(table)
     }
 
     pub(crate) fn as_array(&self) -> Option<&[Node]> {
-        match &self.value {
-            Value::Array(nodes) => Some(nodes),
-            _ => None,
-        }
+        let Value::Array(nodes) = &self.value else { return None };
+        Some(nodes)
     }
 
     pub(crate) fn as_str(&self) -> Option<&str> {
-        match &self.value {
-            Value::String(text) => Some(text),
-            _ => None,
-        }
+        let Value::String(text) = &self.value else { return None };
+        Some(text)
     }
 
     /// A short description of the value, for an error.

@@ -8,9 +8,10 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// The thread's priority, of the real-time priorities 1 to 99.
 const PRIORITY: i32 = 50;
 
-/// CPU time that a real-time thread may use without once blocking, before the kernel kills the
-/// process (`RLIMIT_RTTIME`, in microseconds). The driver blocks many times per millisecond; only
-/// an endless loop reaches this limit; it would otherwise occupy a processor for ever.
+/// The CPU time, in microseconds, that a real-time thread may use without blocking before the
+/// kernel kills the process (`RLIMIT_RTTIME`). The driver blocks many times per millisecond, so
+/// only an endless loop reaches this limit. Without it such a loop would occupy a processor for
+/// ever.
 const RUNAWAY_MICROS: u64 = 2_000_000;
 
 /// Real-time settings of the process: the memory is locked and the limit on runaway threads is set.
