@@ -1,5 +1,5 @@
-//! The agents of a condition with a law: one process in each station's namespace. The lab reads
-//! the state of each one's reservation over its local API.
+//! The agents of a condition with a law: one process in each station's namespace. The lab asks each
+//! one for the state of its reservation over the local API.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -27,8 +27,8 @@ use crate::host::{Host, STATION_INTERFACE, dying_with_us};
 
 /// The time between two requests for the state of a reservation: the agent's tick.
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(500);
-/// An agent usually answers within a millisecond. One that does not is asked again later, so that it does not
-/// delay the run.
+/// The longest wait for an agent's answer, which usually takes less than a millisecond. An agent
+/// that does not answer in time is asked again later, so that it does not delay the run.
 const ANSWER_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// The running agents of one run.
@@ -46,7 +46,7 @@ struct Agent {
     notify: UnixDatagram,
     /// The socket of its local API.
     api: PathBuf,
-    /// `None` where its configuration has no reservation.
+    /// The states of its reservation; `None` if its configuration has none.
     reservation: Option<ReservationLog>,
     has_answered: bool,
 }
@@ -82,7 +82,7 @@ impl Agents {
         Ok(agents)
     }
 
-    /// The time that they need to know each other; zero without agents.
+    /// The time that the agents need to know each other; zero without agents.
     pub(crate) fn acquaintance(&self) -> Duration {
         acquaintance(self.running.len())
     }
@@ -92,8 +92,8 @@ impl Agents {
         self.running.len() == 0
     }
 
-    /// An error where an agent has ended by itself; asks for the state of reservations when that is
-    /// due.
+    /// Returns an error if an agent has ended by itself. Asks for the states of the reservations
+    /// when that is due.
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
         let now = clock::now();
         if self.next_request.is_none_or(|next| now >= next) {
@@ -103,8 +103,8 @@ impl Agents {
         self.running.check()
     }
 
-    /// Asks all agents for the state of their reservations, up to the first that does not answer in time: the
-    /// machine is busy then, and each further request could take as long.
+    /// Asks all agents for the states of their reservations, up to the first that does not answer
+    /// in time: the machine is then busy, and each further request could take as long.
     fn update_reservations(&mut self, now: Instant) {
         for agent in self.running.states_mut() {
             let Some(reservation) = &mut agent.reservation else { continue };
@@ -114,15 +114,15 @@ impl Agents {
                     reservation.update(now, state);
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "an agent does not say what it has reserved");
+                    tracing::debug!(%error, "an agent did not answer the request for the state of its reservation");
                     return;
                 }
             }
         }
     }
 
-    /// Ends all agents; an error where one did not put everything back. Returns the reservations, by
-    /// station.
+    /// Ends all agents. Returns the reservations by station, or an error if an agent did not undo
+    /// its changes.
     pub(crate) fn stop(
         mut self,
         lease: &Lease,
@@ -154,7 +154,7 @@ impl Agent {
         let text = config.to_toml().map_err(io::Error::other);
         let config_path = file_of(host, directory, "toml");
         text.and_then(|text| fs::write(&config_path, text)).map_err(failed("write the file"))?;
-        // A socket's path must be short, and the path of the logs need not be.
+        // The path of a socket must be short, so it is not in the directory of the logs.
         let notify_path = file_of(host, bench.scratch, "notify");
         let _ = fs::remove_file(&notify_path); // of an earlier run
         let notify = UnixDatagram::bind(&notify_path).map_err(failed("bind the notify socket"))?;
@@ -174,7 +174,7 @@ impl Agent {
         Ok((daemon, agent))
     }
 
-    /// Whether it has sent `READY=1` since the last call, as `sd_notify(3)` has it.
+    /// Whether the agent has sent `READY=1` since the last call (`sd_notify(3)`).
     fn is_ready(&self) -> bool {
         let mut message = [0; 4096];
         while let Ok(length) = self.notify.recv(&mut message) {
@@ -186,7 +186,7 @@ impl Agent {
     }
 }
 
-/// Writes a new key.
+/// Creates a group key and writes it to a file.
 fn write_key(path: &Path) -> io::Result<()> {
     let mut key = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
@@ -224,7 +224,8 @@ fn config(
     config.link_rate = facts.link_rate.into();
     config.max = facts.max;
     config.reserve = reserve;
-    // The agent cannot find this address itself: to the kernel a TUN device is no broadcast link.
+    // The agent cannot find this address itself, because a TUN device is no broadcast link to the
+    // kernel.
     config.presence.broadcast = Automatic::Given(STATION_BROADCAST);
     config.access_point.buffer = access_point.buffer;
     if let Some(wifi) = access_point.wifi() {

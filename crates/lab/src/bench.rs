@@ -18,14 +18,14 @@ pub(crate) struct Bench<'a> {
     pub(crate) realtime: bool,
     /// The processors of driver and hosts; `None` on a machine with one processor.
     pub(crate) steering: Option<Steering>,
-    /// The handle that sets target rates, where a `wakeai_*` algorithm is loaded.
+    /// The handle that sets target rates, if a `wakeai_*` algorithm is loaded.
     pub(crate) targets: Option<Arc<Control>>,
     /// A directory for files that are needed during a run only.
     pub(crate) scratch: &'a Path,
 }
 
 impl Bench<'_> {
-    /// An error where the user wants the run to end.
+    /// Returns an error if the user wants the run to end.
     pub(crate) fn check(&self) -> Result<(), RunError> {
         if self.progress.is_interrupted() { Err(RunError::Interrupted) } else { Ok(()) }
     }

@@ -1,5 +1,5 @@
-//! `wakeai agent` and `wakeai proxy` in the namespaces of stations: how they are started, watched and
-//! ended.
+//! The processes `wakeai agent` and `wakeai proxy` in the namespaces of stations: their start,
+//! their supervision and their end.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,14 +14,14 @@ use crate::clock;
 use crate::error::LabError;
 use crate::host::{Child, Host};
 
-/// How long a daemon may take to start (it loads BPF programs) or to put everything back.
+/// The most time that a daemon may take to start (it loads BPF programs) or to undo its changes.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes of a daemon's log that an error shows.
+/// The number of bytes of a daemon's log that an error shows.
 const TAIL_BYTES: usize = 2_000;
 /// The exit status of `wakeai` where a privilege or a kernel feature is missing.
 const MISSING: i32 = 77;
 
-/// The running daemons of one kind, each with what the lab knows of it.
+/// The running daemons of one kind, each with the lab's state about it.
 #[derive(Debug)]
 pub(crate) struct Daemons<T>(Vec<(Daemon, T)>);
 
@@ -29,7 +29,7 @@ pub(crate) struct Daemons<T>(Vec<(Daemon, T)>);
 #[derive(Debug)]
 pub(crate) struct Daemon {
     child: Child,
-    /// As an error names it: "the agent", "the proxy".
+    /// The daemon's name in an error: "the agent" or "the proxy".
     program: &'static str,
     log: PathBuf,
 }
@@ -94,7 +94,7 @@ impl<T> Daemons<T> {
         Ok(())
     }
 
-    /// An error where a daemon has ended by itself.
+    /// Returns an error if a daemon has ended by itself.
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
         for (daemon, _) in &mut self.0 {
             if let Ok(Some(status)) = daemon.child.try_wait() {
@@ -104,7 +104,7 @@ impl<T> Daemons<T> {
         Ok(())
     }
 
-    /// Asks all daemons to put everything back and to end; an error where one did not.
+    /// Asks all daemons to undo their changes and to end. Returns an error if one did not.
     pub(crate) fn stop(mut self, lease: &Lease) -> Result<(), LabError> {
         self.terminate();
         let mut result = Ok(());
@@ -128,7 +128,7 @@ impl<T> Daemons<T> {
 }
 
 impl<T> Drop for Daemons<T> {
-    /// Where a run fails: daemons put their changes back themselves, if they are given the time.
+    /// Ends the daemons of a run that failed; they need some time to undo their changes.
     fn drop(&mut self) {
         self.terminate();
         for (daemon, _) in &mut self.0 {

@@ -9,7 +9,7 @@ use wakeai_world::RunError;
 /// A lab run failed, was interrupted, or was not faithful.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The machine was too busy, so the figures of this run are not valid.
+    /// The machine was too busy, so the figures of the run are not valid.
     #[error("the run {run} was not faithful: {lapse}")]
     Unfaithful {
         /// Condition and repeat.
@@ -22,12 +22,12 @@ pub enum LabError {
     /// A privilege, a program or a kernel feature is missing (exit status 77).
     #[error("{what} is missing: {remedy}")]
     Missing {
-        /// What the lab needs.
+        /// The missing thing.
         what: String,
-        /// What to do about it.
+        /// What the user can do about it.
         remedy: String,
     },
-    /// An error that the simulator has, too: of the scenario, of the records, or an interruption.
+    /// An error that the simulator has, too: in the scenario or the records, or an interruption.
     #[error(transparent)]
     Run(#[from] RunError),
     /// A namespace could not be made or entered.
@@ -42,7 +42,7 @@ pub enum LabError {
     /// A system call failed while the lab was built.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried.
+        /// The action that was tried.
         action: String,
         /// The kernel's error.
         source: io::Error,
@@ -54,7 +54,7 @@ pub enum LabError {
         program: &'static str,
         /// Its station.
         station: String,
-        /// Its exit status, or what it did not do.
+        /// Its exit status, or the step that failed.
         reason: String,
         /// The end of its log.
         log: String,
@@ -103,7 +103,7 @@ pub enum Lapse {
 }
 
 impl LabError {
-    /// For `map_err` on system calls; `action` is what was tried.
+    /// Converts the error of a system call, for `map_err`; `action` is the action that was tried.
     pub(crate) fn system<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> Self {
         let action = action.into();
         move |source| Self::System { action, source: source.into() }
@@ -115,8 +115,8 @@ impl LabError {
         Self::Child { program, station, reason: reason.into(), log: String::new() }
     }
 
-    /// The exit status of `wakeai lab`: 77 for a missing privilege or feature, that of [`RunError::exit_status`],
-    /// or 1 for everything else.
+    /// The exit status of `wakeai lab`: 77 for a missing privilege or feature, that of
+    /// [`RunError::exit_status`] for a [`RunError`], and 1 for everything else.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Run(error) => error.exit_status(),

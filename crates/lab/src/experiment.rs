@@ -21,23 +21,23 @@ use crate::{keys, preflight};
 /// How a scenario is run.
 #[derive(Clone, Debug)]
 pub struct LabOptions {
-    /// Which runs, and where records (Parquet) and the agents' logs go.
+    /// The runs, and the directory of the records (Parquet) and of the agents' logs.
     pub run: Options,
-    /// A run whose releases are later than this at the 99th percentile is not faithful.
+    /// The bound on the 99th percentile of the lateness: a run with later releases is not faithful.
     pub lateness_p99: Duration,
-    /// A run with a single release later than this is not faithful.
+    /// The bound on the lateness of each release: a run with a later one is not faithful.
     pub lateness_max: Duration,
-    /// A run with agents or proxies is not faithful where ordinary processes waited longer than this
-    /// for a processor, at the 99th percentile.
+    /// The bound on the 99th percentile of the time for which ordinary processes waited for a
+    /// processor. A run with agents or proxies that exceeds it is not faithful.
     pub waits_p99: Duration,
     /// The `wakeai` program, for the agents and proxies.
     pub wakeai: PathBuf,
 }
 
 impl LabOptions {
-    /// The defaults of [`Options`], lateness at most 1 ms at the 99th percentile and 20 ms at the most,
-    /// waits at most 50 ms (a tenth of the time between two decisions of an agent); `wakeai` is usually
-    /// the running program.
+    /// The defaults of [`Options`], a lateness of at most 1 ms at the 99th percentile and 20 ms in
+    /// all, and waits of at most 50 ms (a tenth of the time between two decisions of an agent).
+    /// `wakeai` is usually the running program.
     pub fn new(wakeai: PathBuf) -> Self {
         Self {
             run: Options::default(),
@@ -49,13 +49,13 @@ impl LabOptions {
     }
 }
 
-/// Runs `scenario` and reports it. Nothing of it is left on the host when this returns, whatever
-/// the outcome; after `kill -9` the next `wakeai_host::sweep` removes it.
+/// Runs `scenario` and reports it. When this returns, every change on the host is undone, whatever
+/// the outcome; after `kill -9` the next `wakeai_host::sweep` does that.
 ///
 /// # Errors
 ///
-/// [`LabError`]; [`LabError::exit_status`] is what the command exits with. A run that was not
-/// faithful is an error that carries the report with it.
+/// [`LabError`]; [`LabError::exit_status`] is the exit status of the command. A run that was not
+/// faithful is an error that contains the report.
 pub fn run(
     options: &LabOptions,
     scenario: &Scenario,
@@ -91,7 +91,8 @@ pub fn run(
     });
     let unload = || Ok(wakeai_kernel::Control::unload()?);
     for (change, reason) in lease.release(&unload) {
-        progress.note(&format!("could not be put back: {change} ({reason})"));
+        progress
+            .note(&format!("could not be undone: {change} ({reason}); `wakeai sweep` undoes it"));
     }
     result
 }
@@ -139,7 +140,7 @@ impl World for Lab<'_> {
 }
 
 impl Lab<'_> {
-    /// The report; an error with the report where a run was not faithful.
+    /// Returns the report, or an error with the report if a run was not faithful.
     fn judged(self, report: Report) -> Result<Report, LabError> {
         match self.first.into_inner().unwrap_or_else(PoisonError::into_inner) {
             None => Ok(report),
@@ -161,7 +162,7 @@ impl Lab<'_> {
         }
     }
 
-    /// Remembers the first unfaithful run, and notes what the user should know.
+    /// Records the first unfaithful run, and shows the user the notes about a run.
     fn judge(&self, name: &str, run: &LabRun) {
         let driver = &run.driver;
         let misrouted = driver.misrouted;
@@ -207,8 +208,8 @@ impl Lab<'_> {
         }
     }
 
-    /// The bound that a run exceeded, if any. The waits count only with agents or proxies: the work of senders and
-    /// receivers is done by the kernel.
+    /// The bound that a run exceeded, if any. The waits count only with agents or proxies, because
+    /// the kernel does the work of senders and receivers.
     fn lapse(&self, run: &LabRun) -> Option<Lapse> {
         let (lateness, options) = (&run.driver.lateness, self.options);
         let (p99, max) = (lateness.percentile(99.0), lateness.max());

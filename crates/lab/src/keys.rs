@@ -11,8 +11,8 @@ pub(crate) fn without_effect(experiment: &Experiment) -> Vec<String> {
     [hosts(experiment), knobs(experiment)].concat()
 }
 
-/// Refuses an experiment with `announces`: the lab's agents are the daemons of users, which announce the truth, so
-/// it would be another experiment.
+/// Refuses an experiment with `announces`. The lab's agents are those that users run, and these
+/// announce the truth.
 pub(crate) fn refuse_false_announcements(experiment: &Experiment) -> Result<(), RunError> {
     let Some(group) = experiment.stations.iter().find(|group| !group.announces.is_truth()) else {
         return Ok(());
@@ -52,7 +52,7 @@ fn hosts(experiment: &Experiment) -> Vec<String> {
     texts
 }
 
-/// The parameters of algorithms that a scenario may set.
+/// The flows whose algorithm has parameters other than the default.
 fn knobs(experiment: &Experiment) -> Vec<String> {
     let turned = |flow: &FlowSpec| flow.knobs != FlowKnobs::default();
     let flows = experiment.flows.iter().enumerate().filter(|(_, flow)| turned(flow));
@@ -92,7 +92,7 @@ mod tests {
         let experiment = &*condition.scenario;
         refuse_false_announcements(experiment).map_err(|error| error.to_string())?;
         let expanded = experiment.expand(1);
-        // The whole queue, because its division depends on other keys.
+        // The length of the whole queue, because its division depends on other keys.
         let network = medium_config(experiment, |group| StationQueue::fifo(fifo_packets(group)));
         let bounded = agent::bounded(condition).into_iter().zip(&expanded.stations);
         let server = SenderFacts { cubic_by_default: true, bounded: false, behind: None };
@@ -145,7 +145,7 @@ mod tests {
                 }
             }
         }
-        // As docs/reference/scenario.md says of each.
+        // The same as docs/reference/scenario.md says of each key.
         let simulators = [
             "flows[].beta",
             "flows[].rtt_ref",

@@ -25,10 +25,10 @@ struct Slot {
 
 type Spares = RefCell<Vec<Rc<Slot>>>;
 
-/// The memory of frames, which dropped frames return to it.
+/// The memory of frames. A dropped frame returns its slot to the pool.
 ///
-/// The driver's thread must not allocate memory: the kernel would make it wait for any ordinary thread of the
-/// process that is changing the memory map, even while that thread has no processor.
+/// The driver's thread must not allocate memory. The kernel would make it wait for any ordinary
+/// thread of the process that is changing the memory map, even while that thread has no processor.
 #[derive(Debug)]
 pub(crate) struct Pool(Rc<Spares>);
 
@@ -39,7 +39,7 @@ impl Pool {
         Self(Rc::new(RefCell::new(spares)))
     }
 
-    /// A copy of `packet`; `None` where it is too long for a frame.
+    /// A copy of `packet`; `None` if it is too long for a frame.
     pub(crate) fn frame(&self, packet: &[u8]) -> Option<Frame> {
         let mut slot = self.0.borrow_mut().pop().unwrap_or_else(|| Rc::new(Slot::EMPTY));
         let free = Rc::get_mut(&mut slot).expect("spare slots have no other owner");
@@ -82,8 +82,8 @@ impl Packet for Frame {
     }
 }
 
-/// The destination of an IPv4 packet (RFC 791 section 3.1); `None` where it is short, of another
-/// version, or its lengths contradict each other.
+/// The destination of an IPv4 packet (RFC 791 section 3.1); `None` if the packet is short, of
+/// another version, or its lengths contradict each other.
 pub(crate) fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     let header = packet.get(..20)?;
     let header_bytes = usize::from(header[0] & 0x0f) * 4;

@@ -1,5 +1,5 @@
-//! What the lab needs of a machine: checked before anything is changed, and the algorithms that are
-//! loaded.
+//! The lab's requirements on a machine, which are checked before anything is changed, and the
+//! loading of the algorithms.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,7 +17,7 @@ use crate::error::LabError;
 use crate::host::dying_with_us;
 use crate::traffic::iperf;
 
-/// An error that names the first thing that is missing.
+/// Returns an error that names the first missing requirement.
 pub(crate) fn check(conditions: &[ResolvedCondition]) -> Result<(), LabError> {
     if !nix::unistd::geteuid().is_root() {
         return Err(missing(
@@ -41,12 +41,12 @@ pub(crate) fn check(conditions: &[ResolvedCondition]) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Makes the congestion controls of all `conditions` available. Where one of ours is among them, they
-/// are loaded; the handle that is returned then sets the target rates of connections.
+/// Makes the congestion controls of all `conditions` available. If one of them is Wakeai's, all of
+/// Wakeai's are loaded, and the returned handle sets the target rates of connections.
 ///
 /// # Errors
 ///
-/// [`LabError::Missing`] with the name of the first that this kernel does not have.
+/// [`LabError::Missing`] with the name of the first algorithm that this kernel does not have.
 pub(crate) fn load_algorithms(
     conditions: &[ResolvedCondition],
 ) -> Result<Option<Arc<Control>>, LabError> {
@@ -58,7 +58,7 @@ pub(crate) fn load_algorithms(
     Ok(control)
 }
 
-/// Chooses the algorithm for a socket, at which the kernel loads a module where it can.
+/// Chooses the algorithm for a socket. The kernel then loads its module, if there is one.
 fn try_out(name: &str) -> Result<(), LabError> {
     let choose = || {
         Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?

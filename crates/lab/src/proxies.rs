@@ -1,6 +1,6 @@
-//! The proxies of stations that have one (the paper on TCP-AV over WLAN, figure 16): `wakeai proxy` in the station's
-//! namespace takes the connections that the sender behind it opens, and carries them over the air with
-//! the flow's algorithm and target.
+//! The proxies of stations (TCP-AV paper, figure 16). `wakeai proxy` in the station's namespace
+//! intercepts the connections that the sender behind the station opens, and carries them over the
+//! air with the flow's algorithm and target.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,12 +13,12 @@ use crate::error::LabError;
 use crate::host::{CABLE_INTERFACE, Host, dying_with_us};
 use crate::traffic::{FlowPlan, HOLDS_A_RATE};
 
-/// The running proxies of one run, each with the file that it prints into: where it listens, then its
-/// counts.
+/// The running proxies of one run, each with the file of its standard output: its addresses, then
+/// its counts.
 pub(crate) type Proxies = Daemons<PathBuf>;
 
-/// Starts a proxy on every station whose flows take one, and waits until all are ready. Files go into
-/// `directory`.
+/// Starts a proxy on every station whose flows need one, and waits until all are ready. Their files
+/// go into `directory`.
 pub(crate) fn start(
     bench: &Bench<'_>,
     plans: &[FlowPlan],
@@ -27,7 +27,8 @@ pub(crate) fn start(
 ) -> Result<Proxies, LabError> {
     let mut proxies = Proxies::default();
     for (index, host) in hosts.iter().enumerate() {
-        // The scenario makes sure that all flows of a station want the same.
+        // All flows of a station use the same algorithm and target: the scenario is refused
+        // otherwise.
         if let Some(plan) = plans.iter().find(|plan| plan.proxied && plan.sender == index) {
             let failed = format!("create the files of the proxy of {}", host.name);
             let output = file_of(host, directory, "proxy.json");
@@ -47,7 +48,7 @@ pub(crate) fn start(
     Ok(proxies)
 }
 
-/// What the proxy is asked to do: the connection attempts of a flow last as long as its run.
+/// The arguments of the proxy. The connection attempts of a flow may last as long as its run.
 fn arguments(command: &mut Command, plan: &FlowPlan) {
     command.args([
         "proxy",
@@ -59,8 +60,8 @@ fn arguments(command: &mut Command, plan: &FlowPlan) {
     ]);
     command.args(["--connect-timeout", "3600s"]);
     match plan.algorithm.as_deref() {
-        // What TCP-AV is without a target, as where it is looked for what a station reaches alone; the
-        // proxy takes it with one only.
+        // TCP-AV without a target behaves as Reno, and the proxy refuses it. A solo run has no
+        // target.
         Some(HOLDS_A_RATE) if plan.target.is_none() => {
             command.args(["--algorithm", "wakeai_reno"]);
         }

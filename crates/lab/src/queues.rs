@@ -1,4 +1,4 @@
-//! How the scenario's host queue is divided between the TUN device and the medium.
+//! The division of the scenario's host queue between the TUN device and the medium.
 
 use wakeai_medium::MediumConfig;
 use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
@@ -6,15 +6,15 @@ use wakeai_world::StationQueue;
 
 use crate::host::tun::MAX_QUEUE_PACKETS;
 
-/// Aggregates in the medium: one on the air, and one ready when it ends.
+/// The number of aggregates in the medium: one on the air, and one that is ready when it ends.
 const AGGREGATES: u32 = 2;
-/// The least number of packets in the medium: a single frame is on the air for about as long as the driver may
-/// be late, so one that is ready would not be enough.
+/// The least number of packets in the medium. A single frame is on the air for about as long as the
+/// driver may be late, so one ready frame would not be enough.
 const SINGLE_PACKETS: u32 = 16;
 
-/// The two parts of a station's queue. The host's own queue is that of the TUN device; the medium has only as
-/// many packets as it needs for the station's next transmissions. The driver reads a packet only when the medium
-/// has room, so the two parts together hold what the scenario says.
+/// The two parts of a station's queue. The host's own queue is that of the TUN device. The medium
+/// has only as many packets as it needs for the station's next transmissions, because the driver
+/// reads a packet only if the medium has room. Both parts together have the length in the scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSplit {
     /// Packets in the TUN device; TCP sees its overflow as local congestion.
@@ -23,8 +23,8 @@ pub(crate) struct QueueSplit {
     pub(crate) medium: u32,
 }
 
-/// Divides the queue of a station of `group`. Each part has at least one packet; the part of a queue that exceeds
-/// the kernel's limit for a device is in the medium.
+/// Divides the queue of a station of `group`. Each part has at least one packet. If the queue
+/// exceeds the kernel's limit for a device, the excess is in the medium.
 pub(crate) fn split_queue(access_point: &AccessPoint, group: &StationGroup) -> QueueSplit {
     let radio = access_point.wifi().zip(group.radio);
     let subframes = radio.map_or(1, |(bss, radio)| bss.subframes_of(radio.standard));
@@ -35,8 +35,9 @@ pub(crate) fn split_queue(access_point: &AccessPoint, group: &StationGroup) -> Q
     QueueSplit { host: queue.saturating_sub(medium).max(1), medium }
 }
 
-/// The length in packets of the FIFO of a host. The length of an FQ-CoDel queue is a limit that it seldom reaches;
-/// a FIFO would fill it, so it gets at most the default length of one.
+/// The length, in packets, of a host's FIFO. The length of an FQ-CoDel queue is a limit that it
+/// seldom reaches, while a FIFO would fill it; instead of such a queue the host gets a FIFO of at
+/// most the default length.
 pub(crate) fn fifo_packets(group: &StationGroup) -> u32 {
     match group.host_queue {
         HostQueue::Fifo | HostQueue::Tsq => group.queue,

@@ -15,7 +15,8 @@ use crate::traffic::{FlowPlan, Kind};
 /// The time between two reads of the kernel's buffer: 2 % of a core at 0.9 Gbit/s.
 const POLL: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// The meter, where the run has begun, and the number of records that did not fit into the kernel's buffer.
+/// The meter, if the run has begun, and the number of records that did not fit into the kernel's
+/// buffer.
 pub(crate) type Watched = (Option<SenderMeter>, u64);
 
 enum Command {
@@ -59,7 +60,7 @@ impl Watch {
         }
     }
 
-    /// Counts in `meter` from now on. To be called before the run's first packet.
+    /// Counts in `meter` from now on. It must be called before the run's first packet.
     pub(crate) fn begin(&self, meter: SenderMeter) {
         let _ = self.commands.send(Command::Begin(meter));
     }
@@ -88,8 +89,8 @@ impl Watch {
 
 struct Reader {
     plans: Vec<FlowPlan>,
-    /// By the kernel's socket cookie: the connection of a flow, or `None` (iperf3's control connections, receivers,
-    /// agents).
+    /// By the kernel's socket cookie: the flow's connection, or `None` for all other sockets
+    /// (iperf3's control connections, receivers, agents).
     sockets: HashMap<u64, Option<Place>>,
     connections: Vec<u32>,
     meter: Option<SenderMeter>,
@@ -134,7 +135,7 @@ impl Reader {
         }
     }
 
-    /// The connection of a flow whose data the socket sends.
+    /// The flow's connection whose data the socket sends; `None` for any other socket.
     fn place_of(&mut self, socket: &Socket) -> Option<Place> {
         if let Some(known) = self.sockets.get(&socket.cookie) {
             return *known;
@@ -145,7 +146,7 @@ impl Reader {
             *connection += 1;
             (plan.index as u32, *connection - 1)
         });
-        // A socket whose addresses are not set yet may be a sender later.
+        // A socket whose addresses are not set yet may become a sender later.
         if found.is_some() || socket.remote.port() != 0 {
             self.sockets.insert(socket.cookie, found);
         }
@@ -166,7 +167,8 @@ fn sends(plan: &FlowPlan, socket: &Socket) -> bool {
     }
 }
 
-/// The IPv4 address of an IPv4-mapped one, which an IPv6 socket (iperf3's listener) has; any other unchanged.
+/// The IP address. An IPv4-mapped address, which an IPv6 socket such as iperf3's listener has, is
+/// converted to IPv4.
 fn address(address: SocketAddr) -> IpAddr {
     address.ip().to_canonical()
 }

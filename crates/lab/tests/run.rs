@@ -17,8 +17,8 @@ use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Run;
 use wakeai_world::Silent;
 
-/// Runs of a scenario, at the most. A machine that others share takes the processor away for tens of
-/// milliseconds at times; what is wrong with the lab is wrong in every run.
+/// The most runs of a scenario. On a shared machine the lab may lose the processor for tens of
+/// milliseconds at times, while an error of the lab shows in every run.
 const TRIES: usize = 3;
 
 fn able() -> bool {
@@ -30,7 +30,7 @@ fn able() -> bool {
     able
 }
 
-/// Labs of one process take turns: a process has one lease, and they measure.
+/// Makes the labs of one process take turns: a process has only one lease, and the labs measure.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -40,7 +40,7 @@ fn options() -> LabOptions {
     LabOptions::new("/nonexistent/wakeai".into())
 }
 
-/// Runs the scenario, and again where `check` finds something wrong with the run.
+/// Runs the scenario, and again if `check` finds an error in the run.
 fn run(scenario: &str, check: impl Fn(&Run) -> Result<(), String>) {
     let scenario = Scenario::parse(scenario).unwrap();
     let mut wrong = Vec::new();
@@ -64,7 +64,7 @@ fn ensure(holds: bool, found: impl std::fmt::Debug) -> Result<(), String> {
     if holds { Ok(()) } else { Err(format!("{found:?}")) }
 }
 
-/// What this process has on the host: namespaces, children and leases.
+/// The objects of this process on the host: namespaces, children and leases.
 fn left_of(pid: u32) -> Vec<String> {
     let mark = format!("wakeai-{pid}-");
     let names = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
@@ -209,7 +209,7 @@ fn a_flow_with_a_limit_carries_that_and_no_more() {
         let most = 4_000 * 250;
         assert!(run.flows[0].bytes <= most, "{:?}", run.flows);
         ensure(run.flows[0].bytes >= most * 95 / 100, &run.flows)?;
-        // Nothing queues.
+        // There is no queue.
         ensure(run.rtt_ms.p50.unwrap() < 20.0, run.rtt_ms)
     });
 }
@@ -309,7 +309,7 @@ fn a_proxy_that_cannot_start_fails_the_run_and_leaves_nothing() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Not a test of its own: what the test below starts, and kills.
+/// Not a test by itself: the next test starts this one in a process, and kills it.
 #[test]
 #[ignore = "started by the test of kill -9"]
 fn a_long_run() {

@@ -40,7 +40,7 @@ fn saturated(standard: Standard, stations: u32) -> Medium<Datagram> {
     medium
 }
 
-/// Lets the medium make so many more attempts, or as many more as collide with the last.
+/// Lets the medium make `attempts` more attempts, or a few more if the last ones collide.
 fn advance(medium: &mut Medium<Datagram>, attempts: u64) {
     let end = medium.counters().accesses + attempts;
     while medium.counters().accesses < end {

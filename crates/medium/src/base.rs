@@ -1,4 +1,5 @@
-//! What Wi-Fi and a cellular link have in common: everything but the air.
+//! The parts that Wi-Fi and a cellular link have in common: the wired leg, the deliveries and the
+//! counters.
 
 use std::collections::VecDeque;
 
@@ -34,7 +35,7 @@ pub(crate) struct Transit<P> {
     pub(crate) to: Destination,
 }
 
-/// What can happen next on the wire.
+/// An event of the wired leg.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WiredEvent {
     /// The server's full queue has room again.
@@ -46,7 +47,7 @@ pub(crate) enum WiredEvent {
 }
 
 impl<P: Packet> Base<P> {
-    /// For stations with these extra delays.
+    /// A base for stations with the extra delays `wired_delays`.
     pub(crate) fn new(wired: &Wired, wired_delays: Vec<Duration>) -> Self {
         let stations = wired_delays.len();
         Self {
@@ -65,7 +66,7 @@ impl<P: Packet> Base<P> {
         }
     }
 
-    /// Whether there is such a node.
+    /// Whether `node` exists.
     pub(crate) fn exists(&self, node: Node) -> bool {
         match node {
             Node::Server => true,
@@ -73,7 +74,8 @@ impl<P: Packet> Base<P> {
         }
     }
 
-    /// Gives a packet back that nobody can receive, and counts it as refused.
+    /// Checks that a packet can be received; otherwise counts it as refused and returns it as the
+    /// error.
     pub(crate) fn admit(&mut self, from: Node, to: Destination, packet: P) -> Result<P, P> {
         let receivable = match to {
             Destination::Unicast(node) => node != from && self.exists(node),
@@ -112,7 +114,7 @@ impl<P: Packet> Base<P> {
         let (length, extra) = (packet.len(), self.wired_delays[station]);
         let counters = &mut self.counters.wired_up;
         let transit = Transit { packet, from, to };
-        // The packet that is given back is a drop, and counted there.
+        // `send` has counted a packet that it returns as dropped.
         let _ = self.wired_up.send(at, station, extra, length, transit, counters);
     }
 
@@ -124,7 +126,8 @@ impl<P: Packet> Base<P> {
         [room, down, up].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Lets the event happen; returns the packet of the server that has arrived by it.
+    /// Handles the event. Returns the packet of the server that has arrived at the access point, if
+    /// any.
     pub(crate) fn handle(&mut self, at: Instant, event: WiredEvent) -> Option<Transit<P>> {
         match event {
             WiredEvent::Room => self.wired_down.depart(at),
@@ -149,7 +152,7 @@ impl<P: Packet> Base<P> {
         self.wired_up.packets() + self.wired_down.packets()
     }
 
-    /// The error where there is no such station.
+    /// The index of the station, or an error if there is none.
     pub(crate) fn check_station(&self, station: StationId) -> Result<usize, ConfigError> {
         let stations = self.wired_delays.len();
         let exists = self.exists(Node::Station(station));
@@ -170,8 +173,8 @@ impl<P: Packet> Base<P> {
     }
 }
 
-/// A packet that its station keeps no longer: it has arrived, was given up, or was dropped by a queue
-/// that had taken it.
+/// A packet that its station no longer keeps: it has arrived, was given up, or was dropped by a
+/// queue that had accepted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure<P> {
     /// The station whose queue it has left.
@@ -180,7 +183,7 @@ pub struct Departure<P> {
     pub packet: P,
 }
 
-/// Departures of the stations that are watched.
+/// Departures of the watched stations.
 #[derive(Clone, Debug)]
 pub(crate) struct Departures<P> {
     watched: Vec<bool>,
@@ -204,8 +207,8 @@ impl<P: Packet> Departures<P> {
         self.seen.pop_front()
     }
 
-    /// A function that records the packets it is given as departures of `station`, if that is
-    /// watched. `None` is the access point, which never is.
+    /// Returns a function that records packets as departures of `station` if that station is
+    /// watched. `None` stands for the access point, which is never watched.
     pub(crate) fn of(&mut self, station: Option<usize>) -> impl FnMut(&P) {
         let watched = station.filter(|station| self.watched[*station]);
         move |packet| {

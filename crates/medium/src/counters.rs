@@ -14,11 +14,11 @@ pub struct Counters {
     pub stations: Vec<ContenderCounters>,
     /// The access point's sending (downlink and broadcasts).
     pub access_point: ContenderCounters,
-    /// Per station, the airtime of what the access point sent to it alone, ACKs and CTS included.
+    /// Per station, the airtime of the access point's unicast frames to it, ACKs and CTS included.
     pub downlinks: Vec<Airtime>,
     /// The air as a whole. Its parts add up to the time until the end of the last exchange.
     pub airtime: Airtime,
-    /// Transmissions that contenders began, collided or not, without the further ones of a TXOP.
+    /// Accesses to the air, collided or not. A TXOP counts once.
     pub accesses: u64,
     /// From the access point to the server.
     pub wired_up: WireCounters,
@@ -27,15 +27,14 @@ pub struct Counters {
     /// Packets that were refused because nobody can receive them: from a node to itself, to or
     /// from a station that does not exist, or longer than [`MAX_PACKET`](crate::MAX_PACKET).
     pub refused: u64,
-    /// Broadcasts that reached nobody, because a cellular link has none.
+    /// Broadcasts sent on a cellular link, which carries none.
     pub unheard_broadcasts: u64,
 }
 
 /// Counters of one contender: a station, or the access point.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContenderCounters {
-    /// Packets offered to the queue: those that were dropped there, given up, delivered or
-    /// broadcast, and those that are still inside.
+    /// Packets offered to the queue, accepted or not.
     pub offered: u64,
     /// Packets that were dropped at a full queue, or dropped from the queue later (by fq and FQ-CoDel).
     pub queue_drops: u64,
@@ -43,11 +42,11 @@ pub struct ContenderCounters {
     pub attempts: u64,
     /// Of [`Self::attempts`], those that no ACK or BlockAck answered.
     pub failures: u64,
-    /// RTS frames sent, and of these the ones that no CTS answered.
+    /// RTS frames sent.
     pub rts_attempts: u64,
-    /// See [`Self::rts_attempts`].
+    /// RTS frames that no CTS answered.
     pub rts_failures: u64,
-    /// Accesses that ended in a collision, whatever was sent.
+    /// Accesses that ended in a collision.
     pub collisions: u64,
     /// MPDUs put on the air in unicast data frames, retries included.
     pub mpdus: u64,
@@ -57,7 +56,7 @@ pub struct ContenderCounters {
     pub retry_drops: u64,
     /// Packets handed on at the other end of the air, unicast.
     pub delivered: u64,
-    /// Broadcasts sent; only the access point sends any without an ACK.
+    /// Broadcast frames sent; only the access point sends them.
     pub broadcasts: u64,
     /// Receptions of a broadcast that failed by a collision or an error, one per station.
     pub broadcast_losses: u64,
@@ -68,12 +67,12 @@ pub struct ContenderCounters {
 /// Time on the air, by what it carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Airtime {
-    /// Unicast data frames that did not collide, by what they carried; an A-MPDU of several kinds
-    /// is divided by their bytes.
+    /// Application data in unicast data frames that did not collide. The time of an A-MPDU with packets
+    /// of several kinds is divided in proportion to their bytes.
     pub data: Duration,
-    /// See [`Self::data`]: acknowledgements of the transport.
+    /// Acknowledgements of the transport protocol in the same frames.
     pub transport_ack: Duration,
-    /// See [`Self::data`]: messages of agents, on their way to the access point.
+    /// Messages of agents in the same frames, on their way to the access point.
     pub presence: Duration,
     /// ACK and BlockAck frames.
     pub ack: Duration,
@@ -88,7 +87,7 @@ pub struct Airtime {
 }
 
 impl Airtime {
-    /// The unicast data frames, of whatever kind.
+    /// Airtime of all unicast data frames that did not collide.
     pub fn carried(&self) -> Duration {
         self.data + self.transport_ack + self.presence
     }

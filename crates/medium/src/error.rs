@@ -3,7 +3,7 @@
 use wakeai_units::Rate;
 use wakeai_wifi::Standard;
 
-/// Why no medium can be made of a configuration, or a station not be changed.
+/// Why a configuration, or a change of a station, is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A value that is not one of the allowed words.
@@ -40,7 +40,7 @@ pub enum ConfigError {
         /// The rates that it has.
         allowed: String,
     },
-    /// A station that cannot speak with the access point.
+    /// A station whose standard does not fit the access point's.
     #[error(
         "station {station} speaks {found}, its access point {access_point}: a station needs the same band and nothing newer"
     )]

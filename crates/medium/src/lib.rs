@@ -1,8 +1,9 @@
 //! The emulated medium in virtual time: stations, the air that they share, their access point and
 //! the wired leg to a server. It is a Wi-Fi BSS or a cellular link.
 //!
-//! Sans-IO: no clock, no socket, no global randomness, integers only. The simulator drives it as
-//! fast as it can, the lab on the wall clock; [`Medium`] documents the order of calls.
+//! The crate does no I/O: it has no clock, no socket and no global random numbers, and it computes
+//! with integers only. The simulator drives it as fast as it can, the lab on the wall clock;
+//! [`Medium`] documents the order of calls.
 //!
 //! ```
 //! use wakeai_medium::{Destination, Medium, Node, StationId, WifiConfig, generator};

@@ -48,8 +48,8 @@ impl From<CellularConfig> for MediumConfig {
 /// when [`Medium::next_timeout`] has come, or later, [`Medium::handle_timeout`]; after it,
 /// [`Medium::poll_delivery`] until it gives `None`.
 ///
-/// A late `handle_timeout` loses no time: each event happens at its own virtual instant, counted
-/// from the virtual end of the one before. Only what is enqueued late is late.
+/// A late `handle_timeout` delays no event: each event happens at its own virtual instant. Only a
+/// packet that is enqueued late is late.
 #[derive(Clone, Debug)]
 pub struct Medium<P> {
     air: Air<P>,
@@ -62,7 +62,7 @@ enum Air<P> {
     Cellular(Cellular<P>),
 }
 
-/// Evaluates the expression with the medium that it is, whichever that may be.
+/// Evaluates the expression with either kind of medium.
 macro_rules! either {
     ($air:expr, $medium:ident => $use:expr) => {
         match $air {
@@ -99,8 +99,8 @@ impl<P: Packet> Medium<P> {
 
     /// Takes a packet from a node's host.
     ///
-    /// Nothing else happens; a `now` before the last event counts as that event's. A broadcast on
-    /// a cellular link reaches no station, and its sender gets no notice of that.
+    /// The packet is only queued. A `now` before the last event counts as the time of that event. A
+    /// broadcast on a cellular link reaches no station, and its sender gets no error.
     ///
     /// # Errors
     ///
@@ -178,13 +178,13 @@ impl<P: Packet> Medium<P> {
         self.base_mut().departures.watch(station);
     }
 
-    /// The next packet that has left the queue of a watched station, in order, when its last byte is
-    /// across: it left at the time of the [`Medium::handle_timeout`] that it is polled after.
+    /// The next packet that has left the queue of a watched station, in order. It left when its
+    /// last byte was across: at the time of the preceding [`Medium::handle_timeout`].
     pub fn poll_departure(&mut self) -> Option<Departure<P>> {
         self.base_mut().departures.poll()
     }
 
-    /// Lets everything happen that is due at or before `now`, in order.
+    /// Handles all events that are due at or before `now`, in order.
     pub fn handle_timeout(&mut self, now: Instant) {
         either!(&mut self.air, medium => medium.handle_timeout(now));
     }
@@ -194,21 +194,21 @@ impl<P: Packet> Medium<P> {
         self.base_mut().deliveries.pop_front()
     }
 
-    /// When something happens next, if nothing is enqueued before: also when a queue that was full
-    /// has room again. It may lie in the past where [`Medium::handle_timeout`] is due.
+    /// The time of the next event if nothing is enqueued before; such an event is also that a full
+    /// queue has room again. The time is in the past if [`Medium::handle_timeout`] is overdue.
     pub fn next_timeout(&self) -> Option<Instant> {
         either!(&self.air, medium => medium.next_event().map(|(at, _)| at))
     }
 
-    /// What was counted until the last event. On a cellular link nobody contends, so there are no
-    /// accesses, attempts or failures; its airtime is that of both directions together, and is brought
-    /// up to date at each boundary of an interval.
+    /// The counts until the last event. A cellular link has no contention, so there are no
+    /// accesses, attempts or failures. Its airtime is that of both directions together, and is
+    /// updated at each boundary of an interval.
     pub fn counters(&self) -> &Counters {
         &self.base().counters
     }
 
     /// Changes a station's extra wired delay, each way, for the packets that leave from now on.
-    /// Those of one station and direction never overtake each other.
+    /// Packets of one station and direction never overtake each other.
     ///
     /// # Errors
     ///
@@ -225,7 +225,8 @@ impl<P: Packet> Medium<P> {
     ///
     /// # Errors
     ///
-    /// There is no such station or rate, or the link is cellular: there the cell has the rates.
+    /// There is no such station or rate, or the link is cellular, where all stations share the
+    /// cell's rates.
     pub fn set_rate(&mut self, station: StationId, rate: Rate) -> Result<(), ConfigError> {
         self.wifi("rate")?.change(station, |config| config.radio.rate = rate)
     }
@@ -245,7 +246,7 @@ impl<P: Packet> Medium<P> {
         self.wifi("frame_error_rate")?.change(station, |config| config.frame_error_ppm = ppm)
     }
 
-    /// The BSS, for a setter of `what`, which a cellular link does not have.
+    /// The Wi-Fi medium. On a cellular link, the error names the key `what`.
     fn wifi(&mut self, what: &'static str) -> Result<&mut Wifi<P>, ConfigError> {
         match &mut self.air {
             Air::Wifi(wifi) => Ok(wifi),

@@ -8,30 +8,30 @@ use crate::error::ConfigError;
 /// Longest delay on the wire.
 const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
 
-/// The wired leg.
+/// Checks the wired leg.
 pub(crate) fn wired(wired: &Wired) -> Result<(), ConfigError> {
     range("wired.rate", wired.rate.bits_per_second(), 1, u64::MAX, "1bit/s and more")?;
     packets("wired.queue", wired.queue as usize)?;
     delay("wired.delay", wired.delay)
 }
 
-/// A delay on the wire.
+/// Checks a delay on the wire.
 pub(crate) fn delay(what: &'static str, delay: Duration) -> Result<(), ConfigError> {
     let (found, most) = (delay.as_nanos(), LONGEST_DELAY.as_nanos());
     range(what, found, 0, most, "0s to 1h, in nanoseconds")
 }
 
-/// How many stations there may be.
+/// Checks the number of stations.
 pub(crate) fn stations(count: usize) -> Result<(), ConfigError> {
     range("stations", count as u64, 0, 1_000_000, "0 to 1000000")
 }
 
-/// The length of a queue.
+/// Checks the length of a queue.
 pub(crate) fn packets(what: &'static str, count: usize) -> Result<(), ConfigError> {
     range(what, count as u64, 1, u64::from(u32::MAX), "1 and more packets")
 }
 
-/// A number from `least` to `most`; `allowed` says that in words.
+/// Checks that a number is from `least` to `most`; `allowed` names this range in the error.
 pub(crate) fn range(
     what: &'static str,
     found: u64,

@@ -10,9 +10,9 @@ use crate::counters::WireCounters;
 
 /// One direction: a queue, a rate, a delay, and an extra delay for each flow.
 ///
-/// A flow is the traffic of one station (or of the broadcast address). Its packets never overtake each
-/// other: where its extra delay is lowered while some are on their way, the later ones arrive together
-/// with the last that was sent before.
+/// A flow is the traffic of one station (or of the broadcast address). Its packets never overtake
+/// each other: if its extra delay is lowered while packets are on their way, later packets arrive
+/// together with the last of these.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire<T> {
     line: Serializer,
@@ -57,7 +57,7 @@ impl<T> Wire<T> {
         self.departures.len() - self.departures.partition_point(|departure| *departure <= now)
     }
 
-    /// The time at which a full queue has room again, when a sender that was refused tries again.
+    /// The time at which a full queue has room again, so that a refused sender can try again.
     pub(crate) fn next_room(&self) -> Option<Instant> {
         if self.departures.len() < self.limit { None } else { self.departures.front().copied() }
     }

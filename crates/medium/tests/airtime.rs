@@ -25,7 +25,7 @@ impl Packet for Labelled {
 const DATA: Labelled = Labelled(Kind::Data, 1_500);
 const ACK: Labelled = Labelled(Kind::TransportAck, 52);
 
-/// Puts all of it in at once and runs to the end.
+/// Enqueues all packets at once, and runs until all have arrived.
 fn run(config: &WifiConfig, packets: &[(Node, Destination, Labelled)]) -> Medium<Labelled> {
     let mut medium = Medium::new(&config.clone().into(), generator(1)).unwrap();
     for (from, to, packet) in packets {

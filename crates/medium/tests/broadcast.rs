@@ -1,4 +1,4 @@
-//! Broadcasts, and what goes from station to station.
+//! Broadcasts, and packets from station to station.
 
 mod common;
 

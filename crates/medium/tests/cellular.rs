@@ -15,7 +15,7 @@ use wakeai_wifi::{Cell, Scheduler, Wired};
 
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// 12 Mbit/s up (1500 bytes per interval), 24 down, and a wire that costs nothing.
+/// A rate of 12 Mbit/s up (1500 bytes per interval) and 24 Mbit/s down, with a wire without delay.
 fn config(stations: usize, scheduler: Scheduler) -> CellularConfig {
     let one = CellularStationConfig { queue: 1_000, wired_delay: Duration::ZERO };
     CellularConfig {
@@ -48,7 +48,8 @@ fn run(cell: &mut Medium<Datagram>, end: Instant) -> Vec<Delivery<Datagram>> {
     arrived
 }
 
-/// Packets of each station that arrive at the server within `span`, while all always have some.
+/// The packets of each station that arrive at the server within `span`, while every station always
+/// has packets to send.
 fn saturated(config: &CellularConfig, span: Duration) -> Vec<u64> {
     let mut cell = cell(config);
     let mut arrived = vec![0; config.stations.len()];
@@ -106,7 +107,7 @@ fn the_directions_do_not_disturb_each_other() {
     }
     let arrived = run(&mut cell, Instant::MAX);
     let last = |to: Node| arrived.iter().rfind(|delivery| delivery.to == to).unwrap().at;
-    // What is sent at 0 is on the wire for 120 ns and misses the grant at 0.
+    // A packet sent at time 0 is on the wire for 120 ns, and misses the grant at 0.
     assert_eq!(last(station(0)), at_ms(1 + 50));
     assert_eq!(last(Node::Server), at_ms(100) + Duration::from_nanos(120));
     let airtime = cell.counters().airtime;
@@ -164,8 +165,8 @@ fn round_robin_counts_bytes_and_not_packets() {
     assert_eq!((packets(0), packets(1)), (50, 500));
 }
 
-/// When the packet of a station that was silent for a second arrives, while five others always
-/// send.
+/// The arrival time of the packet of a station that was silent for a second, while five others
+/// always send.
 fn wait_after_a_pause(scheduler: Scheduler) -> Duration {
     let mut cell = cell(&config(6, scheduler));
     for id in 0..1_000 {

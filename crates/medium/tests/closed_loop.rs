@@ -17,8 +17,8 @@ const ACKNOWLEDGEMENT: usize = 52;
 /// Packets in flight: more than the air ever holds, less than the access point's buffer.
 const WINDOW: u64 = 250;
 
-/// Goodput in Mbit/s of one connection that is always full: an acknowledgement for every second
-/// segment lets two more go.
+/// The goodput in Mbit/s of one connection whose window is always full: an acknowledgement for
+/// every second segment allows two more.
 fn goodput(config: &WifiConfig, upload: bool) -> f64 {
     let mut medium = medium(config, 1);
     let (sender, receiver) =

@@ -1,4 +1,4 @@
-//! What holds for every configuration and every sequence of calls.
+//! Invariants of every configuration and every sequence of calls.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
@@ -84,15 +84,15 @@ prop_compose! {
     }
 }
 
-/// Everything that one run gives.
+/// All results of one run.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     arrived: Vec<Delivery<Datagram>>,
     counters: Counters,
 }
 
-/// Applies the operations, and then lets everything come to an end. With `late` the driver sleeps
-/// through every event and only comes back at the next operation.
+/// Applies the operations, and then runs until nothing more happens. With `late` the driver sleeps
+/// through every event and returns only at the next operation.
 fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) -> Outcome {
     let mut medium = medium(config, seed);
     let (mut now, mut next_id, mut arrived) = (Instant::ZERO, 0, Vec::new());
@@ -131,7 +131,7 @@ fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) ->
         }
         assert_conserved(&medium);
     }
-    // The longest that anything can take: 60 packets from everybody, each tried seven times.
+    // The longest possible duration: 60 packets from every node, each transmitted seven times.
     pass(&mut medium, now + Duration::from_secs(600), late, &mut arrived);
     assert_eq!((medium.next_timeout(), medium.packets_inside()), (None, 0));
     assert_conserved(&medium);
@@ -165,7 +165,7 @@ fn pass(
     }
 }
 
-/// Every packet that was offered anywhere has gone on, was dropped and counted, or is inside.
+/// Checks that every offered packet was forwarded, was dropped and counted, or is still inside.
 fn assert_conserved(medium: &Medium<Datagram>) {
     let counters = medium.counters();
     let contenders = counters.stations.iter().chain([&counters.access_point]);

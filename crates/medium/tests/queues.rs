@@ -1,4 +1,4 @@
-//! The stations' queues, and how the access point shares its own.
+//! The stations' queues, and the division of the access point's queue.
 
 mod common;
 
@@ -11,8 +11,8 @@ fn packet(id: u64) -> Datagram {
     Datagram { id, length: 1_500 }
 }
 
-/// Offers every station the same load from the server, more than the air carries, for 20 s, and
-/// gives the packets and the seconds of air that each got.
+/// Offers every station the same load from the server, more than the air carries, for 20 s. Returns
+/// the packets and the seconds of airtime of each station.
 fn saturate_downlink(config: &WifiConfig, every: Duration) -> (Vec<u64>, Vec<f64>) {
     let mut medium = medium(config, 1);
     let stations = config.stations.len();
@@ -172,7 +172,8 @@ fn aggregates_are_as_long_with_fq_codel_as_with_a_fifo() {
         assert!(counters.delivered > 200, "{counters:?}");
         counters.mpdus as f64 / counters.attempts as f64
     };
-    // Fewer than the 42 that 65535 bytes have room for: the window begins with the oldest failure.
+    // There are fewer than the 42 for which 65535 bytes have room: the window begins with the
+    // oldest failure.
     let (fifo, fq) = (frames(HostQueueKind::Fifo), frames(HostQueueKind::FqCodel));
     assert!((fifo - fq).abs() < 0.5 && fq > 25.0, "{fifo} and {fq} frames each");
 }

@@ -11,8 +11,8 @@ use wakeai_wifi::Standard;
 
 const SENT: u64 = 6;
 
-/// When each of some packets of 1500 bytes that go in one aggregate arrives, downlink, in
-/// microseconds.
+/// The arrival times, in microseconds, of packets of 1500 bytes that are sent in one aggregate,
+/// downlink.
 fn arrivals(config: &WifiConfig) -> Vec<u64> {
     let mut medium = medium(config, 1);
     for id in 0..SENT {

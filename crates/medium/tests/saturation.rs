@@ -72,7 +72,7 @@ fn the_share_of_failed_frames_is_bianchis() {
     }
 }
 
-/// Jain's index over what each station got through.
+/// Jain's index over the stations' delivered packets.
 fn jain(arrived: &[u64]) -> f64 {
     let sum: f64 = arrived.iter().map(|x| *x as f64).sum();
     let squares: f64 = arrived.iter().map(|x| (*x as f64).powi(2)).sum();

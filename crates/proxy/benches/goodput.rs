@@ -183,7 +183,7 @@ fn write_until(mut stream: TcpStream, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) && stream.write_all(&chunk).is_ok() {}
 }
 
-/// Until told: on a path that is full, the reset at the end may be lost.
+/// The receiver runs until it is stopped, because the reset at the end may be lost on a full path.
 fn count(mut stream: TcpStream, stop: &AtomicBool, arrived: &AtomicU64) {
     stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let mut chunk = vec![0; 1 << 18];

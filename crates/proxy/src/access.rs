@@ -7,12 +7,12 @@ use std::str::FromStr;
 /// A network in CIDR notation: `192.168.0.0/16`, `fd00::/8`, or one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// With no bits beyond the prefix.
+    /// The address of the network: no bits beyond the prefix are set.
     address: IpAddr,
     length: u8,
 }
 
-/// A text that is not a network, or one that may not be allowed.
+/// Why a text is refused as a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// Not CIDR notation.
@@ -71,7 +71,8 @@ impl Network {
         Self::v6(0xff00, 8),
     ];
 
-    /// [`Self::SPECIAL`], and in IPv6 the networks of [`EMBEDDINGS`] that stand for one of them.
+    /// The special networks of IPv4 or of IPv6: those of [`Self::SPECIAL`], and for IPv6 also the
+    /// networks of [`EMBEDDINGS`] that contain such an IPv4 network.
     pub(crate) fn special(v4: bool) -> impl Iterator<Item = Self> {
         let embedded = EMBEDDINGS.iter().flat_map(move |embedding| {
             let of_v4 = Self::SPECIAL.iter().filter(move |special| special.is_v4() && !v4);
@@ -80,23 +81,23 @@ impl Network {
         Self::SPECIAL.into_iter().filter(move |special| special.is_v4() == v4).chain(embedded)
     }
 
-    /// Whether `address` lies inside. An IPv4-mapped IPv6 address counts as IPv4.
+    /// Whether `address` lies in the network. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.is_v4() == address.is_ipv4() && masked(address, self.length) == self.address
     }
 
-    /// Whether all of `other` lies inside.
+    /// Whether all of `other` lies in the network.
     pub(crate) fn includes(self, other: Self) -> bool {
         self.length <= other.length && self.contains(other.address)
     }
 
-    /// Whether every address of its family lies inside.
+    /// Whether every address of the family lies in the network.
     pub(crate) fn is_everything(self) -> bool {
         self.length == 0
     }
 
-    /// Its address.
+    /// The network's address.
     pub fn address(self) -> IpAddr {
         self.address
     }
@@ -111,11 +112,12 @@ impl Network {
         self.address.is_ipv4()
     }
 
-    /// The network itself, if it may be a source of requests.
+    /// The network itself, if it may be a source of requests. Private and link-local networks
+    /// always may.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::OpenRelay`] where it covers large parts of the Internet.
+    /// [`NetworkError::OpenRelay`] if the network covers large parts of the Internet.
     pub fn as_source(self) -> Result<Self, NetworkError> {
         let shortest = if self.is_v4() { 8 } else { 16 };
         let mut known = Self::PRIVATE.iter().chain(&Self::LINK_LOCAL);
@@ -166,7 +168,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// A form of IPv6 addresses that contain an IPv4 address, to which their packets are finally delivered.
+/// A form of IPv6 address that contains an IPv4 address, to which packets are finally delivered.
 struct Embedding {
     prefix: Ipv6Addr,
     length: u8,
@@ -195,8 +197,8 @@ impl Embedding {
         prefix.contains(address.into()).then(|| Ipv4Addr::from_bits(inside))
     }
 
-    /// The network of the IPv6 addresses that contain an address of an IPv4 network; `None` where they are
-    /// not one network.
+    /// The network of the IPv6 addresses that contain an address of the IPv4 network `network`;
+    /// `None` if they do not form one network.
     fn network(&self, network: Network) -> Option<Network> {
         let IpAddr::V4(address) = network.address else { return None };
         let bits = self.prefix.to_bits() | (u128::from(address.to_bits()) << self.after);
@@ -206,7 +208,7 @@ impl Embedding {
     }
 }
 
-/// The address, and the IPv4 addresses in it.
+/// The address itself, and the IPv4 addresses that it contains.
 fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
     let address = address.to_canonical();
     let embedded = EMBEDDINGS.iter().filter_map(move |embedding| match address {
@@ -228,7 +230,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// The networks whose clients are served, in addition to this machine.
+    /// The networks whose clients are served. This machine itself is served, too, by default.
     pub(crate) fn sources(&self) -> Vec<Network> {
         let default = || Network::PRIVATE.iter().chain(&Network::LINK_LOCAL).copied().collect();
         if self.from.is_empty() { default() } else { self.from.clone() }
@@ -244,8 +246,8 @@ impl Access {
         (self.from.is_empty() && is_loopback(source)) || within(&self.sources(), source)
     }
 
-    /// Whether a client at `source` may connect to `destination`; `is_own` says which addresses are this
-    /// machine's.
+    /// Whether a client at `source` may connect to `destination`. `is_own` says whether an address
+    /// is this machine's.
     ///
     /// Services that listen on this machine or on its link only often trust every client there. So
     /// [`Network::SPECIAL`] and the machine's own addresses, in every form of IPv6, are reached only if they

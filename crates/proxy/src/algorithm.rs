@@ -10,14 +10,14 @@ use crate::error::ProxyError;
 use crate::privileges::is_ours;
 use crate::rates::HOLDS_A_RATE;
 
-/// Loads the algorithm where it is one of ours, and makes sure that sockets of this process may use it. An
-/// unprivileged process can use only algorithms that are loaded and allowed. Returns the handle that sets
-/// target rates, if any are configured.
+/// Loads the algorithm if it is one of Wakeai's, and makes sure that sockets of this process may
+/// use it: an unprivileged process can use only algorithms that are loaded and allowed. Returns the
+/// handle that sets target rates, if any are configured.
 ///
 /// # Errors
 ///
-/// Where the kernel does not have the algorithm or does not allow it; where a target rate is given for an
-/// algorithm that holds none; where `wakeai_av` is given none.
+/// The kernel does not have the algorithm or does not allow it, a target rate is given for an
+/// algorithm that holds none, or none is given for `wakeai_av`.
 pub(crate) fn prepare(
     config: &Config,
     lease: &mut Option<Lease>,

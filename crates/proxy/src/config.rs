@@ -8,7 +8,7 @@ use wakeai_units::{Bytes, Duration};
 use crate::access::Access;
 use crate::rates::TargetRate;
 
-/// The connection of the proxy that goes over the wireless hop, and so uses the algorithm.
+/// The connection of the proxy that crosses the wireless hop, and therefore uses the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leg {
     /// From the proxy to the destination: uploads.
@@ -73,20 +73,21 @@ pub struct Config {
     pub leg: Leg,
     /// The sources that are served, and the destinations that they may reach.
     pub access: Access,
-    /// The most connections at a time; further ones wait in the kernel's queue. Where there are both explicit
-    /// and transparent clients, each kind has half of them.
+    /// The most connections at a time; further clients wait in the kernel's queue. If the proxy has
+    /// both explicit and transparent clients, each kind has half of the connections.
     pub connections: usize,
-    /// The most bytes in all pipes together; without a free pipe, bytes are copied.
+    /// The most bytes in all pipes together. Without a free pipe, bytes are copied.
     pub memory: Bytes,
     /// The time limit for a client's request, and again for the connection to the destination.
     pub connect_timeout: Duration,
-    /// A connection that carries no byte for this long is reset, and earlier while few slots are free.
+    /// The idle timeout: a connection that carries no byte for this long is reset. It is shorter
+    /// while few slots are free.
     pub idle_timeout: Duration,
     /// Whether the proxy gives up the privileges that it no longer needs once it listens. The process must
     /// then have one thread only.
     pub confined: bool,
-    /// The user that serves; `None`: the caller. Another user needs root and a process with one thread, and
-    /// the proxy is then confined.
+    /// The user that serves; `None`: the user that started the proxy. Another user needs root and a
+    /// process with one thread, and confines the proxy.
     pub user: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use serde::Serialize;
 
-/// A counter; [`Count::less_one`] is for the number of things that exist at present.
+/// A counter. [`Count::less_one`] is for the number of things that exist now.
 #[derive(Debug, Default)]
 pub(crate) struct Count(Cell<u64>);
 
@@ -62,8 +62,8 @@ counters! {
     denied_sources,
     /// Closed without an answer: the client holds its share of the connections.
     over_share,
-    /// Times that no connection could be accepted for lack of file descriptors or memory. Clients wait
-    /// meanwhile.
+    /// Times that no connection could be accepted, because file descriptors or memory were short.
+    /// Clients then wait.
     accept_failures,
     /// Refused: the destination is not allowed.
     denied_destinations,
@@ -75,18 +75,19 @@ counters! {
     failed_connects,
     /// Connections that reached their destination.
     connected,
-    /// Of these: both ends have closed.
+    /// Connections of which both ends have closed.
     finished,
-    /// Of these: one end was reset, and so was the other.
+    /// Connections that were reset because one end was reset.
     reset,
-    /// Of these: no byte was carried for the idle timeout.
+    /// Connections that were reset because no byte was carried for the idle timeout.
     idle,
-    /// Of these: one end did not answer any more.
+    /// Connections that were reset because one end no longer answered.
     dead,
     /// Bytes from clients to destinations.
     bytes_up,
     /// Bytes from destinations to clients.
     bytes_down,
-    /// Of both: bytes that were copied, because no pipe was free or the kernel cannot splice.
+    /// Bytes, in both directions, that were copied because no pipe was free or the kernel cannot
+    /// splice.
     bytes_copied,
 }

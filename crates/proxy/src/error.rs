@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use wakeai_host::{ApartError, LeaseError, PrivilegeError, RoutingError};
 
-/// A proxy could not start. While it runs, a failure ends one connection and is counted.
+/// Why a proxy could not start. Once it runs, a failure ends only one connection and is counted.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
     /// The proxy cannot listen on an address.
@@ -76,7 +76,7 @@ pub enum ProxyError {
         "--in-interface is for the connections of --transparent forwarded: add that, or leave it out"
     )]
     NothingForwarded,
-    /// It cannot serve as another user.
+    /// The proxy cannot serve as another user.
     #[error(transparent)]
     Apart(#[from] ApartError),
     /// The rules or the route could not be made.
@@ -88,7 +88,7 @@ pub enum ProxyError {
     /// Privileges could not be given up.
     #[error(transparent)]
     Privilege(#[from] PrivilegeError),
-    /// Our algorithms cannot be loaded.
+    /// Wakeai's algorithms cannot be loaded.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
     /// A system call failed.
@@ -106,7 +106,7 @@ impl ProxyError {
         move |source| Self::System { asked, source }
     }
 
-    /// Whether a privilege or a kernel feature is missing: the command exits with 77 then.
+    /// Whether a privilege or a kernel feature is missing. The command then exits with status 77.
     pub fn is_missing(&self) -> bool {
         match self {
             Self::NoAlgorithm { .. }
@@ -121,18 +121,11 @@ impl ProxyError {
             | Self::Lease(LeaseError::Io(source)) => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }
-            Self::HoldsNoRate { .. }
-            | Self::NeedsRate
-            | Self::ForwardedFromAnywhere
-            | Self::NothingForwarded
-            | Self::Apart(_)
-            | Self::Runs { .. }
-            | Self::Lease(_)
-            | Self::Privilege(_) => false,
+            _ => false,
         }
     }
 
-    /// Whether the options are wrong: the command exits with 2 then.
+    /// Whether the options are wrong. The command then exits with status 2.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

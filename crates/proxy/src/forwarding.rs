@@ -15,15 +15,16 @@ pub(crate) fn warn_of_filters() {
     }
 }
 
-/// The chains of nftables, and of an iptables that writes there. The list is empty where nft fails: then the
-/// proxy cannot make its own rules either.
+/// The names of the nftables chains, those of iptables-nft among them, that may filter forwarded
+/// packets. The list is empty if nft fails; the proxy then cannot make its own rules either.
 fn nftables() -> Vec<String> {
     output("nft", &["-j", "list", "ruleset"])
         .and_then(|text| serde_json::from_str(&text).ok())
         .map_or_else(Vec::new, |ruleset| filters(&ruleset))
 }
 
-/// libnftables-json(5). A bridge's frames (family bridge) are neither routed nor intercepted.
+/// Reads the JSON of libnftables-json(5). Chains of the family bridge are left out: the frames of a
+/// bridge are neither routed nor intercepted.
 fn filters(ruleset: &Value) -> Vec<String> {
     let objects = ruleset["nftables"].as_array().into_iter().flatten();
     let place = |object: &Value, chain: &str| {
@@ -45,8 +46,8 @@ fn filters(ruleset: &Value) -> Vec<String> {
     found
 }
 
-/// Whether something in the expression drops a packet, or hands it to rules that may. A match or target
-/// of iptables that nftables does not know (`xt`) may do either.
+/// Whether the expression may drop a packet, itself or in another chain to which it passes the
+/// packet. A match or target of iptables that nftables does not know (`xt`) may do so.
 fn has_verdict(expression: &Value) -> bool {
     const VERDICTS: [&str; 7] = ["drop", "reject", "jump", "goto", "queue", "vmap", "xt"];
     match expression {
@@ -58,8 +59,8 @@ fn has_verdict(expression: &Value) -> bool {
     }
 }
 
-/// The chains of an iptables that writes into the kernel's own tables. Where its program is missing, an
-/// existing table counts as one that may filter.
+/// The FORWARD chains of iptables-legacy that may filter. If the program is missing, an existing
+/// table counts as one that may.
 fn legacy() -> Vec<String> {
     let mut found = Vec::new();
     for (file, program) in
@@ -74,7 +75,7 @@ fn legacy() -> Vec<String> {
     found
 }
 
-/// Whether the output of `iptables -S` has anything but a policy that accepts.
+/// Whether the output of `iptables -S` has any line other than an accepting policy.
 fn is_filter(rules: &str) -> bool {
     rules.lines().any(|rule| rule.trim() != "-P FORWARD ACCEPT")
 }

@@ -10,7 +10,8 @@ use crate::error::ProxyError;
 /// The length of the accept queue; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// Opens a listening socket; `prepare` sets options before it is bound. Returns it with its address.
+/// Opens a listening socket, and returns it with its address. `prepare` sets socket options before
+/// the socket is bound.
 pub(crate) fn listen(
     address: SocketAddr,
     prepare: impl FnOnce(&Socket) -> io::Result<()>,

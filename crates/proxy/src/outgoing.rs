@@ -20,9 +20,9 @@ use crate::transparent::OWN_MARK;
 /// The source address that the destination sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The proxy's.
+    /// The proxy's address.
     Proxy,
-    /// The client's, with the client's port where that is free.
+    /// The client's address, with the client's port if that is free.
     Client(SocketAddr),
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum Source {
 ///
 /// # Errors
 ///
-/// The outcome that the client is told.
+/// The outcome that the client is answered with.
 pub(crate) async fn connect(
     slot: &Rc<Slot>,
     client: SocketAddr,
@@ -85,8 +85,9 @@ async fn addresses(
             let share = slot.shared.lookups.take(Client::at(client.ip())).await;
             let (tell, told) = oneshot::channel();
             let (name, port, slot) = (name.clone(), target.port, Rc::clone(slot));
-            // A lookup cannot be cancelled, so it goes on after the client has left. The slot is held until
-            // its end, so that a client that reconnects has no more lookups than slots.
+            // A lookup cannot be cancelled, so it continues after the client has left. It holds the
+            // client's slot until it ends, so that a client that reconnects cannot have more
+            // lookups than slots.
             spawn_local(async move {
                 let found = match lookup_host((name.as_str(), port)).await {
                     Ok(found) => Ok(found
@@ -118,8 +119,8 @@ async fn connect_to(shared: &Shared, to: SocketAddr, source: Source) -> io::Resu
             TcpSocket::from_std_stream(socket.into()).connect(to).await
         };
         match attempt.await {
-            // This address and port are in use towards this destination: by the client itself, if it runs on
-            // this machine.
+            // This address and port are already in use towards this destination, namely by the
+            // client itself if it runs on this machine.
             Err(error)
                 if from != any_port
                     && matches!(
@@ -137,7 +138,7 @@ async fn connect_to(shared: &Shared, to: SocketAddr, source: Source) -> io::Resu
 fn socket(shared: &Shared, to: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    // The senders decide what goes into one segment; the proxy delays nothing.
+    // The proxy delays no byte: each sender decides what goes into one segment.
     socket.set_tcp_nodelay(true)?;
     if let Some(algorithm) = shared.destination_algorithm() {
         socket.set_tcp_congestion(algorithm.as_bytes())?;
@@ -148,7 +149,7 @@ fn socket(shared: &Shared, to: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// ip(7), `IP_TRANSPARENT`: lets a socket have an address that is not this machine's.
+/// Lets a socket have an address that is not this machine's (`IP_TRANSPARENT`, ip(7)).
 fn prepare_as_client(socket: &Socket, from: SocketAddr) -> io::Result<()> {
     match from.ip() {
         IpAddr::V4(_) => socket.set_ip_transparent_v4(true)?,

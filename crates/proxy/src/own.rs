@@ -30,7 +30,7 @@ pub(crate) struct OwnAddresses {
 }
 
 impl OwnAddresses {
-    /// For the calling thread's network namespace.
+    /// Opens the tables of the calling thread's network namespace.
     pub(crate) fn open() -> io::Result<Self> {
         let routes = socket(
             AddressFamily::Netlink,
@@ -41,7 +41,8 @@ impl OwnAddresses {
         Ok(Self { routes })
     }
 
-    /// Whether the address is this machine's. Where the kernel does not answer, it counts as one.
+    /// Whether the address is this machine's. If the kernel does not answer, the address counts as
+    /// this machine's.
     pub(crate) fn contain(&self, address: IpAddr) -> bool {
         self.ask(address).unwrap_or_else(|error| {
             tracing::warn!(%address, %error, "cannot look a route up: the address is refused");
@@ -75,7 +76,7 @@ impl OwnAddresses {
                 let kind = answer.get(TYPE_AT).ok_or_else(strange)?;
                 Ok([LOCAL, BROADCAST, ANYCAST].contains(kind))
             }
-            // No route, so not this machine.
+            // There is no route, so the address is not this machine's.
             ERROR => Ok(false),
             _ => Err(strange()),
         }

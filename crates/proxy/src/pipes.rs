@@ -1,4 +1,4 @@
-//! Pipes for splice(2), lent to a direction of a connection while its data is under way.
+//! Pipes for splice(2), each lent to one direction of a connection while data is in it.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -8,9 +8,9 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::pipe2;
 use wakeai_units::Bytes;
 
-/// The most bytes that one pipe is given at a time. A new pipe has room for a quarter of them (pipe(7)); it
-/// would need four times as many system calls, which cost a quarter of the goodput where many connections
-/// take turns.
+/// The most bytes that one pipe takes at a time. By default a pipe has room for a quarter of this
+/// (pipe(7)), and would need four times as many system calls; these cost a quarter of the goodput
+/// if many connections take turns.
 pub(crate) const PIPE_BYTES: usize = 1 << 18;
 /// The number of empty pipes that are kept for later use.
 const SPARE: usize = 64;
@@ -40,7 +40,7 @@ impl Pipes {
         Self { spare: RefCell::default(), lent: Cell::new(0), most: most(memory) }
     }
 
-    /// A pipe; `None` where the limit is reached or the kernel has no more.
+    /// Lends a pipe; `None` if the limit is reached or the kernel has no more.
     pub(crate) fn lend(&self) -> Option<Loan<'_>> {
         if self.lent.get() >= self.most {
             return None;
@@ -63,7 +63,8 @@ fn open() -> io::Result<Pipe> {
     Ok(Pipe { read, write })
 }
 
-/// A pipe on loan. It is returned if it is empty, and closed if its connection ended with data in it.
+/// A pipe on loan. Dropping the loan returns the pipe if it is empty, and closes it if the
+/// connection ended with data in it.
 #[derive(Debug)]
 pub(crate) struct Loan<'a> {
     pipes: &'a Pipes,

@@ -7,10 +7,11 @@ use wakeai_kernel::Bounded;
 use crate::config::Config;
 use crate::error::ProxyError;
 
-/// The capabilities for serving connections, and for undoing all changes at the end.
+/// The capabilities for serving connections and for undoing all changes at the end.
 pub(crate) fn kept(config: &Config) -> Vec<Capability> {
     let mut kept = to_serve(config);
-    // To unload the algorithms as their last holder.
+    // CAP_BPF and CAP_PERFMON unload the algorithms, if this proxy is the last process that uses
+    // them.
     if config.algorithm.as_deref().is_some_and(is_ours) {
         kept.extend([Capability::CAP_BPF, Capability::CAP_PERFMON]);
     }
@@ -21,7 +22,8 @@ pub(crate) fn kept(config: &Config) -> Vec<Capability> {
 fn to_serve(config: &Config) -> Vec<Capability> {
     let mut kept = Vec::new();
     let transparent = config.transparent.is_any();
-    // For restricted congestion controls, foreign addresses and marks; and for nft(8) and ip(8) at the end.
+    // CAP_NET_ADMIN allows restricted congestion controls, foreign addresses, marks, and nft(8) and
+    // ip(8) at the end.
     if transparent || config.algorithm.is_some() {
         kept.push(Capability::CAP_NET_ADMIN);
     }
@@ -41,13 +43,13 @@ pub(crate) fn is_ours(name: &str) -> bool {
     Bounded::ALL.iter().any(|bounded| bounded.name == name)
 }
 
-/// The user that serves; `None`: the caller.
+/// The user that serves; `None`: the user that started the proxy.
 pub(crate) fn user(config: &Config) -> Result<Option<User>, ProxyError> {
     config.user.as_deref().map(serving_user).transpose().map_err(ProxyError::from)
 }
 
-/// Makes this process one of the user, with what serving takes. `parent` undoes everything at the end, where
-/// that is another process.
+/// Makes this process one of `user`, with the privileges that serving needs. `parent` is the
+/// process that undoes the changes at the end, if that is another process.
 pub(crate) fn serve_as(
     user: &User,
     config: &Config,
@@ -60,7 +62,7 @@ pub(crate) fn serve_as(
     Ok(drop_privileges(&to_serve(config))?)
 }
 
-/// Ends the serving process; its parent does the rest.
+/// Ends the serving process; its parent then undoes the changes.
 pub(crate) fn end_serving(served: &Result<(), ProxyError>) -> ! {
     if let Err(error) = served {
         tracing::error!(%error, "the serving process ends");

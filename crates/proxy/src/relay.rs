@@ -18,7 +18,7 @@ use crate::shared::Shared;
 use crate::shares::SHORTEST;
 use crate::slot::Slot;
 
-/// The number of chunks after which another connection has its turn.
+/// The number of chunks after which another connection takes its turn.
 const CHUNKS_PER_TURN: usize = 16;
 
 /// How a connection ended.
@@ -30,12 +30,12 @@ pub(crate) enum End {
     Reset,
     /// No byte was carried for the idle timeout.
     Idle,
-    /// One side did not answer any more.
+    /// One side no longer answered.
     Dead,
 }
 
-/// Relays until the end. Dropping both connections then closes them where they are finished, and else resets
-/// them.
+/// Relays until the end. When both connections are dropped afterwards, finished ones are closed,
+/// and others are reset.
 ///
 /// A half-close is passed on after all bytes before it; the other direction goes on. A reset of one
 /// connection resets the other at once and discards the bytes in between, as on a connection without a proxy.
@@ -91,7 +91,8 @@ pub(crate) async fn failed(stream: &TcpStream) {
     }
 }
 
-/// The end of a connection that failed with this error (RFC 9293 section 3.10.8, RFC 1122 section 4.2.3.5).
+/// Classifies the end of a connection that failed with `error` (RFC 9293 section 3.10.8, RFC 1122
+/// section 4.2.3.5).
 fn ended_by(error: Option<io::Error>) -> End {
     match error.map(|error| error.kind()) {
         Some(
@@ -115,7 +116,7 @@ fn probe(stream: &TcpStream, idle_timeout: Duration) {
     }
 }
 
-/// Returns when no byte was carried for the time that is allowed, which is shorter while few slots are free.
+/// Returns when no byte was carried for the idle limit of the slot.
 async fn idle(moved: &Cell<Instant>, slot: &Slot) {
     let timeout = slot.shared.idle_timeout;
     while let Some(rest) = slot.idle_limit().checked_sub(moved.get().elapsed()) {
@@ -124,7 +125,7 @@ async fn idle(moved: &Cell<Instant>, slot: &Slot) {
     }
 }
 
-/// Writes all `bytes`; `wrote` is told how many each call has written.
+/// Writes all `bytes`. `wrote` is called with the number of bytes of each write.
 pub(crate) async fn write_all(
     to: &TcpStream,
     bytes: Vec<u8>,
@@ -148,7 +149,7 @@ pub(crate) async fn write_all(
 /// The result of a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// There may be more.
+    /// There may be more data.
     More,
     /// Everything was passed on, and the sender has closed.
     End,
@@ -167,8 +168,8 @@ async fn pump(
         count.add(bytes as u64);
     };
     loop {
-        // Bytes are read only when the receiver has room for some: the others stay in the socket, and TCP's
-        // window stops the sender.
+        // Bytes are read only when the receiver has room. Until then they stay in the socket, and
+        // TCP's window stops the sender.
         from.readable().await?;
         to.writable().await?;
         let loan = if shared.can_splice.get() { shared.pipes.lend() } else { None };
@@ -183,8 +184,8 @@ async fn pump(
     }
 }
 
-/// Closes this direction towards the receiver. Where the connection is gone already, the other direction
-/// reports that.
+/// Closes this direction towards the receiver. If the connection is already gone, the other
+/// direction reports that.
 fn shut(to: &TcpStream) -> io::Result<()> {
     match SockRef::from(to).shutdown(Shutdown::Write) {
         Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(error),
@@ -235,8 +236,9 @@ fn move_bytes(from: impl AsFd, to: impl AsFd, most: usize) -> io::Result<usize> 
     Ok(splice(from, None, to, None, most, flags)?)
 }
 
-/// A turn without a pipe: peeks at the bytes in the sender's socket, sends as many as the receiver has room
-/// for, and then removes these. So a waiting connection holds no memory of the proxy.
+/// A turn without a pipe: peeks at the bytes in the sender's socket, sends as many as the receiver
+/// has room for, and then removes these. A waiting connection therefore holds no memory of the
+/// proxy.
 async fn copied(
     shared: &Shared,
     from: &TcpStream,
@@ -258,7 +260,7 @@ async fn copied(
     Ok(Turn::More)
 }
 
-/// Returns the number of bytes moved: 0 at the end, `None` where there is nothing to read. The error
+/// Returns the number of bytes moved: 0 at the end, `None` if there is nothing to read. The error
 /// `WouldBlock` means that the receiver has no room.
 fn copy_chunk(shared: &Shared, from: &TcpStream, to: &TcpStream) -> io::Result<Option<usize>> {
     let mut buffer = shared.buffer.borrow_mut();

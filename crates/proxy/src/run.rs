@@ -32,16 +32,16 @@ use crate::shares::{Busy, Client, Shares};
 use crate::slot::Slot;
 use crate::transparent::{self, Taken};
 
-/// The file descriptors of the process itself and of name lookups.
+/// File descriptors for the process itself and for name lookups.
 const OWN_FILES: u64 = 128;
-/// The pause after a failure to accept for lack of a resource, such as memory or file descriptors.
+/// The pause before the next accept after one failed because memory or file descriptors were short.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// What a running proxy reports to its caller.
+/// A report of a running proxy to its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It listens on these addresses for SOCKS5 and CONNECT; the rules of the transparent mode are
-    /// made.
+    /// The proxy listens on these addresses for SOCKS5 and CONNECT, and the rules of the
+    /// transparent mode exist.
     Listening(Vec<SocketAddr>),
     /// The counts, on request or at the end.
     Report(Report),
@@ -52,7 +52,7 @@ pub enum Event {
 ///
 /// # Errors
 ///
-/// [`ProxyError`] where it cannot start; then no change is left.
+/// The proxy cannot start; every change is then undone.
 pub fn run(
     config: Config,
     shutdown: impl Future<Output = ()>,
@@ -60,7 +60,8 @@ pub fn run(
 ) -> Result<(), ProxyError> {
     check(&config)?;
     let user = privileges::user(&config)?;
-    // Signals are blocked until their handlers are in place, so that each of them leads to an orderly end.
+    // Signals are blocked until their handlers are installed, so that each of them leads to an
+    // orderly end.
     let mask = block_signals()?;
     let mut lease = None;
     let outcome = start(config, &mut lease).and_then(|started| {
@@ -88,7 +89,7 @@ pub fn run(
         }
     });
     for (change, reason) in lease.into_iter().flat_map(|lease| lease.release(&unload)) {
-        tracing::warn!(%change, reason, "not put back; the next command does it");
+        tracing::warn!(%change, reason, "this change was not undone; the next command of wakeai undoes it");
     }
     let _ = mask.thread_set_mask();
     outcome
@@ -104,7 +105,7 @@ fn check(config: &Config) -> Result<(), ProxyError> {
     }
 }
 
-/// Serves until `shutdown` is ready; then every connection is closed.
+/// Serves until `shutdown` is ready, and then closes every connection.
 fn serve_all(
     started: Started,
     mask: SigSet,
@@ -122,7 +123,7 @@ fn serve_all(
         let mut asked =
             signal(SignalKind::user_defined1()).map_err(ProxyError::system("wait for SIGUSR1"))?;
         let mut shutdown = std::pin::pin!(shutdown);
-        // Polled once, so that its signal handlers are in place.
+        // The future is polled once, so that it installs its signal handlers.
         let polled = std::future::poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx)));
         let is_over = polled.await.is_ready();
         mask.thread_set_mask()
@@ -132,7 +133,7 @@ fn serve_all(
         }
         let Started { shared, listeners } = started;
         tell(Event::Listening(shared.listening.clone()));
-        // Each kind has slots of its own, so that one cannot take those of the other.
+        // Each kind of client has its own slots, so that one kind cannot use up those of the other.
         let kinds = [Entry::Explicit, Entry::Transparent]
             .map(|kind| listeners.iter().any(|listener| listener.entry == kind));
         let total = shared.config.connections;
@@ -159,13 +160,13 @@ fn serve_all(
         tell(Event::Report(shared.counters.report()));
         Ok(())
     });
-    // Connections end first: they use what is undone next.
+    // Connections end first: they use the rules and algorithms that are removed next.
     drop(tasks);
     runtime.shutdown_background();
     outcome
 }
 
-/// Removes the parts in the kernel that processes share, as their last user.
+/// Removes the shared parts from the kernel, if no other process uses them.
 fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     match Control::unload() {
         Err(error) if error.is_missing() => {
@@ -181,11 +182,12 @@ struct Listener<S> {
     socket: S,
     address: SocketAddr,
     entry: Entry,
-    /// Whether the source must be allowed; that of this machine's own connections need not be.
+    /// Whether the source must be on the access list; connections that this machine opens itself
+    /// are not checked.
     checked: bool,
 }
 
-/// The state that is made with all privileges, and used with fewer.
+/// The state that is created with all privileges, and used with fewer.
 struct Started {
     shared: Rc<Shared>,
     listeners: Vec<Listener<Socket>>,
@@ -232,7 +234,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
     Ok(Started { shared: Rc::new(shared), listeners })
 }
 
-/// Converts the error of a second transparent proxy.
+/// Replaces the lease's error by [`ProxyError::Runs`] if another transparent proxy holds the route.
 fn named(error: ProxyError) -> ProxyError {
     match error {
         ProxyError::Routing(RoutingError::Lease(LeaseError::Held { pid, .. })) => {
@@ -242,8 +244,8 @@ fn named(error: ProxyError) -> ProxyError {
     }
 }
 
-/// Raises the limit of open files as far as needed. Returns the number of connections that it allows: each
-/// needs two files, and each pipe two.
+/// Raises the limit of open files as far as needed. Returns the number of connections that the
+/// limit allows: each connection needs two files, and each pipe two.
 fn within_files(connections: usize, config: &Config) -> usize {
     let wanted_connections = connections as u64;
     let pipes = (crate::pipes::most(config.memory) as u64).min(2 * wanted_connections);
@@ -259,7 +261,7 @@ fn within_files(connections: usize, config: &Config) -> usize {
     if files >= wanted {
         return connections;
     }
-    // Without a pipe, bytes are copied: so pipes get at most a quarter of the files.
+    // Pipes get at most a quarter of the files, because bytes can be copied without them.
     let fit = ((files - others.min(files / 4)) / 2).max(1);
     tracing::warn!(files, connections = fit, "the limit of open files allows fewer connections");
     connections.min(usize::try_from(fit).unwrap_or(usize::MAX))
@@ -293,7 +295,7 @@ async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shar
             match slots.try_take(Client::at(from.ip())) {
                 Ok(share) => break Some(share),
                 Err(Busy::OverShare) => break None,
-                // Meanwhile others wait in the kernel's queue.
+                // Until then, clients wait in the kernel's queue.
                 Err(Busy::Full) => slots.given_back().await,
             }
         };
@@ -324,7 +326,7 @@ fn is_welcome(
     if listener.checked && !shared.config.access.allows_source(from.ip()) {
         return false;
     }
-    // A client that connects to a transparent listener's own address has bypassed the rules; the proxy would
-    // connect to itself.
+    // A client that connects to a transparent listener's own address has bypassed the rules; the
+    // proxy would then connect to itself.
     listener.entry == Entry::Explicit || client.local_addr().is_ok_and(|to| to != listener.address)
 }

@@ -16,7 +16,7 @@ use crate::shared::Shared;
 use crate::slot::Slot;
 use crate::target::{Host, Target};
 
-/// The time that the proxy waits for a refused client to close.
+/// The time for which the proxy waits until a refused client closes.
 const PARTING: Duration = Duration::from_secs(1);
 
 /// How the proxy learns a client's destination.
@@ -24,7 +24,7 @@ const PARTING: Duration = Duration::from_secs(1);
 pub(crate) enum Entry {
     /// The client names it, in SOCKS5 or HTTP.
     Explicit,
-    /// It is the address that the client connected to.
+    /// The destination is the address that the client connected to.
     Transparent,
 }
 
@@ -47,8 +47,8 @@ pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from
     }
 }
 
-/// Opens the connection to the destination. Returns it with the bytes that the client has already sent for
-/// it.
+/// Opens the connection to the destination. Returns it with the bytes that the client has already
+/// sent for the destination.
 async fn open(
     slot: &Rc<Slot>,
     entry: Entry,
@@ -133,8 +133,8 @@ async fn explicit(
     }
 }
 
-/// Closes a connection so that the answer arrives: closing it with unread bytes sends a reset, which can
-/// overtake the answer (RFC 9112 section 9.6).
+/// Closes a connection so that its answer arrives. If unread bytes were left, closing would send a
+/// reset, which can overtake the answer (RFC 9112 section 9.6).
 async fn part(shared: &Shared, client: &TcpStream) {
     let drained = async {
         SockRef::from(client).shutdown(Shutdown::Write)?;
@@ -155,8 +155,7 @@ async fn part(shared: &Shared, client: &TcpStream) {
     }
 }
 
-/// Reads until the client has named its destination, and sends the answers that the protocol requires until
-/// then.
+/// Reads until the client has named its destination, and sends the protocol's answers on the way.
 async fn ask(
     shared: &Shared,
     client: &TcpStream,

@@ -12,7 +12,7 @@ use crate::own::OwnAddresses;
 use crate::pipes::Pipes;
 use crate::shares::Shares;
 
-/// The most name lookups at a time. Each has a thread of its own, because the resolver of the C library
+/// The most name lookups at a time. Each takes a thread, because the resolver of the C library
 /// blocks.
 pub(crate) const LOOKUPS: usize = 16;
 /// The size of the buffer through which bytes are copied.
@@ -52,8 +52,8 @@ impl Shared {
         }
     }
 
-    /// Whether a client at `source` may connect to `destination`. No client may connect to the proxy itself,
-    /// which would connect to itself without end.
+    /// Whether a client at `source` may connect to `destination`. The proxy's own listening
+    /// addresses are refused, because the proxy would connect to itself without end.
     pub(crate) fn allows(&self, source: IpAddr, destination: SocketAddr) -> bool {
         let is_own = |address| self.own.contain(address);
         let to = destination.ip();

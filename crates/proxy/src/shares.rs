@@ -1,9 +1,10 @@
 //! Slots and name lookups, shared among clients: a client may hold three times as many as are free.
 //!
-//! One client alone gets three quarters of all, the next three quarters of the rest, and so on; the last one
-//! that is free is for a client that holds none. A client that holds more than its present limit gets no
-//! further one. This is a dynamic threshold (Choudhury and Hahne, "Dynamic queue length thresholds for
-//! shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998).
+//! A single client thus gets three quarters of all, the next one three quarters of the rest, and so
+//! on. The last free one is kept for a client that holds none. A client that holds more than its
+//! present limit gets no further one, but keeps what it has. This is a dynamic threshold (Choudhury
+//! and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM
+//! Transactions on Networking 6(2), 1998).
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -13,15 +14,15 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 
-/// The number that a client may hold for each free one.
+/// The number of shares that a client may hold for each free one.
 const PER_FREE: usize = 3;
-/// Idle connections end earlier once at most one slot in this many is free.
+/// Idle connections end earlier if at most one slot in this many is free.
 const PRESSED: usize = 4;
-/// The largest divisor of an idle timeout.
+/// The idle timeout is divided by at most this number.
 pub(crate) const SHORTEST: u32 = 60;
 
-/// One client: an IPv4 address, or an IPv6 network of 64 bits, all addresses of which a host may have
-/// (RFC 4291 section 2.5.1).
+/// One client: an IPv4 address, or a /64 network of IPv6, because one host may use all addresses of
+/// such a network (RFC 4291 section 2.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client(IpAddr);
 
@@ -36,16 +37,16 @@ impl Client {
     }
 }
 
-/// The reason why a client gets none at present.
+/// The reason why a client gets no share now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
-    /// None is free.
+    /// No share is free.
     Full,
-    /// This client holds as many as it may.
+    /// The client holds as many shares as it may.
     OverShare,
 }
 
-/// A fixed number of slots or of lookups, shared among clients. Clones have the same state.
+/// A fixed number of slots or of lookups, shared among clients. Clones share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares(Rc<Inner>);
 
@@ -60,11 +61,11 @@ struct Inner {
 struct State {
     free: usize,
     held: HashMap<Client, usize>,
-    /// The waiting clients; the first among them that may have one gets it.
+    /// The waiting clients. The first of them that may have a share gets the next free one.
     waiting: VecDeque<(Client, oneshot::Sender<Share>)>,
 }
 
-/// One slot or lookup; dropping it gives it back.
+/// One slot or lookup. Dropping it gives it back.
 #[derive(Debug)]
 pub(crate) struct Share {
     of: Shares,
@@ -80,7 +81,7 @@ impl State {
         match (self.held(client), self.free) {
             (0, 0) => Err(Busy::Full),
             (0, _) => Ok(()),
-            // The last one that is free is for a client that has none.
+            // The last free share is for a client that has none.
             (held, free) if held < PER_FREE * free.saturating_sub(1) => Ok(()),
             _ => Err(Busy::OverShare),
         }
@@ -98,7 +99,7 @@ impl Shares {
         Self(Rc::new(Inner { total, state: RefCell::new(state), given_back: Notify::new() }))
     }
 
-    /// Takes one for the client, if it may have one at present.
+    /// Takes a share for the client, if it may have one now.
     pub(crate) fn try_take(&self, client: Client) -> Result<Share, Busy> {
         let mut state = self.0.state.borrow_mut();
         state.check(client)?;
@@ -106,7 +107,7 @@ impl Shares {
         Ok(Share { of: self.clone(), client })
     }
 
-    /// Takes one for the client as soon as it may have one.
+    /// Takes a share for the client as soon as it may have one.
     pub(crate) async fn take(&self, client: Client) -> Share {
         if let Ok(share) = self.try_take(client) {
             return share;
@@ -122,7 +123,7 @@ impl Shares {
         receiver
     }
 
-    /// Returns when one is given back.
+    /// Returns when a share is given back.
     pub(crate) async fn given_back(&self) {
         self.0.given_back.notified().await;
     }
@@ -145,8 +146,9 @@ impl Shares {
 }
 
 impl Share {
-    /// The time for which this client's connections may be idle at present: `timeout`, or down to a sixtieth
-    /// of it, the shorter the fewer slots are free and the more the client holds.
+    /// The time for which this client's connections may be idle now, from `timeout` down to a
+    /// sixtieth of it. It is shorter the fewer slots are free and the more of them the client
+    /// holds.
     pub(crate) fn idle_limit(&self, timeout: Duration) -> Duration {
         let state = self.of.0.state.borrow();
         let (total, free) = (self.of.0.total, PRESSED * state.free);
@@ -186,7 +188,7 @@ mod tests {
         Client::at(text.parse().unwrap())
     }
 
-    /// All that the client gets.
+    /// The number of shares that the client gets.
     fn all(shares: &Shares, of: &str) -> Vec<Share> {
         std::iter::from_fn(|| shares.try_take(client(of)).ok()).collect()
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::shared::Shared;
 use crate::shares::Share;
 
-/// A slot of the proxy. It is held while its connection exists, and while a name that the client asked for is
-/// looked up.
+/// A slot of the proxy. It is held while its connection exists, and while a name that the client
+/// asked for is being looked up.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) shared: Rc<Shared>,
@@ -24,7 +24,7 @@ impl Slot {
         Self { shared: Rc::clone(shared), share }
     }
 
-    /// The time for which the connection may be idle, at present.
+    /// The time for which the connection may be idle now.
     pub(crate) fn idle_limit(&self) -> Duration {
         self.share.idle_limit(self.shared.idle_timeout)
     }

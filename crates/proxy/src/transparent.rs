@@ -1,11 +1,11 @@
 //! The transparent mode: TPROXY rules of nftables intercept connections, and a route brings their packets to
 //! this machine. Rules and route exist in the proxy's network namespace only, and are in its lease.
 //!
-//! The rules give a packet that opens a connection (SYN alone), from an allowed source to an allowed
-//! destination, to the proxy's listener. The accepted socket then has the destination's address. Later
-//! packets are recognised because they belong to a transparent socket. So connections that are older than the
-//! proxy, and those that the lists do not cover, are forwarded as without it. The packets of programs on this
-//! machine are first routed over `lo`.
+//! The rules pass a packet that opens a connection (SYN alone), from an allowed source to an
+//! allowed destination, to the proxy's listener. The accepted socket then has the destination's
+//! address. Later packets are recognised because they belong to a transparent socket. Connections
+//! that are older than the proxy, and those that the lists do not cover, are therefore forwarded as
+//! if there were no proxy. The packets of programs on this machine are first routed over `lo`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -46,7 +46,8 @@ pub(crate) struct Listener {
 ///
 /// # Errors
 ///
-/// Where a privilege is missing, another transparent proxy runs in this namespace, or `nft` or `ip` fails.
+/// A privilege is missing, another transparent proxy runs in this namespace, or `nft` or `ip`
+/// fails.
 pub(crate) fn take_hold(
     lease: &Lease,
     transparent: Transparent,
@@ -63,8 +64,9 @@ pub(crate) fn take_hold(
             }
         }
     }
-    // The route comes first: without it, packets that match the rules would be lost. Only one process can
-    // hold it, so a second proxy in this namespace fails here, before it has changed anything.
+    // The route comes first: without it, packets that match the rules would be lost. Only one
+    // process can hold the route, so a second proxy in this namespace fails here, before it has
+    // changed anything.
     add_local_route(lease, ROUTE_MARK, ROUTE_TABLE)?;
     add_packet_rules(lease, TABLE, &rules(access, in_interfaces, &listeners))?;
     Ok(listeners)
@@ -77,7 +79,7 @@ pub(crate) fn is_privileged() -> bool {
     !tried.is_err_and(|error| error.raw_os_error() == Some(Errno::EPERM as i32))
 }
 
-/// Opens a listener on a loopback address, so that it is reached through the rules only.
+/// Opens a listener on a loopback address, so that only the rules lead to it.
 fn open(address: IpAddr, taken: Taken) -> Result<Listener, ProxyError> {
     let (socket, address) = listen(SocketAddr::new(address, 0), |socket| match address {
         IpAddr::V4(_) => socket.set_ip_transparent_v4(true),
@@ -89,7 +91,7 @@ fn open(address: IpAddr, taken: Taken) -> Result<Listener, ProxyError> {
     Ok(Listener { socket, address, taken })
 }
 
-/// The script for nft(8). It fails as a whole where the table exists already.
+/// The script for nft(8). It fails as a whole if the table already exists.
 fn rules(access: &Access, in_interfaces: &[Interface], listeners: &[Listener]) -> String {
     let (mut sent_round, mut forwarded, mut output) = (Vec::new(), Vec::new(), Vec::new());
     let names: Vec<_> = in_interfaces.iter().map(|Interface(name)| format!("\"{name}\"")).collect();
@@ -157,8 +159,9 @@ fn chain(name: &str, rules: &[String]) -> String {
     format!("chain {name} {{\n{}\n}}\n", rules.join("\n"))
 }
 
-/// The conditions of which a packet to an allowed destination meets one. Packets to special addresses that
-/// are not listed by themselves are not intercepted ([`Access::allows`]).
+/// The conditions for an allowed destination; a packet is intercepted if it meets one of them.
+/// Packets to special addresses that are not listed by themselves are not intercepted
+/// ([`Access::allows`]).
 fn destinations(family: &str, access: &Access, v4: bool) -> Vec<String> {
     let all = access.destinations().iter().copied();
     let (named, others): (Vec<_>, Vec<_>) = all.partition(|network| is_listed_by_itself(*network));
@@ -168,8 +171,8 @@ fn destinations(family: &str, access: &Access, v4: bool) -> Vec<String> {
     matching(family, "daddr", &named, v4).into_iter().chain(others).collect()
 }
 
-/// The condition that a packet's address lies in one of the networks; `None` where no network is of the
-/// family.
+/// The condition that a packet's address lies in one of the networks; `None` if no network is of
+/// the family.
 fn matching(family: &str, field: &str, networks: &[Network], v4: bool) -> Option<String> {
     let widest = widest(networks.iter().copied(), v4);
     if widest.iter().any(|network| network.is_everything()) {
@@ -178,8 +181,8 @@ fn matching(family: &str, field: &str, networks: &[Network], v4: bool) -> Option
     (!widest.is_empty()).then(|| format!("{family} {field} {}", set(&widest)))
 }
 
-/// The networks of the family that lie in no other network of the list: nft refuses sets with overlapping
-/// networks.
+/// The networks of the family without those that lie in another one of the list: nft refuses sets
+/// with overlapping networks.
 fn widest(networks: impl Iterator<Item = Network>, v4: bool) -> Vec<Network> {
     let mut widest: Vec<Network> = Vec::new();
     for network in networks.filter(|network| network.is_v4() == v4) {

@@ -1,4 +1,4 @@
-//! What clients say, whole, in pieces and mangled.
+//! Requests of clients: whole, in pieces and mangled.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails, fails")]
 
@@ -27,7 +27,7 @@ fn name(name: &str, port: u16) -> Target {
     Target { host: Host::Name(name.to_owned()), port }
 }
 
-/// What a talk came to, all input at once or byte by byte.
+/// The result of a negotiation, with all input at once or byte by byte.
 #[derive(Debug, PartialEq, Eq)]
 struct Talk {
     result: Result<Option<Target>, Rejection>,
@@ -180,8 +180,8 @@ fn every_outcome_has_an_answer_of_its_protocol() {
     }
 }
 
-/// Mangled requests never panic, never hold more than they may, and mean the same however they
-/// are cut into pieces.
+/// Mangled requests never cause a panic, never exceed the limit on held bytes, and have the same
+/// meaning however they are divided into pieces.
 #[test]
 fn a_million_mangled_requests_mean_the_same_in_pieces() {
     let corpus: Vec<Vec<u8>> = vec![

@@ -1,4 +1,4 @@
-//! Bytes, ends and resets through a running proxy, on loopback.
+//! Data, half-closes and resets through a running proxy, on loopback.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails, fails")]
 
@@ -18,7 +18,7 @@ fn copying() -> Config {
     Config { memory: "0B".parse().unwrap(), ..config() }
 }
 
-/// Sends on a thread of its own, then ends its direction.
+/// Sends on its own thread, then closes its direction.
 fn send(stream: &TcpStream, bytes: Vec<u8>) -> std::thread::JoinHandle<()> {
     let mut stream = stream.try_clone().unwrap();
     std::thread::spawn(move || {
@@ -157,7 +157,7 @@ fn a_reset_is_passed_on_while_the_other_end_does_not_read() {
     }
 }
 
-/// Writes until nothing more is taken for a while; returns how much was.
+/// Writes until nothing more is accepted for a while; returns the number of bytes written.
 fn fill(stream: &TcpStream) -> usize {
     let mut writer = stream.try_clone().unwrap();
     writer.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -308,7 +308,8 @@ fn under_pressure_a_client_with_many_idle_connections_loses_them_sooner() {
     let proxy = Proxy::start(Config { connections: 8, idle_timeout, ..config() });
     let held: Vec<_> = (0..6).map(|_| proxy.pair()).collect();
     for host in 2..4 {
-        // Others take what is left, until nothing is free: then ten seconds are enough.
+        // Other clients take the remaining slots until none is free; the idle limit is then ten
+        // seconds.
         std::mem::forget(dial_from([127, 0, 0, host], &proxy));
     }
     assert!(is_reset(&held[0].0), "it had ten minutes");

@@ -1,4 +1,4 @@
-//! The conditions that are compared: the law of each, and the stations that run agents.
+//! The conditions that are compared: their laws, and the stations that run agents.
 
 use wakeai_units::Segments;
 
@@ -7,13 +7,13 @@ use crate::stations::Selector;
 /// The law by which agents turn observations into a floor and a ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Law {
-    /// Bounds by hand.
+    /// The bounds are set by hand.
     Fixed,
     /// Shimada et al., table 1, left column.
     ShimadaBefore,
     /// Shimada et al., table 1, right column.
     ShimadaAfter,
-    /// A share of airtime and a short queue.
+    /// Each station gets a share of airtime, and the queue stays short.
     Airtime,
 }
 
@@ -33,14 +33,14 @@ impl Law {
     }
 }
 
-/// Bounds set by hand for some stations, for each station as a whole.
+/// Bounds set by hand for some stations. They apply to all connections of a station together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundsRule {
     /// The stations.
     pub stations: Selector,
     /// The smallest congestion window.
     pub floor: Segments,
-    /// The largest; [`Segments::MAX`] where the file names none.
+    /// The largest congestion window; [`Segments::MAX`] if the file names none.
     pub ceiling: Segments,
 }
 
@@ -49,13 +49,13 @@ pub struct BoundsRule {
 pub struct Condition {
     /// Its name, unique in the file.
     pub name: String,
-    /// The law of its agents; without one no agent runs.
+    /// The law of its agents; `None`: no agent runs.
     pub law: Option<Law>,
     /// The stations that run an agent; empty means all.
     pub agents: Vec<Selector>,
     /// The bounds of the law `fixed`.
     pub bounds: Vec<BoundsRule>,
-    /// The keys that `set` changes, as written: path and value.
+    /// The path and the value of each key that `set` changes, as written.
     pub set: Vec<(String, String)>,
 }
 

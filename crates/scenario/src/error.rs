@@ -1,9 +1,9 @@
-//! What is wrong with a scenario, and where.
+//! The problems of a scenario, and their places.
 
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Where something was written.
+/// The place of a problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// In the file: line and column, both from 1.
@@ -17,10 +17,10 @@ pub enum Place {
     Override(String),
 }
 
-/// One thing that is wrong.
+/// One problem of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// The place of the value.
     pub place: Place,
     /// The key, in the form that `--set` takes; empty for a syntax error.
     pub key: String,
@@ -52,22 +52,22 @@ impl fmt::Display for Problem {
 /// A scenario that was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// The file could not be read.
+    /// The scenario file could not be read.
     #[error("cannot read the scenario {}: {source}", path.display())]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// Its content is not a scenario.
     #[error("{}", refusal(file.as_deref(), problems, *more))]
     Refused {
-        /// Which file, where it came from one.
+        /// The file, if the scenario came from one.
         file: Option<PathBuf>,
-        /// What is wrong, in the order of the file; never empty.
+        /// The problems in the order of the file; never empty.
         problems: Vec<Problem>,
-        /// How many more there are that are not listed.
+        /// The number of further problems that are not listed.
         more: usize,
     },
 }
@@ -85,7 +85,7 @@ fn refusal(file: Option<&Path>, problems: &[Problem], more: usize) -> String {
 }
 
 impl ScenarioError {
-    /// What is wrong with the content; empty where the file could not be read.
+    /// The problems of the content; empty if the file could not be read.
     pub fn problems(&self) -> &[Problem] {
         match self {
             Self::Unreadable { .. } => &[],

@@ -1,4 +1,4 @@
-//! The single stations and flows of an experiment. Simulator and lab run the same ones.
+//! The single stations and flows of an experiment, which are the same in the simulator and the lab.
 
 use std::sync::Arc;
 
@@ -72,18 +72,19 @@ pub struct Flow {
     pub kind: FlowKind,
     /// The congestion control that the file names; `None` for UDP.
     pub algorithm: Option<Arc<str>>,
-    /// Its amount of data; `None`: it sends until the end of the run.
+    /// The amount of data; `None`: the flow sends until the end of the run.
     pub size: Option<Bytes>,
     /// The time of its start, jitter included.
     pub start: Duration,
     /// The parameters of its congestion control.
     pub knobs: FlowKnobs,
-    /// Connections that the size is split over, one after another.
+    /// The number of connections over which the size is split, one after another.
     pub chunks: u32,
-    /// The rate of UDP (`None`: as much as its queue takes), or the target rate of a TCP sender.
+    /// The rate of a UDP flow (`None`: as much as its queue takes), or the target rate of a TCP
+    /// sender.
     pub rate: Option<Rate>,
-    /// The most that the application at a TCP sender produces, from the start on, over all `chunks`;
-    /// `None`: as much as TCP takes.
+    /// The most that the application at a TCP sender produces, from the flow's start on, over all
+    /// `chunks`; `None`: as much as TCP takes.
     pub limit: Option<Rate>,
     /// Whether the peers are asked to leave `rate` free.
     pub reserve: bool,
@@ -99,7 +100,8 @@ impl Flow {
         }
     }
 
-    /// The station that it belongs to: the one with the wireless hop, or the sender if both have one.
+    /// The station to which the flow belongs: the one with the wireless hop, or the sender if both
+    /// ends have one.
     pub fn station(&self) -> usize {
         match (self.from, self.to) {
             (Node::Station(station), _) | (Node::Server, Node::Station(station)) => station,
@@ -111,9 +113,9 @@ impl Flow {
 /// Single stations and flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expanded {
-    /// In the order of the groups in the file, then by number.
+    /// The stations in the order of the groups in the file, then by number.
     pub stations: Vec<Station>,
-    /// In the order of the entries in the file, then by sender, then by receiver.
+    /// The flows in the order of the entries in the file, then by sender, then by receiver.
     pub flows: Vec<Flow>,
 }
 
@@ -137,7 +139,7 @@ impl Experiment {
             .collect()
     }
 
-    /// The single stations and flows, starts drawn from `seed`.
+    /// The single stations and flows. The start times are drawn from `seed`.
     ///
     /// The starts come from the generator [`Pcg64Mcg`], seeded by `seed_from_u64`. Each flow takes one draw of
     /// 64 bits in the order of [`Expanded::flows`], even without jitter, so that the jitter of one flow does

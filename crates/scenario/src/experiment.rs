@@ -1,4 +1,4 @@
-//! The content of a scenario file, typed and with all defaults.
+//! The content of a scenario file as typed values, with all defaults filled in.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct Experiment {
     pub name: String,
     /// The length of a run, warmup included.
     pub duration: Duration,
-    /// The time from the start that the figures leave out.
+    /// The time from the start of a run that the figures leave out.
     pub warmup: Duration,
     /// The access point or the cellular link that the stations share.
     pub access_point: AccessPoint,
@@ -40,7 +40,7 @@ pub enum Endpoint {
     Stations(Selector),
 }
 
-/// What a flow is made of.
+/// The protocol of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FlowKind {
     /// One TCP connection, or several in sequence.
@@ -59,12 +59,12 @@ impl FlowKind {
     }
 }
 
-/// The parameters of a congestion control; `None` is the default.
+/// The parameters of a congestion control; `None` stands for the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKnobs {
     /// CUBIC's beta: the part by which a loss reduces the window, in millionths.
     pub beta_ppm: Option<u32>,
-    /// The RTT at which `wakeai_rtt` is as fast as CUBIC.
+    /// The RTT at which `wakeai_rtt` grows as fast as CUBIC.
     pub rtt_ref: Option<Duration>,
     /// Whether CUBIC has its Reno-friendly region (RFC 9438 section 4.3).
     pub tcp_friendliness: Option<bool>,
@@ -77,24 +77,24 @@ pub struct FlowSpec {
     pub from: Endpoint,
     /// The receivers.
     pub to: Endpoint,
-    /// What it is made of.
+    /// TCP or UDP.
     pub kind: FlowKind,
-    /// The amount of data of each flow; `None`: it sends until the end of the run.
+    /// The amount of data of each flow; `None`: the flow sends until the end of the run.
     pub size: Option<Bytes>,
     /// The time of the start, before jitter.
     pub start: Duration,
-    /// The spread of the start: uniform in zero to this, drawn from the seed.
+    /// The spread of the start: a delay is drawn uniformly from zero to this.
     pub jitter: Duration,
     /// The congestion control that the file names; `None` for UDP.
     pub algorithm: Option<Arc<str>>,
     /// The parameters of its congestion control.
     pub knobs: FlowKnobs,
-    /// Connections that the size is split over, one after another.
+    /// The number of connections over which the size is split, one after another.
     pub chunks: u32,
     /// The rate of UDP, or the target rate of a TCP sender.
     pub rate: Option<Rate>,
-    /// The most that the application at a TCP sender produces, from the start on; `None`: as much as
-    /// TCP takes.
+    /// The most that the application at a TCP sender produces, from the flow's start on; `None`: as
+    /// much as TCP takes.
     pub limit: Option<Rate>,
     /// Whether the peers are asked to leave `rate` free.
     pub reserve: bool,
@@ -111,18 +111,18 @@ pub struct EventSpec {
     pub wired_delay: Option<Duration>,
     /// The new PHY rate.
     pub rate: Option<Rate>,
-    /// The new loss of MPDUs per million.
+    /// The new share of lost MPDUs, in parts per million.
     pub frame_error_ppm: Option<u32>,
 }
 
 impl Experiment {
-    /// How many stations there are in all groups together.
+    /// The number of stations in all groups together.
     pub fn station_count(&self) -> u32 {
         self.stations.iter().map(|group| group.count).sum()
     }
 
-    /// The station's index in [`Expanded::stations`](crate::Expanded::stations) of a group's first
-    /// member. Panics where there is no such group.
+    /// The index of a group's first station in [`Expanded::stations`](crate::Expanded::stations).
+    /// Panics if there is no such group.
     pub fn first_of(&self, group: usize) -> usize {
         self.stations[..group].iter().map(|group| group.count as usize).sum()
     }

@@ -28,5 +28,5 @@ pub use experiment::{Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowS
 pub use scenario::{ResolvedCondition, Scenario};
 pub use solo::{SoloRun, given_maxima, solo_plan};
 pub use stations::{
-    AccessPoint, Announces, HostQueue, Medium, Selector, StationGroup, TcpProfile, Told,
+    AccessPoint, AnnouncedRate, Announces, HostQueue, Medium, Selector, StationGroup, TcpProfile,
 };

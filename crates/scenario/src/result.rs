@@ -22,11 +22,11 @@ pub struct Report {
     pub scenario: String,
     /// `sim` or `lab`.
     pub world: String,
-    /// The version of wakeai that made it.
+    /// The version of Wakeai that wrote the report.
     pub version: String,
     /// The seed of the first repeat.
     pub seed: u64,
-    /// Ordered by condition as in the scenario, then by repeat.
+    /// The runs, ordered by condition as in the scenario, then by repeat.
     pub runs: Vec<Run>,
 }
 
@@ -37,19 +37,19 @@ pub struct Run {
     pub condition: String,
     /// The number of the repeat, from 0.
     pub repeat: u32,
-    /// The length of the run by its own clock, seconds.
+    /// The simulated length of the run (in the lab, on the wall clock), seconds.
     pub simulated_s: f64,
     /// The real time that it took, seconds.
     pub wall_s: f64,
-    /// The aggregate goodput: the bytes that applications received between warmup and end, over that time,
-    /// Mbit/s.
+    /// The aggregate goodput, Mbit/s: the bytes that applications received after the warmup,
+    /// divided by the time from the warmup to the end.
     pub total_goodput_mbps: f64,
-    /// Jain's index over the stations' goodputs; null where nothing was received.
+    /// Jain's index over the stations' goodputs; null if nothing was received.
     pub jain: Option<f64>,
-    /// Jain's index over the shares goodput / max of solo goodput; null where a max is unknown or
-    /// nothing was received.
+    /// The capacity-normalised index: Jain's index over each station's goodput divided by its solo
+    /// goodput; null if a solo goodput is unknown or nothing was received.
     pub capacity_normalised: Option<f64>,
-    /// The mean share of solo goodput, goodput / max; null where a max is unknown.
+    /// The mean of goodput divided by solo goodput; null if a solo goodput is unknown.
     pub mean_utilisation: Option<f64>,
     /// Round-trip times under load, pooled over senders.
     pub rtt_ms: RttMillis,
@@ -57,7 +57,7 @@ pub struct Run {
     pub errors: ErrorCounts,
     /// Per station and direction.
     pub stations: Vec<StationResult>,
-    /// Per group of stations, where there are several: see [`Run::with_groups`].
+    /// Per group of stations, if there are several groups: see [`Run::with_groups`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupResult>,
     /// Per flow, in the order of [`Expanded::flows`](crate::Expanded::flows).
@@ -65,7 +65,7 @@ pub struct Run {
     /// The lateness of the lab's packet releases; the simulator has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Lateness>,
-    /// Where packets were dropped; simulator only.
+    /// The packets dropped by place; only the simulator counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Drops>,
 }
@@ -85,7 +85,7 @@ pub struct Drops {
     pub air: u64,
 }
 
-/// Percentiles of the round-trip time, milliseconds; null where none was measured.
+/// Percentiles of the round-trip time, milliseconds; null without a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RttMillis {
     /// The median.
@@ -99,13 +99,13 @@ pub struct RttMillis {
 /// Congestion events, by the codes of Matsuno et al., table 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCounts {
-    /// Code 1: entered Disorder.
+    /// Code 1: the sender entered the state Disorder.
     pub reordering: u64,
-    /// Code 2, a drop in the host's queue: entered CWR without ECN.
+    /// Code 2, a drop in the host's queue: the sender entered the state CWR without ECN.
     pub local_overflow: u64,
-    /// Code 3, fast recovery: entered Recovery.
+    /// Code 3, fast recovery: the sender entered the state Recovery.
     pub duplicate_ack: u64,
-    /// Code 4: entered Loss.
+    /// Code 4: the sender entered the state Loss.
     pub timeout: u64,
 }
 
@@ -130,9 +130,9 @@ pub struct StationResult {
     pub direction: String,
     /// The sum of its flows' goodputs in that direction, Mbit/s.
     pub goodput_mbps: f64,
-    /// The goodput that it reaches alone in that direction, Mbit/s; null where unknown.
+    /// The goodput that the station reaches alone in that direction, Mbit/s; null if unknown.
     pub max_mbps: Option<f64>,
-    /// The source of `max_mbps`; null where that is null.
+    /// The source of `max_mbps`; null if that is null.
     pub max_from: Option<MaxFrom>,
 }
 
@@ -174,19 +174,20 @@ pub struct FlowResult {
     pub bytes: u64,
     /// The goodput between the warmup (or its start) and its end, Mbit/s.
     pub goodput_mbps: f64,
-    /// The time from its start until the receiving application had the last byte, seconds; null where it
-    /// did not finish.
+    /// The time from the flow's start until the receiving application had the last byte, seconds;
+    /// null if the flow did not complete.
     pub completion_s: Option<f64>,
     /// Segments sent again.
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Share of 5 s windows at or above its target; null without a target.
+    /// The achieved value ratio (AVR): the share of 5 s windows in which the flow reached its
+    /// target; null without a target.
     pub avr: Option<f64>,
     /// Figures that only the simulator has; TCP only.
     #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<SimulatedFlow>,
-    /// The outcome of its `reserve`; left out where it has none.
+    /// The outcome of the flow's `reserve`; absent without that key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<FlowReservation>,
 }
@@ -196,7 +197,7 @@ pub struct FlowResult {
 pub struct SimulatedFlow {
     /// SYNs that went unanswered for too long; they are not among the timeouts.
     pub syn_timeouts: u64,
-    /// The time that they cost, seconds.
+    /// The time spent waiting for those timeouts, seconds.
     pub syn_wait_s: f64,
     /// The longest time between two arrivals of new data, from the flow's start to its end, seconds.
     pub longest_stall_s: f64,
@@ -208,13 +209,13 @@ pub struct FlowReservation {
     /// `admitted` if it was admitted at any time; otherwise the last state.
     #[serde(rename = "standing")]
     pub outcome: ReservationOutcome,
-    /// The share of airtime of all reservations of its station; null where unknown.
+    /// The share of airtime of all reservations of the station; null if unknown.
     pub share: Option<f64>,
-    /// Where it was refused: the share of the earlier requests.
+    /// If the request was refused: the share of airtime of the earlier requests.
     pub taken: Option<f64>,
-    /// Where it was refused: the most that may be reserved in all.
+    /// If the request was refused: the largest share of airtime of all reservations together.
     pub limit: Option<f64>,
-    /// The time for which it was admitted, seconds.
+    /// The time for which the reservation was admitted, seconds.
     pub admitted_s: f64,
 }
 
@@ -222,11 +223,11 @@ pub struct FlowReservation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReservationOutcome {
-    /// The peers left it free.
+    /// The peers left the rate free.
     Admitted,
-    /// It did not fit.
+    /// The reservation did not fit beside the earlier ones.
     Refused,
-    /// The solo goodput of its station is not known.
+    /// Neither the solo goodput nor the PHY rate of the station is known.
     Unmeasured,
     /// Its station sent nothing.
     Waiting,
@@ -275,8 +276,9 @@ pub struct Lateness {
     pub max_ms: f64,
     /// Whether the run kept the lab's bound.
     pub faithful: bool,
-    /// The time for which the lab's ordinary processes waited for a processor, 99th percentile, milliseconds.
-    /// Agents and proxies that wait decide late. 0 in reports without the figure.
+    /// The 99th percentile of the time for which the lab's ordinary processes waited for a
+    /// processor, milliseconds. Agents and proxies decide later when they wait. It is 0 in reports
+    /// without this figure.
     #[serde(default)]
     pub waits_p99_ms: f64,
 }
@@ -293,7 +295,7 @@ pub struct Max {
 /// The measurements of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredFlow {
-    /// Index of the station that it counts for.
+    /// Index of the station to which the flow belongs.
     pub station: usize,
     /// Its direction.
     pub direction: Direction,
@@ -305,7 +307,7 @@ pub struct MeasuredFlow {
     pub bytes: Bytes,
     /// Bytes that it got between warmup and the run's end.
     pub bytes_after_warmup: Bytes,
-    /// When it started, from the start of the run.
+    /// The time from the start of the run to the start of the flow.
     pub start: Duration,
     /// The time from its start until the receiving application had the last byte, if it finished.
     pub completion: Option<Duration>,
@@ -313,11 +315,11 @@ pub struct MeasuredFlow {
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// [`figures::AvrMeter::finish`], where it had a target.
+    /// The result of [`figures::AvrMeter::finish`], if the flow has a target.
     pub avr: Option<f64>,
     /// Figures that only the simulator has.
     pub simulated: Option<SimulatedFlow>,
-    /// The outcome of its `reserve`, where it has one.
+    /// The outcome of the flow's `reserve`, if it has that key.
     pub reservation: Option<FlowReservation>,
 }
 
@@ -330,8 +332,8 @@ pub struct Measured<'a> {
     pub repeat: u32,
     /// The time from the start that the figures leave out.
     pub warmup: Duration,
-    /// The end of the run: the scenario's duration, or the last completion if all flows are
-    /// sized and done.
+    /// The end of the run: the scenario's duration, or the last completion if all flows have a size
+    /// and have completed.
     pub end: Duration,
     /// The real time that it took, seconds.
     pub wall_s: f64,
@@ -385,8 +387,8 @@ impl Run {
         }
     }
 
-    /// Adds figures for each group of `experiment`, where it has several. `rtt` has the round-trip times of
-    /// each group's flows, in the order of [`Experiment::stations`].
+    /// Adds the figures of each group of `experiment`, if it has several groups. `rtt` has the
+    /// round-trip times of each group's flows, in the order of [`Experiment::stations`].
     pub fn with_groups(mut self, experiment: &Experiment, rtt: &[DurationHistogram]) -> Self {
         if experiment.stations.len() < 2 {
             return self;
@@ -419,8 +421,8 @@ impl RttMillis {
     }
 }
 
-/// For each station, the sum of its goodputs, and the sum of goodput / max over its directions. The latter
-/// is `None` where a max is unknown or zero.
+/// For each station, the sum of its goodputs, and the sum of goodput / max over its directions; the
+/// latter is `None` if a max is unknown or zero.
 fn per_station(
     goodputs: &BTreeMap<StationDirection, f64>,
     maxima: &BTreeMap<StationDirection, Max>,
@@ -470,8 +472,7 @@ fn flow_result(flow: &MeasuredFlow, measured: &Measured<'_>) -> FlowResult {
 }
 
 impl Report {
-    /// The report as one line of JSON, in which numbers have six decimals: bits per second,
-    /// microseconds, millionths.
+    /// The report as one line of JSON. Numbers have six decimals.
     pub fn to_json(&self) -> String {
         let mut json = Vec::new();
         let mut serializer = Serializer::with_formatter(&mut json, SixDecimals);

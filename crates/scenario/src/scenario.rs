@@ -30,7 +30,7 @@ pub struct Scenario {
     source: Arc<Source>,
 }
 
-/// The places that problems refer to.
+/// The text to whose places problems refer.
 #[derive(Clone, Debug)]
 struct Source {
     text: Arc<str>,
@@ -60,7 +60,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// Where the file cannot be read, and as [`Scenario::parse`].
+    /// The file cannot be read, or see [`Scenario::parse`].
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
         let unreadable = |source| ScenarioError::Unreadable { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(unreadable)?;
@@ -88,12 +88,12 @@ impl Scenario {
         Self::read(source.into(), tree::of_document(document.get_ref()))
     }
 
-    /// The scenario with keys changed as `--set KEY=VALUE` asks, in order. The value is TOML
-    /// (`true`, `3`, `"10MB"`), or else a string (`10MB`).
+    /// The scenario with keys changed, in order, as `--set KEY=VALUE` does. A value that is TOML
+    /// (`true`, `3`, `"10MB"`) is read as such, and any other as a string (`10MB`).
     ///
     /// # Errors
     ///
-    /// As [`Scenario::parse`], naming the override.
+    /// As [`Scenario::parse`]; the error names the override.
     pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Self, ScenarioError> {
         let mut source = Source::clone(&self.source);
         let mut root = Table::clone(&self.root);
@@ -121,7 +121,7 @@ impl Scenario {
     }
 
     /// The conditions that are compared, each with its `set` applied, in the order of the file. The
-    /// scenario of each has that condition alone.
+    /// scenario of each one has only that condition.
     pub fn conditions(&self) -> Vec<ResolvedCondition> {
         let resolved = (0..self.conditions.len()).map(|index| self.resolve(index));
         resolved.map(|condition| condition.expect("read together with the scenario")).collect()
@@ -147,7 +147,8 @@ impl Scenario {
         Ok(ResolvedCondition { condition: resolved, scenario })
     }
 
-    /// The tree with condition `index` alone, without its `set`, and the keys and values of that.
+    /// Returns the tree with condition `index` alone, without its `set`, and the keys and values of
+    /// that `set`.
     fn root_of(&self, index: usize) -> (Table, Vec<(String, Node)>) {
         let entries = self.root.entries.iter().filter(|entry| entry.key != "conditions");
         let mut root = Table { entries: entries.cloned().collect() };
@@ -163,12 +164,12 @@ impl Scenario {
         (root, set)
     }
 
-    /// A scenario that is read from a tree made of parts of this one's.
+    /// Reads a scenario from a tree that was made of parts of this scenario's tree.
     pub(crate) fn derive(&self, root: Table) -> Result<Self, ScenarioError> {
         Self::read(self.source.clone(), root)
     }
 
-    /// The tree that this was read from.
+    /// The tree that the scenario was read from.
     pub(crate) fn table(&self) -> &Table {
         &self.root
     }
@@ -194,7 +195,7 @@ impl ResolvedCondition {
         &self.condition.name
     }
 
-    /// The law of its agents; without one no agent runs.
+    /// The law of its agents; `None`: no agent runs.
     pub fn law(&self) -> Option<Law> {
         self.condition.law
     }
@@ -215,7 +216,7 @@ impl ResolvedCondition {
         runs
     }
 
-    /// For every station by index: floor and ceiling by hand, where there are any.
+    /// For every station by index: the floor and the ceiling of its `bounds`, if any.
     pub fn bounds(&self) -> Vec<Option<(Segments, Segments)>> {
         let mut bounds = vec![None; self.scenario.station_count() as usize];
         for rule in &self.condition.bounds {

@@ -8,8 +8,8 @@ pub(crate) struct NoSuchPath {
     pub(crate) allowed: String,
 }
 
-/// Sets the key at `path` to `node`. The last part, and tables before it, are added where they do
-/// not exist; an entry of a list is found by its name or by its number from 1.
+/// Sets the key at `path` to `node`. The key, and the tables that contain it, are added if they do
+/// not exist. An entry of a list is found by its name or by its number from 1.
 pub(crate) fn set(root: &mut Table, path: &str, node: Node) -> Result<(), NoSuchPath> {
     let parts: Vec<&str> = path.split('.').collect();
     if parts.iter().any(|part| part.is_empty()) || parts.len() > 8 {
@@ -93,8 +93,8 @@ fn entries(nodes: &[Node], before: &str) -> String {
     }
 }
 
-/// The paths and values of a `set` table. Nested tables, which dotted keys without quotes make, become
-/// paths too.
+/// The paths and values of a `set` table. Dotted keys without quotes make nested tables; these
+/// become paths, too.
 pub(crate) fn flatten(table: &Table) -> Vec<(String, Node)> {
     let mut flat = Vec::new();
     flatten_into(table, "", &mut flat);

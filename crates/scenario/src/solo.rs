@@ -1,4 +1,5 @@
-//! The solo goodput of stations: which runs measure it, and for which stations each run counts.
+//! The solo goodput of stations: the runs that measure it, and the stations to which each run
+//! applies.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +14,13 @@ use crate::{ResolvedCondition, Scenario};
 /// The longest time that a solo run measures.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A run with one endless flow of one station and nothing else.
+/// A run with one endless flow of one station, and without other flows.
 #[derive(Clone, Debug)]
 pub struct SoloRun {
-    /// The scenario to run. It has one condition without law and one endless flow. It lasts as long as the
-    /// original but at most 60 s, or 60 s after a warmup of 60 s or more. Runs with equal
-    /// [`Scenario::to_toml`] are made once: conditions without `set`, and all whose `set` does not concern
-    /// this station, share one run.
+    /// The scenario to run. It has one condition without law and one endless flow. It lasts as long
+    /// as the original but at most 60 s, or 60 s longer than the warmup if that takes 60 s or more.
+    /// Runs with equal [`Scenario::to_toml`] are made once, so conditions whose `set` does not
+    /// change this station share a run.
     pub scenario: Scenario,
     /// The stations and directions whose solo goodput it measures.
     pub applies_to: Vec<StationDirection>,
@@ -28,9 +29,9 @@ pub struct SoloRun {
 /// The properties of a flow that its station's solo goodput depends on.
 type Class = (Node, Node, Option<std::sync::Arc<str>>, FlowKnobs);
 
-/// The runs that measure the solo goodput of each station of a condition in each direction. A station
-/// whose `max` is given has none, see [`given_maxima`]. If a station has several flows in one direction,
-/// the first determines kind and algorithm.
+/// The runs that measure the solo goodput of each station of a condition in each direction. A
+/// station with a given `max` needs none, see [`given_maxima`]. If a station has several flows in
+/// one direction, the first one determines the kind and the algorithm.
 pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
     let scenario = &condition.scenario;
     let stations = scenario.expand_stations();
@@ -48,7 +49,7 @@ pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
         let class = (group(flow.from), group(flow.to), flow.algorithm.clone(), flow.knobs);
         let run = *run_of.entry(class).or_insert_with_key(|(from, to, _, _)| {
             let alone = alone(scenario, &flow, *from, *to);
-            // Groups that differ only in name and number share a run as well.
+            // Groups that differ only in name and count share a run, too.
             *run_of_text.entry(alone.to_toml()).or_insert_with(|| {
                 runs.push(SoloRun { scenario: alone, applies_to: Vec::new() });
                 runs.len() - 1
@@ -98,7 +99,7 @@ fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
     for (node, name) in [(from, "solo"), (to, other)] {
         match node {
             Node::Server => ends.push("server".to_owned()),
-            // Two members of one group.
+            // Both ends are members of one group.
             Node::Station(_) if from == to => ends.push(format!("solo{}", ends.len() + 1)),
             Node::Station(group) => {
                 stations.push(member(scenario, group, text(name.to_owned())));

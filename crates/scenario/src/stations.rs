@@ -1,9 +1,9 @@
-//! What the stations share, and the groups of stations.
+//! The access point or cell that the stations share, and the groups of stations.
 
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, Cell, StationRadio};
 
-/// What carries the packets.
+/// The medium that carries the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// An 802.11 BSS.
@@ -12,12 +12,13 @@ pub enum Medium {
     Cellular(Cell),
 }
 
-/// What the stations share.
+/// The access point of a BSS, or a cellular base station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessPoint {
-    /// Its buffer towards the stations, in packets: of all together on Wi-Fi, of each on cellular.
+    /// The buffer towards the stations, in packets: for all stations together on Wi-Fi, for each on
+    /// a cellular link.
     pub buffer: u32,
-    /// What carries the packets.
+    /// The medium that carries the packets.
     pub medium: Medium,
 }
 
@@ -34,7 +35,7 @@ impl AccessPoint {
 /// A group of `count` equal stations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StationGroup {
-    /// The group's name, and with a count of 1 the station's.
+    /// The name of the group, which is also the station's name if the count is 1.
     pub name: String,
     /// The number of stations: 1 to 10000.
     pub count: u32,
@@ -44,23 +45,23 @@ pub struct StationGroup {
     pub queue: u32,
     /// The kind of that queue.
     pub host_queue: HostQueue,
-    /// Lost MPDUs per million.
+    /// The share of lost MPDUs, in parts per million.
     pub frame_error_ppm: u32,
     /// The delay in each direction, in addition to [`Wired::delay`], to this station's server.
     pub wired_delay: Duration,
-    /// The goodput that one of them reaches alone, where the file states it.
+    /// The goodput that one of the stations reaches alone, if the file states it.
     pub max: Option<Rate>,
     /// The TCP at both ends of its flows.
     pub tcp: TcpProfile,
-    /// Whether its senders are behind a proxy on it (the TCP-AV paper, figure 16), which carries their flows over
-    /// the air.
+    /// Whether the station's senders are behind a proxy on the station, which carries their flows
+    /// over the air (TCP-AV paper, figure 16).
     pub proxy: bool,
     /// The values that its agent announces instead of the true ones.
     pub announces: Announces,
 }
 
-/// The values that an agent announces instead of the true ones, to study faulty and lying members; a value
-/// of `None` is announced truly.
+/// The values that an agent announces instead of the true ones, to study faulty and lying members.
+/// For `None` the agent announces the true value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announces {
     /// Whether it is sending.
@@ -68,15 +69,15 @@ pub struct Announces {
     /// The rate that it delivers now.
     pub rate: Option<Rate>,
     /// The goodput that it reaches alone.
-    pub max_rate: Option<Told>,
+    pub max_rate: Option<AnnouncedRate>,
     /// Its PHY rate.
-    pub link_rate: Option<Told>,
+    pub link_rate: Option<AnnouncedRate>,
     /// Its minimum RTT.
     pub min_rtt: Option<Duration>,
     /// Its queueing delay: the RTT minus the minimum.
     pub growth: Option<Duration>,
-    /// The share of airtime, in millionths, that it asks to be left free and claims in full, before
-    /// all other requests.
+    /// The share of airtime, in millionths, that the station asks its peers to leave free. It
+    /// claims the whole share, and to have asked before all others.
     pub reservation: Option<u32>,
 }
 
@@ -103,7 +104,7 @@ impl Announces {
 
 /// The announcement of a rate that an agent may not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum AnnouncedRate {
     /// The rate is not known.
     Unknown,
     /// The rate.
@@ -124,7 +125,8 @@ pub enum HostQueue {
     Fifo,
     /// A FIFO with TCP small queues, which limit the bytes of a sender in it.
     Tsq,
-    /// The queue of mac80211: TCP small queues, and FQ-CoDel (RFC 8290), whose drops TCP is not told of.
+    /// The queue of mac80211: TCP small queues, and FQ-CoDel (RFC 8290), whose drops are not
+    /// reported to TCP.
     Mac80211,
 }
 
@@ -147,12 +149,12 @@ impl HostQueue {
     }
 }
 
-/// How the simulator's TCP behaves.
+/// The behaviour of the simulator's TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpProfile {
-    /// As Linux does today.
+    /// Linux as of today.
     Linux,
-    /// Without RACK-TLP, TSQ and local congestion; 4 MB buffers.
+    /// A TCP without RACK-TLP, TCP small queues and local congestion, with buffers of 4 MB.
     Classic,
 }
 
@@ -161,6 +163,6 @@ pub enum TcpProfile {
 pub struct Selector {
     /// Index into [`Experiment::stations`].
     pub group: usize,
-    /// The member, from 1; all of them without.
+    /// The member's number, from 1; `None` selects all members.
     pub number: Option<u32>,
 }

@@ -7,17 +7,17 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle
 use crate::figures::mean;
 use crate::result::{FlowReservation, FlowResult, GroupResult, Report, Run};
 
-/// How wide the tables are, and what they show.
+/// The width of the tables, and the figures that they show.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// Columns of the terminal; at least [`Layout::MIN_COLUMNS`] are used.
     pub columns: usize,
-    /// All figures, in tables as wide as they need.
+    /// Whether the tables show all figures and are as wide as they need.
     pub wide: bool,
 }
 
 impl Layout {
-    /// The least width, into which every line of the tables fits.
+    /// The least width. Every line of the tables fits into it.
     pub const MIN_COLUMNS: usize = 80;
 }
 
@@ -27,8 +27,8 @@ impl Default for Layout {
     }
 }
 
-/// The report as lines of text, with a newline at the end: a row per condition, with means over
-/// the repeats and, where there are several, their standard deviations.
+/// The report as lines of text that end in a newline. Each condition has a row with the means over
+/// the repeats and, if there are several repeats, the standard deviations.
 pub fn render(report: &Report, layout: Layout) -> String {
     let Report { scenario, world, version, seed, runs } = report;
     let sheet = Sheet {
@@ -71,10 +71,10 @@ impl RateUnit {
     }
 }
 
-/// A figure of one run, if it has it.
+/// A figure of one run; `None` if the run does not have it.
 type Figure = fn(&Run) -> Option<f64>;
 
-/// What the tables are made from.
+/// The data of the tables.
 struct Sheet<'a> {
     /// The runs of each condition; the first condition is the baseline.
     conditions: Vec<Vec<&'a Run>>,
@@ -122,7 +122,7 @@ impl Sheet<'_> {
         self.table(&[0], &header, rows)
     }
 
-    /// A row per condition and group of stations, where there are several groups.
+    /// A row per condition and group of stations; `None` if there is one group.
     fn groups(&self) -> Option<Table> {
         let baseline = self.conditions[0][0];
         if baseline.groups.len() < 2 {
@@ -161,7 +161,7 @@ impl Sheet<'_> {
         Some(self.table(&[0, 1], &header, rows))
     }
 
-    /// A row per condition and flow with a target rate; `None` where there is none, or too many for a
+    /// A row per condition and flow with a target rate; `None` if there are none, or too many for a
     /// terminal.
     fn targets(&self) -> Option<Table> {
         let rate = format!("goodput\n{}", self.unit.name);
@@ -191,7 +191,7 @@ impl Sheet<'_> {
         (!rows.is_empty()).then(|| self.table(&[0, 1, 5], &header, rows.into_iter()))
     }
 
-    /// A table whose columns at `texts` are folded where the layout limits the width; the others hold
+    /// A table. The columns at `texts` are folded if the layout limits the width; all others hold
     /// numbers.
     fn table(
         &self,
@@ -200,9 +200,9 @@ impl Sheet<'_> {
         rows: impl Iterator<Item = Vec<String>>,
     ) -> Table {
         let mut table = Table::new();
-        // Lines above and below the table and below its header, nowhere else.
+        // There are lines above and below the table and below its header, and no others.
         table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-        // The last lines of the headers stand beside each other.
+        // Shorter headers are padded above, so that the last lines of all headers are in one row.
         let lines = |header: &&str| header.lines().count();
         let height = header.iter().map(lines).max().unwrap_or(0);
         let header = header.iter().map(|name| "\n".repeat(height - lines(name)) + name);
@@ -305,7 +305,7 @@ impl Sheet<'_> {
 }
 
 const UNKNOWN: &str = "-";
-/// More rows of flows with a target are for a plot, not for a terminal.
+/// The most flows with a target that the terminal's table shows.
 const MAX_TARGETS: usize = 20;
 
 /// The runs of each condition, in the order in which conditions first occur.
@@ -320,16 +320,16 @@ fn by_condition(runs: &[Run]) -> Vec<Vec<&Run>> {
     conditions
 }
 
-/// A figure of all runs; `None` where one of them does not have it.
+/// The figure of each run; `None` if one of the runs does not have it.
 fn over(runs: &[&Run], figure: impl Fn(&Run) -> Option<f64>) -> Option<Vec<f64>> {
     runs.iter().map(|run| figure(run)).collect()
 }
 
-/// The mean, and below it the standard deviation where there are several values.
+/// The mean and, if there are several values, the standard deviation below it.
 fn spread(values: Option<Vec<f64>>, decimals: usize) -> String {
     let values = values.unwrap_or_default();
     let Some(mean) = mean(&values) else { return UNKNOWN.to_owned() };
-    // The sum of no goodputs is -0.0; plus 0.0 it loses its sign.
+    // The sum of no goodputs is -0.0; adding 0.0 removes its sign.
     let mut text = format!("{:.decimals$}", mean + 0.0);
     if values.len() > 1 {
         let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
@@ -359,7 +359,7 @@ fn jain_of_the_others(run: &Run) -> Option<f64> {
     crate::figures::jain(&others.map(|flow| flow.goodput_mbps).collect::<Vec<_>>())
 }
 
-/// The words of the first repeat, with the mean time over all.
+/// The description of the first repeat's outcome, with the mean time over all repeats.
 fn reserved(runs: &[&Run], flow: usize) -> String {
     let of = |run: &&Run| run.flows.get(flow)?.reservation;
     let all: Vec<FlowReservation> = runs.iter().filter_map(of).collect();

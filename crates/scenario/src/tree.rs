@@ -1,7 +1,7 @@
 //! The file as a tree in which every value has its place in the text.
 //!
-//! Conditions, `--set` and solo runs change this tree and read it anew. So every key can be set, and each
-//! value passes the same checks and is reported at its own place.
+//! Conditions, `--set` and solo runs change this tree and read it again. Every key can therefore be
+//! set, and each value passes the same checks and is reported at its own place.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,8 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// The beginning of the file, for the whole tree and for a value that is not in the text.
+    /// The start of the file. It is the origin of the whole tree and of values that are not in the
+    /// text.
     pub(crate) const START: Self = Self::File(0);
 }
 
@@ -35,7 +36,7 @@ pub(crate) enum Value {
     Integer(i64),
     Float(f64),
     Boolean(bool),
-    /// A date, or an integer of more than 64 bits, as written; no key of a scenario has one.
+    /// A date, or an integer of more than 64 bits, as written. No key of a scenario accepts one.
     Other(String),
     Array(Vec<Node>),
     Table(Table),
@@ -59,7 +60,7 @@ impl Table {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// Sets `key`, which is added where it does not exist.
+    /// Sets `key`, or adds it if it does not exist.
     pub(crate) fn insert(&mut self, key: &str, node: Node) {
         let origin = node.origin;
         match self.entries.iter_mut().find(|entry| entry.key == key) {
@@ -84,31 +85,23 @@ impl Node {
     }
 
     pub(crate) fn as_table(&self) -> Option<&Table> {
-        match &self.value {
-            Value::Table(table) => Some(table),
-            _ => None,
-        }
+        let Value::Table(table) = &self.value else { return None };
+        Some(table)
     }
 
     pub(crate) fn as_table_mut(&mut self) -> Option<&mut Table> {
-        match &mut self.value {
-            Value::Table(table) => Some(table),
-            _ => None,
-        }
+        let Value::Table(table) = &mut self.value else { return None };
+        Some(table)
     }
 
     pub(crate) fn as_array(&self) -> Option<&[Node]> {
-        match &self.value {
-            Value::Array(nodes) => Some(nodes),
-            _ => None,
-        }
+        let Value::Array(nodes) = &self.value else { return None };
+        Some(nodes)
     }
 
     pub(crate) fn as_str(&self) -> Option<&str> {
-        match &self.value {
-            Value::String(text) => Some(text),
-            _ => None,
-        }
+        let Value::String(text) = &self.value else { return None };
+        Some(text)
     }
 
     /// A short description of the value, for an error.
@@ -199,7 +192,7 @@ pub(crate) fn to_toml(root: &Table) -> String {
     text
 }
 
-/// The tables that have a header of their own, each with its header.
+/// The tables of the entry that have their own header, each with that header.
 fn section(entry: &Entry) -> Vec<(String, &Table)> {
     let key = inline_key(&entry.key);
     match &entry.node.value {

@@ -1,8 +1,9 @@
-//! A scenario file is input from outside: nothing in it may bring the reader down.
+//! A scenario file is input from outside: no content may crash the reader.
 
 mod mutate;
 
-/// How many mutated files a test run reads. CI reads a million by the example `fuzz_scenarios`.
+/// The number of mutated files that a test run reads. CI reads a million with the example
+/// `fuzz_scenarios`.
 const FILES: u64 = 20_000;
 
 #[test]

@@ -1,4 +1,5 @@
-//! The keys of the reference page are those that are read, and each can be set everywhere.
+//! The reference page has exactly the keys that the reader reads, and each key can be set by every
+//! means.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
@@ -41,7 +42,7 @@ fn a_key_that_would_say_nothing_is_refused_by_name() {
     }
 }
 
-/// What is run, without the conditions themselves.
+/// The content of a scenario without its conditions.
 fn run_of(scenario: &Scenario) -> Experiment {
     Experiment { conditions: Vec::new(), ..Experiment::clone(scenario) }
 }

@@ -12,7 +12,7 @@ use wakeai_wifi::{
     Cell, Contention, GuardInterval, Protection, QueueDiscipline, Scheduler, Standard, Width, Wired,
 };
 
-/// The least that a scenario has.
+/// The smallest valid scenario.
 const LEAST: &str = r#"
 name = "least"
 duration = "600s"

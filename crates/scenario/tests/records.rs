@@ -339,14 +339,14 @@ fn two_runs_do_not_write_to_one_directory() {
     assert!(matches!(refused(directory.path()), RecordsError::Busy { .. }));
     drop(records);
     assert!(!partial.exists());
-    // What a killed process leaves.
+    // The files that a killed process leaves.
     std::fs::create_dir_all(partial.join("pcap")).unwrap();
     for name in ["lock", "samples.parquet", "pcap/server.pcapng"] {
         std::fs::write(partial.join(name), "half").unwrap();
     }
     write(directory.path(), 10);
     assert_eq!(names(directory.path()), ALL);
-    // What has the name, and is nothing of ours.
+    // A directory with that name that Wakeai did not make.
     let directory = tempfile::tempdir().unwrap();
     let partial = directory.path().join(".wakeai.partial");
     std::fs::create_dir(&partial).unwrap();

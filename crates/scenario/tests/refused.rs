@@ -1,11 +1,11 @@
-//! What is refused, and the words for it.
+//! Refused scenarios, and the messages for them.
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::fmt::Write as _;
 
 use wakeai_scenario::{Place, Scenario, ScenarioError};
 
-/// A scenario that is accepted, to which each case does one thing.
+/// An accepted scenario; each case changes one thing in it.
 const GOOD: &str = r#"
 name = "x"
 duration = "30s"
@@ -42,7 +42,7 @@ fn with(from: &str, to: &str) -> String {
     GOOD.replace(from, to)
 }
 
-/// What [`GOOD`] is refused for with each of `cases`, as a readable list.
+/// The messages with which [`GOOD`] is refused in each of `cases`, as a readable list.
 fn golden(cases: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (from, to) in cases {

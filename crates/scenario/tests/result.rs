@@ -228,7 +228,7 @@ fn groups_are_told_apart_where_there_are_several() {
     insta::assert_snapshot!(tables(&report));
 }
 
-/// What a user may name at the longest, and figures with many digits.
+/// The longest names that a user may choose, and figures with many digits.
 #[test]
 fn no_line_is_longer_than_80_columns() {
     let text = format!(

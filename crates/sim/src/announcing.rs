@@ -2,7 +2,7 @@
 
 use wakeai_control::presence::Codec;
 use wakeai_control::{Announcement, Reservation, Share};
-use wakeai_scenario::{Announces, Told};
+use wakeai_scenario::{AnnouncedRate, Announces};
 use wakeai_units::Rate;
 
 /// Rewrites an agent's presence messages before they are sent. The agent itself acts on the true figures.
@@ -26,16 +26,16 @@ impl Announcing {
     }
 
     fn apply(&self, message: &mut Announcement) {
-        let told = |truth: &mut Option<Rate>, told: Option<Told>| match told {
+        let replace = |truth: &mut Option<Rate>, by: Option<AnnouncedRate>| match by {
             None => {}
-            Some(Told::Unknown) => *truth = None,
-            Some(Told::Rate(rate)) => *truth = Some(rate),
+            Some(AnnouncedRate::Unknown) => *truth = None,
+            Some(AnnouncedRate::Rate(rate)) => *truth = Some(rate),
         };
         let announces = &self.announces;
         message.sending = announces.sending.unwrap_or(message.sending);
         message.delivery_rate = announces.rate.unwrap_or(message.delivery_rate);
-        told(&mut message.max_rate, announces.max_rate);
-        told(&mut message.link_rate, announces.link_rate);
+        replace(&mut message.max_rate, announces.max_rate);
+        replace(&mut message.link_rate, announces.link_rate);
         message.min_rtt = announces.min_rtt.or(message.min_rtt);
         message.growth = announces.growth.unwrap_or(message.growth);
         if let Some(ppm) = announces.reservation {
@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    /// What is received instead of the truth.
+    /// Replaces a received presence message by the announced one.
     fn received(announces: Announces) -> Announcement {
         let announcing = Announcing::new(announces, &KEY).unwrap();
         let codec = Codec::new(&KEY);
@@ -110,8 +110,8 @@ mod tests {
         let lie = Announces {
             sending: Some(false),
             rate: Some(Rate::ZERO),
-            max_rate: Some(Told::Unknown),
-            link_rate: Some(Told::Rate(Rate::from_bps(1))),
+            max_rate: Some(AnnouncedRate::Unknown),
+            link_rate: Some(AnnouncedRate::Rate(Rate::from_bps(1))),
             ..Announces::default()
         };
         let expected = Announcement {

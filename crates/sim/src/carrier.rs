@@ -25,15 +25,15 @@ pub enum Seen<'a> {
     Datagram {
         /// Index of the flow.
         flow: u32,
-        /// Payload bytes.
+        /// Length of the payload in bytes.
         len: u16,
     },
-    /// A presence message: the payload of its datagram.
+    /// A presence message, with the payload of its datagram.
     Presence(&'a [u8]),
 }
 
-/// Sees every packet that a host puts into its queue, and every packet that arrives at a host. Times count from
-/// the run's time zero; packets of agents before it have the time 0.
+/// Observes every packet that a host puts into its queue, and every packet that arrives at a host.
+/// Times count from the run's time zero; packets of agents before it have the time 0.
 pub trait Observer {
     /// Whether it observes packets.
     const LOOKS: bool = true;
@@ -45,7 +45,7 @@ pub trait Observer {
     fn on_received(&mut self, at: Duration, from: Node, to: Node, packet: Seen<'_>);
 }
 
-/// Sees nothing.
+/// An observer that ignores all packets.
 impl Observer for () {
     const LOOKS: bool = false;
 
@@ -74,7 +74,7 @@ impl<O: Observer> Carrier<O> {
     ) -> bool {
         let seen = O::LOOKS.then(|| packet.clone());
         let sent = self.medium.enqueue(now, from, to, packet).is_ok();
-        // A packet that finds the queue full is not sent, and so not observed.
+        // A packet that the full queue refuses is not sent, so it is not observed.
         if let Some(packet) = seen.filter(|_| sent) {
             self.observer.on_sent(self.span.since(now), from, to, see(&packet, place));
         }

@@ -27,11 +27,11 @@ pub(crate) struct Connection {
     /// The timers of both ends.
     pub(crate) sender_timer: u32,
     pub(crate) receiver_timer: u32,
-    /// Whether TCP sees an overflow of its host's queue as local congestion.
+    /// Whether TCP treats an overflow of its host's queue as local congestion.
     pub(crate) hears_overflow: bool,
     /// Whether its algorithm obeys an agent's bounds.
     pub(crate) boundable: bool,
-    /// When the handshake was complete for the sender.
+    /// The time at which the sender's handshake was complete.
     pub(crate) established: Option<Instant>,
     /// The bytes that the receiving application has read.
     pub(crate) read: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Connection {
     pub(crate) closed: bool,
 }
 
-/// The end of a connection for its sender.
+/// How a connection ended for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The receiver has acknowledged everything.
@@ -96,13 +96,13 @@ impl Connection {
         while let Some(segment) = self.receiver.poll_transmit(now) {
             let to = Destination::Unicast(self.from);
             let packet = Packet::Segment(Wire::pack(self.id, true, &segment));
-            // An acknowledgement that finds its host's queue full is lost.
+            // An acknowledgement that the full queue of its host refuses is lost.
             carrier.send(now, self.to, to, packet, self.place());
         }
         timers.set(self.receiver_timer, self.receiver.next_timeout());
     }
 
-    /// A segment has arrived at the sender.
+    /// Handles a segment that has arrived at the sender.
     pub(crate) fn at_sender(&mut self, now: Instant, segment: &Segment, senders: &mut Senders) {
         if now >= self.next_sample {
             let figures = self.sender.figures();
@@ -114,14 +114,15 @@ impl Connection {
         self.sender.handle_segment(now, segment);
     }
 
-    /// A segment has arrived at the receiver. Returns the bytes that the application read then.
+    /// Handles a segment that has arrived at the receiver. Returns the bytes that the application
+    /// has read since the last call.
     pub(crate) fn at_receiver(&mut self, now: Instant, segment: &Segment) -> u64 {
         self.receiver.handle_segment(now, segment);
         let read = self.receiver.bytes_read();
         read - std::mem::replace(&mut self.read, read)
     }
 
-    /// The connection for the agent of its station.
+    /// The connection as its station's agent observes it.
     pub(crate) fn as_agents_see_it(&self) -> wakeai_control::Connection {
         wakeai_control::Connection {
             id: u64::from(self.id),

@@ -51,16 +51,16 @@ pub(crate) struct Stream {
     pub(crate) chunks: u32,
     /// The number of connections that were opened.
     pub(crate) begun: u32,
-    /// The part of the flow that the last of them carries, and its id.
+    /// The part of the flow that the last opened connection carries, and that connection's id.
     pub(crate) share: Share,
     pub(crate) current: u32,
-    /// When the application writes; `None`: all at once.
+    /// The times at which the application writes; `None` if it writes all data at once.
     pub(crate) writing: Option<Writing>,
 }
 
 impl Stream {
-    /// The sender of the next connection, whose id is `id`, before it is opened; `None` where there is no
-    /// further connection.
+    /// The sender of the next connection, with the id `id`, before it is opened; `None` if there is
+    /// no further connection.
     pub(crate) fn next_sender(&mut self, id: u32) -> Option<Sender> {
         let size = match self.size {
             None if self.begun > 0 => return None,
@@ -79,8 +79,8 @@ impl Stream {
         Some(sender)
     }
 
-    /// Hands to the last connection the data that the application has written by the time `since_start` of the
-    /// flow. Returns the time of the next write.
+    /// Hands the last opened connection the data that the application has written by the time
+    /// `since_start` of the flow. Returns the time of the next write.
     pub(crate) fn write(&self, since_start: Duration, sender: &mut Sender) -> Option<Duration> {
         let size = self.share.size.map(Bytes::get);
         let Some(writing) = &self.writing else {
@@ -102,14 +102,15 @@ impl Stream {
 /// UDP datagrams.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
-    /// The spacing of a flow with a rate; `None`: the queue is kept full.
+    /// The spacing of the datagrams of a flow with a rate; `None` if the flow keeps its station's
+    /// queue full.
     pub(crate) line: Option<Serializer>,
-    /// The bytes that are still to be sent; `None`: no end.
+    /// The bytes that are still to be sent; `None` if the flow has no end.
     pub(crate) left: Option<u64>,
 }
 
 impl Datagrams {
-    /// The payload of the next datagram in bytes; `None` where all is sent.
+    /// The payload of the next datagram in bytes; `None` if all is sent.
     pub(crate) fn next(&mut self) -> Option<u16> {
         let most = DATAGRAM.get();
         let Some(left) = &mut self.left else { return Some(most as u16) };
@@ -141,7 +142,7 @@ impl FlowState {
         self.broken || self.meter.completed().is_some()
     }
 
-    /// Adds the counters of one of its connections.
+    /// Adds the counters of a connection that has ended.
     pub(crate) fn take_account(&mut self, connection: &Connection) {
         let counters = connection.sender.counters();
         let totals = &mut self.totals;
@@ -162,7 +163,7 @@ pub(crate) struct Reserving {
 }
 
 impl Reserving {
-    /// The sum of the rates of the running flows; `None` where none reserves.
+    /// The sum of the reserved rates of the running flows; `None` if none of them reserves.
     pub(crate) fn wanted(&self, now: Instant, flows: &[FlowState]) -> Option<Rate> {
         let flows = self.flows.iter().map(|flow| &flows[*flow as usize]);
         let running = flows.filter(|flow| flow.start <= now && !flow.is_over());

@@ -34,7 +34,7 @@ use wakeai_world::RunError;
 ///
 /// # Errors
 ///
-/// Where the scenario asks for something that the simulator does not have.
+/// The scenario asks for something that the simulator does not have.
 pub fn simulate<O: Observer>(
     job: &Job<'_>,
     observer: O,
@@ -47,7 +47,7 @@ pub fn simulate<O: Observer>(
     simulate_until(job, observer, &mut go_on)
 }
 
-/// [`simulate`] that ends with [`RunError::Interrupted`] when `reached` breaks.
+/// As [`simulate`], but ends with [`RunError::Interrupted`] when `reached` breaks.
 fn simulate_until<O: Observer>(
     job: &Job<'_>,
     observer: O,

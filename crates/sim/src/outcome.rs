@@ -25,22 +25,23 @@ pub struct SimOutcome {
 /// The figures of a flow that are not in a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowDetail {
-    /// The time from its start until its first connection was established; `None` where none was, and for UDP.
+    /// The time from the flow's start until its first connection was established; `None` if none
+    /// was, and for UDP.
     pub opened: Option<Duration>,
     /// Retransmission timeouts of SYNs; the flow's timeouts do not include them.
     pub syn_timeouts: u64,
-    /// The time that its connections spent waiting for those timeouts.
+    /// The time that the flow's connections spent waiting for those timeouts.
     pub syn_wait: Duration,
     /// The longest time without new data at the receiver, from the start to the end of the flow.
     pub longest_stall: Duration,
-    /// The end of each step in which something arrived, from the run's time zero, and all bytes
-    /// that had arrived by then; empty unless [`crate::Job::progress`] asks for it.
+    /// For each step in which data arrived: the step's end, from the run's time zero, and the bytes
+    /// received by then. It is empty unless [`crate::Job::progress`] asks for it.
     pub progress: Vec<(Duration, Bytes)>,
-    /// Each value of CUBIC's K, with the time of its first sample from the run's time zero; empty unless
-    /// [`crate::Job::progress`] asks for it, and under an algorithm without K.
+    /// Each value of CUBIC's K, with the time of its first sample from the run's time zero. It is
+    /// empty unless [`crate::Job::progress`] asks for it, and for an algorithm without K.
     pub k: Vec<(Duration, Duration)>,
-    /// The mean congestion window of its connections' samples after the warmup, rounded; `None` without
-    /// any.
+    /// The mean congestion window over the samples of the flow's connections after the warmup,
+    /// rounded; `None` without samples.
     pub mean_window: Option<Segments>,
 }
 
@@ -91,7 +92,7 @@ impl<O: Observer> Simulation<O> {
     }
 }
 
-/// The packets that were lost in each place.
+/// The packets dropped in each place.
 fn drops(counters: &Counters) -> Drops {
     let stations = || counters.stations.iter();
     Drops {

@@ -1,4 +1,4 @@
-//! The packets of the simulator: records of 64 bytes, and the bytes of presence messages.
+//! The packets of the simulator. A segment takes 64 bytes; presence messages are kept as encoded.
 
 use std::rc::Rc;
 
@@ -11,13 +11,13 @@ pub(crate) const IP_UDP_HEADERS: usize = 28;
 /// A packet.
 #[derive(Clone, Debug)]
 pub(crate) enum Packet {
-    /// Of a TCP connection.
+    /// A segment of a TCP connection.
     Segment(Wire),
-    /// Of a UDP flow.
+    /// A datagram of a UDP flow.
     Datagram {
         /// Index of the flow.
         flow: u32,
-        /// Payload bytes.
+        /// Length of the payload in bytes.
         len: u16,
     },
     /// An encoded presence message.
@@ -33,8 +33,8 @@ impl wakeai_medium::Packet for Packet {
         }
     }
 
-    /// A number per flow as FQ-CoDel distinguishes flows, by addresses, ports and protocol: each direction of a
-    /// connection is one.
+    /// A number for each flow as FQ-CoDel distinguishes them (by addresses, ports and protocol):
+    /// each direction of a connection has its own.
     fn flow(&self) -> u64 {
         let (kind, number) = match self {
             Self::Segment(wire) => (u64::from(wire.to_sender), wire.connection),
@@ -53,9 +53,9 @@ impl wakeai_medium::Packet for Packet {
     }
 }
 
-/// A segment in the network. It has half the size of a [`Segment`], because it is copied from queue to queue:
-/// SACK blocks are kept relative to the acknowledgement, and the options of a SYN, which has no SACK blocks,
-/// in their place.
+/// A segment in the network. It has half the size of a [`Segment`], because it is copied from queue
+/// to queue. SACK blocks are kept relative to the acknowledgement. A SYN has no SACK blocks, so its
+/// options are kept in their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wire {
     seq: u64,
@@ -78,7 +78,7 @@ const FIN: u8 = 1;
 const SYN: u8 = 1 << 1;
 const RST: u8 = 1 << 2;
 const ACK: u8 = 1 << 4;
-/// Marks a segment with a timestamp, in a bit that none of the flags has.
+/// Marks a segment with a timestamp, in a bit that no flag uses.
 const TIMESTAMP: u8 = 1 << 7;
 
 /// The flags as they are in the header of a segment.

@@ -18,7 +18,8 @@ pub(crate) struct Sampler {
     span: Span,
     sink: RunSink,
     steps: u32,
-    /// Packets in each queue: of the stations, of the access point, of the wire up and down.
+    /// By queue, the packets in it at the last sample: the stations, the access point, the wire up,
+    /// the wire down.
     queues: Vec<u32>,
     up: Vec<Airtime>,
     down: Vec<Airtime>,
@@ -50,7 +51,7 @@ impl Sampler {
         }
     }
 
-    /// Takes the last sample of the airtime, of the rest of a second.
+    /// Takes the last sample of the airtime, which covers the rest since the last step.
     pub(crate) fn sample_end(&mut self, end: Instant, medium: &Medium<Packet>) {
         self.sample_air(self.span.since(end).as_nanos(), medium);
     }
@@ -94,7 +95,7 @@ impl Sampler {
     }
 }
 
-/// The airtime of each kind since the sample before. All broadcasts are presence messages.
+/// The airtime of each kind since the last sample. All broadcasts are presence messages.
 fn grown(before: &Airtime, now: &Airtime) -> [(AirKind, Duration); 7] {
     let by = |part: fn(&Airtime) -> Duration| part(now).saturating_sub(part(before));
     [

@@ -28,7 +28,7 @@ use crate::senders::Senders;
 use crate::simulation::{Agent, Simulation, Station};
 use crate::timers::{TimerOwner, Timers};
 
-/// The agents draw from another stream of random numbers than the medium and the flows' starts.
+/// Separates the agents' random numbers from those of the medium and of the flows' starts.
 const AGENT_STREAM: u64 = 0x61_6765_6e74;
 /// The agents start at random times within one tick, as daemons do.
 const AGENTS_SPREAD: Duration = Duration::from_millis(500);
@@ -36,19 +36,20 @@ const AGENTS_SPREAD: Duration = Duration::from_millis(500);
 /// A run that is to be simulated.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// Scenario and condition.
+    /// The condition, with its scenario.
     pub condition: &'a ResolvedCondition,
     /// The seed of this repeat.
     pub seed: u64,
-    /// The figures for the stations' agents, by station; a station beyond its end has none.
+    /// The figures for the stations' agents, by station; missing entries count as empty.
     pub facts: &'a [StationFacts],
     /// The records of the run.
     pub sink: Option<RunSink>,
-    /// The resolution of [`crate::FlowDetail::progress`]; with zero there is neither progress nor a history of K.
+    /// The resolution of [`crate::FlowDetail::progress`]. If it is zero, neither progress nor the
+    /// history of K is kept.
     pub progress: Duration,
 }
 
-/// The run at its begin, and its stations and flows.
+/// Builds the run at its start, and its stations and flows.
 pub(crate) fn set_up<O: Observer>(
     job: &Job<'_>,
     observer: O,
@@ -177,7 +178,7 @@ fn reserving(expanded: &Expanded, station: usize) -> Vec<u32> {
     reserving.map(|(index, _)| index as u32).collect()
 }
 
-/// Whether the station has TCP small queues; a classic TCP has none.
+/// Whether the station has TCP small queues. A station with the classic TCP has none.
 fn has_small_queue(group: &StationGroup) -> bool {
     group.host_queue != HostQueue::Fifo && group.tcp == TcpProfile::Linux
 }

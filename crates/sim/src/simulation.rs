@@ -37,7 +37,7 @@ pub(crate) struct Simulation<O> {
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     pub(crate) changes: Changes,
     pub(crate) senders: Senders,
-    /// Samples queues and airtime where records are kept; with its timer.
+    /// The sampler of queues and airtime with its timer; `None` without records.
     pub(crate) sampler: Option<(Sampler, u32)>,
     /// The number of flows that have not completed and still can.
     pub(crate) unfinished: usize,
@@ -47,14 +47,14 @@ pub(crate) struct Simulation<O> {
 #[derive(Default)]
 pub(crate) struct Station {
     pub(crate) agent: Option<Box<Agent>>,
-    /// The ids of its connections that it sends data over.
+    /// The ids of the connections over which it sends data.
     pub(crate) senders: Vec<u32>,
     /// UDP flows that keep its queue full; the first one sends next.
     pub(crate) saturating: VecDeque<u32>,
     pub(crate) reserving: Reserving,
 }
 
-/// Takes the simulated time that a run has reached, and breaks where the run is to end.
+/// Called with the simulated time that a run has reached; breaks if the run is to end.
 pub(crate) type Reached<'a> = dyn FnMut(Duration) -> ControlFlow<()> + 'a;
 
 /// The kind of the next event, in the order of handling at the same instant.
@@ -66,8 +66,8 @@ enum Next {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// Runs until all flows have completed, or to the end of the scenario's duration. Returns that time; `None`
-    /// where `reached` breaks.
+    /// Runs until all flows have completed, or to the end of the scenario's duration. Returns that
+    /// time; `None` if `reached` breaks.
     pub(crate) fn run(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
         let end = self.handle_events(reached)?;
         if let Some((sampler, _)) = &mut self.sampler {

@@ -8,7 +8,7 @@ use wakeai_units::Instant;
 /// The deadline of a timer that is not set.
 const NEVER: u64 = u64::MAX;
 
-/// What a timer belongs to.
+/// The part of the run that a timer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerOwner {
     Flow(u32),
@@ -20,15 +20,16 @@ pub(crate) enum TimerOwner {
 
 /// Numbered timers, each with at most one deadline.
 ///
-/// Setting a later deadline, as TCP does with every ACK, costs nothing: the timer expires at the old one, its
-/// owner finds that nothing is due, and sets it again. A timer may therefore expire early, but never late.
+/// A later deadline costs nothing, although TCP sets one with every ACK: the timer expires at the
+/// old deadline, its owner finds that nothing is due, and sets the timer again. A timer may
+/// therefore expire early, but never late.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
-    /// By deadline and number; an entry is stale where `armed` has another deadline.
+    /// By deadline and number. An entry is outdated if `armed` has another deadline.
     heap: BinaryHeap<Reverse<(u64, u32)>>,
     /// By number: the deadline, in nanoseconds.
     armed: Vec<u64>,
-    /// By number.
+    /// By number: the owner.
     owners: Vec<TimerOwner>,
 }
 

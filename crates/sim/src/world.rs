@@ -12,7 +12,8 @@ use crate::{Job, simulate_until};
 ///
 /// # Errors
 ///
-/// The earliest run that fails; [`RunError::exit_status`] is the exit status of the command.
+/// The error of the earliest run that fails; [`RunError::exit_status`] is the exit status of the
+/// command.
 pub fn run(
     options: &Options,
     jobs: usize,
@@ -37,7 +38,7 @@ fn keys_without_effect(experiment: &Experiment) -> Vec<String> {
     experiment.stations.iter().filter(|group| group.proxy).map(words).collect()
 }
 
-/// Simulates tasks, several at once on threads of the session.
+/// Simulates runs; several threads of the session may use it at once.
 struct Simulator<'a> {
     progress: &'a dyn Progress,
 }

@@ -24,7 +24,7 @@ struct Line {
     data: VecDeque<(Instant, Segment)>,
     acks: VecDeque<(Instant, Segment)>,
     free_at: Instant,
-    /// Losses that begin in a million segments, and how long each lasts.
+    /// The losses that begin in a million segments, and the length of each.
     loss: (u64, Duration),
     loses_until: Instant,
     random: u64,

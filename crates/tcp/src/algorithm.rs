@@ -22,13 +22,14 @@ pub fn default_knobs(name: &str) -> Knobs {
     if name == "wakeai_rtt" { Knobs::rtt_fair() } else { Knobs::default() }
 }
 
-/// The algorithm of that name for a new connection, with its [`default_knobs`].
+/// The algorithm of this name for a new connection, with its [`default_knobs`].
 pub fn by_name(name: &str, config: &TcpConfig) -> Option<Algorithm> {
     by_name_with(name, config, default_knobs(name))
 }
 
-/// The algorithm of that name for a new connection. `cubic` is `wakeai_cubic` and `reno` is
-/// `wakeai_reno`, only that no bounds are set on them. Only the CUBICs have knobs.
+/// The algorithm of this name for a new connection. `cubic` and `reno` are the same as
+/// `wakeai_cubic` and `wakeai_reno`, but no bounds are set on them. Only the CUBIC variants have
+/// knobs.
 pub fn by_name_with(name: &str, config: &TcpConfig, knobs: Knobs) -> Option<Algorithm> {
     let sock = TcpSock::new(config.mss, config.initial_window);
     match name {

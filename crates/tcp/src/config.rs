@@ -1,5 +1,5 @@
-//! The configuration of a connection: what an administrator would set by sysctl, and the generation of
-//! the stack.
+//! The configuration of a connection: the settings that an administrator makes by sysctl, and the
+//! generation of the stack.
 
 use wakeai_units::Duration;
 
@@ -36,35 +36,37 @@ pub struct TcpConfig {
     pub min_timeout: Duration,
     /// The longest retransmission timeout.
     pub max_timeout: Duration,
-    /// How often a SYN is sent again, not counting [`Self::syn_linear_timeouts`].
+    /// The number of retransmissions of a SYN, without [`Self::syn_linear_timeouts`].
     pub syn_retries: u32,
-    /// How often a SYN's timeout stays the same before it begins to double.
+    /// The number of a SYN's timeouts that have the same length before the length begins to double.
     pub syn_linear_timeouts: u32,
     /// The number of consecutive timeouts after which the connection is given up.
     pub retries: u32,
     /// Whether spurious reductions are undone (Eifel, D-SACK, F-RTO).
     pub undo_spurious: bool,
-    /// Whether in a recovery a retransmission of the head, and selective acknowledgements of segments
-    /// sent before it, restart the timeout, as in Linux. By RFC 6298 it keeps running (section 5.1); RFC
-    /// 6675 allows both (section 6).
+    /// Whether two events in a recovery restart the timeout, as in Linux: a retransmission of the
+    /// head, and selective acknowledgements of segments sent before it. By RFC 6298 section 5.1 the
+    /// timeout keeps running; RFC 6675 section 6 allows both.
     pub restart_on_retransmission: bool,
     /// Whether in a recovery only the first partial acknowledgement restarts the timeout, so that a long
     /// recovery ends in slow start (RFC 6582 section 4, the impatient variant).
     pub impatient: bool,
-    /// Whether the RTT comes from echoed timestamps (RFC 7323 section 4), as in Linux before 3.10, and not
-    /// from the age of the acknowledged segment, which is longer where acknowledgements are lost.
+    /// Whether the RTT comes from echoed timestamps (RFC 7323 section 4), as in Linux before 3.10.
+    /// Otherwise it is the age of the acknowledged segment, which is longer if acknowledgements are
+    /// lost.
     pub rtt_by_timestamps: bool,
-    /// Whether an acknowledgement of retransmitted data gives no RTT even with timestamps, and each one of
-    /// new data ends the backoff even without an RTT. Only ns-3 does so: RFC 6298 takes the RTT from
-    /// timestamps (section 3) and keeps the backoff until there is an RTT.
+    /// Whether an acknowledgement of retransmitted data gives no RTT even with timestamps, and
+    /// every acknowledgement of new data ends the backoff. Only ns-3 does so: by RFC 6298
+    /// timestamps give the RTT (section 3), and the backoff stays until there is a new RTT.
     pub forgets_backoff: bool,
     /// The longest delay of an acknowledgement.
     pub delayed_ack: Duration,
-    /// Whether the host's queue admits only a few packets per connection, and the sender is called when
-    /// they leave (TCP small queues). The classic sender does not have it.
+    /// Whether the host's queue admits only a few packets per connection, and the sender is called
+    /// when they leave (TCP small queues). The classic sender does not support this.
     pub small_queues: bool,
-    /// With small queues, the host's queue admits the bytes that the pacing rate carries in a second, shifted
-    /// right by this. mac80211 sets 7 so that aggregates fill (Linux's default is 10).
+    /// With small queues, the host's queue admits the bytes that the pacing rate carries in a
+    /// second, shifted right by this number. mac80211 uses 7 so that aggregates fill; Linux's
+    /// default is 10.
     pub small_queue_shift: u32,
     /// With small queues, the most bytes that the host's queue admits (`tcp_limit_output_bytes`).
     pub small_queue_limit: u64,
@@ -101,7 +103,7 @@ impl TcpConfig {
         }
     }
 
-    /// Whether losses are found by time (RFC 8985) and not by counting (RFC 6675).
+    /// Whether losses are detected by time (RFC 8985) instead of by counting (RFC 6675).
     pub(crate) fn has_rack(&self) -> bool {
         self.profile == Profile::Linux
     }

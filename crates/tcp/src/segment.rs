@@ -1,4 +1,4 @@
-//! What travels between a sender and a receiver.
+//! The segments that a sender and a receiver exchange.
 
 /// Bytes of an IPv4 header without options.
 const IP_HEADER: usize = 20;
@@ -12,7 +12,7 @@ const TCP_HEADER: usize = 20;
 /// are their low 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Position of the first byte, or of the SYN or FIN where there is no byte.
+    /// Position of the first byte, or of the SYN or FIN if there is no byte.
     pub seq: u64,
     /// The next position that is expected from the other end; valid with `flags.ack` only.
     pub ack: u64,
@@ -42,8 +42,8 @@ impl Segment {
         IP_HEADER + TCP_HEADER + self.options_len() + self.len as usize
     }
 
-    /// Options as Linux lays them out, each kind padded to 4 bytes; a SYN's "SACK permitted" takes
-    /// the place of the padding before the timestamps.
+    /// The length of the options, laid out as in Linux, each kind padded to 4 bytes. A SYN's "SACK
+    /// permitted" takes the place of the padding before the timestamps.
     fn options_len(&self) -> usize {
         let timestamp = if self.timestamp.is_some() { 12 } else { 0 };
         let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() };
@@ -61,7 +61,7 @@ pub struct Flags {
     pub syn: bool,
     /// The acknowledgement number is valid.
     pub ack: bool,
-    /// Nothing follows in this direction; takes one position.
+    /// The last segment of this direction; takes one position.
     pub fin: bool,
     /// The connection does not exist any more.
     pub rst: bool,
@@ -70,15 +70,15 @@ pub struct Flags {
 impl Flags {
     /// No control bit.
     pub const NONE: Self = Self { syn: false, ack: false, fin: false, rst: false };
-    /// Of the segment that opens a connection.
+    /// The flags of the segment that opens a connection.
     pub const SYN: Self = Self { syn: true, ..Self::NONE };
-    /// Of the answer to it.
+    /// The flags of the answer to a SYN.
     pub const SYN_ACK: Self = Self { syn: true, ..Self::ACK };
-    /// Of data and of acknowledgements.
+    /// The flags of data and of acknowledgements.
     pub const ACK: Self = Self { ack: true, ..Self::NONE };
-    /// Of the last segment of a direction.
+    /// The flags of the last segment of a direction.
     pub const FIN_ACK: Self = Self { fin: true, ..Self::ACK };
-    /// Of an abort.
+    /// The flags of an abort.
     pub const RST: Self = Self { rst: true, ..Self::NONE };
 }
 
@@ -117,8 +117,9 @@ pub const MAX_SACK_BLOCKS: usize = 3;
 
 /// The blocks of a SACK option, each from its first position to the one after its last.
 ///
-/// Most recently changed first (RFC 2018 section 4). Where the first lies below the segment's `ack`
-/// or inside the second, it reports what arrived twice (D-SACK, RFC 2883 section 4).
+/// The most recently changed block comes first (RFC 2018 section 4). If it lies below the segment's
+/// `ack` or inside the second block, it reports data that arrived twice (D-SACK, RFC 2883 section
+/// 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u64, u64); MAX_SACK_BLOCKS],
@@ -129,7 +130,7 @@ impl SackBlocks {
     /// No block.
     pub const NONE: Self = Self { blocks: [(0, 0); MAX_SACK_BLOCKS], len: 0 };
 
-    /// Adds a block behind the others. Gives `false` where there is no room left.
+    /// Adds a block behind the others. Returns `false` if there is no room left.
     pub fn push(&mut self, start: u64, end: u64) -> bool {
         debug_assert!(start < end, "a block holds at least a byte");
         let Some(place) = self.blocks.get_mut(usize::from(self.len)) else { return false };
@@ -148,7 +149,7 @@ impl SackBlocks {
         self.as_slice().iter().copied()
     }
 
-    /// How many there are.
+    /// The number of blocks.
     pub fn len(&self) -> usize {
         usize::from(self.len)
     }

@@ -16,7 +16,7 @@ const UNITS: &[(&str, u64)] =
     &[("B", 1), ("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000)];
 
 impl Bytes {
-    /// Nothing.
+    /// Zero bytes.
     pub const ZERO: Self = Self(0);
 
     /// `count` bytes.
@@ -39,7 +39,7 @@ impl Bytes {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// The difference; zero where `other` is more.
+    /// The difference, or zero if `other` is larger.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

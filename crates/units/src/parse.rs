@@ -1,8 +1,8 @@
-//! Reading and writing numbers with a unit, exactly.
+//! Parses and formats numbers with a unit, without rounding.
 
 use std::fmt;
 
-/// A text that is not the quantity that was asked for.
+/// The error for a text that is not a quantity of the expected kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseQuantityError {
     found: String,
@@ -45,8 +45,8 @@ fn exact(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     whole.checked_add(u64::try_from(fraction / denominator).ok()?)
 }
 
-/// Writes `value` in the largest of `units` (largest first) that is not above it, with as many
-/// decimals as it takes to be exact; zero in the last.
+/// Formats `value` exactly, in the largest unit that does not exceed it. `units` are in descending
+/// order; zero is written in the last one.
 pub(crate) fn write_scaled(
     f: &mut fmt::Formatter<'_>,
     value: u64,

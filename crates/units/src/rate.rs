@@ -20,7 +20,7 @@ const UNITS: &[(&str, u64)] =
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 impl Rate {
-    /// No data at all.
+    /// 0 bit/s.
     pub const ZERO: Self = Self(0);
 
     /// `bits` per second.
@@ -48,7 +48,8 @@ impl Rate {
         self.0 as f64 / 1e6
     }
 
-    /// `megabits` (10^6 bits) per second, to the nearest bit per second; a negative number is zero.
+    /// `megabits` (10^6 bits) per second, to the nearest bit per second; a negative number gives
+    /// zero.
     pub fn from_mbps_f64(megabits: f64) -> Self {
         Self((megabits * 1e6).round() as u64)
     }
@@ -90,7 +91,7 @@ impl Rate {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference; zero where `other` is faster.
+    /// The difference, or zero if `other` is faster.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -121,8 +122,8 @@ impl FromStr for Rate {
 }
 
 impl fmt::Display for Rate {
-    /// Exact, as [`Rate::from_str`] reads it: `1.234567Mbit/s`. With `{:#}` for people, with a space
-    /// and at most two decimals: `1.23 Mbit/s`, `288 Gbit/s`.
+    /// The exact value, as [`Rate::from_str`] reads it: `1.234567Mbit/s`. The alternate form `{:#}`
+    /// is for people and has a space and at most two decimals: `1.23 Mbit/s`, `288 Gbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units =
             [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
@@ -142,7 +143,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The sending end of a link: when it is free again, exact over any number of packets.
+/// Computes when a link has sent each packet, without accumulating rounding errors.
 ///
 /// Each packet starts at the later of `now` and the end of the one before. While the link stays
 /// busy the fraction of a nanosecond that a packet's time leaves over is carried to the next, so

@@ -12,7 +12,7 @@ pub struct Segments(u32);
 impl Segments {
     /// No segment.
     pub const ZERO: Self = Self(0);
-    /// More than any window; it stands for an absent ceiling.
+    /// Stands for an absent ceiling.
     pub const MAX: Self = Self(u32::MAX);
 
     /// `count` segments.
@@ -39,7 +39,7 @@ impl Segments {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference; zero where `other` is more.
+    /// The difference, or zero if `other` is larger.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

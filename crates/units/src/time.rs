@@ -23,7 +23,7 @@ pub struct Instant(u64);
 impl Instant {
     /// The epoch itself.
     pub const ZERO: Self = Self(0);
-    /// Later than everything that happens: about 584 years after the epoch.
+    /// The latest instant: about 584 years after the epoch.
     pub const MAX: Self = Self(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the epoch.
@@ -99,7 +99,7 @@ const UNITS: &[(&str, u64)] = &[
 ];
 
 impl Duration {
-    /// No time at all.
+    /// An empty span.
     pub const ZERO: Self = Self(0);
     /// The longest span: about 584 years.
     pub const MAX: Self = Self(u64::MAX);
@@ -164,7 +164,7 @@ impl Duration {
         self.0.checked_sub(other.0).map(Self)
     }
 
-    /// The difference; zero where `other` is longer.
+    /// The difference, or zero if `other` is longer.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

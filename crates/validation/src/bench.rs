@@ -1,4 +1,4 @@
-//! Speed: the same case in ns-3 and in wakeai, one thread each, in one run.
+//! Compares the speed of ns-3 and of Wakeai: both run the same case, with one thread each.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,13 +19,13 @@ struct Took {
     peak_kb: u64,
 }
 
-/// Runs both programs on two cases and prints what they took, and the ratios.
+/// Runs both programs on two cases, and prints the time and memory that each took, and the ratios.
 ///
 /// # Errors
 ///
-/// Where a program cannot be run or fails.
+/// A program cannot be run, or fails.
 pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Result<()> {
-    // `cargo run` becomes this process, and the compilers that it had run stay its children.
+    // `cargo run` becomes this process, so the compilers that it ran would count as its children.
     ensure!(
         Usage::of(UsageWho::RUSAGE_CHILDREN)?.peak_kb == 0,
         "other children would count: build it, then start target/release/wakeai-validation itself"
@@ -82,7 +82,7 @@ fn crowd(root: &Path, seconds: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// 10 MB up from each of so many stations, for so many simulated seconds at the most.
+/// An upload of 10 MB from each of `stations` stations, for at most `limit` simulated seconds.
 fn job(stations: u32, limit: u32) -> Job {
     Job::new("validation/scenarios/ns3-transfers.toml")
         .condition("up")
@@ -106,8 +106,8 @@ fn theirs(program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
     })
 }
 
-/// All of our runs come before ns-3's, and the small case first: the peak is that of the largest child so
-/// far.
+/// Runs Wakeai. All of its runs come before those of ns-3, and the small case first, because the
+/// peak is that of the largest child so far.
 fn ours(root: &Path, program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
     let mut command = Command::new(program);
     command
@@ -124,7 +124,7 @@ fn ours(root: &Path, program: &Path, stations: u32, limit: u32) -> anyhow::Resul
     Ok(Took { simulated_s, cpu_s: after.cpu_s - before.cpu_s, peak_kb: after.peak_kb })
 }
 
-/// The time and memory that this process took, or its children that have ended.
+/// The time and memory that this process, or its ended children, have used.
 struct Usage {
     cpu_s: f64,
     peak_kb: u64,

@@ -1,15 +1,15 @@
 //! Bianchi's model of a saturated uplink (IEEE JSAC 18(3), 2000) for 802.11g, with the limit on
 //! attempts of Wu et al. (INFOCOM 2002).
 
-/// Times of 802.11g with 1500-byte IP packets at 54 Mbit/s and control frames at 24, microseconds;
-/// each frame with its signal extension of 6.
+/// Times in microseconds of 802.11g with IP packets of 1500 bytes at 54 Mbit/s and control frames
+/// at 24 Mbit/s. Each frame includes its signal extension of 6 us.
 const SLOT: f64 = 9.0;
 const SIFS: f64 = 10.0;
 const DIFS: f64 = 28.0;
 const DATA: f64 = 254.0;
-/// ACK, RTS and CTS alike: two symbols.
+/// The time of an ACK, of an RTS and of a CTS: two symbols each.
 const CONTROL: f64 = 34.0;
-/// EIFS: SIFS, an ACK at 6 Mbit/s (44 and 6) and DIFS.
+/// EIFS: SIFS, an ACK at 6 Mbit/s (44 us and 6 us of signal extension), and DIFS.
 const EIFS: f64 = SIFS + 50.0 + DIFS;
 
 const CW_MIN: f64 = 16.0;
@@ -17,21 +17,21 @@ const DOUBLINGS: i32 = 6;
 const ATTEMPTS: i32 = 7;
 const PAYLOAD_BITS: f64 = 1_472.0 * 8.0;
 
-/// What follows a collision before the stations count down again.
+/// The wait after a collision before the stations count down again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterCollision {
-    /// No station decoded anything: the medium was only busy.
+    /// DIFS: no station decoded a frame, so the medium was only busy.
     Difs,
-    /// Bystanders decoded a header and wait for an answer that does not come.
+    /// EIFS: the other stations decoded a header, and wait for an answer that does not arrive.
     Eifs,
 }
 
-/// A saturated BSS as the model has it.
+/// The figures of the model for a saturated BSS.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturated {
     /// The probability that an attempt collides.
     pub collision: f64,
-    /// UDP payload, Mbit/s.
+    /// The goodput of UDP payload, Mbit/s.
     pub mbps: f64,
 }
 
@@ -55,7 +55,8 @@ pub fn saturated(stations: u32, rts: bool, after: AfterCollision) -> Saturated {
     Saturated { collision, mbps: success * PAYLOAD_BITS / slot }
 }
 
-/// The probability of an attempt in a slot, and that it collides (equations 7 and 9 there).
+/// The probability of an attempt in a slot, and the probability that it collides (Bianchi's
+/// equations 7 and 9).
 fn fixed_point(stations: u32) -> (f64, f64) {
     let mut collision = 0.5_f64;
     let mut attempt = 0.0;
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_collision_costs_what_was_worked_out_by_hand() {
-        // IP packets at 40 stations: 23.3 Mbit/s with DIFS, 21.6 with EIFS.
+        // This is 23.3 Mbit/s of IP packets at 40 stations with DIFS, and 21.6 Mbit/s with EIFS.
         for (after, ip_mbps) in [(AfterCollision::Difs, 23.3), (AfterCollision::Eifs, 21.6)] {
             let found = saturated(40, false, after).mbps * 1_500.0 / 1_472.0;
             assert!((found - ip_mbps).abs() < 0.1, "{after:?}: {found}");

@@ -17,23 +17,23 @@ use crate::transfers::{Transfer, Transfers};
 /// The resolution of goodput over time.
 const STEP: Duration = Duration::from_secs(1);
 
-/// The place of the project, and the number of runs.
+/// The place of the project, and the number of runs to make.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The project's root.
     pub root: PathBuf,
-    /// Seeds of each comparison, from 1.
+    /// The number of seeds of each comparison, from seed 1 on.
     pub seeds: u32,
-    /// Runs at once.
+    /// The number of runs that are made at once.
     pub jobs: usize,
 }
 
-/// One run and what its report leaves out.
+/// One run, with details that are not in its report.
 #[derive(Clone, Debug)]
 pub struct Simulated {
-    /// The report's part.
+    /// The run as in the report.
     pub run: Run,
-    /// Completions, timeouts, drops.
+    /// Its completions, timeouts and drops.
     pub transfers: Transfers,
     counters: Counters,
     flows: Vec<FlowDetail>,
@@ -44,7 +44,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// Where the scenario is not accepted or the run fails.
+    /// The scenario is not accepted, or the run fails.
     pub fn one(&self, job: &Job) -> anyhow::Result<Simulated> {
         let mut runs = self.with_seeds(job, 1)?;
         runs.pop().with_context(|| format!("{}: no run", job.command()))
@@ -68,8 +68,8 @@ impl Context {
         Ok(self.all(job)?.into_iter().map(|simulated| simulated.run).collect())
     }
 
-    /// The reports of `job` with seeds 1 to `seeds`, without the runs of each station alone: these would take
-    /// as long as the runs themselves, and their figures are not used.
+    /// The reports of `job` with seeds 1 to `seeds`, without the solo runs, which would take as
+    /// long as the runs themselves and whose figures are not used.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Simulated {
         Self { run, transfers, counters, flows }
     }
 
-    /// The share of the stations' data frames (RTS, where they are used) that were not answered.
+    /// The share of the stations' data frames (or RTS, if they are used) that were not answered.
     pub fn failed_share(&self, rts: bool) -> f64 {
         let sum = |figure: fn(&wakeai_medium::ContenderCounters) -> u64| {
             self.counters.stations.iter().map(figure).sum::<u64>() as f64
@@ -157,7 +157,8 @@ impl Simulated {
         points
     }
 
-    /// K of CUBIC's curve under a flow, as steps: (second, seconds), up to the end of the run.
+    /// The value of K of CUBIC under a flow over time, as steps (second, value in seconds) up to
+    /// the end of the run.
     pub fn k_over_time(&self, flow: usize) -> Vec<(f64, f64)> {
         let steps = self.flows[flow].k.iter().map(|(at, k)| (at.as_secs_f64(), k.as_secs_f64()));
         let mut points: Vec<(f64, f64)> = Vec::new();

@@ -13,11 +13,11 @@ use wakeai_world::{Asked, Outcome, RunError, Task, World, session};
 /// A run, the medium's counters, and the details of each flow.
 pub(crate) type Detail = (Run, Counters, Vec<FlowDetail>);
 
-/// Makes all requested runs, `jobs` at once; `step` is the resolution of the flows' progress.
+/// Makes all requested runs, `jobs` at once. `step` is the resolution of the flows' progress.
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub(crate) fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<Detail>, RunError> {
     let world = Detailed { step, details: Mutex::default() };
     let report = session::report(jobs, &world, asked, None)?;
@@ -32,7 +32,7 @@ pub(crate) fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<
     Ok(report.runs.into_iter().map(detail).collect())
 }
 
-/// By condition and repeat; runs of a station alone are left out.
+/// The details by condition and repeat; solo runs are left out.
 type ByPlace = BTreeMap<(usize, u32), (Counters, Vec<FlowDetail>)>;
 
 struct Detailed {

@@ -1,4 +1,4 @@
-//! What is run: a scenario with overrides, and the command that runs the same by hand.
+//! The runs to make: a scenario with overrides, and the command that makes the same run by hand.
 
 use std::fmt::{Display, Write as _};
 
@@ -9,26 +9,26 @@ use anyhow::Context as _;
 pub struct Job {
     /// The scenario's file, from the project's root.
     pub file: String,
-    /// The condition; the first where none is named.
+    /// The condition; `None` selects the first one.
     pub condition: Option<String>,
     /// Overrides, in order.
     pub set: Vec<(String, String)>,
 }
 
 impl Job {
-    /// The scenario as it is.
+    /// A job that runs the scenario without changes.
     pub fn new(file: &str) -> Self {
         Self { file: file.to_owned(), condition: None, set: Vec::new() }
     }
 
-    /// Its condition `name`.
+    /// Selects the condition `name`.
     #[must_use]
     pub fn condition(mut self, name: &str) -> Self {
         self.condition = Some(name.to_owned());
         self
     }
 
-    /// The same with a key changed.
+    /// Changes a key of the scenario.
     #[must_use]
     pub fn set(mut self, key: &str, value: impl Display) -> Self {
         self.set.push((key.to_owned(), value.to_string()));
@@ -45,16 +45,16 @@ impl Job {
         format!("{} --repeat {seeds}", self.command())
     }
 
-    /// A figure of its runs; an error that names the command where no run has it.
+    /// Returns the figure of the job's runs.
     ///
     /// # Errors
     ///
-    /// Where there is none.
+    /// No run has the figure; the error names the command.
     pub fn require<T>(&self, found: Option<T>) -> anyhow::Result<T> {
         found.with_context(|| format!("{}: nothing was received", self.command()))
     }
 
-    /// The command in a world.
+    /// The command that runs it in the world `world` (`sim` or `lab`).
     pub fn command_in(&self, world: &str) -> String {
         let mut command = format!("wakeai {world} {}", self.file);
         if let Some(condition) = &self.condition {

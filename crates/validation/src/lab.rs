@@ -1,5 +1,5 @@
-//! The lab's runs, which are stored in `validation/lab.json`: they need root and a quiet machine, so they are
-//! made on request only.
+//! The lab's runs, which are stored in `validation/lab.json`. They need root and a quiet machine,
+//! so they are made only on request.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ use crate::job::Job;
 /// The path of the file, from the project's root.
 pub const FILE: &str = "validation/lab.json";
 
-/// The longest wait of ordinary processes for a processor (99th percentile) in a run that counts: with longer
-/// waits, agents decide late.
+/// The bound on the waits of ordinary processes for a processor (99th percentile, ms) in a run that
+/// counts: with longer waits, agents decide late.
 const WAITS_MS: f64 = 50.0;
 
 /// The lab's runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabData {
-    /// The kernel that they were made on.
+    /// The kernel on which they were made.
     pub kernel: String,
-    /// The reports, by the scenario's file.
+    /// The reports by scenario file.
     pub reports: BTreeMap<String, Report>,
 }
 
 impl LabData {
-    /// Reads the file; the data are empty where there is none yet.
+    /// Reads the file; the data are empty if it does not exist.
     ///
     /// # Errors
     ///
-    /// Where the file is not what [`LabData::store`] writes.
+    /// The file is not as [`LabData::store`] writes it.
     pub fn load(root: &Path) -> anyhow::Result<Self> {
         let path = root.join(FILE);
         if !path.exists() {
@@ -46,7 +46,7 @@ impl LabData {
     ///
     /// # Errors
     ///
-    /// Where the file cannot be written.
+    /// The file cannot be written.
     pub fn store(&self, root: &Path) -> anyhow::Result<()> {
         let lines: Vec<String> = self
             .reports
@@ -61,8 +61,8 @@ impl LabData {
         Ok(())
     }
 
-    /// The faithful runs of `job` whose processes did not wait for a processor; none where it was not
-    /// run.
+    /// The runs of `job` that were faithful, with short waits for a processor; empty if there are
+    /// none.
     pub fn runs(&self, job: &Job) -> Vec<Run> {
         let report = self.reports.get(&job.file);
         let runs = report.into_iter().flat_map(|report| report.runs.iter());
@@ -73,12 +73,12 @@ impl LabData {
         runs.filter(wanted).cloned().collect()
     }
 
-    /// Runs these conditions of a file with the program, and adds the report. Runs that were late are in it
-    /// too; [`LabData::runs`] leaves them out.
+    /// Runs these conditions of a file with `program`, and adds the report. The report also has the
+    /// unfaithful runs; [`LabData::runs`] leaves them out.
     ///
     /// # Errors
     ///
-    /// Where the program cannot be run, or gives no report.
+    /// The program cannot be run, or gives no report.
     pub fn run(
         &mut self,
         root: &Path,
@@ -114,7 +114,7 @@ fn kernel() -> anyhow::Result<String> {
 ///
 /// # Errors
 ///
-/// Where it does not.
+/// There is no such program.
 pub fn wakeai() -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("wakeai");
     ensure!(path.exists(), "{} does not exist: `make build` makes it", path.display());

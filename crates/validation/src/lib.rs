@@ -1,8 +1,8 @@
 //! Compares the simulator with ns-3, with models, with the papers' tables and with the lab.
 //!
-//! [`sections::Results::run`] makes all runs and returns their figures, [`page::write`] writes
-//! `docs/reference/validation.md` from them; [`bench::run`] measures the speed beside ns-3's. Nothing here is
-//! needed to use Wakeai.
+//! [`sections::Results::run`] makes all runs and returns their figures, and [`page::write`] writes
+//! `docs/reference/validation.md` from them. [`bench::run`] compares the speed with that of ns-3.
+//! Wakeai itself does not need this crate.
 
 pub mod bench;
 pub mod bianchi;

@@ -1,4 +1,4 @@
-//! Writes `docs/reference/validation.md` from runs, and measures the speed beside ns-3's.
+//! Writes `docs/reference/validation.md` from runs, and compares the speed with that of ns-3.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -155,10 +155,11 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// The content of such a file: by seeds and scenario, the figures of each condition except `airtime`.
+/// The content of the file of `law --keep`: by seeds and scenario, the figures of each condition
+/// except `airtime`.
 type Kept = BTreeMap<String, BTreeMap<String, law::Figures>>;
 
-/// Runs and stores the conditions that `file` does not have, and runs `airtime` in any case.
+/// Runs the conditions that `file` does not have and stores them. `airtime` is run in any case.
 fn beside_kept(
     file: &Path,
     settings: &[law::Setting],
@@ -194,7 +195,7 @@ fn write_scenarios(directory: &Path, settings: &[law::Setting]) -> anyhow::Resul
     Ok(())
 }
 
-/// Runs these conditions of these files, and stores each report at once.
+/// Runs these conditions of these files in the lab, and stores each report as soon as it exists.
 fn run_lab(
     root: &Path,
     data: &mut LabData,

@@ -1,8 +1,9 @@
-//! The page from the results: the templates have the words, the results the figures.
+//! Writes the page from the results: the templates contain the words, and the results contain the
+//! figures.
 //!
-//! minijinja, because its templates are plain text files with loops and filters as a writer of
-//! documents knows them from Jinja2, it reads what serde serialises, needs nothing but serde, and
-//! refuses a name that the results do not have.
+//! The template engine is minijinja: its templates are plain text files with the loops and filters
+//! of Jinja2, it reads every value that serde serialises, it depends only on serde, and it refuses
+//! a name that the results do not have.
 
 use std::path::Path;
 
@@ -15,17 +16,17 @@ use crate::sections::{Results, TEMPLATES};
 use crate::statistics::{Interval, deviation, percent};
 use crate::svg::Picture;
 
-/// Where the page lies, from the project's root.
+/// The path of the page, from the project's root.
 pub const FILE: &str = "docs/reference/validation.md";
 
-/// Columns of a line of prose.
+/// The most columns of a line of prose.
 const COLUMNS: usize = 100;
 
 /// Renders the page.
 ///
 /// # Errors
 ///
-/// Where a template asks for what the results do not have.
+/// A template uses a name that the results do not have.
 pub fn render(results: &Results) -> anyhow::Result<String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -37,7 +38,7 @@ pub fn render(results: &Results) -> anyhow::Result<String> {
         .add_filter("against", |found: f64, reference: f64| percent(deviation(found, reference)));
     environment.add_filter("interval", interval);
     environment.add_filter("held", |holds: bool| if holds { "yes" } else { "**no**" });
-    // They mark the figures that nobody measured here, see `tests/page.rs`.
+    // These two mark the figures that were not measured here, see `tests/page.rs`.
     environment.add_filter("setup", |text: String| text);
     environment.add_filter("paper", |text: String| text);
     for &(name, text) in TEMPLATES {
@@ -50,7 +51,7 @@ pub fn render(results: &Results) -> anyhow::Result<String> {
 ///
 /// # Errors
 ///
-/// Where it cannot be rendered or written.
+/// The page cannot be rendered or written.
 pub fn write(root: &Path, results: &Results) -> anyhow::Result<()> {
     let path = root.join(FILE);
     std::fs::write(&path, render(results)?).with_context(|| path.display().to_string())?;
@@ -62,7 +63,7 @@ pub fn write(root: &Path, results: &Results) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A number with so many decimals; a dash where there is none.
+/// A number with `decimals` decimals, or a dash for `None`.
 fn fixed(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
 }
@@ -97,7 +98,7 @@ fn layout(text: &str) -> String {
     out
 }
 
-/// Adds `text` after `mark`, further lines indented as deep.
+/// Adds `text` after `mark`; further lines are indented by the width of `mark`.
 fn wrap(text: &str, mark: &str, out: &mut String) {
     let mut line = mark.to_owned();
     for word in text.split_whitespace() {

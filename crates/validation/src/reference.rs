@@ -12,14 +12,14 @@ use crate::transfers::{Transfer, Transfers};
 pub struct Reference {
     /// The version of ns-3.
     pub ns3: String,
-    /// One for each run.
+    /// The rows, one for each run.
     pub rows: Vec<Row>,
 }
 
 /// One run of `validation/ns3`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Row {
-    /// What was run.
+    /// The command of the run.
     pub command: String,
     /// `g`, `n` or `ac`.
     pub standard: String,
@@ -27,51 +27,51 @@ pub struct Row {
     pub traffic: String,
     /// `up` or `down`.
     pub direction: String,
-    /// Which congestion control ran.
+    /// The congestion control of the run.
     pub congestion: Congestion,
-    /// How many stations.
+    /// The number of stations.
     pub stations: u32,
-    /// Whether RTS/CTS preceded the data.
+    /// Whether the stations use RTS/CTS.
     pub rts: bool,
     /// The access point's queue, packets.
     pub buffer: u32,
-    /// Per station, MB; zero: endless.
+    /// The size of each station's transfer, MB; zero: endless.
     pub megabytes: f64,
     /// The run's seed.
     pub seed: u32,
-    /// Payload of endless traffic, Mbit/s.
+    /// The goodput of endless traffic, Mbit/s of payload.
     pub goodput_mbps: Option<f64>,
-    /// Data frames (RTS, where they are used) that stations sent.
+    /// Data frames (or RTS, if they are used) that stations sent.
     pub attempted: Option<u64>,
-    /// Of those, the ones without an answer.
+    /// Those of the `attempted` frames that were not answered.
     pub failed: Option<u64>,
     /// Packets that the access point dropped because its queue was full.
     pub access_point_drops: u64,
-    /// One for each station; empty for UDP.
+    /// The transfer of each station; empty for UDP.
     #[serde(default)]
     pub flows: Vec<Transfer>,
 }
 
-/// Congestion control in ns-3.
+/// The congestion control in ns-3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Congestion {
-    /// Its own CUBIC: without RFC 9438's Reno-friendly region.
+    /// The CUBIC of ns-3, without RFC 9438's Reno-friendly region.
     Cubic,
-    /// The same with that region, as in Linux.
+    /// CUBIC with that region, as in Linux.
     RfcCubic,
     /// Reno as in Linux.
     Reno,
 }
 
-/// Which runs belong together: all but the seed.
+/// The parameters that are equal in all runs of a case; only the seed differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Whether stations send.
     pub up: bool,
-    /// Which congestion control ran.
+    /// The congestion control of the run.
     pub congestion: Congestion,
-    /// How many stations.
+    /// The number of stations.
     pub stations: u32,
     /// The access point's queue, packets.
     pub buffer: u32,
@@ -85,11 +85,11 @@ impl Case {
 }
 
 impl Reference {
-    /// Reads it.
+    /// Reads the file.
     ///
     /// # Errors
     ///
-    /// Where the file cannot be read or is not what `make ns3-reference` writes.
+    /// The file cannot be read, or is not as `make ns3-reference` writes it.
     pub fn load(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("{}: `make ns3-reference` makes it", path.display()))?;
@@ -101,7 +101,7 @@ impl Reference {
         self.rows.iter().filter(move |row| row.traffic == "udp" && row.rts == rts)
     }
 
-    /// What one endless connection got, Mbit/s; one for each run.
+    /// The goodput of one endless connection, Mbit/s, for each run.
     pub fn single(&self, standard: &str, rts: bool, direction: &str) -> Vec<f64> {
         let wanted = |row: &&Row| {
             row.traffic == "tcp"
@@ -112,7 +112,7 @@ impl Reference {
         self.rows.iter().filter(wanted).filter_map(|row| row.goodput_mbps).collect()
     }
 
-    /// The sized transfers, in the order of the file.
+    /// The cases of sized transfers, in the order of the file.
     pub fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for row in self.rows.iter().filter(|row| row.sized()) {
@@ -144,7 +144,7 @@ impl Row {
         }
     }
 
-    /// The sized transfers of the run, as they are compared.
+    /// The sized transfers of the run, in the form in which they are compared.
     pub fn transfers(&self) -> Transfers {
         Transfers { flows: self.flows.clone(), access_point_drops: self.access_point_drops }
     }

@@ -1,6 +1,7 @@
 //! Means, their 95 % intervals, and deviations.
 
 use serde::{Deserialize, Serialize};
+pub use wakeai_scenario::figures::mean;
 
 /// Two-sided 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom.
 const T_QUANTILES: [f64; 30] = [
@@ -14,12 +15,12 @@ const T_QUANTILES: [f64; 30] = [
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// The interval is `mean` plus and minus this; `None` for a single run.
+    /// Half the width of the interval around `mean`; `None` for a single run.
     pub half: Option<f64>,
 }
 
 impl Interval {
-    /// Of the means of independent runs. `None` without any.
+    /// The interval of the means of independent runs; `None` without any.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mean = mean(values)?;
         let freedom = values.len() - 1;
@@ -32,33 +33,28 @@ impl Interval {
         Some(Self { mean, half: Some(quantile * error) })
     }
 
-    /// Whether `value` lies in it.
+    /// Whether `value` lies in the interval.
     pub fn contains(&self, value: f64) -> bool {
         self.half.is_none_or(|half| (value - self.mean).abs() <= half)
     }
 }
 
-/// The arithmetic mean; `None` of nothing.
-pub fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The mean of a figure of those of `all` that have it; `None` where none has.
+/// The mean of a figure over those of `all` that have it; `None` if none has it.
 pub fn mean_of<T>(all: &[T], figure: impl Fn(&T) -> Option<f64>) -> Option<f64> {
     mean(&all.iter().filter_map(figure).collect::<Vec<_>>())
 }
 
-/// How far `found` is from `reference`, as a share of it.
+/// The relative deviation of `found` from `reference`.
 pub fn deviation(found: f64, reference: f64) -> f64 {
     found / reference - 1.0
 }
 
-/// A share, such as a deviation, as signed percent.
+/// Formats a share, such as a deviation, as signed percent.
 pub fn percent(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)
 }
 
-/// How many times the larger is the smaller; 1 where both are zero, infinite where one is.
+/// The larger number divided by the smaller one; 1 if both are zero, infinite if only one is.
 pub fn factor(a: f64, b: f64) -> f64 {
     let (small, large) = if a < b { (a, b) } else { (b, a) };
     if large == 0.0 { 1.0 } else { large / small }

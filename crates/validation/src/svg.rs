@@ -11,21 +11,21 @@ const RIGHT: f64 = 15.0;
 const TOP: f64 = 35.0;
 const BOTTOM: f64 = 45.0;
 
-/// A picture of lines over one axis of time, beside the page.
+/// A picture of lines over one axis of time, in a file beside the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Picture {
     /// The name of its file.
     pub file: String,
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The vertical axis, with its unit.
     pub vertical: String,
-    /// Each line: points (seconds, value), ascending in time.
+    /// The lines; each consists of points (seconds, value), ascending in time.
     pub lines: Vec<Vec<(f64, f64)>>,
 }
 
 impl Picture {
-    /// The picture. Axes begin at zero and end at a round number.
+    /// Renders the picture. The axes begin at zero and end at a round number.
     pub fn render(&self) -> String {
         let all = || self.lines.iter().flatten();
         let end = round_up(all().map(|point| point.0).fold(0.0, f64::max));
@@ -89,7 +89,7 @@ fn polyline(
     svg.push_str("\"/>\n");
 }
 
-/// The next of 1, 2, 3, 4, 5, 6, 8, 10 times a power of ten.
+/// The least value not below `value` that is 1, 2, 3, 4, 5, 6, 8 or 10 times a power of ten.
 fn round_up(value: f64) -> f64 {
     if value <= 0.0 {
         return 1.0;

@@ -7,25 +7,27 @@ use crate::statistics::{Interval, mean, mean_of};
 /// One station's transfer.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Transfer {
-    /// From its start to its last byte with the receiver; `None` where it did not finish.
+    /// The time from its start until the receiver had the last byte, seconds; `None` if it did not
+    /// complete.
     pub completion_s: Option<f64>,
-    /// From its start to the end of the handshake.
+    /// The time from its start to the end of the handshake, seconds.
     pub open_s: f64,
-    /// SYNs that the opener sent.
+    /// The number of SYNs that the opening end sent.
     pub syns: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// The longest time without new data at the receiver, once open.
+    /// The longest time without new data at the receiver once the connection was open, seconds.
     pub stall_s: f64,
 }
 
 impl Transfer {
-    /// The completion without the time that lost SYNs cost.
+    /// The completion time without the wait for lost SYNs.
     fn once_open(&self) -> Option<f64> {
         Some(self.completion_s? - self.syn_wait_s())
     }
 
-    /// Time spent waiting for lost SYNs and SYN-ACKs: the handshake, where it took more than one.
+    /// The time spent waiting for lost SYNs and SYN-ACKs: that of the handshake if it took more
+    /// than one SYN.
     fn syn_wait_s(&self) -> f64 {
         if self.syns > 1 { self.open_s } else { 0.0 }
     }
@@ -34,21 +36,21 @@ impl Transfer {
 /// One run of many stations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transfers {
-    /// One for each station.
+    /// The transfer of each station.
     pub flows: Vec<Transfer>,
     /// Packets that the access point dropped because its queue was full.
     pub access_point_drops: u64,
 }
 
 impl Transfers {
-    /// Completion times without SYN waits, ascending, of those that finished.
+    /// The completion times without SYN waits of the completed transfers, ascending.
     fn completions(&self) -> Vec<f64> {
         let mut all: Vec<f64> = self.flows.iter().filter_map(Transfer::once_open).collect();
         all.sort_by(f64::total_cmp);
         all
     }
 
-    /// The sum of a figure of all connections.
+    /// The sum of a figure over all connections.
     fn sum(&self, figure: impl Fn(&Transfer) -> f64) -> f64 {
         self.flows.iter().map(figure).sum()
     }
@@ -57,32 +59,32 @@ impl Transfers {
 /// The figures of one case over its seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Runs.
+    /// The number of runs.
     pub runs: usize,
-    /// The mean completion of a run, over the runs.
+    /// The mean over the runs of the mean completion time, seconds.
     pub mean: Interval,
-    /// The first completion of a run, over the runs.
+    /// The mean over the runs of the first completion time, seconds.
     pub first: f64,
-    /// The last completion of a run, over the runs.
+    /// The mean over the runs of the last completion time, seconds.
     pub last: f64,
-    /// Timeouts of a run, over the runs.
+    /// The mean over the runs of the number of timeouts.
     pub timeouts: f64,
     /// The most timeouts of one connection in any run.
     pub most_timeouts: u64,
-    /// Packets that the access point dropped in a run, over the runs.
+    /// The mean over the runs of the packets that the access point dropped.
     pub drops: f64,
-    /// Seconds spent waiting for SYNs in a run, over the runs.
+    /// The mean over the runs of the seconds spent waiting for SYNs.
     pub syn_wait_s: f64,
-    /// The longest stall of any connection in any run.
+    /// The longest stall of any connection in any run, seconds.
     pub longest_stall_s: f64,
-    /// Connections with more than one timeout in a run, over the runs.
+    /// The mean over the runs of the connections with more than one timeout.
     pub repeated: f64,
-    /// Connections that did not finish, in all runs.
+    /// The number of connections that did not complete, in all runs.
     pub unfinished: usize,
 }
 
 impl Summary {
-    /// Of some runs; `None` without any, or where nothing finished.
+    /// The summary of some runs; `None` without runs, or if no transfer completed.
     pub fn of(runs: &[Transfers]) -> Option<Self> {
         let each: Vec<Vec<f64>> = runs.iter().map(Transfers::completions).collect();
         let over = |figure: &dyn Fn(&Transfers) -> f64| mean_of(runs, |run| Some(figure(run)));

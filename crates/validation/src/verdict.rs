@@ -1,25 +1,25 @@
-//! What was promised, and whether it is held.
+//! The promises, and whether they hold.
 
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::percent;
 
-/// One promise and what was found.
+/// One promise and its worst measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What is compared.
+    /// The figures that are compared.
     pub what: String,
-    /// How far it may be off.
+    /// The bound on the deviation.
     pub bound: String,
-    /// The worst that was found.
+    /// The worst deviation.
     pub found: String,
-    /// Whether that is within the bound.
+    /// Whether the worst deviation is within the bound.
     pub holds: bool,
 }
 
 impl Verdict {
-    /// The worst of some deviations, each with its name, against a bound on the share; `None` where
-    /// nothing was compared.
+    /// The verdict on the worst of some deviations, each with its name, against a bound on the
+    /// share; `None` if there are none.
     pub fn worst(
         what: &str,
         bound: f64,

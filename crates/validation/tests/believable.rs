@@ -1,4 +1,4 @@
-//! The cheap part of the validation page: the simulator beside what ns-3 gave once.
+//! The cheap part of the validation page: the simulator compared with stored results of ns-3.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 

@@ -22,7 +22,7 @@ const SETTINGS: [&str; 11] = [
     "n-half-agents",
 ];
 
-/// Of the settings that are about the law alone.
+/// The settings about the law alone.
 const ALONE: [&str; 5] =
     ["new-n-4-tsq", "new-n-10", "lie-rate-huge", "lie-hog-rate-tiny", "lie-sends-reserves"];
 

@@ -63,8 +63,8 @@ const NUMBERS: [&str; 16] = [
 /// The words that a number follows as part of a name.
 const NAMED: [&str; 5] = ["table", "tables", "figure", "figures", "section"];
 
-/// What a template says of itself: its prose without headings, tables, code, and what comes from the
-/// results or is marked as the set-up or as the paper's.
+/// The prose of a template without headings, tables and code, and without the parts that come from
+/// the results or are marked as the set-up's or the paper's.
 fn own_prose(template: &str) -> String {
     let mut text = template.to_owned();
     for (begin, end) in [
@@ -86,7 +86,7 @@ fn own_prose(template: &str) -> String {
     text.lines().filter(is_prose).collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a text that state a figure.
+/// The words of a text that state a number.
 fn figures(prose: &str) -> Vec<&str> {
     let mut in_name = false;
     let words = prose.split_whitespace();

@@ -7,7 +7,7 @@ use crate::{GuardInterval, LEGACY_RATES, Mode, Standard, Width};
 /// The configuration of a BSS, which its access point decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bss {
-    /// The newest standard in use here.
+    /// The access point's standard; a station may use an older one.
     pub standard: Standard,
     /// The queueing discipline of the packets for the stations.
     pub queue: QueueDiscipline,
@@ -57,8 +57,8 @@ impl Bss {
         }
     }
 
-    /// The guard interval of a station of `standard`: the access point's where the standard has it, and
-    /// else the standard's default.
+    /// The guard interval of a station of `standard`: the access point's, or the standard's default
+    /// if the standard lacks that one.
     pub fn guard_interval_of(&self, standard: Standard) -> GuardInterval {
         let intervals = standard.guard_intervals();
         if intervals.contains(&self.guard_interval) { self.guard_interval } else { intervals[0] }
@@ -83,9 +83,9 @@ impl Bss {
         })
     }
 
-    /// The rate of a station of `standard` that is configured with none: the highest that the standard has
-    /// at the access point's width, streams and guard interval. A station of an older standard has one stream,
-    /// and its own standard's default width where that is narrower.
+    /// The default rate of a station of `standard`: the highest rate at the access point's width,
+    /// streams and guard interval. A station of an older standard has one stream, and its own
+    /// default width if that is narrower than the access point's.
     pub fn default_rate(&self, standard: Standard) -> Rate {
         let (width, streams) = if standard == self.standard {
             (self.width, self.streams)
@@ -109,7 +109,8 @@ impl Bss {
         })
     }
 
-    /// The mode that `rate` means for a station of `standard`; `None` where there is none.
+    /// The mode that a configured `rate` selects for a station of `standard`; `None` if no mode has
+    /// it.
     pub fn mode(&self, standard: Standard, rate: Rate) -> Option<Mode> {
         self.modes(standard).find(|mode| mode.is_meant_by(rate))
     }
@@ -126,7 +127,7 @@ impl Bss {
 /// The radio of one station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StationRadio {
-    /// The standard that it and the access point use with each other.
+    /// The standard of the frames between the station and the access point.
     pub standard: Standard,
     /// PHY rate of data frames, to the station and from it.
     pub rate: Rate,
@@ -151,7 +152,7 @@ pub struct Contention {
     pub cw_min: u16,
     /// Largest contention window, in slots, after repeated failures.
     pub cw_max: u16,
-    /// How long one won access may last; zero: one exchange of any length.
+    /// The longest duration of one access (TXOP limit). Zero allows one exchange of any length.
     pub txop: Duration,
 }
 
@@ -175,15 +176,16 @@ pub enum QueueDiscipline {
     /// One first-in, first-out queue for all stations; a packet that arrives when it is full is dropped.
     #[default]
     Fifo,
-    /// One queue per station, served by deficit round robin in airtime; when all together are
-    /// full, the longest loses its last packet.
+    /// One queue per station, served by deficit round robin in airtime. If the buffer that they
+    /// share is full, the last packet of the longest queue is dropped.
     Fq,
 }
 
-/// The protection frames before a unicast exchange: they silence stations that cannot hear or decode it.
+/// The frames before a unicast exchange that reserve the air among stations that cannot hear or
+/// decode the exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protection {
-    /// Nothing.
+    /// No protection.
     #[default]
     None,
     /// CTS-to-self: the sender's own CTS, which nobody answers.
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn printed_rates_have_the_bits_per_symbol_of_the_tables() {
-        // 19.5, 21.5 and 27.5.
+        // 802.11-2020 19.5 and 21.5, 802.11ax-2021 27.5.
         let bits = |standard, guard, rate: &str| {
             bss(standard, guard).mode(standard, rate.parse().unwrap()).unwrap().bits_per_symbol()
         };

@@ -35,10 +35,10 @@ pub struct Cell {
 /// same bytes to all stations that always have data; they differ in which station comes first after a pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// Proportional fair (Jalali, Padovani and Pankaj, VTC 2000, for equal rates): the station that got the
-    /// least of late is next, so a station that has paused comes first.
+    /// Proportional fair (Jalali, Padovani and Pankaj, VTC 2000, for equal rates): the station with
+    /// the least throughput of late is served next, so a station that has paused comes first.
     #[default]
     ProportionalFair,
-    /// Round robin, with equal bytes: a station that has paused waits for all others.
+    /// Round robin in turns of equal bytes: a station that has paused is served after all others.
     RoundRobin,
 }

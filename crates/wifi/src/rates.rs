@@ -8,8 +8,8 @@ use wakeai_units::{Duration, Rate};
 
 use crate::{GuardInterval, Standard, Width};
 
-/// The rates of non-HT OFDM (802.11-2020 table 17-4): all that a and g have, and in every standard the
-/// rates of broadcasts and control frames.
+/// The rates of non-HT OFDM (802.11-2020 table 17-4): the only rates of a and g, and the rates of
+/// broadcasts and control frames in every standard.
 pub const LEGACY_RATES: [Rate; 8] = [
     Rate::from_mbps(6),
     Rate::from_mbps(9),
@@ -41,18 +41,20 @@ const MCS: [(u64, u64, u64); 12] = [
     (10, 5, 6),
 ];
 
-/// Combinations of width, streams and MCS that VHT leaves out, because its encoders could not share the bits
-/// evenly (802.11-2020 21.5). At 20 MHz those MCS 9 are left out that have a fraction of a bit.
+/// Combinations of width, streams and MCS that VHT leaves out, because its encoders could not share
+/// the bits evenly (802.11-2020 21.5). VHT also leaves out those whose symbol would carry a
+/// fraction of a bit, such as MCS 9 with one stream at 20 MHz; the code computes these.
 const VHT_LEFT_OUT: [(Width, u8, usize); 4] =
     [(Width::Mhz80, 3, 6), (Width::Mhz80, 6, 9), (Width::Mhz80, 7, 6), (Width::Mhz160, 3, 9)];
 
 /// Half of the 0.1 Mbit/s to which the tables round: a configured rate means a mode within this distance.
 const ROUNDING_BPS: u64 = 50_000;
 
-/// One entry of the tables.
+/// One row of a table of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// The standard whose tables it is from; 802.11a for each non-HT rate, also where another standard uses it.
+    /// The standard whose table the row is from; 802.11a for broadcasts and control frames in every
+    /// standard.
     pub standard: Standard,
     /// Spatial streams.
     pub streams: u8,

@@ -1,4 +1,5 @@
-//! The amendments of 802.11 that are known here, with the timing, the widths and the limits of each.
+//! The amendments of 802.11 that Wakeai supports, with the timing, the widths and the limits of
+//! each.
 
 use std::fmt;
 
@@ -7,7 +8,8 @@ use wakeai_units::{Bytes, Duration};
 /// The longest time that an HT, VHT or HE PPDU lasts: `aPPDUMaxTime` (802.11-2020 19.4.4 and 21.4.4).
 pub const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
 
-/// An amendment of IEEE 802.11, as a BSS or one station uses it. 802.11b is not one of them: all are OFDM.
+/// An amendment of IEEE 802.11, as a BSS or one station uses it. All of them are OFDM; 802.11b is
+/// not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standard {
     /// 802.11a: OFDM at 5 GHz (802.11-2020 clause 17), DCF.
@@ -45,7 +47,8 @@ impl Standard {
         }
     }
 
-    /// aSlotTime: 9 us in each; for g the short slot, since there are no 802.11b stations.
+    /// aSlotTime: 9 us in every standard. 802.11g uses its short slot because there are no 802.11b
+    /// stations.
     pub const fn slot(self) -> Duration {
         Duration::from_micros(9)
     }
@@ -120,8 +123,8 @@ impl Standard {
         }
     }
 
-    /// Whether a station of this standard can join an access point of standard `access_point`: the same
-    /// band (802.11g is alone at 2.4 GHz), and nothing newer than the access point.
+    /// Whether a station of this standard can join an access point of standard `access_point`: both
+    /// use the same band (only 802.11g uses 2.4 GHz), and the station's standard is not newer.
     pub fn can_join(self, access_point: Self) -> bool {
         self == access_point || (self != Self::G && access_point != Self::G && self < access_point)
     }

@@ -11,19 +11,20 @@ use wakeai_units::{Duration, Rate, Segments};
 /// The emulated access point's address: locally administered, the letters "WAKEA" in it.
 pub const BSSID: [u8; 6] = [0x02, 0x57, 0x41, 0x4b, 0x45, 0x41];
 
-/// The figures of its station that an agent's configuration holds.
+/// The figures about its station in an agent's configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationFacts {
     /// Its PHY rate.
     pub link_rate: Option<Rate>,
-    /// The rate that it reaches alone, where it was measured or given.
+    /// The goodput that the station reaches alone, if it was measured or given.
     pub max: Option<Rate>,
 }
 
 /// The law that an agent follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentLaw {
-    /// The agent sets no bounds: the law is `fixed`, and the condition has no bounds for this station.
+    /// The agent only observes: the law is `fixed`, and the condition has no `bounds` for this
+    /// station.
     Watch,
     /// The floor and the ceiling of the condition's `bounds`.
     Fixed(Segments, Segments),
@@ -73,11 +74,12 @@ pub fn station_number(index: usize) -> u64 {
     index as u64 + 1
 }
 
-/// How long agents run before a run begins: until they know each other, as the agents of a fleet do that
-/// has been on for a while. Zero without agents.
+/// The time that the agents run before time zero of a run, so that they know each other as in a
+/// fleet that has been on for a while. It is zero without agents.
 ///
-/// A presence message acknowledges 16 peers, so an agent needs n/16 messages to acknowledge all; it sends one
-/// every n/6 s ([`wakeai_control`]'s presence), and half as many again are lost.
+/// An agent acknowledges 16 peers per presence message and sends a message every n/6 s
+/// ([`wakeai_control`]'s presence), so it takes n^2/96 s to acknowledge n peers. Half of that is
+/// added for lost messages.
 pub fn acquaintance(stations: usize) -> Duration {
     const LEAST: Duration = Duration::from_secs(2);
     const MOST: Duration = Duration::from_secs(200);

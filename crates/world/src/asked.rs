@@ -31,7 +31,7 @@ impl Default for Options {
 
 /// The progress of a command's runs; several may run at once.
 pub trait Progress: Sync {
-    /// All runs that will be made, solo runs included, each by the longest time that it can last.
+    /// Announces all runs, solo runs included, with the longest duration of each.
     fn runs(&self, _lengths: &[Duration]) {}
     /// A run begins; `run` is its index among all runs.
     fn begins(&self, _run: usize, _name: &str) {}
@@ -77,7 +77,7 @@ pub enum RunError {
         /// The names that the scenario has.
         known: String,
     },
-    /// [`Progress::is_interrupted`].
+    /// The user has interrupted the run: see [`Progress::is_interrupted`].
     #[error("the run was interrupted; nothing of it was kept")]
     Interrupted,
     /// The records could not be written.
@@ -103,7 +103,7 @@ impl RunError {
 pub struct Asked<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// The conditions, see [`chosen`].
+    /// The conditions to run.
     pub conditions: Vec<ResolvedCondition>,
     /// The seed of the first repeat.
     pub seed: u64,
@@ -122,7 +122,7 @@ impl<'a> Asked<'a> {
         Ok(Self { scenario, conditions, seed: options.seed, repeat: options.repeat })
     }
 
-    /// Notes the keys that have no effect; `of_world` names those that this world does not honour.
+    /// Tells the user which keys have no effect. `of_world` lists the keys that this world ignores.
     pub fn note_keys_without_effect(
         &self,
         of_world: impl Fn(&Experiment) -> Vec<String>,
@@ -133,7 +133,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Begins the records that `options` ask for, of the world of this name.
+    /// Creates the records that `options` ask for, if any; their manifest names the world `world`.
     ///
     /// # Errors
     ///

@@ -20,8 +20,8 @@ pub fn sender_algorithm(flow: &Flow, bounded: bool) -> Option<&str> {
     })
 }
 
-/// The bytes of `size` that connection `number` (from 0) of `chunks` carries. They differ by at most one byte;
-/// the first connections carry the remainder.
+/// The bytes of `size` that connection `number` (from 0) of `chunks` carries. The connections'
+/// sizes differ by at most one byte; the first connections carry the remainder.
 pub fn chunk(size: Bytes, chunks: u32, number: u32) -> Bytes {
     let chunks = u64::from(chunks.max(1));
     let (each, more) = (size.get() / chunks, size.get() % chunks);
@@ -74,8 +74,8 @@ impl Writing {
         }
     }
 
-    /// The time of the next write, from the start of the flow, to a connection to which `written` bytes were
-    /// written; `None` where that is all.
+    /// The time from the start of the flow to the next write, for a connection with `written` bytes
+    /// so far; `None` if all its bytes are written.
     pub fn next_write(&self, share: Share, written: Bytes) -> Option<Duration> {
         let block_end = (written.get() / self.block).saturating_add(1).saturating_mul(self.block);
         let end = share.size.map_or(block_end, |size| block_end.min(size.get()));

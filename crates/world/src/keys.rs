@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use wakeai_scenario::{Endpoint, Experiment, Law, ResolvedCondition};
 
-/// One sentence for each key that has no effect in one of `conditions`, with the reason and without
-/// repetitions. `of_world` gives those of the keys that this world does not honour.
+/// One sentence, with the reason, for each key that has no effect in one of `conditions`, without
+/// duplicates. `of_world` lists the keys that this world ignores.
 pub fn keys_without_effect(
     conditions: &[ResolvedCondition],
     of_world: impl Fn(&Experiment) -> Vec<String>,
@@ -116,14 +116,14 @@ conditions = [
                 ] },
             ]
         "#;
-        let told =
+        let texts =
             keys_without_effect(&Scenario::parse(text).unwrap().conditions(), |_| Vec::new());
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told[0].starts_with("condition \"plain\": flows.1.reserve"), "{told:?}");
-        assert!(told[1].starts_with("condition \"hand\": flows.1.reserve"), "{told:?}");
+        assert_eq!(texts.len(), 3, "{texts:?}");
+        assert!(texts[0].starts_with("condition \"plain\": flows.1.reserve"), "{texts:?}");
+        assert!(texts[1].starts_with("condition \"hand\": flows.1.reserve"), "{texts:?}");
         assert!(
-            told[2].starts_with("condition \"hand\": bounds.2 applies to no station"),
-            "{told:?}"
+            texts[2].starts_with("condition \"hand\": bounds.2 applies to no station"),
+            "{texts:?}"
         );
     }
 }

@@ -1,13 +1,13 @@
-//! What the simulator and the lab share, so that the same scenario means the same in both.
+//! Code that the simulator and the lab share, so that a scenario means the same in both.
 //!
 //! [`Options`], [`Progress`] and [`RunError`] are the interface of a command: its request, the progress of
 //! its runs, and the reasons for a failure. [`session`] puts the runs of a command in order (solo runs,
 //! conditions, repeats) over anything that is a [`World`], and [`Recorder`] keeps their records.
 //!
-//! For one run, [`medium_config`], [`Changes`] and [`generator`] give the medium; [`agent`] says which
-//! stations run an agent and what its configuration is; [`flows`] which connections carry a flow and when
-//! its application writes; [`reservations`] which rate is reserved for whom. [`ReceiverMeter`] and
-//! [`SenderMeter`] measure it.
+//! For one run, [`medium_config`], [`Changes`] and [`generator`] give the medium; [`agent`]
+//! configures the stations' agents; [`flows`] gives the connections of a flow and the times at
+//! which its application writes; [`reservations`] gives the reserved rates. [`ReceiverMeter`] and
+//! [`SenderMeter`] measure the run.
 
 pub mod agent;
 mod asked;

@@ -24,8 +24,8 @@ pub fn station_address(id: StationId) -> Ipv4Addr {
     Ipv4Addr::new(10, 73, (number >> 8) as u8, number as u8)
 }
 
-/// The medium draws from another stream of random numbers than the flows' starts, which
-/// [`wakeai_scenario::Experiment::expand`] draws from the seed itself.
+/// Separates the medium's random numbers from those of the flows' starts, for which
+/// [`wakeai_scenario::Experiment::expand`] uses the seed itself.
 const MEDIUM_STREAM: u64 = 0x6d65_6469_756d;
 
 /// The generator of a run's medium.
@@ -33,12 +33,12 @@ pub fn generator(seed: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed ^ MEDIUM_STREAM)
 }
 
-/// The part of a host's queue that is in the medium, for each station of a group.
+/// The queue that the medium emulates for each station of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StationQueue {
     /// Its length in packets.
     pub packets: u32,
-    /// The queueing discipline; a cellular link has a FIFO whatever this says.
+    /// The queueing discipline; a cellular link always has a FIFO.
     pub kind: HostQueueKind,
 }
 
@@ -58,7 +58,8 @@ impl StationQueue {
     }
 }
 
-/// The configuration of the medium of `experiment`, in which each station of a group has `queue(group)`.
+/// The configuration of the medium of `experiment`. `queue` gives the queue of each station of a
+/// group.
 pub fn medium_config(
     experiment: &Experiment,
     queue: impl Fn(&StationGroup) -> StationQueue,
@@ -99,7 +100,7 @@ fn wifi(
     let AccessPoint { buffer, medium: _ } = experiment.access_point;
     let stations = experiment.stations.iter().filter_map(|group| {
         let StationQueue { packets, kind } = queue(group);
-        // All by name, so that no new key is forgotten here.
+        // Every field is named, so that the compiler reports a new one.
         let StationGroup {
             name: _,
             count,
@@ -165,8 +166,7 @@ impl TimedChange {
     }
 }
 
-/// The `[[events]]` of a run that are still to come, in order of time; those of the same instant are
-/// in the order of the file.
+/// The `[[events]]` of a run that are still to come, in order of time and then of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Changes(VecDeque<TimedChange>);
 

@@ -28,7 +28,7 @@ impl Span {
         Self { origin, warm, end }
     }
 
-    /// The time from the run's begin; zero before it.
+    /// The time since the run's start; zero before it.
     pub fn since(&self, at: Instant) -> Duration {
         at.saturating_since(self.origin)
     }
@@ -38,13 +38,13 @@ impl Span {
         self.since(self.end)
     }
 
-    /// Whether what happens at `at` counts for the figures.
+    /// Whether an event at `at` counts for the figures.
     pub fn counts(&self, at: Instant) -> bool {
         (self.warm..=self.end).contains(&at)
     }
 }
 
-/// Counts what the receiving application of one flow gets.
+/// Counts the bytes that the receiving application of one flow gets.
 #[derive(Clone, Debug)]
 pub struct ReceiverMeter {
     span: Span,
@@ -84,7 +84,8 @@ impl ReceiverMeter {
         }
     }
 
-    /// The application got `amount` at `now`. Returns whether that completes the flow.
+    /// Records that the application got `amount` bytes at `now`, and returns whether the flow is
+    /// now complete.
     pub fn on_received(&mut self, now: Instant, amount: u64) -> bool {
         let counts = self.span.counts(now);
         self.add(now, amount, if counts { amount } else { 0 });
@@ -95,7 +96,7 @@ impl ReceiverMeter {
         true
     }
 
-    /// The application got `amount` between `from` and `to`, evenly.
+    /// Records that the application got `amount` bytes at a constant rate between `from` and `to`.
     pub fn on_received_between(&mut self, from: Instant, to: Instant, amount: u64) {
         if amount == 0 {
             return;
@@ -148,7 +149,7 @@ impl ReceiverMeter {
         self.completed
     }
 
-    /// The end of each step (from the flow's start) in which something arrived, and all bytes by then.
+    /// For each step in which data arrived: the step's end, and the bytes received by then.
     pub fn progress(&self) -> &[(Instant, u64)] {
         &self.progress
     }
@@ -163,8 +164,8 @@ impl ReceiverMeter {
         self.completed.unwrap_or(end)
     }
 
-    /// The figures of `flow`, the one of [`Self::new`], in a run that ended at `end`. The counts of its
-    /// sender are 0.
+    /// The figures of the flow in a run that ended at `end`. `flow` is that of [`Self::new`]; the
+    /// counts of its sender are 0.
     pub fn measured(&self, flow: &Flow, end: Instant) -> MeasuredFlow {
         let since_start = |at: Instant| at.saturating_since(self.start);
         let avr = self.avr.clone();
@@ -197,6 +198,7 @@ pub struct SenderMeter {
     groups: Vec<usize>,
     rtt: Vec<DurationHistogram>,
     errors: ErrorCounts,
+    /// By flow: the retransmissions and the retransmission timeouts.
     flows: Vec<(u64, u64)>,
     sink: Option<RunSink>,
 }
@@ -212,7 +214,8 @@ impl SenderMeter {
         Self { span, groups, rtt, errors, flows, sink }
     }
 
-    /// A sample of a connection; the caller takes one per millisecond and connection at most.
+    /// Records a sample of a connection. The caller takes at most one per millisecond and
+    /// connection.
     pub fn sample(&mut self, at: Instant, (flow, connection): Place, figures: Figures) {
         if let Some(rtt) = figures.latest_rtt.filter(|_| self.span.counts(at)) {
             self.rtt[self.groups[flow as usize]].record(rtt);
@@ -223,7 +226,7 @@ impl SenderMeter {
         }
     }
 
-    /// An event of a connection whose congestion window is `cwnd`.
+    /// Records an event of a connection whose congestion window is `cwnd`.
     pub fn event(&mut self, at: Instant, place: Place, kind: EventKind, cwnd: Segments) {
         let (retransmits, timeouts) = &mut self.flows[place.0 as usize];
         match kind {
@@ -235,9 +238,9 @@ impl SenderMeter {
         self.row(at, place, RowEvent::Connection(kind), cwnd);
     }
 
-    /// The reservation of `flows` has changed.
-    pub fn reservation(&self, at: Instant, flows: &[u32], standing: ReservationState) {
-        let value = match standing {
+    /// Records that the reservation of `flows` has changed.
+    pub fn reservation(&self, at: Instant, flows: &[u32], state: ReservationState) {
+        let value = match state {
             ReservationState::None | ReservationState::Waiting => 0,
             ReservationState::Admitted { .. } => 1,
             ReservationState::Refused { .. } => 2,
@@ -261,7 +264,8 @@ impl SenderMeter {
         MeasuredFlow { retransmits, timeouts, ..flow }
     }
 
-    /// The latest RTT of the senders, by group of stations, and the congestion events, after the warmup.
+    /// For each group of stations the distribution of the senders' RTT samples, and the counts of
+    /// congestion events, both after the warmup.
     pub fn finish(self) -> (Vec<DurationHistogram>, ErrorCounts) {
         (self.rtt, self.errors)
     }
@@ -278,7 +282,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// Two flows, a run from second 100 on with 5 s of warmup and 20 s in all.
+    /// A run of two flows that starts at second 100 and takes 20 s; the first 5 s are warmup.
     fn run() -> (Span, Expanded) {
         let text = "name = \"x\"\nduration = \"20s\"\nwarmup = \"5s\"\n\
                     access_point = { standard = \"802.11g\" }\n\

@@ -30,11 +30,11 @@ struct Files {
 
 #[derive(Debug)]
 struct State {
-    /// `None` once they are finished.
+    /// `None` once [`Recorder::finish`] has taken them.
     records: Option<Records>,
     /// The run whose rows are written.
     turn: usize,
-    /// Whether [`Records::begin_run`] was called for that run.
+    /// Whether [`Records::begin_run`] was called for the run of `turn`.
     begun: bool,
     /// Whether a run has failed; no more rows are written then.
     abandoned: bool,
@@ -59,7 +59,7 @@ impl Recorder {
         Ok(Self(Arc::new(Files { state, changed: Condvar::new(), captures })))
     }
 
-    /// The directory of the agents' files: see [`Records::agents`].
+    /// The directory of the agents' files, see [`Records::agents`].
     ///
     /// # Errors
     ///

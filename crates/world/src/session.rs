@@ -18,7 +18,7 @@ use crate::asked::{Asked, Progress, RunError, Silent};
 use crate::recorder::{Recorder, RunSink};
 use crate::steps::{Step, Steps};
 
-/// What runs scenarios: the simulator or the lab.
+/// An implementation that runs scenarios: the simulator or the lab.
 pub trait World {
     /// Its name in a result.
     const NAME: &'static str;
@@ -34,7 +34,7 @@ pub trait World {
     ///
     /// # Errors
     ///
-    /// Where the run fails; the session then reports nothing.
+    /// The run has failed. The session then returns no report.
     fn run(&self, task: Task<'_>) -> Result<Outcome, Self::Error>;
 }
 
@@ -58,7 +58,8 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Reports that the run has reached the time `elapsed`; breaks where the user wants it to end.
+    /// Reports that the run has reached the time `elapsed`; returns `Break` if the user wants the
+    /// run to end.
     pub fn reached(&self, progress: &dyn Progress, elapsed: Duration) -> ControlFlow<()> {
         progress.reached(self.number, elapsed);
         if progress.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -78,9 +79,9 @@ pub struct Outcome {
     pub rtt: Vec<DurationHistogram>,
     /// Congestion events after the warmup.
     pub errors: ErrorCounts,
-    /// How late packets were released; only the lab, on the wall clock, has this.
+    /// How late packets were released; only the lab measures this.
     pub lateness: Option<Lateness>,
-    /// Where packets were dropped; only the simulator knows.
+    /// Where packets were dropped; only the simulator counts this.
     pub drops: Option<Drops>,
 }
 
@@ -88,7 +89,7 @@ pub struct Outcome {
 ///
 /// # Errors
 ///
-/// The earliest run that fails, or records that cannot be written.
+/// The error of the earliest run that fails, or of records that cannot be written.
 pub fn report<W: World + Sync>(
     jobs: usize,
     world: &W,
@@ -204,8 +205,8 @@ impl<'a, W: World> Session<'a, W> {
         Ok(())
     }
 
-    /// Waits for the results of the solo runs; `None` where a run has failed. Another thread has taken each of
-    /// them before this step was taken, so the wait ends.
+    /// Waits for the results of the solo runs; `None` if a run has failed. The wait ends because a
+    /// solo run precedes the conditions that need it, so a thread has begun it.
     fn wait_for(&self, needs: &[usize]) -> Option<Vec<f64>> {
         let mut state = self.state();
         loop {

@@ -17,7 +17,7 @@ pub(crate) enum Step {
         repeat: u32,
         /// The seed of this repeat.
         seed: u64,
-        /// For each entry of [`Steps::alone`] of the condition, the index of its solo run.
+        /// Indices into [`Steps::solos`], one for each entry of the condition in [`Steps::alone`].
         needs: Vec<usize>,
     },
 }

@@ -29,7 +29,7 @@ use crate::error::LabError;
 use crate::host::{Port, Steering};
 use crate::packet::Frame;
 
-/// A distribution of delays against the due time.
+/// The distribution of the delays against the due times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
     times: DurationHistogram,
@@ -59,23 +59,25 @@ impl Lateness {
     }
 }
 
-/// What the driver measured.
+/// The driver's measurements.
 #[derive(Debug)]
 pub(crate) struct DriverReport {
-    /// For each release during the run, the wall time less the virtual time.
+    /// The lateness of each release during the run: the wall time minus the virtual time.
     pub(crate) lateness: Lateness,
     /// The medium's counters.
     pub(crate) counters: Counters,
     /// Packets that were lost outside of the medium.
     pub(crate) misrouted: Misrouted,
-    /// What could not be set up (real-time scheduling), so that the lateness may be high.
+    /// The protections that could not be set up (such as real-time scheduling), so that the
+    /// lateness may be high.
     pub(crate) missing: Vec<String>,
 }
 
 /// Packets that never entered the medium, or were not delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Misrouted {
-    /// Packets that are too short, not IPv4, or have contradicting lengths.
+    /// Packets that are too short, not IPv4, too long for the medium, or have contradicting
+    /// lengths.
     pub(crate) malformed: u64,
     /// Packets to an address that no host of the lab has.
     pub(crate) unroutable: u64,
@@ -100,9 +102,9 @@ impl fmt::Display for Misrouted {
 }
 
 pub(super) enum Command {
-    /// In the medium's time.
+    /// Schedules the changes, whose times are those of the medium.
     Schedule(Changes),
-    /// In the medium's time.
+    /// Records the lateness from this time of the medium on; `None`: no longer.
     Measure(Option<Instant>),
     Stop,
 }
@@ -132,7 +134,8 @@ impl Driver {
         let bell = Arc::new(bell);
         let (commands, inbox) = channel();
         tracing::debug!(stations = config.stations(), "the medium starts");
-        // Built here for its errors, and again in the thread: packets cannot move between threads.
+        // The medium is built here to report its errors, and again in the thread, because packets
+        // cannot move between threads.
         Medium::<Frame>::new(&config, rng.clone()).map_err(RunError::from)?;
         let epoch = clock::now();
         let setup = thread::Setup {
@@ -158,8 +161,8 @@ impl Driver {
         self.send(Command::Schedule(Changes::new(experiment, self.in_medium(origin))));
     }
 
-    /// Records the lateness of releases from `from` on; `None`: no more. The time in which the testbed is built
-    /// and removed does not count, because the machine is busy then.
+    /// Records the lateness of releases from `from` on; `None`: no longer. The time in which the
+    /// testbed is built and removed does not count, because the machine is busy then.
     pub(crate) fn measure(&self, from: Option<Instant>) {
         self.send(Command::Measure(from.map(|from| self.in_medium(from))));
     }
@@ -179,13 +182,13 @@ impl Driver {
         }
     }
 
-    /// The medium's time at `at`, which counts from the driver's start.
+    /// Converts `at` to the medium's time, which counts from the driver's start.
     fn in_medium(&self, at: Instant) -> Instant {
         Instant::ZERO + at.saturating_since(self.epoch)
     }
 
     fn send(&self, command: Command) {
-        // Where the thread has ended on an error, nobody receives this; `stop` returns the error.
+        // If the thread has ended with an error, nobody receives this; `stop` returns that error.
         let _ = self.commands.send(command);
         let _ = self.bell.write(1);
     }

@@ -29,7 +29,7 @@ impl Poller {
         Ok(Self { epoll })
     }
 
-    /// Adds `fd`: [`Self::wait`] returns each time that new data can be read from it.
+    /// Adds `fd`: from now on [`Self::wait`] returns each time that new data can be read from it.
     pub(crate) fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
         let mut event =
             libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: token };

@@ -8,18 +8,19 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// The thread's priority, of the real-time priorities 1 to 99.
 const PRIORITY: i32 = 50;
 
-/// CPU time that a real-time thread may use without once blocking, before the kernel kills the
-/// process (`RLIMIT_RTTIME`, in microseconds). The driver blocks many times per millisecond; only
-/// an endless loop reaches this limit; it would otherwise occupy a processor for ever.
+/// The CPU time, in microseconds, that a real-time thread may use without blocking before the
+/// kernel kills the process (`RLIMIT_RTTIME`). The driver blocks many times per millisecond, so
+/// only an endless loop reaches this limit. Without it such a loop would occupy a processor for
+/// ever.
 const RUNAWAY_MICROS: u64 = 2_000_000;
 
-/// Real-time privileges of the process: memory locked, runaway limit set. Both are put back when
-/// it is dropped.
+/// Real-time settings of the process: the memory is locked and the limit on runaway threads is set.
+/// Dropping this restores both.
 #[derive(Debug)]
 pub(crate) struct Realtime {
     limit_before: Option<(u64, u64)>,
     locked: bool,
-    /// What could not be set up, for the user.
+    /// The settings that could not be made, as notes for the user.
     pub(crate) missing: Vec<String>,
 }
 
@@ -40,7 +41,7 @@ impl Realtime {
         Self { limit_before, locked, missing }
     }
 
-    /// Whether the runaway limit is set; without it no thread becomes a real-time one.
+    /// Whether the limit on runaway threads is set. Without it no thread becomes a real-time one.
     pub(crate) fn guarded(&self) -> bool {
         self.limit_before.is_some()
     }
@@ -57,8 +58,8 @@ impl Drop for Realtime {
     }
 }
 
-/// Makes the calling thread a real-time one, with `SCHED_FIFO` and without timer slack, until it ends. Threads
-/// and processes that it starts are ordinary ones.
+/// Makes the calling thread a real-time thread until it ends, with `SCHED_FIFO` and without timer
+/// slack. Threads and processes that it starts are ordinary ones.
 #[allow(unsafe_code, reason = "sched_setscheduler and prctl have no safe wrapper")]
 pub(crate) fn enter() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: PRIORITY };

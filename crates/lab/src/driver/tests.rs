@@ -50,7 +50,7 @@ impl Lab {
         Some(Self { lease, hosts, driver, _alone: alone })
     }
 
-    /// A UDP socket of host `index` (0 is the server), bound to its address or to any.
+    /// A UDP socket of host `index` (0 is the server), bound to `address` or to any address.
     fn socket(&self, index: usize, address: Ipv4Addr) -> UdpSocket {
         let bind = || UdpSocket::bind((address, PORT)).unwrap();
         let socket = self.hosts[index].namespace().run(bind).unwrap();
@@ -66,7 +66,8 @@ impl Lab {
     }
 }
 
-/// The lease of this process; `None`, with a printed line, where this machine cannot.
+/// The lease of this process. On a machine that cannot run the test it prints a line and returns
+/// `None`.
 fn lease() -> Option<(MutexGuard<'static, ()>, Lease)> {
     static ALONE: Mutex<()> = Mutex::new(());
     let able = nix::unistd::geteuid().is_root() && std::path::Path::new("/dev/net/tun").exists();
@@ -140,7 +141,7 @@ fn packets_for_nobody_are_counted_and_dropped() {
 fn malformed_packets_are_counted_and_dropped() {
     let Some(lab) = Lab::new(1) else { return };
     let server = lab.socket(0, SERVER_ADDRESS);
-    // A packet socket hands the device whatever it likes: here things that are no IPv4 packets.
+    // A packet socket sends any bytes through the device: here packets that are not IPv4.
     let send = || send_raw(&[&[0x60; 40], &[0x45], &[0x45; 19], &[0x4f; 21], &[0; 60]]);
     lab.hosts[1].namespace().run(send).unwrap();
     let socket = lab.socket(1, station(0));
@@ -189,7 +190,7 @@ fn the_server_s_queue_holds_a_long_burst_and_counts_an_overflow() {
     assert!(lease.release(&|| Ok(false)).is_empty());
 }
 
-/// One datagram there and back: how long that took.
+/// Sends one datagram and waits for its echo; returns the round-trip time.
 fn echo(socket: &UdpSocket, server: &UdpSocket) -> Duration {
     let sent: Instant = clock::now();
     let mut buffer = [0; 10];

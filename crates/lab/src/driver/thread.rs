@@ -24,8 +24,8 @@ const BELL: u64 = u64::MAX;
 /// The most packets that are read from one host before the next host and the clock are handled.
 const READ_BURST: usize = 32;
 
-/// Time without a pause after which the thread pauses in any case. On a machine too slow for the scenario, a
-/// real-time thread would otherwise leave no processor time to others.
+/// The time without a pause after which the thread pauses in any case. If the machine is too slow
+/// for the scenario, a real-time thread would otherwise leave no processor time to other processes.
 const BUSY_LIMIT: Duration = Duration::from_millis(100);
 const BUSY_PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
 
@@ -68,7 +68,7 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
 struct Loop {
     medium: Medium<Frame>,
     ports: Vec<Port>,
-    /// By port: whether packets may be left to read. Edge-triggered epoll reports new ones once.
+    /// By port: whether packets may be left to read. Edge-triggered epoll reports new packets once.
     readable: Vec<bool>,
     by_address: BTreeMap<Ipv4Addr, Node>,
     by_node: BTreeMap<Node, usize>,
@@ -78,7 +78,7 @@ struct Loop {
     inbox: Receiver<Command>,
     changes: Changes,
     epoch: Instant,
-    /// Lateness is recorded from this time of the medium on.
+    /// The lateness is recorded from this time of the medium on.
     measured_from: Option<Instant>,
     lateness: Lateness,
     misrouted: Misrouted,
@@ -158,7 +158,7 @@ impl Loop {
         })
     }
 
-    /// The time until something is due; `None`: nothing is.
+    /// The time until the next event; `None` if there is none.
     fn time_left(&self, now: Instant) -> Option<Duration> {
         let unread = self
             .ports
@@ -200,9 +200,10 @@ impl Loop {
         Ok(())
     }
 
-    /// The number of packets that a host may send now. While a station's queue in the medium is full, none are
-    /// read, so that its host's own queue overflows. The server's host queue has no limit: packets that find the
-    /// wire's queue full are dropped there.
+    /// The number of packets that a host may send now. While a station's queue in the medium is
+    /// full, none of its packets are read, so that the host's own queue overflows. The server's
+    /// host queue has no limit: its packets are always read, and dropped if the wire's queue is
+    /// full.
     fn allowance(&self, node: Node) -> usize {
         match node {
             Node::Server => READ_BURST,

@@ -21,8 +21,8 @@ const POLL: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// A process in a host's namespace. Dropping it kills it.
 ///
-/// The kernel kills it as well when the thread that started it ends (`PR_SET_PDEATHSIG`), so it
-/// does not outlive a lab that was killed; should both fail, the lease names it.
+/// The kernel also kills it when the thread that started it ends (`PR_SET_PDEATHSIG`), so it does
+/// not outlive a lab that was killed. If both fail, `wakeai sweep` finds it in the lease.
 #[derive(Debug)]
 pub(crate) struct Child {
     process: process::Child,
@@ -62,7 +62,7 @@ impl Child {
         Ok(child)
     }
 
-    /// The process id.
+    /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -72,12 +72,12 @@ impl Child {
         self.process.try_wait()
     }
 
-    /// Its standard output, where that is a pipe; `None` at the second call.
+    /// Its standard output, if that is a pipe; `None` from the second call on.
     pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.process.stdout.take()
     }
 
-    /// Waits for its end for at most `patience`; returns its exit status.
+    /// Waits at most `patience` for its end, and returns its exit status.
     pub(crate) fn wait_for(&mut self, patience: Duration) -> Option<ExitStatus> {
         let deadline = clock::now() + patience;
         loop {
@@ -91,7 +91,7 @@ impl Child {
 
     /// Sends it SIGTERM.
     pub(crate) fn terminate(&self) {
-        // Not yet waited for, so the pid is still this child's.
+        // The child was not waited for yet, so the pid is still its own.
         if let Ok(pid) = i32::try_from(self.process.id()) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }
@@ -120,15 +120,17 @@ impl Drop for Child {
 
 /// A command that dies with the calling thread: setpriv(1) sets `PR_SET_PDEATHSIG`.
 ///
-/// Code between fork and exec could do the same, but the standard library would then copy the page tables of
-/// the whole process for each child, which delays the driver; without such code it uses `vfork`.
+/// Code between fork and exec could do the same, but the standard library would then copy the page
+/// tables of the whole process for each child, which would delay the driver. Without such code it
+/// uses `vfork`.
 pub(crate) fn dying_with_us(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command
 }
 
-/// Does `work` in a namespace and returns to the thread's own; a child starts in the namespace of the thread.
+/// Runs `work` in a namespace, and returns to the thread's own afterwards. A child starts in the
+/// namespace of the thread.
 fn in_namespace<T>(namespace: &File, work: impl FnOnce() -> T) -> io::Result<T> {
     let home = File::open("/proc/thread-self/ns/net")?;
     setns(namespace, CloneFlags::CLONE_NEWNET)?;

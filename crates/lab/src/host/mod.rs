@@ -50,7 +50,7 @@ pub(crate) struct Port {
     pub(crate) node: Node,
     /// The host's address.
     pub(crate) address: Ipv4Addr,
-    /// The address of the sender behind it, whose packets go through this port, too.
+    /// The address of the sender behind the host. Its packets go through this port, too.
     pub(crate) behind: Option<Ipv4Addr>,
     /// The host's device.
     pub(crate) tun: Tun,
@@ -69,7 +69,7 @@ impl Port {
 pub(crate) struct Host {
     /// The station's name, or `server`.
     pub(crate) name: String,
-    /// Its node of the network.
+    /// Its node in the emulated network.
     pub(crate) node: Node,
     /// Its address on the air, the wire or the veth link.
     pub(crate) address: Ipv4Addr,
@@ -92,7 +92,7 @@ impl Host {
         let settings = LinkSettings {
             mtu_bytes: MTU_BYTES,
             queue_packets,
-            // One packet per buffer: with larger ones TCP would not notice an overflow.
+            // One packet per buffer: with larger buffers TCP would not notice an overflow.
             gso_max_segments: Some(1),
         };
         let network = (address, STATION_PREFIX_BITS, Some(STATION_BROADCAST));
@@ -101,8 +101,9 @@ impl Host {
         })
     }
 
-    /// Makes the server. Its host queue has no limit of its own: the driver reads it at once into the wired queue of
-    /// the network, so it holds bursts only. [`Host::overflowed`] counts the packets of bursts that were too long.
+    /// Makes the server. Its host queue has no limit of its own: the driver reads it at once into
+    /// the wire's queue, so it only holds bursts. [`Host::overflowed`] counts the packets of bursts
+    /// that were too long.
     pub(crate) fn server(
         lease: &Lease,
         steering: Option<Steering>,
@@ -117,8 +118,8 @@ impl Host {
         })
     }
 
-    /// Makes a sender behind this station (the study of TCP-AV over a wireless LAN, figure 16): a host with a veth
-    /// link to the station, which forwards its packets.
+    /// Makes a sender behind this station (TCP-AV paper, figure 16): a host with a veth link to the
+    /// station, which forwards the host's packets.
     pub(crate) fn sender_behind(&self, lease: &Lease) -> Result<Self, LabError> {
         let Node::Station(id) = self.node else { unreachable!("nobody is behind the server") };
         let address = sender_address(id);
@@ -166,7 +167,7 @@ impl Host {
                 let built = build()?;
                 let card = if node == Node::Server { WIRED_INTERFACE } else { STATION_INTERFACE };
                 if let Some(Err(error)) = steering.map(|steering| steering.apply(card)) {
-                    // This affects the lateness only, which is recorded.
+                    // A failure affects only the lateness, which is recorded.
                     tracing::warn!(%error, card, "received packets are not steered");
                 }
                 Ok((cubic_by_default, built))
@@ -237,8 +238,9 @@ fn interface(
     Ok(tun)
 }
 
-/// The packets that `interface` could not send, by `proc_net_dev(5)`: after the name eight counts of
-/// what was received, then bytes, packets, errors and drops of what was sent.
+/// The packets that `interface` could not send, from `/proc/net/dev` (`proc_net_dev(5)`): the name
+/// is followed by eight counts of received data, and then by the bytes, packets, errors and drops
+/// of sent data.
 fn dropped_in(table: &str, interface: &str) -> Option<u64> {
     let mut lines = table.lines().filter_map(|line| line.trim().split_once(':'));
     let (_, counts) = lines.find(|(name, _)| *name == interface)?;

@@ -10,10 +10,11 @@ use nix::unistd::Pid;
 
 /// The processors of the machine, divided between the driver's thread and the hosts.
 ///
-/// Without steering, the kernel handles a received packet (TCP, its ACK, the wake-up of an application) inside the
-/// driver's write. That takes some 8 us for each of the 64 packets of an A-MPDU, which are due at the same instant,
-/// so the last would be late by the time of all others. On a kernel without preemption, a system call of an
-/// application would also keep the driver from its processor.
+/// Without steering, the kernel handles a received packet (TCP, its ACK, the wake-up of an
+/// application) inside the driver's write call. That takes some 8 us for each of the 64 packets of
+/// an A-MPDU, which are all due at the same instant, so the last packet would be late by 64 times
+/// that. On a kernel without preemption, a system call of an application would also keep the driver
+/// from its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Steering {
     /// The processor of the driver's thread.
@@ -23,8 +24,8 @@ pub(crate) struct Steering {
 }
 
 impl Steering {
-    /// Gives the last processor that this process may use to the driver, and the others to the hosts; `None` where
-    /// there is only one.
+    /// Gives the last processor that this process may use to the driver, and the others to the
+    /// hosts; `None` if there is only one.
     pub(crate) fn plan() -> Option<Self> {
         let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
         let usable = |cpu: &usize| allowed.is_set(*cpu).unwrap_or(false);
@@ -44,8 +45,8 @@ impl Steering {
         Ok(sched_setaffinity(Pid::from_raw(0), &own)?)
     }
 
-    /// Keeps the calling thread, and all that it starts, off the driver's processor until the returned value is
-    /// dropped.
+    /// Keeps the calling thread, and every thread and process that it starts, off the driver's
+    /// processor until the returned value is dropped.
     pub(crate) fn leave_driver_alone(self) -> io::Result<Away> {
         let before = sched_getaffinity(Pid::from_raw(0))?;
         let mut hosts = CpuSet::new();
@@ -56,20 +57,21 @@ impl Steering {
         Ok(Away { before })
     }
 
-    /// Steers the packets received over the device of this name in the calling thread's network namespace. The
-    /// thread gets a mount namespace of its own, because sysfs shows the network devices of the namespace in which
-    /// it was mounted.
+    /// Steers the packets received over the device `interface` in the calling thread's network
+    /// namespace. The thread gets its own mount namespace, because sysfs shows the network devices
+    /// of the namespace in which it was mounted.
     pub(super) fn apply(self, interface: &str) -> io::Result<()> {
         unshare(CloneFlags::CLONE_NEWNS)?;
         let none = None::<&Path>;
-        // Only /sys, so that the new mount stays here: in a chroot the root is no mount point.
+        // Only /sys becomes a slave mount, which keeps the new mount here: in a chroot the root is
+        // no mount point.
         mount(none, "/sys", none, MsFlags::MS_SLAVE, none)?;
         mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)?;
         let path = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
         fs::write(path, self.mask())
     }
 
-    /// The mask in the kernel's format: hexadecimal numbers of 32 bits with commas between.
+    /// The mask in the kernel's format: hexadecimal numbers of 32 bits, separated by commas.
     fn mask(self) -> String {
         match (self.hosts >> 32, self.hosts & 0xffff_ffff) {
             (0, low) => format!("{low:x}"),

@@ -6,29 +6,29 @@ use std::path::Path;
 
 /// The settings of every namespace.
 const SETTINGS: [(&str, &str); 5] = [
-    // No router solicitations and neighbour discovery on the emulated air.
+    // Router solicitations and neighbour discovery would use the emulated air.
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
     // Windows for 64 MB in flight: 500 Mbit/s at an RTT of 1 s.
     ("net/ipv4/tcp_wmem", "4096 16384 67108864"),
     ("net/ipv4/tcp_rmem", "4096 131072 67108864"),
-    // Every connection of a run starts like the first.
+    // Every connection of a run starts like the first one.
     ("net/ipv4/tcp_no_metrics_save", "1"),
 ];
 
-/// The default of connections. A new namespace inherits the machine's, which need not be cubic.
+/// The default congestion control. A new namespace inherits the machine's, which need not be cubic.
 const DEFAULT_ALGORITHM: &str = "net/ipv4/tcp_congestion_control";
 
 /// Writes the settings in the calling thread's namespace. Returns whether `cubic` is now its default.
 ///
-/// Outside the first namespace the kernel takes only algorithms of
-/// `tcp_allowed_congestion_control`. Where `cubic` is not among them, the lab does not change that
-/// list, which applies to the whole machine. Every sender then sets its algorithm itself; the default is `reno`,
-/// which is always allowed.
+/// Outside the initial namespace the kernel accepts only algorithms in
+/// `tcp_allowed_congestion_control`. If `cubic` is not among them, the lab does not change that
+/// list, because it applies to the whole machine. Every sender then sets its algorithm itself; the
+/// default is `reno`, which is always allowed.
 pub(super) fn apply() -> io::Result<bool> {
     for (name, value) in SETTINGS {
         match write(name, value) {
-            // A kernel without IPv6 has nothing to switch off.
+            // A kernel without IPv6 does not have these settings.
             Err(error) if error.kind() == io::ErrorKind::NotFound && name.contains("ipv6") => {}
             result => result?,
         }
@@ -39,9 +39,10 @@ pub(super) fn apply() -> io::Result<bool> {
     write(DEFAULT_ALGORITHM, "reno").map(|()| false)
 }
 
-/// Makes connections without a process give up at their next timeout, in the calling thread's namespace. Their
-/// peers have ended with the run. With the kernel's default of eight retransmissions they would keep their queues,
-/// and on a small machine the connections of the next run would lack memory (`tcp_mem`).
+/// Makes connections without a process give up at their next timeout, in the calling thread's
+/// namespace; their peers have ended with the run. With the kernel's default of eight
+/// retransmissions they would keep their queues, and on a small machine the connections of the next
+/// run would lack memory (`tcp_mem`).
 pub(super) fn give_up_orphans() -> io::Result<()> {
     write("net/ipv4/tcp_orphan_retries", "1")
 }

@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The longest queue of a device of the lab, in packets. Newer kernels and updates of
-/// older ones (Debian's 6.1.192 and 6.12.117) refuse a longer one on any device with ERANGE.
+/// The longest queue of a device of the lab, in packets. Newer kernels, and updates of older ones
+/// (Debian's 6.1.192 and 6.12.117), refuse a longer queue with ERANGE.
 pub(crate) const MAX_QUEUE_PACKETS: u32 = 32_767;
 
 /// A TUN device, with non-blocking reads and writes of whole IP packets.
@@ -20,8 +20,8 @@ pub(crate) struct Tun {
 }
 
 impl Tun {
-    /// Makes the device `name` in the calling thread's network namespace: `/dev/net/tun` belongs
-    /// to the namespace that it was opened in.
+    /// Makes the device `name` in the calling thread's network namespace, to which an open file of
+    /// `/dev/net/tun` belongs.
     pub(crate) fn create(name: &str) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -38,7 +38,7 @@ impl Tun {
         self.index
     }
 
-    /// The next packet that the host sends; `None` where there is none.
+    /// The next packet that the host sends; `None` if there is none.
     pub(crate) fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
         match (&self.file).read(buffer) {
             Ok(length) => Ok(Some(&buffer[..length])),

@@ -10,8 +10,8 @@ use wakeai_world::{ReceiverMeter, SenderMeter, Span};
 
 use crate::traffic::FlowPlan;
 
-/// The flows of a run that ended at `end`, in the order of the scenario. `reservations` has the stations that run
-/// an agent.
+/// The figures of the flows of a run that ended at `end`, in the order of the scenario.
+/// `reservations` has the stations that run an agent.
 pub(super) fn measured(
     expanded: &Expanded,
     plans: &[FlowPlan],
@@ -29,10 +29,11 @@ pub(super) fn measured(
     .collect()
 }
 
-/// The delay of a flow's first data, beyond two round trips, from which on the user is told.
+/// A note names the flows whose first data arrived later than this and two round trips after their
+/// start.
 const LATE_START: Duration = Duration::from_secs(1);
 
-/// The flows whose first data arrived late, and the time from their start to that.
+/// The flows whose first data arrived late, and the time from their start to its arrival.
 pub(super) fn late_starts(
     span: Span,
     plans: &[FlowPlan],

@@ -1,4 +1,4 @@
-//! One run of one condition: its testbed, agents, proxies and traffic, and what is measured.
+//! One run of one condition: its testbed, agents, proxies and traffic, and its measurements.
 
 mod figures;
 mod testbed;
@@ -26,18 +26,18 @@ use traffic::Traffic;
 pub(crate) struct LabRun {
     pub(crate) outcome: Outcome,
     pub(crate) driver: DriverReport,
-    /// How late an ordinary thread woke from its sleeps.
+    /// The lateness of an ordinary thread's wake-ups from its sleeps.
     pub(crate) waits: Lateness,
-    /// Whether agents or proxies took part, which run as ordinary processes.
+    /// Whether agents or proxies, which are ordinary processes, took part.
     pub(crate) has_helpers: bool,
-    /// The flows whose first data arrived late, and the time from their start to that.
+    /// The flows whose first data arrived late, and the time from their start to its arrival.
     pub(crate) late_starts: Vec<(usize, Duration)>,
     /// The number of records that the monitor lost.
     pub(crate) lost: u64,
 }
 
-/// Runs `task`; the agents' files go into `directory`. Nothing else of the run is left when this returns, also on
-/// an error.
+/// Runs `task`. The agents' files go into `directory`; everything else of the run is removed when
+/// this returns, also on an error.
 pub(crate) fn run(
     bench: &Bench<'_>,
     task: &Task<'_>,
@@ -45,7 +45,8 @@ pub(crate) fn run(
 ) -> Result<LabRun, LabError> {
     let experiment = &*task.condition.scenario;
     let expanded = experiment.expand(task.seed);
-    // Dropped in reverse order on an error: traffic, proxies, agents, monitor, then the testbed.
+    // On an error they are dropped in reverse order: traffic, proxies, agents, monitor, then the
+    // testbed.
     let testbed = Testbed::build(bench, experiment, &expanded, generator(task.seed))?;
     let plans = flows::plan(experiment, &expanded, &senders(task.condition, &testbed))?;
     let watch = Watch::start(&testbed.hosts, &plans)?;
@@ -65,7 +66,7 @@ pub(crate) fn run(
     let (end, waits) = wait(bench, task, &testbed, &mut check, &mut traffic, span)?;
     testbed.driver().measure(None);
     let meters = traffic.stop(end)?;
-    // Where all flows have completed, the run ended with the last byte.
+    // If all flows have completed, the run ended with the last byte.
     let last: Option<Vec<Instant>> = meters.iter().map(ReceiverMeter::completed).collect();
     let end = last.and_then(|all| all.into_iter().max()).unwrap_or(end);
     let (meter, lost) = watch.stop()?;
@@ -102,9 +103,9 @@ fn senders(condition: &ResolvedCondition, testbed: &Testbed) -> Vec<SenderFacts>
         .collect()
 }
 
-/// Waits for the end of the run: its duration, or the time at which all flows have completed. `check` fails where
-/// an agent or a proxy has failed. Returns the end, and how late this thread, which like them is an ordinary one,
-/// woke from its sleeps.
+/// Waits for the end of the run: its duration, or the time at which all flows have completed.
+/// `check` fails if an agent or a proxy has failed. Returns the end, and the lateness of this
+/// thread's wake-ups; like agents and proxies it is an ordinary thread.
 fn wait(
     bench: &Bench<'_>,
     task: &Task<'_>,
@@ -122,7 +123,7 @@ fn wait(
         if now >= span.end {
             return Ok((span.end, waits));
         }
-        // Where the driver has failed, `remove` returns its error.
+        // If the driver has failed, `remove` returns its error.
         if traffic.all_completed() || !testbed.driver().is_running() {
             return Ok((now, waits));
         }

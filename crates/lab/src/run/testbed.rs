@@ -77,7 +77,7 @@ impl Testbed {
         self.behind.get(&plan.sender).unwrap_or(&self.hosts[plan.sender])
     }
 
-    /// The sender behind the host of this index.
+    /// The sender behind the host with this index, if there is one.
     pub(super) fn behind(&self, host: usize) -> Option<&Host> {
         self.behind.get(&host)
     }
@@ -104,7 +104,7 @@ impl Testbed {
 impl Drop for Testbed {
     fn drop(&mut self) {
         self.driver = None;
-        // What cannot be removed here stays in the lease.
+        // A namespace that cannot be removed here stays in the lease.
         for host in self.behind.values().chain(&self.hosts) {
             let _ = wakeai_host::Namespace::remove(host.namespace().name());
         }

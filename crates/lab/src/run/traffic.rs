@@ -13,11 +13,12 @@ use crate::traffic::iperf::{self, Receiver};
 use crate::traffic::transfer::Transfer;
 use crate::traffic::{FlowPlan, Kind};
 
-/// The time within which all senders must listen.
+/// The longest wait until all senders listen.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The time that the launcher takes for one process.
 const SPAWN_TIME: Duration = Duration::from_millis(2);
-/// The time from the end of the run to the signal, so that the last interval covers the end.
+/// The time from the end of the run to the signal that ends the clients, so that the last interval
+/// covers the end.
 const TAIL: Duration = Duration::from_millis(20);
 
 /// All flows of a run.
@@ -28,8 +29,8 @@ pub(super) struct Traffic<'a> {
     flows: &'a [Flow],
     /// Known once the traffic has started.
     span: Option<Span>,
-    /// The clients that are still to be started, the latest first: the time in nanoseconds from the run's begin,
-    /// negative before it, and the flow.
+    /// The clients that are still to be started, the latest first: the start in nanoseconds from
+    /// the run's time zero (negative before it), and the flow.
     launches: Vec<(i128, usize)>,
     senders: Vec<Child>,
     receivers: Vec<(usize, Receiver)>,
@@ -79,14 +80,14 @@ impl<'a> Traffic<'a> {
         Ok(traffic)
     }
 
-    /// The time before the run's begin at which the first client has to start.
+    /// The time before the run's time zero at which the first client has to start.
     pub(super) fn lead(&self) -> Duration {
         let first = self.launches.last().map_or(0, |(at, _)| (-*at).max(0));
         Duration::from_nanos(u64::try_from(first).unwrap_or(0)) + Duration::from_millis(10)
     }
 
-    /// Sets the times of the run, prepares the lab's own connections, and starts all clients that are due before the
-    /// run's begin.
+    /// Sets the times of the run, prepares the lab's own connections, and starts all clients that
+    /// are due before the run's time zero.
     pub(super) fn start(&mut self, span: Span) -> Result<(), LabError> {
         self.span = Some(span);
         for plan in self.plans.iter().filter(|plan| matches!(plan.kind, Kind::Own(_))) {
@@ -105,7 +106,7 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    /// Starts the clients that are due; an error where a client has ended.
+    /// Starts the clients that are due. Returns an error if a client has ended.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
         self.launch_due()?;
         for index in 0..self.receivers.len() {

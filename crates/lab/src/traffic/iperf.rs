@@ -1,9 +1,9 @@
 //! Endless TCP flows and UDP flows, which iperf3 carries.
 //!
-//! The client runs at the data's *receiver* (`-R`), because a receiving client counts what its application
-//! received, in short intervals. The run ends by SIGTERM to the clients, on which iperf3 prints its counts without
-//! a handshake over the loaded air. The last interval ends at the time of the signal, which aligns iperf3's clock
-//! with the run's.
+//! The client runs at the data's *receiver* (`-R`), because a receiving client counts the bytes
+//! that its application received, in short intervals. At the end of the run the clients get
+//! SIGTERM, upon which iperf3 prints its counts without a handshake over the loaded air. The last
+//! interval ends at the time of the signal, which aligns iperf3's clock with the run's.
 
 use std::fs;
 use std::io::Read;
@@ -20,7 +20,7 @@ use crate::clock;
 use crate::error::LabError;
 use crate::host::{Child, Host, dying_with_us};
 
-/// The payload of IP packets of 1500 bytes.
+/// The UDP payload of an IP packet of 1500 bytes.
 const DATAGRAM_BYTES: &str = "1472";
 /// The most intervals of one client; each takes some 300 bytes of its memory and of its JSON.
 const MAX_INTERVALS: u64 = 1_000;
@@ -28,7 +28,7 @@ const MAX_INTERVALS: u64 = 1_000;
 /// flow's start: the control connection's handshake, the request for parameters, the parameters
 /// and the request for streams.
 const SETUP_ROUND_TRIPS: u64 = 3;
-/// The time that the processes take in addition.
+/// The time that the processes take in addition to the round trips.
 const SETUP_TIME: Duration = Duration::from_millis(30);
 
 /// The time from the start of a client to the start of its data connection, with a round trip of `rtt`.
@@ -50,8 +50,8 @@ pub(crate) fn spawn_sender(plan: &FlowPlan, host: &Host, lease: &Lease) -> Resul
 
 /// Whether the sender is listening.
 pub(crate) fn listens(child: &Child, port: u16) -> bool {
-    // proc_net_tcp(5): local address and port in hexadecimal, then the remote ones, then the
-    // state, where 0A is LISTEN. Through the process, so in its namespace.
+    // proc_net_tcp(5): the local address and port in hexadecimal, the remote ones, and the state,
+    // where 0A is LISTEN. The path leads through the process, and therefore into its namespace.
     let suffix = format!(":{port:04X}");
     let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{}/net/{table}", child.id()));
     tables.iter().filter_map(|path| fs::read_to_string(path).ok()).any(|table| {
@@ -94,7 +94,7 @@ impl Receiver {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = Child::spawn(&mut command, host, lease)?;
         let stdout = child.take_stdout();
-        // Read at once: the JSON is longer than a pipe's buffer.
+        // The output is read at once, because the JSON is longer than a pipe's buffer.
         let output = std::thread::spawn(move || {
             let mut text = String::new();
             if let Some(mut stdout) = stdout {
@@ -124,13 +124,13 @@ impl Receiver {
         LabError::child("iperf3", &station, reason)
     }
 
-    /// Tells the client to stop, and returns the time of that.
+    /// Tells the client to stop, and returns the time at which it did so.
     pub(crate) fn stop(&self) -> Instant {
         self.child.terminate();
         clock::now()
     }
 
-    /// Counts in `meter` what was received; `stopped` is what [`Receiver::stop`] returned.
+    /// Counts the received bytes in `meter`; `stopped` is the result of [`Receiver::stop`].
     pub(crate) fn collect(
         mut self,
         stopped: Instant,
@@ -145,7 +145,8 @@ impl Receiver {
             let reason = format!("its JSON cannot be read ({error}): {text:.300}");
             LabError::child("iperf3", &station, reason)
         })?;
-        // Without intervals the station was so starved that its connections were not set up.
+        // There are no intervals if the station was so starved that its connections were not set
+        // up.
         report.count(stopped, meter);
         Ok(())
     }
@@ -179,7 +180,7 @@ struct Sum {
 }
 
 impl Report {
-    /// Counts all intervals, of which the last one ends at `stopped`.
+    /// Counts all intervals; the last one ends at `stopped`.
     fn count(&self, stopped: Instant, meter: &mut ReceiverMeter) {
         let length = self.intervals.last().map_or(0.0, |last| last.sum.end);
         let before_stop = |at_s: f64| Duration::from_nanos(((length - at_s).max(0.0) * 1e9) as u64);
@@ -190,7 +191,7 @@ impl Report {
     }
 }
 
-/// The installed version.
+/// The version of the installed iperf3.
 pub(crate) fn version() -> Result<String, LabError> {
     let output = Command::new("iperf3").arg("--version").output().map_err(|_| {
         LabError::Missing { what: "iperf3".to_owned(), remedy: "apt-get install iperf3".to_owned() }
@@ -220,8 +221,9 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// For a run that begins at second 100: the bytes of the report's 1300 that count after `warmup`, in seconds,
-    /// when the last interval ends at second `stopped`; and the arrival of the first bytes.
+    /// For a run that begins at second 100, and a last interval that ends at second `stopped`: the
+    /// bytes of the report's 1300 that count after `warmup` seconds, and the arrival of the first
+    /// bytes.
     fn counted(stopped: u64, warmup: u64) -> (u64, Option<Instant>) {
         let text = format!(
             "name = \"x\"\nduration = \"60s\"\nwarmup = \"{warmup}s\"\n\

@@ -1,4 +1,4 @@
-//! How each flow is carried: by iperf3 or by connections of the lab's own.
+//! The way in which each flow is carried: by iperf3 or by connections of the lab's own.
 
 pub(crate) mod iperf;
 pub(crate) mod transfer;
@@ -17,7 +17,7 @@ const FIRST_PORT: u16 = 5201;
 /// The data connection's port at the receiver of the first flow. It distinguishes the data connection from
 /// iperf3's control connection.
 const FIRST_DATA_PORT: u16 = 20_001;
-/// The most iperf3 clients that can all connect before the first of them fills the air.
+/// The most iperf3 clients of a run: so many connect before the first of them fills the air.
 const MAX_IPERF: usize = 16;
 /// The algorithm that holds a target rate.
 pub(crate) const HOLDS_A_RATE: &str = "wakeai_av";
@@ -26,29 +26,30 @@ pub(crate) const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// The number of ports between [`FIRST_PORT`] and [`FIRST_DATA_PORT`], rounded down.
 const MAX_FLOWS: usize = 10_000;
 
-/// How a flow is carried.
+/// The way in which a flow is carried.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// iperf3's endless TCP connection.
     Tcp,
     /// iperf3's datagrams at a rate.
     Udp(Rate),
-    /// TCP connections of the lab's own, one after another, with the bytes of each. They carry flows with a size,
-    /// and flows that start when the air may be loaded or that are many: iperf3 opens a data connection three
-    /// round trips after its start, which on loaded air take an unknown time. They carry all TCP flows of a run in
-    /// which one has a target, a limit or a proxy: with iperf3 the receiver opens the connection, the lab has no
-    /// access to its socket, and writes are not paced.
+    /// TCP connections of the lab's own, one after another, with the bytes of each. They carry the
+    /// flows with a size, and the flows that start when the air may be loaded or that are many:
+    /// iperf3 opens a data connection three round trips after its start, and these take an unknown
+    /// time on loaded air. If a flow of a run has a target, a limit or a proxy, they carry all TCP
+    /// flows of the run: with iperf3 the receiver opens the connection, the lab has no access to
+    /// its socket, and writes are not paced.
     Own(Vec<Bytes>),
 }
 
-/// How one flow is carried.
+/// The plan of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FlowPlan {
     /// Its index in the order of the scenario.
     pub(crate) index: usize,
-    /// The group of the station that it counts for.
+    /// The group of the station to which it belongs.
     pub(crate) group: usize,
-    /// The sending host: 0 is the server, stations follow.
+    /// The sending host: 0 is the server, and the stations follow.
     pub(crate) sender: usize,
     /// The receiving host.
     pub(crate) receiver: usize,
@@ -60,17 +61,18 @@ pub(crate) struct FlowPlan {
     pub(crate) port: u16,
     /// iperf3's data port at the receiver.
     pub(crate) data_port: u16,
-    /// Its start, from the run's begin.
+    /// Its start: the time from the run's time zero.
     pub(crate) start: Duration,
     /// The round-trip time over the wire.
     pub(crate) round_trip: Duration,
-    /// What carries it.
+    /// The connections or the program that carry it.
     pub(crate) kind: Kind,
     /// The congestion control that its sender runs; `None` for UDP.
     pub(crate) algorithm: Option<String>,
-    /// The congestion control that the sending application sets on its socket; `None`: the default is right.
+    /// The congestion control that the sending application sets on its socket; `None`: it keeps the
+    /// default.
     pub(crate) requested: Option<String>,
-    /// The target rate of its connections, where the algorithm holds one.
+    /// The target rate of its connections, if the algorithm holds one.
     pub(crate) target: Option<Rate>,
     /// The rate at which its application writes.
     pub(crate) limit: Option<Rate>,
@@ -81,11 +83,11 @@ pub(crate) struct FlowPlan {
 /// The settings of a host that decide how its flows are carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SenderFacts {
-    /// Whether `cubic` is its namespace's default.
+    /// Whether `cubic` is the default of its namespace.
     pub(crate) cubic_by_default: bool,
     /// Whether an agent bounds its connections. The agent replaces a default of cubic by `wakeai_cubic`.
     pub(crate) bounded: bool,
-    /// The address of the sender behind it, where the station has a proxy.
+    /// The address of the sender behind it, if the station has a proxy.
     pub(crate) behind: Option<Ipv4Addr>,
 }
 
@@ -163,13 +165,13 @@ fn target(flow: &Flow) -> Option<Rate> {
     flow.rate.filter(|_| flow.algorithm.as_deref() == Some(HOLDS_A_RATE))
 }
 
-/// Whether iperf3 can carry the flow. If it cannot carry one flow of a run, it carries none of the TCP flows, so
-/// that competing flows start alike.
+/// Whether iperf3 can carry the flow. If it cannot carry one TCP flow of a run, it carries none of
+/// them, so that competing flows start alike.
 fn is_iperfs(flow: &Flow, sender: SenderFacts) -> bool {
     sender.behind.is_none() && target(flow).is_none() && flow.limit.is_none()
 }
 
-/// The algorithm that the flow's sender runs, and the one that it has to set.
+/// The algorithm that the flow's sender runs, and the one that the application has to set.
 fn algorithm(flow: &Flow, sender: SenderFacts) -> (Option<String>, Option<String>) {
     let Some(asked) = flow.algorithm.as_deref() else { return (None, None) };
     let runs = sender_algorithm(flow, sender.bounded).unwrap_or(asked);

@@ -1,9 +1,10 @@
 //! TCP flows over connections of the lab's own.
 //!
-//! iperf3 cannot carry a size. With `-R -n` its sender continues past the size until the receiver stops it, a round
-//! trip later, and the additional packets in its host's queue take air from other stations. With the sender as the
-//! client, the receiver closes before it has read everything. Here the sender writes the size and closes, and the
-//! receiver reads to the end. A flow with a `limit` is written at the same times as in the simulator.
+//! iperf3 cannot carry a flow with a size. With `-R -n` its sender continues past the size until
+//! the receiver stops it a round trip later, and the additional packets in its host's queue take
+//! air from other stations. With the sender as the client, the receiver closes before it has read
+//! everything. The lab's sender writes the size and closes, and its receiver reads to the end. A
+//! flow with a `limit` is written at the same times as in the simulator.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
@@ -60,7 +61,7 @@ impl Transfer {
         let stop = Arc::new(AtomicBool::new(false));
         let address = SocketAddrV4::new(plan.to, plan.port);
         let failed = |action: &str| LabError::system(format!("{action} for {}", from.name));
-        // The listener exists before the sender can open a connection.
+        // The listener must exist before the sender opens a connection.
         let listener = to.namespace().run(|| listen(address))?.map_err(failed("listen"))?;
         let (expected, stopped) = (chunks.clone(), Arc::clone(&stop));
         let receive = move || {
@@ -68,7 +69,7 @@ impl Transfer {
             (meter, result)
         };
         let receiver = small_thread().spawn(receive).map_err(failed("start a thread"))?;
-        // A socket belongs to the namespace of the thread that makes it.
+        // A socket belongs to the namespace of the thread that creates it.
         let namespace = from.namespace_file().map_err(failed("open the namespace"))?;
         let way = Way {
             to: address,
@@ -93,7 +94,7 @@ impl Transfer {
         Ok(Self { station: from.name.clone(), stop, sender, receiver })
     }
 
-    /// Whether the receiver has everything, or has failed.
+    /// Whether the receiver has received everything, or has failed.
     pub(crate) fn is_finished(&self) -> bool {
         self.receiver.is_finished()
     }
@@ -124,7 +125,8 @@ fn small_thread() -> std::thread::Builder {
     std::thread::Builder::new().name("flow".to_owned()).stack_size(256 * 1024)
 }
 
-/// Whether a connection gave up. On air with many losses that is a result of the run, not a failure of the lab.
+/// Whether a connection was given up. On air with many losses this is a result of the run, not a
+/// failure of the lab.
 fn broke_off(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -178,13 +180,14 @@ struct Way {
     algorithm: Option<String>,
     /// The target rate, and the handle that sets it.
     target: Option<(Arc<Control>, Rate)>,
-    /// When the application writes, and the start of its flow; `None`: all at once.
+    /// The times at which the application writes, and the start of its flow; `None`: it writes
+    /// everything at once.
     writing: Option<(Writing, Instant)>,
 }
 
 impl Way {
-    /// Waits until the application has produced more than `written` bytes for a connection, and returns all that it
-    /// has produced; `None` when the run is over.
+    /// Waits until the application has produced more than `written` bytes for a connection, and
+    /// returns the number of bytes produced so far; `None` if the run is over.
     fn wait_for_more(&self, share: Share, written: Bytes, stop: &AtomicBool) -> Option<Bytes> {
         let Some((writing, start)) = &self.writing else {
             return Some(share.size.unwrap_or(ENDLESS));
@@ -217,7 +220,7 @@ impl Way {
     }
 }
 
-/// Sends one chunk over a new connection, and waits until the receiver has all of it.
+/// Sends one chunk over a new connection, and waits until the receiver has received all of it.
 fn send(way: &Way, share: Share, stop: &AtomicBool) -> io::Result<()> {
     let Some(mut stream) = open(way.socket()?, way.to, stop)? else { return Ok(()) };
     let block = vec![0; BLOCK_BYTES];
@@ -244,7 +247,7 @@ fn send(way: &Way, share: Share, stop: &AtomicBool) -> io::Result<()> {
 fn open(socket: OwnedFd, to: SocketAddrV4, stop: &AtomicBool) -> io::Result<Option<TcpStream>> {
     let address = SockaddrIn::from(to);
     loop {
-        // When the send timeout expires, the kernel continues to connect.
+        // The kernel continues to connect after the send timeout has expired.
         match connect(std::os::fd::AsRawFd::as_raw_fd(&socket), &address) {
             Ok(()) | Err(Errno::EISCONN) => return Ok(Some(TcpStream::from(socket))),
             Err(Errno::EINPROGRESS | Errno::EALREADY | Errno::EINTR) => {}
@@ -263,15 +266,15 @@ fn abort(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a call that times out until it succeeds; `None` when the run is over. This is checked before every
-/// call, because calls of an endless flow may never time out.
+/// Repeats a call that times out until it succeeds; `None` if the run is over. The end of the run
+/// is checked before every call, because the calls of an endless flow may never time out.
 fn until<T>(stop: &AtomicBool, mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     while !stop.load(Ordering::Relaxed) {
         match call() {
             Ok(value) => return Ok(Some(value)),
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            // After the run the other end may have aborted the connection.
+            // After the end of the run the other end may have aborted the connection.
             Err(_) if stop.load(Ordering::Relaxed) => return Ok(None),
             Err(error) => return Err(error),
         }

@@ -1,4 +1,5 @@
-//! One direction of a cellular link: a queue for each station, and intervals that are granted.
+//! One direction of a cellular link: a queue for each station, and intervals that are granted to
+//! them.
 
 use std::collections::VecDeque;
 
@@ -27,7 +28,8 @@ pub(super) struct Direction<T> {
     queues: Vec<VecDeque<Waiting<T>>>,
     limits: Vec<usize>,
     turns: Turns,
-    /// Part of a byte that earlier intervals could not carry, in parts of [`BYTE`].
+    /// The fraction of a byte that earlier intervals could not carry, in units of 1 / [`BYTE`]
+    /// byte.
     owed: u64,
     /// The next boundary at which something happens.
     boundary: Option<Instant>,
@@ -37,8 +39,9 @@ pub(super) struct Direction<T> {
     on_air: VecDeque<(u32, T)>,
     /// By station: bytes granted.
     granted: Vec<BytesByKind>,
-    /// Bytes granted to all, and those of the intervals that are over.
+    /// Bytes granted to all stations.
     all_granted: BytesByKind,
+    /// The part of `all_granted` in intervals that have ended.
     carried: BytesByKind,
 }
 
@@ -51,7 +54,7 @@ struct Waiting<T> {
 }
 
 impl<T> Direction<T> {
-    /// `limits`: packets that each station's queue holds.
+    /// `limits`: the most packets in each station's queue.
     pub(super) fn new(rate: Rate, scheduler: Scheduler, limits: Vec<usize>) -> Self {
         let stations = limits.len();
         let quantum = rate.bytes_in(INTERVAL).get();

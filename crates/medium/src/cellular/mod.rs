@@ -3,7 +3,7 @@
 //! The stations share an uplink and a downlink that do not disturb each other. They do not contend: the
 //! base station divides each direction into transmission time intervals of 1 ms and grants them to
 //! stations that have something to send. Nothing is lost on the air, and under load the queues grow.
-//! There is no broadcast, because a station hears the base station alone.
+//! There is no broadcast, because a station hears only the base station.
 //!
 //! The model has no fading, rate adaptation, retransmissions on the air (HARQ), delay from a request to
 //! its grant, second base station or sleeping stations.
@@ -24,11 +24,11 @@ use crate::ranges;
 /// A cellular base station, its stations, and the wire behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellularConfig {
-    /// Its rates, in bits of IP packets, and who is served next.
+    /// The rates, in bits of IP packets, and the scheduler.
     pub cell: Cell,
     /// Packets that the base station keeps for each station.
     pub buffer: usize,
-    /// Between the base station and the server.
+    /// The wired leg between the base station and the server.
     pub wired: Wired,
     /// The stations, in the order of their [`StationId`](crate::StationId).
     pub stations: Vec<CellularStationConfig>,
@@ -57,7 +57,7 @@ fn validate(config: &CellularConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A rate that is granted in intervals.
+/// Checks a rate of the cell.
 fn granted_rate(what: &'static str, rate: Rate) -> Result<(), ConfigError> {
     let most = Rate::from_mbps(1_000_000).bits_per_second();
     ranges::range(what, rate.bits_per_second(), 1, most, "1bit/s to 1000Gbit/s")
@@ -72,7 +72,7 @@ pub(crate) struct Cellular<P> {
     downlink: Direction<Transit<P>>,
 }
 
-/// What can happen next.
+/// An event of the medium.
 #[derive(Clone, Copy)]
 pub(crate) enum Event {
     Wired(WiredEvent),
@@ -141,8 +141,9 @@ impl<P: Packet> Cellular<P> {
         }
     }
 
-    /// At the same instant the wire goes first, so that what arrives can still be granted; the uplink
-    /// goes before the downlink, so that what one station sends to another can be granted, too.
+    /// The next event. At the same instant the wire comes first, so that an arriving packet can be
+    /// granted at once; the uplink comes before the downlink, so that this holds for packets from
+    /// station to station, too.
     pub(crate) fn next_event(&self) -> Option<(Instant, Event)> {
         let wired = self.base.next_event().map(|(at, event)| (at, Event::Wired(event)));
         let uplink = self.uplink.next_boundary().map(|at| (at, Event::Uplink));
@@ -179,7 +180,8 @@ impl<P: Packet> Cellular<P> {
         self.account(at);
     }
 
-    /// The two directions add up: their used and their idle time is twice the time that has passed.
+    /// Updates the airtime. It adds both directions, so used and idle time together are twice the
+    /// time passed.
     fn account(&mut self, at: Instant) {
         let (mut both, down) = (self.uplink.used(), self.downlink.used());
         both.add(&down);

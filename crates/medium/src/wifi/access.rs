@@ -11,13 +11,13 @@ use crate::node::{Node, Packet, StationId};
 /// A broadcast is one MPDU without QoS field.
 const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0 };
 
-/// A place in a TXOP.
+/// The time of an exchange within a TXOP.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
     pub(crate) start: Instant,
     pub(crate) txop_end: Instant,
-    /// The first exchange is protected, and goes out whatever its length; a further one has to fit
-    /// into what is left (10.23.2.9).
+    /// Whether this is the first exchange of the TXOP. The first one may be protected and have any
+    /// length; a further one must fit into the rest of the TXOP (10.23.2.9).
     pub(crate) first: bool,
 }
 

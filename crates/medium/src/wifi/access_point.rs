@@ -20,10 +20,10 @@ const QUANTUM: Duration = Duration::from_micros(300);
 /// packet. A frame that failed is the oldest, so a FIFO retries it before it sends anything else.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPoint<P> {
-    /// By receiver: the stations, and after them everyone.
+    /// By receiver: the stations in order, then all stations (broadcasts).
     frames: Vec<Frames<P>>,
-    /// Frames that wait, by receiver. They are apart from the queues because a full fair queue searches for
-    /// the longest of up to a thousand.
+    /// The waiting frames of each receiver. The counts are apart from the queues so that a full
+    /// fair queue finds the longest of up to a thousand fast.
     lengths: Vec<u32>,
     turns: Turns,
     limit: usize,

@@ -77,7 +77,8 @@ pub(crate) struct Attempt {
     pub(crate) lead_frames: Duration,
     /// End of the data frame, if nothing collides.
     pub(crate) end: Instant,
-    /// End of the frame that the sender has on the air when it notices a collision: the RTS, or all of it.
+    /// The end of the transmission if it collides: that of the RTS or, without RTS, of the data
+    /// frame.
     pub(crate) end_if_collided: Instant,
     /// When the TXOP is over; equal to `start` where it holds only one exchange.
     pub(crate) txop_end: Instant,

@@ -11,19 +11,20 @@ use crate::ranges::{self, range};
 /// A BSS and the wire behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WifiConfig {
-    /// What the access point decides for the whole BSS.
+    /// The settings that the access point decides for the whole BSS.
     pub bss: Bss,
-    /// Packets that the access point keeps for the air, over all stations together.
+    /// The most packets that the access point keeps for the air, over all stations together.
     pub buffer: usize,
-    /// Between the access point and the server.
+    /// The wired leg between the access point and the server.
     pub wired: Wired,
     /// The stations, in the order of their [`StationId`](crate::StationId).
     pub stations: Vec<WifiStationConfig>,
-    /// Whether the other stations wait EIFS after a collision, too. If not, nobody could decode the
-    /// preamble of any collided frame, so the other stations only saw a busy medium.
+    /// Whether the other stations wait EIFS after a collision, too. By default they do not: no
+    /// station can decode the preamble of a collided frame, so the other stations only see a busy
+    /// medium.
     pub eifs_after_collision: bool,
-    /// Whether receivers hand up the packets of an aggregate all at its end, as with firmware that reports
-    /// whole PPDUs; otherwise each packet when its own MPDU has arrived.
+    /// Whether receivers hand up all packets of an aggregate at its end, as with firmware that
+    /// reports whole PPDUs. By default they hand up each packet when its own MPDU has arrived.
     pub hand_up_after_ppdu: bool,
 }
 
@@ -45,9 +46,9 @@ impl WifiConfig {
 /// One station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WifiStationConfig {
-    /// Its standard and rate, and how it contends.
+    /// The station's standard, rate and contention parameters.
     pub radio: StationRadio,
-    /// Packets that the station keeps for the air.
+    /// The most packets that the station keeps for the air.
     pub queue: usize,
     /// The queue discipline of those packets.
     pub host_queue: HostQueueKind,

@@ -22,16 +22,18 @@ use wakeai_wifi::Contention as Rules;
 use super::backoff::{Backoff, Phase};
 use super::wheel::Wheel;
 
-/// The most slots by which a contender can begin later than its class (EIFS, ACK timeout).
+/// The most slots by which a contender can begin later than its class (because of EIFS or its ACK
+/// timeout).
 const MOST_LATE: u64 = 64;
 
 /// Contenders that count the same slots.
 #[derive(Clone, Debug)]
 struct Class {
     aifsn: u64,
-    /// EDCA: a counter also goes down at the boundary at which another one starts to send, since
-    /// it is one operation at each boundary, the first at AIFS itself (10.23.2.4). DCF: only after
-    /// a whole idle slot (10.3.4.3).
+    /// Whether the class contends by EDCA. Its counters also go down at the boundary at which
+    /// another contender starts to send, because EDCA does one operation at each boundary, the
+    /// first at AIFS itself (10.23.2.4). With DCF they go down only after a whole idle slot
+    /// (10.3.4.3).
     qos: bool,
     /// Slots that this class has counted.
     count: u64,
@@ -39,7 +41,8 @@ struct Class {
 }
 
 impl Class {
-    /// Slots counted by a contender that begins at boundary `start`, until an access at `access`.
+    /// The slots that a contender whose countdown begins at boundary `start` has counted at an
+    /// access at `access`.
     fn counted(&self, start: u64, access: u64) -> u64 {
         access.checked_sub(start).map_or(0, |slots| slots + u64::from(self.qos))
     }
@@ -51,8 +54,8 @@ struct Late {
     contender: u32,
     start: u64,
     remaining: u64,
-    /// The medium was idle and its backoff over when its packet came. If another contender sends first, it
-    /// draws a backoff.
+    /// Whether the medium was idle and the backoff over when its packet came. If another contender
+    /// sends first, the contender then draws a backoff.
     immediate: bool,
 }
 
@@ -64,14 +67,14 @@ pub(crate) struct Contention {
     classes: Vec<Class>,
     contenders: Vec<Backoff>,
     late: Vec<Late>,
-    /// End of the last busy period, perhaps still to come; `None` while the end is not known.
+    /// The end of the last busy period, which may be in the future; `None` while it is not known.
     idle_since: Option<Instant>,
-    /// Slots that all wait in addition (EIFS).
+    /// Slots that all contenders wait in addition (EIFS).
     deferral: u64,
 }
 
 impl Contention {
-    /// Contenders in the order of `rules`: how each contends, and whether by EDCA.
+    /// `rules` gives for each contender its parameters, and whether it contends by EDCA.
     pub(crate) fn new(
         sifs: Duration,
         slot: Duration,
@@ -103,7 +106,7 @@ impl Contention {
         }
     }
 
-    /// Whether the contender has asked for the medium, or has it.
+    /// Whether the contender has frames to send, or is sending.
     pub(crate) fn is_active(&self, contender: usize) -> bool {
         self.contenders[contender].phase != Phase::Quiet
     }
@@ -113,10 +116,10 @@ impl Contention {
         &mut self.contenders[contender]
     }
 
-    /// Lets a quiet contender that got a frame at `now` contend.
+    /// Makes a quiet contender that got a frame at `now` contend.
     ///
-    /// It goes on with a post-backoff that is not over. Otherwise it sends at the next boundary if
-    /// the medium has been idle for its AIFS (10.3.4.2), and draws a backoff if not.
+    /// If its post-backoff is not over, the contender continues it. Otherwise it sends at the next
+    /// boundary if the medium has been idle for its AIFS (10.3.4.2), and draws a backoff if not.
     pub(crate) fn request(&mut self, contender: usize, now: Instant, rng: &mut Pcg64Mcg) {
         let backoff = &mut self.contenders[contender];
         let class = &mut self.classes[backoff.class];
@@ -149,8 +152,8 @@ impl Contention {
         waiting.chain(late).min()
     }
 
-    /// When the next transmission starts, if nothing changes before; `None` while the medium is busy
-    /// or no contender has frames.
+    /// The start of the next transmission if nothing changes before; `None` while the medium is
+    /// busy or no contender has frames.
     pub(crate) fn next_access(&self) -> Option<Instant> {
         let idle = self.idle_since?;
         Some(idle + self.sifs + self.slot * self.next_boundary()?)
@@ -196,9 +199,9 @@ impl Contention {
         self.deferral = deferral;
     }
 
-    /// Lets a sender of the busy period that [`Self::idle_from`] ended draw its next backoff, which
-    /// begins `late` slots after the end of the busy medium and AIFS (its ACK timeout). Without
-    /// frames it is a post-backoff.
+    /// Draws the next backoff of a sender of the busy period that [`Self::idle_from`] ended. The
+    /// countdown begins `late` slots (for the ACK timeout) after the end of the busy medium and
+    /// AIFS. Without frames it is a post-backoff.
     pub(crate) fn finish(
         &mut self,
         contender: usize,
@@ -240,7 +243,7 @@ impl Contention {
         backoff.phase = Phase::Late;
     }
 
-    /// How many slots after `end`, rounded up to the grid, `instant` lies.
+    /// The number of slots from `end` to `instant`, rounded up to the grid.
     pub(crate) fn slots_between(&self, end: Instant, instant: Instant) -> u64 {
         instant.saturating_since(end).as_nanos().div_ceil(self.slot.as_nanos())
     }

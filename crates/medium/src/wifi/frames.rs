@@ -67,7 +67,7 @@ pub(crate) struct Limits {
     pub(crate) psdu: u32,
 }
 
-/// A PSDU made of waiting frames: all that are not settled among the first `span`.
+/// A PSDU made of the frames among the first `span` that are neither acknowledged nor given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Psdu {
     pub(crate) span: usize,
@@ -91,7 +91,8 @@ enum State {
     Decoded,
     /// In the aggregate on the air, and damaged; the sender has no BlockAck yet.
     Damaged,
-    /// Acknowledged while one before it is not: it is in the receiver's reorder buffer (10.25.6).
+    /// Acknowledged, but kept in the receiver's reorder buffer because an earlier frame is not
+    /// (10.25.6).
     Held,
     GivenUp,
 }
@@ -116,10 +117,10 @@ impl<P> Frame<P> {
 
 /// Frames of one sender to one receiver, in order.
 ///
-/// Order of calls: [`Frames::plan`] when a PPDU starts; where its MPDUs arrive one by one,
-/// [`Frames::decode`] for each that has arrived, and after it [`Frames::hand_up`] until it gives
-/// `None`; [`Frames::settle`] when it ends, then [`Frames::release`] until it gives `None`. Pushes in
-/// between are allowed: they append.
+/// Order of calls: [`Frames::plan`] when a PPDU starts. If its MPDUs arrive one by one,
+/// [`Frames::decode`] for each of them, and after it [`Frames::hand_up`] until it returns `None`.
+/// [`Frames::settle`] when the PPDU ends, then [`Frames::release`] until it returns `None`.
+/// [`Frames::push`] may be called at any time.
 ///
 /// The frame in front is always the oldest that is neither acknowledged nor given up, so the
 /// BlockAck window begins there and a frame's place in the queue is its place in the window.
@@ -127,7 +128,7 @@ impl<P> Frame<P> {
 pub(crate) struct Frames<P> {
     queue: VecDeque<Frame<P>>,
     waiting: usize,
-    /// Frames that have left the front since the start.
+    /// Frames that were removed from the front since the start.
     taken: u64,
     /// Frames in front that [`Frames::hand_up`] has passed.
     handed_up: usize,
@@ -138,7 +139,7 @@ impl<P> Frames<P> {
         Self { queue: VecDeque::new(), waiting: 0, taken: 0, handed_up: 0 }
     }
 
-    /// Frames that the sender still keeps.
+    /// The number of frames that the sender still keeps.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
@@ -162,8 +163,8 @@ impl<P> Frames<P> {
         number
     }
 
-    /// Adds frames that `next` gives, until a PSDU within `limits` is full: the last of them may be too
-    /// long for it, and is the first of the one after it.
+    /// Adds the frames that `next` gives until a PSDU within `limits` is full. The last of them may
+    /// be too long for this PSDU, and then begins the next one.
     pub(crate) fn fill(
         &mut self,
         limits: &Limits,
@@ -190,8 +191,8 @@ impl<P> Frames<P> {
         self.queue.pop_back().map(|frame| frame.packet)
     }
 
-    /// The PSDU that goes out now: the waiting frames in front, as many as the limits allow and at
-    /// least one; `None` where nothing waits.
+    /// The PSDU that is sent now: as many of the waiting frames in front as the limits allow, and
+    /// at least one; `None` if no frame waits.
     pub(crate) fn plan(&self, limits: &Limits) -> Option<Psdu> {
         let first = self.queue.front()?;
         match limits.framing {
@@ -230,7 +231,8 @@ impl<P> Frames<P> {
         bytes
     }
 
-    /// The first frame from `place` on that is not settled: its place, and its MPDU's length.
+    /// The place and the MPDU's length of the first frame from `place` on that is neither
+    /// acknowledged nor given up.
     pub(crate) fn unsettled_from(&self, place: usize) -> Option<(usize, u32)> {
         let ahead = self.queue.iter().enumerate().skip(place);
         let mut unsettled = ahead.filter(|(_, frame)| frame.is_unsettled());
@@ -255,9 +257,9 @@ impl<P> Frames<P> {
         self.queue.get(self.handed_up - 1)
     }
 
-    /// Records the outcome of each frame of `psdu`: `arrived` is called once for each that was not decoded
-    /// before, in order. A frame that has failed `retry_limit` times is given up. `gone` is called for each packet
-    /// that its sender removes.
+    /// Records the outcome of each frame of `psdu`. `arrived` draws it, in order, for each frame
+    /// that was not decoded before. A frame that has failed `retry_limit` times is given up. `gone`
+    /// is called for each packet that the sender removes.
     pub(crate) fn settle(
         &mut self,
         psdu: Psdu,
@@ -292,7 +294,8 @@ impl<P> Frames<P> {
         settled
     }
 
-    /// The next frame that the receiver may hand up in order, and has not yet.
+    /// Removes the next frame that the receiver may hand up in order, and returns it if
+    /// [`Frames::hand_up`] has not.
     pub(crate) fn release(&mut self) -> Option<Frame<P>> {
         while self.queue.front().is_some_and(|frame| frame.state != State::Waiting) {
             let frame = self.queue.pop_front()?;

@@ -24,19 +24,19 @@ pub(crate) struct Link {
     pub(crate) standard: Standard,
     pub(crate) rate: PhyRate,
     pub(crate) limits: Limits,
-    /// A data frame whose PSDU is longer than this is protected.
+    /// The PSDU length in bytes above which a data frame is protected.
     pub(crate) protected_above: u32,
-    /// Before a protected data frame, with the SIFS that follow it.
+    /// The time of the frames before a protected data frame, with the SIFS that follow them.
     pub(crate) lead: Duration,
     /// The part of `lead` in which a frame is on the air.
     pub(crate) lead_frames: Duration,
-    /// The time of an RTS, where there is one: an access that collides has nothing else on the air.
+    /// The time of an RTS, if it is used; nothing else is then on the air in a collision.
     pub(crate) rts: Option<Duration>,
     ack: Duration,
     block_ack: Duration,
-    /// Damaged MPDUs in a million.
+    /// Damaged MPDUs, in parts per million.
     pub(crate) frame_error_ppm: u32,
-    /// Packets that the station keeps.
+    /// The most packets in the station's queue.
     pub(crate) queue: usize,
 }
 
@@ -72,7 +72,8 @@ impl Link {
             },
             protected_above: match bss.protection {
                 Protection::RtsCts => u32::try_from(bss.rts_threshold.get()).unwrap_or(u32::MAX),
-                // For stations that cannot decode OFDM, so at any length.
+                // CTS-to-self is for stations that cannot decode OFDM, so it precedes a data frame
+                // of any length.
                 Protection::None | Protection::CtsToSelf => 0,
             },
             lead,
@@ -85,12 +86,13 @@ impl Link {
         })
     }
 
-    /// The answer to a data frame of `mpdus` MPDUs: an ACK to one, a BlockAck to several.
+    /// The duration of the answer to a data frame of `mpdus` MPDUs: an ACK to one MPDU, a BlockAck
+    /// to several.
     pub(crate) fn answer(&self, mpdus: usize) -> Duration {
         if mpdus > 1 { self.block_ack } else { self.ack }
     }
 
-    /// The limits of a data frame that must end, with its answer, `left` from its start.
+    /// The limits of a data frame if it and its answer must end within `left`.
     pub(crate) fn limits_within(&self, left: Duration) -> Limits {
         let data = left.saturating_sub(self.standard.sifs() + self.block_ack);
         let psdu = self.limits.psdu.min(self.rate.longest_psdu(data));

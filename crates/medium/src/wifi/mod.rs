@@ -1,8 +1,8 @@
 //! An 802.11 BSS: stations that contend for the air with their access point.
 //!
-//! The model has no hidden stations and no capture (all stations hear each other equally well), rate
-//! adaptation, power saving, beacons and management frames, errors in control frames, A-MSDU, fragments, or
-//! transmission to several users at once.
+//! The model has none of these: hidden stations, capture, rate adaptation, power saving, beacons
+//! and management frames, errors in control frames, A-MSDU, fragments, and transmission to several
+//! users at once.
 
 mod access;
 mod access_point;
@@ -21,7 +21,7 @@ mod wheel;
 
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
-use wakeai_wifi::{Bss, Contention as Rules};
+use wakeai_wifi::Contention as Rules;
 
 use access_point::AccessPoint;
 use attempt::Attempt;
@@ -45,8 +45,8 @@ pub(crate) struct Wifi<P> {
     links: Vec<Link>,
     /// By station: the frames that it sends.
     uplinks: Vec<Frames<P>>,
-    /// By station: the FQ-CoDel queue that its frames are taken from; `None` where the frames themselves
-    /// are the queue.
+    /// By station: the FQ-CoDel queue from which its frames are taken; `None` for a station with a
+    /// FIFO, whose frames are the queue.
     hosts: Vec<Option<Box<HostQueue<Hosted<P>>>>>,
     access_point: AccessPoint<P>,
     /// The stations, and after them the access point.
@@ -56,14 +56,14 @@ pub(crate) struct Wifi<P> {
     /// The transmissions on the air, until `busy_until`.
     on_air: Vec<Attempt>,
     busy_until: Option<Instant>,
-    /// The aggregate under way, if its MPDUs arrive one by one.
+    /// The reception of the aggregate on the air, if its MPDUs arrive one by one.
     reception: Option<Reception>,
     /// End of the last exchange.
     quiet_since: Instant,
     config: WifiConfig,
     rng: Pcg64Mcg,
-    /// Kept for their memory: the contenders that begin an access, and the stations that missed a
-    /// broadcast.
+    /// Buffers that are kept for reuse: the contenders that begin an access, and the stations that
+    /// did not receive a broadcast.
     senders: Vec<u32>,
     damaged: Vec<usize>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Wifi<P> {
 /// A packet in a host's queue, which becomes a frame.
 type Hosted<P> = (P, Destination, Shape);
 
-/// What can happen next.
+/// An event of the medium.
 #[derive(Clone, Copy)]
 pub(crate) enum Event {
     Wired(WiredEvent),
@@ -87,33 +87,9 @@ impl<P: Packet> Wifi<P> {
     pub(crate) fn new(config: &WifiConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
         config::validate(config)?;
         let bss = Common::new(config)?;
-        // All by name, so that no new setting is forgotten: those of a link are used in `Link::new`, those
-        // of the BSS in `Common::new`.
-        let WifiConfig {
-            bss:
-                Bss {
-                    queue,
-                    retry_limit,
-                    contention: _,
-                    standard: _,
-                    basic_rate: _,
-                    protection: _,
-                    rts_threshold: _,
-                    control_rate: _,
-                    width: _,
-                    streams: _,
-                    guard_interval: _,
-                    ampdu: _,
-                    ampdu_subframes: _,
-                },
-            buffer,
-            wired,
-            stations: configs,
-            eifs_after_collision: _,
-            hand_up_after_ppdu: _,
-        } = config;
+        let WifiConfig { bss: settings, buffer, wired, stations: configs, .. } = config;
         let links: Result<Vec<Link>, _> =
-            configs.iter().map(|station| Link::new(station, &config.bss)).collect();
+            configs.iter().map(|station| Link::new(station, settings)).collect();
         let links = links?;
         let stations = links.len();
         let rules = rules(config);
@@ -122,8 +98,8 @@ impl<P: Packet> Wifi<P> {
             base: Base::new(wired, delays),
             uplinks: (0..stations).map(|_| Frames::new()).collect(),
             hosts: configs.iter().map(host_queue).collect(),
-            access_point: AccessPoint::new(stations, *queue, *buffer),
-            contention: Contention::new(bss.sifs, bss.slot, *retry_limit, &rules),
+            access_point: AccessPoint::new(stations, settings.queue, *buffer),
+            contention: Contention::new(bss.sifs, bss.slot, settings.retry_limit, &rules),
             txops: rules.iter().map(|(rules, _)| rules.txop).collect(),
             on_air: Vec::with_capacity(stations + 1),
             busy_until: None,
@@ -154,7 +130,8 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// At the same instant the wire goes first, so that what arrives can still be sent.
+    /// The next event. At the same instant the wire comes first, so that an arriving packet can
+    /// still be sent.
     pub(crate) fn next_event(&self) -> Option<(Instant, Event)> {
         let air = match self.busy_until {
             Some(end) => Some((end, Event::AirEnds)),
@@ -196,8 +173,8 @@ fn host_queue<T>(station: &WifiStationConfig) -> Option<Box<HostQueue<T>>> {
     }
 }
 
-/// How each contender contends, and whether by EDCA: the stations, and after them the access
-/// point.
+/// For the stations and then the access point: the contention parameters, and whether the contender
+/// uses EDCA.
 fn rules(config: &WifiConfig) -> Vec<(Rules, bool)> {
     let stations = config.stations.iter();
     let stations =

@@ -13,7 +13,7 @@ use crate::counters::{Airtime, BytesByKind, ContenderCounters};
 use crate::node::{Node, Packet, StationId};
 
 impl<P: Packet> Wifi<P> {
-    /// The frames on the air end.
+    /// Handles the end of the frames on the air.
     pub(crate) fn end_access(&mut self, at: Instant) {
         self.busy_until = None;
         if let [attempt] = self.on_air[..] {
@@ -27,7 +27,7 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// A unicast data frame that did not collide has ended.
+    /// Handles the end of a unicast data frame that did not collide.
     fn end_data(&mut self, attempt: Attempt, station: usize, at: Instant) {
         let Attempt { path, psdu, .. } = attempt;
         let (sender, ppm) = (path.sender(), self.links[station].frame_error_ppm);
@@ -59,7 +59,7 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// Ends an exchange that succeeded: the TXOP goes on with another, or is over.
+    /// Ends an exchange that succeeded. The TXOP continues with another exchange, or is over.
     fn end_exchange(&mut self, attempt: Attempt, end: Instant) {
         let next = end + self.bss.sifs;
         let turn = Turn { start: next, txop_end: attempt.txop_end, first: false };
@@ -76,8 +76,8 @@ impl<P: Packet> Wifi<P> {
         self.rejoin(attempt.path.sender(), 0);
     }
 
-    /// A broadcast that did not collide has ended. Each station's reception has its own errors,
-    /// and its own EIFS after them. There is no ACK, and so no retry (802.11-2020 10.3.6).
+    /// Handles the end of a broadcast that did not collide. Each station draws its own error, and
+    /// waits EIFS after one. There is no ACK, and so no retry (802.11-2020 10.3.6).
     fn end_broadcast(&mut self, attempt: Attempt, at: Instant) {
         let frame = self.take_broadcast(attempt);
         self.damaged.clear();
@@ -112,7 +112,7 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// Ends several frames that nobody could receive.
+    /// Handles the end of a collision, which nobody could receive.
     fn end_collision(&mut self, at: Instant) {
         for place in 0..self.on_air.len() {
             let attempt = self.on_air[place];
@@ -146,8 +146,8 @@ impl<P: Packet> Wifi<P> {
         self.on_air.clear();
     }
 
-    /// Records that a collision lost a data frame, or the RTS ahead of it. A lost RTS counts as a failure of
-    /// the first frame that it was for.
+    /// Records that a collision lost a data frame or the RTS before it. A lost RTS counts as a
+    /// failure of the first MPDU of its data frame.
     fn lose_data(&mut self, attempt: Attempt, station: usize, at: Instant) {
         let Attempt { path, psdu, .. } = attempt;
         let sender = path.sender();
@@ -171,7 +171,8 @@ impl<P: Packet> Wifi<P> {
         self.backoff(sender).failed();
     }
 
-    /// Records that a collision lost a broadcast; its sender gets no notice of that.
+    /// Records that a collision lost a broadcast. Without an ACK its sender does not notice, so its
+    /// backoff succeeds.
     fn lose_broadcast(&mut self, attempt: Attempt) {
         let Some((_, from)) = self.take_broadcast(attempt) else { return };
         let receivers = self.links.len() - usize::from(from != Node::Server);

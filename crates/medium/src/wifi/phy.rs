@@ -23,10 +23,11 @@ pub(crate) struct PhyRate {
     pub(crate) symbol: Duration,
     /// Tail bits of all encoders together: 6 for each convolutional one, none for LDPC.
     pub(crate) tail_bits: u64,
-    /// The data field is rounded up to a multiple of this; it matters with the short guard
-    /// interval, whose 3.6 us symbols must end on the 4 us grid that L-SIG counts in (19.4.3).
+    /// The data field is rounded up to a multiple of this. It matters with the short guard
+    /// interval: its symbols take 3.6 us, but the PPDU must end on the 4 us grid that L-SIG counts
+    /// in (19.4.3).
     pub(crate) grid: Duration,
-    /// Silence at the end that belongs to the frame.
+    /// The silence at the end that is part of the frame.
     pub(crate) signal_extension: Duration,
 }
 
@@ -57,13 +58,14 @@ impl PhyRate {
         self.preamble + Duration::from_nanos(data) + self.signal_extension
     }
 
-    /// From the begin of the PPDU to the end of the symbol that completes `bytes` of the PSDU.
+    /// The time from the start of the PPDU to the end of the symbol that completes `bytes` of the
+    /// PSDU.
     pub(crate) fn until(&self, bytes: u32) -> Duration {
         let bits = SERVICE_BITS + 8 * u64::from(bytes);
         self.preamble + self.symbol * bits.div_ceil(self.bits_per_symbol)
     }
 
-    /// The longest PSDU, in bytes, whose TXTIME is at most `limit`; zero where none fits.
+    /// The longest PSDU, in bytes, whose TXTIME is at most `limit`; zero if none fits.
     pub(crate) fn longest_psdu(&self, limit: Duration) -> u32 {
         let data = limit.saturating_sub(self.preamble + self.signal_extension).as_nanos();
         let grid = self.grid.as_nanos();

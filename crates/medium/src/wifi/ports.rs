@@ -55,7 +55,7 @@ impl<P: Packet> Wifi<P> {
         self.access_point.waiting()
     }
 
-    /// The access point puts a packet into its queue for a station, or for all.
+    /// Puts a packet into the access point's queue for a station, or for all.
     pub(crate) fn send_down(&mut self, at: Instant, from: Node, to: Destination, packet: P) {
         let me = Contender::AccessPoint.index(self.links.len());
         let (receiver, qos) = match to {
@@ -81,8 +81,8 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// Hands on the packets that are in order now, after some frames of a queue were settled and `gone` of
-    /// them left it.
+    /// Hands on the packets that are in order now, after the outcome of some frames of a queue was
+    /// recorded and `gone` of them left it.
     pub(crate) fn handed_on(&mut self, path: Path, station: usize, gone: usize, at: Instant) {
         if let Path::Down(receiver) = path {
             self.access_point.left(receiver, gone);
@@ -93,7 +93,8 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// A unicast packet has crossed the air: it is delivered to its station, or the access point forwards it.
+    /// Delivers a unicast packet that has crossed the air to its station, or forwards it from the
+    /// access point.
     pub(crate) fn arrive(
         &mut self,
         path: Path,

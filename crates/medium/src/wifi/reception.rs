@@ -1,7 +1,8 @@
 //! Reception of an aggregate, whose MPDUs arrive one after another.
 //!
 //! A receiver checks each MPDU as it arrives, and hands up the packets that are in order (802.11-2020 9.7.3
-//! and 10.25.6.6). The sender keeps all MPDUs until the BlockAck tells it which have arrived.
+//! and 10.25.6.6). The sender keeps all MPDUs until the BlockAck reports which of them have
+//! arrived.
 
 use wakeai_units::Instant;
 
@@ -13,8 +14,8 @@ use super::phy::PhyRate;
 use super::ports::queue_mut;
 use crate::node::Packet;
 
-/// An aggregate that is on the air without a collision. Its last MPDU arrives when the aggregate ends, and is
-/// not handled here.
+/// An aggregate on the air that did not collide. Its last MPDU arrives when the aggregate ends;
+/// `end_data` handles that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reception {
     path: Path,
@@ -27,14 +28,14 @@ pub(crate) struct Reception {
     left: usize,
     /// Place in the queue of the MPDU that arrives next.
     place: usize,
-    /// Bytes of the PSDU after it, padding included.
+    /// The bytes of the PSDU up to the end of this MPDU, padding included.
     bytes: u32,
-    /// The time of its arrival.
+    /// The time at which the MPDU arrives.
     pub(crate) at: Instant,
 }
 
 impl Reception {
-    /// Looks for the next MPDU at or after `place`, with `self.bytes` ahead of it.
+    /// Moves to the next MPDU at or after `place`; `self.bytes` of the PSDU precede it.
     fn seek<P>(mut self, frames: &Frames<P>, place: usize) -> Option<Self> {
         self.left = self.left.checked_sub(1)?;
         let (place, mpdu) = frames.unsettled_from(place)?;
@@ -69,7 +70,7 @@ impl<P: Packet> Wifi<P> {
         self.reception = whole.seek(self.queue(path), 0);
     }
 
-    /// An MPDU of the aggregate under way has arrived.
+    /// Handles the arrival of an MPDU of the aggregate on the air.
     pub(crate) fn end_mpdu(&mut self, at: Instant) {
         let Some(reception) = self.reception.take() else { return };
         let Reception { path, station, place, .. } = reception;

@@ -1,4 +1,4 @@
-//! The backoffs in the order in which they end, at constant cost.
+//! The backoffs in the order in which they end; taking the first ones has constant cost.
 
 /// The end of a bucket's list.
 const NONE: u32 = u32::MAX;
@@ -15,13 +15,13 @@ pub(crate) struct Wheel {
     next: Vec<u32>,
     /// Number of buckets less one; that number is a power of two.
     mask: u64,
-    /// The least key held; `u64::MAX` without any.
+    /// The least key in the wheel; `u64::MAX` if it is empty.
     first: u64,
     len: usize,
 }
 
 impl Wheel {
-    /// For `contenders` contenders whose keys are never more than `span` apart.
+    /// A wheel for `contenders` contenders whose keys are never more than `span` apart.
     pub(crate) fn new(contenders: usize, span: u64) -> Self {
         let buckets = (span + 1).next_power_of_two().max(64);
         Self {
@@ -34,12 +34,12 @@ impl Wheel {
         }
     }
 
-    /// The least key, if any contender is held.
+    /// The least key; `None` if the wheel is empty.
     pub(crate) fn first(&self) -> Option<u64> {
         (self.len > 0).then_some(self.first)
     }
 
-    /// Adds a contender that is not held.
+    /// Adds a contender that is not in the wheel.
     pub(crate) fn insert(&mut self, contender: u32, key: u64) {
         let bucket = (key & self.mask) as usize;
         self.next[contender as usize] = self.heads[bucket];
@@ -61,7 +61,7 @@ impl Wheel {
         self.vacate(bucket);
     }
 
-    /// Removes a contender held under `key`.
+    /// Removes the contender with `key`.
     pub(crate) fn remove(&mut self, contender: u32, key: u64) {
         let bucket = (key & self.mask) as usize;
         let after = self.next[contender as usize];
@@ -90,7 +90,7 @@ impl Wheel {
         }
     }
 
-    /// The least key at or after `key` whose bucket is occupied; some bucket must be.
+    /// The least key at or after `key` whose bucket is occupied. There must be such a bucket.
     fn occupied_from(&self, key: u64) -> u64 {
         let (words, bucket) = (self.occupied.len(), (key & self.mask) as usize);
         let mut word = bucket / 64;

@@ -1,4 +1,5 @@
-//! What the tests of the medium share: a packet, a host that never runs dry, a BSS made for it.
+//! Code that the tests of the medium share: a packet, a host that always has packets, and a BSS for
+//! it.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
@@ -59,7 +60,7 @@ pub fn medium(config: &WifiConfig, seed: u64) -> Medium<Datagram> {
     Medium::new(&config.clone().into(), generator(seed)).unwrap()
 }
 
-/// Lets time pass until `end`, or until nothing more happens, and hands over what arrives.
+/// Runs until `end` or until nothing more happens, and passes on each arriving packet.
 pub fn run(
     medium: &mut Medium<Datagram>,
     end: Instant,
@@ -73,14 +74,14 @@ pub fn run(
     }
 }
 
-/// Runs to the end of everything and gives what arrived.
+/// Runs until nothing more happens, and returns the arrived packets.
 pub fn drain(medium: &mut Medium<Datagram>) -> Vec<Delivery<Datagram>> {
     let mut arrived = Vec::new();
     run(medium, Instant::MAX, |delivery| arrived.push(delivery));
     arrived
 }
 
-/// What a saturated uplink gave.
+/// The results of a saturated uplink.
 pub struct Saturation {
     pub medium: Medium<Datagram>,
     /// Packets that arrived at the server within the time measured, by station.

@@ -5,8 +5,9 @@ use crate::target::{Host, Target};
 
 const END: &[u8] = b"\r\n\r\n";
 
-/// The head ends with an empty line, whose end is not among the first `searched` bytes of the input. Header
-/// fields have no effect here; they are only checked for characters that no field may contain.
+/// Reads the head of a request, which ends with an empty line. The first `searched` bytes are known
+/// not to contain its end. Header fields have no effect; they are only checked for characters that
+/// no field may contain.
 pub(super) fn head(input: &[u8], searched: usize, output: &mut Vec<u8>) -> Result<Step, Rejection> {
     let from = searched.saturating_sub(END.len() - 1);
     let found = input[from..].windows(END.len()).position(|window| window == END);

@@ -7,14 +7,15 @@ use std::net::SocketAddr;
 
 use crate::target::Target;
 
-/// The most that a request may hold: the head of a CONNECT; a SOCKS request is far shorter.
+/// The most bytes that a request may have. Only the head of a CONNECT can be so long; a SOCKS
+/// request is far shorter.
 pub const REQUEST_LIMIT: usize = 8192;
 
-/// A request that is not served. Where the protocol has an answer for it,
-/// [`Negotiation::poll_transmit`] holds it.
+/// A request that is not served. If the protocol has an answer for it,
+/// [`Negotiation::poll_transmit`] returns that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// Neither SOCKS5 nor an HTTP method: no answer.
+    /// Neither SOCKS5 nor an HTTP method. It gets no answer.
     #[error("neither SOCKS5 nor HTTP")]
     Protocol,
     /// SOCKS5, but the client insists on authentication.
@@ -26,7 +27,7 @@ pub enum Rejection {
     /// A SOCKS5 address type that RFC 1928 does not list.
     #[error("an unknown address type")]
     AddressType,
-    /// The protocol does not allow it.
+    /// A request that the protocol does not allow.
     #[error("a malformed request")]
     Malformed,
     /// The head of the CONNECT does not end within [`REQUEST_LIMIT`].
@@ -77,7 +78,7 @@ enum Phase {
     Start,
     /// SOCKS5: the client lists its methods (RFC 1928 §3).
     SocksMethods,
-    /// SOCKS5: the client asks (RFC 1928 §4).
+    /// SOCKS5: the client sends its request (RFC 1928 §4).
     SocksRequest,
     /// HTTP: this many bytes of the head have been searched for its end.
     HttpHead { searched: usize },
@@ -172,12 +173,12 @@ impl Negotiation {
         self.phase = Phase::Over;
     }
 
-    /// The bytes that the client sent after its request, without waiting for the answer.
+    /// The bytes that the client sent after its request, before it had the answer.
     pub fn into_early_data(self) -> Vec<u8> {
         self.input
     }
 
-    /// The number of bytes that are held.
+    /// The number of bytes that the negotiation holds.
     pub fn held(&self) -> usize {
         self.input.len() + self.output.len()
     }

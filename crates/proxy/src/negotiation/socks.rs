@@ -36,8 +36,8 @@ pub(super) fn methods(input: &[u8], output: &mut Vec<u8>) -> Result<Step, Reject
     }
 }
 
-/// RFC 1928 §4: version, command, reserved, address type, address, port. An error is answered as soon as it
-/// is seen, without waiting for the rest.
+/// RFC 1928 §4: version, command, reserved, address type, address, port. An error is answered as
+/// soon as its byte has arrived, without waiting for the rest.
 pub(super) fn request(input: &[u8], output: &mut Vec<u8>) -> Result<Step, Rejection> {
     let mut reject = |reply, rejection| {
         put_reply(reply, None, output);

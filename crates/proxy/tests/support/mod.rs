@@ -1,4 +1,4 @@
-//! A proxy on a thread of its own, and clients of it.
+//! A proxy on its own thread, and clients of it.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use wakeai_proxy::{Access, Config, Event, Leg, Report, Transparent, run};
 
-/// Long enough for a busy machine; what takes longer hangs.
+/// Long enough for a busy machine: a test that takes longer hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) fn config() -> Config {
@@ -55,7 +55,7 @@ impl Proxy {
         Self { address: listening.recv_timeout(PATIENCE).unwrap(), stop, thread }
     }
 
-    /// Ends it; returns what it counted.
+    /// Ends the proxy; returns its counts.
     pub(crate) fn stop(self) -> Report {
         drop(self.stop);
         self.thread.join().unwrap()
@@ -68,7 +68,7 @@ impl Proxy {
         stream
     }
 
-    /// Asks in SOCKS5; returns the reply's code.
+    /// Sends a SOCKS5 request; returns the code of the reply.
     pub(crate) fn ask(&self, to: SocketAddr) -> (TcpStream, u8) {
         let mut stream = self.dial();
         let mut request = b"\x05\x01\x00\x05\x01\x00".to_vec();
@@ -104,7 +104,7 @@ impl Proxy {
     }
 }
 
-/// Bytes that tell where they belong.
+/// Bytes whose values show their positions.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
 }

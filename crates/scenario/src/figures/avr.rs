@@ -1,21 +1,22 @@
-//! AVR, the share of time windows in which a flow reached its target rate (TCP-AV paper, §4.1).
+//! The achieved value ratio (AVR): the share of time windows in which a flow reached its target
+//! rate (TCP-AV paper, §4.1).
 
 use wakeai_units::{Bytes, Duration, Rate};
 
 /// Length of a window.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// Counts the 5 s windows of a flow that are at or above its target.
+/// Counts the 5 s windows in which a flow reaches its target.
 ///
-/// The first window is left out (120 s have 23 that count), and so is each other window that starts before
-/// the run's warmup has ended. A window that the end cuts short does not count.
+/// The first window does not count (120 s have 23 that do), and neither does a window that starts
+/// before the run's warmup has ended, or one that the flow's end cuts short.
 ///
 /// Order of calls: [`AvrMeter::on_received`] with `since_start` never going back, then
 /// [`AvrMeter::finish`].
 #[derive(Clone, Debug)]
 pub struct AvrMeter {
     target: Rate,
-    /// Windows that are left out, from the flow's start.
+    /// The number of windows, from the flow's start, that do not count.
     skipped: u64,
     /// The window that is being filled, and the bytes received in it.
     current: u64,
@@ -30,14 +31,13 @@ impl AvrMeter {
         Self { target, skipped, current: 0, received: Bytes::ZERO, reached: 0 }
     }
 
-    /// The receiving application got `amount` at `since_start` after the flow's start.
+    /// Records that the receiving application got `amount` at `since_start` after the flow's start.
     pub fn on_received(&mut self, since_start: Duration, amount: Bytes) {
         self.close_until(since_start.as_nanos() / WINDOW.as_nanos());
         self.received += amount;
     }
 
-    /// The share, with the flow at an end `since_start` after its start; `None` where no window
-    /// counts.
+    /// The share for a flow that ended `since_start` after its start; `None` if no window counts.
     pub fn finish(mut self, since_start: Duration) -> Option<f64> {
         let windows = since_start.as_nanos() / WINDOW.as_nanos();
         self.close_until(windows);
@@ -51,7 +51,7 @@ impl AvrMeter {
         }
         let reached = Rate::of(self.received, WINDOW) >= self.target;
         self.reached += u64::from(reached && self.current >= self.skipped);
-        // Windows between the two got nothing, which is below any target.
+        // The windows in between got no bytes, which is below any target.
         self.current = window;
         self.received = Bytes::ZERO;
     }

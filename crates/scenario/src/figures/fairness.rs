@@ -1,9 +1,10 @@
-//! How evenly the air was shared.
+//! Measures of how evenly the air was shared.
 
-/// Jain's index over `values`, (Σx)² / (n·Σx²): from 1/n (one has all) to 1 (all have the same).
-/// Over the ratios of each station's goodput to what it reaches alone, it is the capacity-normalised
-/// index (Matsuno et al., §7.1, with the square that the paper's printed denominator lacks: as printed
-/// the formula equals the mean of the ratios). `None` where there are no values or all are zero. Values must be finite and not negative.
+/// Jain's index over `values`, (Σx)² / (n·Σx²): from 1/n (one station has everything) to 1 (all
+/// have the same). Over the ratios of each station's goodput to its solo goodput it is the
+/// capacity-normalised index of Matsuno et al., §7.1. (The paper's printed denominator lacks the
+/// square; as printed, the formula equals the mean of the ratios.) `None` if there are no values or
+/// all are zero. Values must be finite and not negative.
 ///
 /// Jain, Chiu and Hawe, DEC-TR-301.
 pub fn jain(values: &[f64]) -> Option<f64> {
@@ -19,7 +20,7 @@ pub fn jain(values: &[f64]) -> Option<f64> {
     Some(sum * sum / (values.len() as f64 * squares))
 }
 
-/// The arithmetic mean; `None` of nothing.
+/// The arithmetic mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

@@ -8,15 +8,15 @@ fn rank(count: u64, percent: f64) -> Option<u64> {
     (count > 0).then(|| rank.clamp(1, count))
 }
 
-/// Values below this are counted each by itself.
+/// Values below this, in microseconds, are counted exactly.
 const EXACT: u64 = 2_048;
 /// Buckets per doubling above [`EXACT`].
 const PER_DOUBLING: u64 = 1_024;
 /// Doublings above [`EXACT`]: up to 2^32 us, more than an hour.
 const DOUBLINGS: u64 = 21;
 
-/// How often each duration was seen, to the microsecond below 2.048 ms and to better than
-/// 0.1 % above, in a fixed 188 kB.
+/// Counts durations, to the microsecond below 2.048 ms and to better than 0.1 % above, in a fixed
+/// 188 kB.
 #[derive(Clone)]
 pub struct DurationHistogram {
     counts: Vec<u64>,
@@ -36,12 +36,12 @@ impl Default for DurationHistogram {
 }
 
 impl DurationHistogram {
-    /// An empty one.
+    /// An empty histogram.
     pub fn new() -> Self {
         Self { counts: vec![0; (EXACT + PER_DOUBLING * DOUBLINGS) as usize], total: 0 }
     }
 
-    /// Counts one sample; what is longer than 2^32 - 1 us counts as that.
+    /// Counts one sample; a longer one than 2^32 - 1 us counts as 2^32 - 1 us.
     pub fn record(&mut self, duration: Duration) {
         self.counts[bucket(duration.as_micros())] += 1;
         self.total += 1;
@@ -55,7 +55,7 @@ impl DurationHistogram {
         self.total += other.total;
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn len(&self) -> u64 {
         self.total
     }

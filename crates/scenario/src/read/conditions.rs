@@ -39,7 +39,7 @@ pub(super) fn events(
     tables.into_iter().filter_map(|table| event(table, &context)).collect()
 }
 
-/// What an event is checked against.
+/// The values against which an event is checked.
 struct Context<'a> {
     names: &'a Names<'a>,
     groups: &'a [StationGroup],
@@ -186,7 +186,7 @@ fn rule(mut fields: Fields<'_>, names: &Names<'_>, rules: &mut Vec<BoundsRule>) 
     fields.finish();
 }
 
-/// The keys and values of `set` as text. [`set::set`] applies them to the tree.
+/// The keys of `set`, and their values as text. [`set::set`] applies them to the tree.
 fn set_keys(fields: &mut Fields<'_>) -> Vec<(String, String)> {
     let Some(field) = fields.get("set") else { return Vec::new() };
     let Some(table) = field.node.as_table() else {

@@ -17,7 +17,7 @@ pub(crate) struct Fields<'a> {
     table: &'a Table,
     pub(crate) origin: Origin,
     pub(crate) path: String,
-    /// The keys that were asked for.
+    /// The keys that were read.
     known: Vec<&'static str>,
     pub(crate) problems: &'a Problems,
 }
@@ -43,14 +43,14 @@ impl<'a> Fields<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// The value of `key`, where there is one.
+    /// The value of `key`, if the table has it.
     pub(crate) fn get(&mut self, key: &'static str) -> Option<Field<'a>> {
         self.known.push(key);
         let node = &self.table.get(key)?.node;
         Some(Field { node, path: self.path_of(key), problems: self.problems })
     }
 
-    /// What `read` makes of the value of `key`, where there is one.
+    /// Reads the value of `key` with `read`, if the table has it.
     pub(crate) fn read<T>(
         &mut self,
         key: &'static str,
@@ -59,7 +59,7 @@ impl<'a> Fields<'a> {
         self.get(key).and_then(|field| read(&field))
     }
 
-    /// The same, with `default` where the key is absent or its value is refused.
+    /// As [`Fields::read`], with `default` if the key is absent or its value is refused.
     pub(crate) fn read_or<T>(
         &mut self,
         key: &'static str,
@@ -69,7 +69,7 @@ impl<'a> Fields<'a> {
         self.read(key, read).unwrap_or(default)
     }
 
-    /// The value of `key`; its absence is a problem that says what is `allowed`.
+    /// The value of `key`. Its absence is a problem, which names what is `allowed`.
     pub(crate) fn require(&mut self, key: &'static str, allowed: &str) -> Option<Field<'a>> {
         let field = self.get(key);
         if field.is_none() {
@@ -78,7 +78,7 @@ impl<'a> Fields<'a> {
         field
     }
 
-    /// Reports the keys that no call of [`Fields::get`] named.
+    /// Reports the keys that were not read.
     pub(crate) fn finish(self) {
         for entry in &self.table.entries {
             if !self.known.contains(&entry.key.as_str()) {
@@ -104,7 +104,7 @@ impl<'a> Field<'a> {
         self.problems.add(self.node.origin, &self.path, found, allowed);
     }
 
-    /// `value`; its absence is a problem that says what is allowed.
+    /// Returns `value`. `None` is a problem, which names what is allowed.
     pub(crate) fn or_refuse<T>(
         &self,
         value: Option<T>,
@@ -126,7 +126,7 @@ impl<'a> Field<'a> {
         self.or_refuse(text, || allowed.to_owned())
     }
 
-    /// What the text means, if it means anything.
+    /// The text parsed as a `T`; `None` if it is none.
     pub(crate) fn parsed<T: FromStr>(&self) -> Option<T> {
         self.node.as_str()?.parse().ok()
     }
@@ -189,7 +189,7 @@ impl<'a> Field<'a> {
         self.or_refuse(flag, || "true or false".to_owned())
     }
 
-    /// The meaning of one of a few words.
+    /// The value that belongs to one of a few words.
     pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
         let text = self.node.as_str();
         let found = choices.iter().find(|(name, _)| Some(*name) == text);
@@ -201,7 +201,7 @@ impl<'a> Field<'a> {
         Some(Fields::new(table, self.node.origin, &self.path, self.problems))
     }
 
-    /// A list of tables. The path of each ends in its name, or where it has none in its number.
+    /// A list of tables. The path of each one ends in its name, or in its number if it has none.
     pub(crate) fn tables(&self, most: usize) -> Vec<Fields<'a>> {
         let allowed = format!("a list of tables, [[{}]], of at most {most}", self.path);
         let Some(nodes) = self.node.as_array() else {
@@ -247,7 +247,7 @@ pub(crate) fn quoted(words: impl Iterator<Item = impl Display>) -> String {
     words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
 }
 
-/// The known key that is closest to `key`, if it is close enough to be meant.
+/// The known key that is closest to `key`, if it is close enough to be a likely typing error.
 fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
     if key.len() > 32 {
         return None;
@@ -256,7 +256,8 @@ fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
     (near.0 <= near.1.len().max(3) / 3).then_some(near.1)
 }
 
-/// The number of characters to insert, delete or replace (Levenshtein).
+/// The number of characters to insert, delete or replace to change `a` into `b` (Levenshtein
+/// distance).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -19,11 +19,11 @@ const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
 /// The most connections that one transfer is split over.
 const MOST_CHUNKS: u32 = 100_000;
 
-/// The allowed RTTs at which `wakeai_rtt` is as fast as CUBIC.
+/// The allowed RTTs at which `wakeai_rtt` grows as fast as CUBIC.
 const RTT_REF: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(60);
 
-const WHO: &str = "\"server\", or the name of a group or of one station";
+const ENDPOINT: &str = "\"server\", or the name of a group or of one station";
 
 pub(super) fn read(
     fields: &mut Fields<'_>,
@@ -60,8 +60,8 @@ pub(super) fn read(
 }
 
 fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSpec> {
-    let from = fields.require("from", WHO).and_then(|field| endpoint(&field, names));
-    let to = fields.require("to", WHO);
+    let from = fields.require("from", ENDPOINT).and_then(|field| endpoint(&field, names));
+    let to = fields.require("to", ENDPOINT);
     let to = to.and_then(|field| {
         let to = endpoint(&field, names)?;
         if from.is_some_and(|from| same(from, to)) {
@@ -117,10 +117,10 @@ fn endpoint(field: &Field<'_>, names: &Names<'_>) -> Option<Endpoint> {
     if field.node.as_str() == Some("server") {
         return Some(Endpoint::Server);
     }
-    selector(field, names, WHO).map(Endpoint::Stations)
+    selector(field, names, ENDPOINT).map(Endpoint::Stations)
 }
 
-/// The stations that a name means.
+/// The stations that the field names.
 pub(super) fn selector(field: &Field<'_>, names: &Names<'_>, allowed: &str) -> Option<Selector> {
     let selector = names.resolve(field.text_if(allowed, |_| true)?);
     if selector.is_none() {
@@ -200,8 +200,9 @@ fn chunks(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<u32>
     Some(chunks)
 }
 
-/// Reports the flows that a station's proxy cannot carry. It relays TCP to the server, and has one
-/// congestion control and one target rate for all flows. `places` says where each flow is written.
+/// Reports the flows that a station's proxy cannot carry. The proxy relays TCP to the server, with
+/// one congestion control and one target rate for all flows. `places` has the place of each flow in
+/// the file.
 fn check_proxied(
     flows: &[FlowSpec],
     places: &[(Origin, String)],

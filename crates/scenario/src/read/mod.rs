@@ -1,4 +1,4 @@
-//! From the tree to the typed experiment.
+//! Reads the tree into the typed experiment.
 
 mod conditions;
 pub(crate) mod fields;
@@ -34,7 +34,7 @@ pub(crate) struct Span {
     pub(crate) warmup: Duration,
 }
 
-/// Reads everything; reports everything that is wrong.
+/// Reads the whole experiment, and reports all its problems.
 pub(crate) fn experiment(root: &Table, problems: Problems) -> Result<Experiment, Vec<Finding>> {
     let mut fields = Fields::new(root, Origin::START, "", &problems);
     let name = fields.require("name", "a text of 1 to 100 characters").and_then(|f| title(&f));

@@ -1,4 +1,4 @@
-//! The names of stations: which are allowed, and which stations each means.
+//! The names of stations: the allowed ones, and the stations that each one selects.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl<'a> Names<'a> {
         Self { groups, by_name: by_name.collect() }
     }
 
-    /// The stations that `name` means: a group, or a numbered member of one.
+    /// The stations that `name` selects: a group, or a numbered member of one.
     pub(crate) fn resolve(&self, name: &str) -> Option<Selector> {
         if let Some(group) = self.by_name.get(name) {
             return Some(Selector { group: *group, number: None });
@@ -33,7 +33,7 @@ impl<'a> Names<'a> {
         self.member(name)
     }
 
-    /// The numbered member that `name` means.
+    /// The numbered member that `name` selects.
     fn member(&self, name: &str) -> Option<Selector> {
         numbered(name).find_map(|(prefix, number)| {
             let group = *self.by_name.get(prefix)?;

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 
 use crate::tree::Origin;
 
-/// Problems that are kept; all further ones are dropped.
+/// The most problems that are kept.
 const KEPT: usize = 1_000;
 
-/// One problem, before its place is turned into line and column.
+/// One problem, before its place is converted into line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     pub(crate) origin: Origin,

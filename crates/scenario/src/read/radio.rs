@@ -12,8 +12,8 @@ use super::fields::{Field, Fields, quoted};
 use super::{queue, rate};
 use crate::stations::{AccessPoint, Medium};
 
-/// The EDCA parameter set counts a TXOP in units of 32 us. One byte of them is more than any
-/// table has.
+/// The EDCA parameter set counts a TXOP in units of 32 us. 255 units are longer than any in the
+/// tables of the standard.
 const LONGEST_TXOP: Duration = Duration::from_micros(255 * 32);
 
 /// The access point, and the contention keys that its stations take over.
@@ -55,7 +55,7 @@ fn cellular(fields: &mut Fields<'_>) -> Option<Cell> {
 fn bss(fields: &mut Fields<'_>) -> Option<(Bss, ContentionKeys)> {
     let names = quoted(Standard::ALL.iter());
     let known = fields.require("standard", &names).and_then(|field| standard(&field));
-    // Without a known standard the other keys are read as for the most permissive one.
+    // If the standard is unknown, the other keys are read as for the most permissive one.
     let standard = known.unwrap_or(Standard::Ax);
     let defaults = Bss::new(standard);
     let queues = [("fifo", QueueDiscipline::Fifo), ("fq", QueueDiscipline::Fq)];
@@ -65,7 +65,7 @@ fn bss(fields: &mut Fields<'_>) -> Option<(Bss, ContentionKeys)> {
         ("rts-cts", Protection::RtsCts),
     ];
     let longest = Standard::Ax.longest_ampdu();
-    // The keys are read in this order, which is that of the messages.
+    // The keys are read, and their problems reported, in this order.
     let mut bss = Bss {
         standard,
         queue: fields.read_or("queue", defaults.queue, |field| field.choice(&queues)),
@@ -108,7 +108,7 @@ pub(super) struct ContentionKeys {
 }
 
 impl ContentionKeys {
-    /// Reads `contention`. `outer` has the values of absent keys.
+    /// Reads `contention`. `outer` gives the values of absent keys.
     pub(super) fn read(fields: &mut Fields<'_>, standard: Standard, outer: Self) -> Self {
         let Some(field) = fields.get("contention") else { return outer };
         let Some(mut fields) = field.table() else { return outer };
@@ -189,7 +189,7 @@ fn guard_interval(field: &Field<'_>, standard: Standard) -> Option<GuardInterval
     })
 }
 
-/// The one of the standard's `values` that the text means according to `is_meant`.
+/// The first of the standard's `values` that the text means according to `is_meant`.
 fn one_of<T: Copy + Display>(
     field: &Field<'_>,
     standard: Standard,
@@ -201,7 +201,7 @@ fn one_of<T: Copy + Display>(
     field.or_refuse(found, || format!("{} for {standard}", quoted(values.iter())))
 }
 
-/// The field, if `standard` aggregates.
+/// The field, if `standard` supports aggregation.
 fn aggregating<'f, 'a>(field: &'f Field<'a>, standard: Standard) -> Option<&'f Field<'a>> {
     let allowed = standard.is_qos().then_some(field);
     field.or_refuse(allowed, || format!("nothing: {standard} does not aggregate"))

@@ -7,7 +7,7 @@ use super::fields::{Field, Fields, quoted};
 use super::names::{self, Names};
 use super::radio::{self, ContentionKeys, Read, phy_rate};
 use super::{FASTEST, delay, queue, rate};
-use crate::stations::{Announces, HostQueue, Medium, StationGroup, TcpProfile, Told};
+use crate::stations::{AnnouncedRate, Announces, HostQueue, Medium, StationGroup, TcpProfile};
 
 /// The most stations in a group, and in all groups together.
 const MOST: u32 = 10_000;
@@ -110,7 +110,7 @@ fn station_radio(
         }
         Some(standard)
     });
-    // Without a known access point the keys are read as for the most permissive standard.
+    // Without a known access point, the keys are read as for the most permissive standard.
     let permissive = Bss::new(Standard::Ax);
     let known = bss.unwrap_or(&permissive);
     let standard = own.unwrap_or(known.standard);
@@ -130,7 +130,7 @@ fn refuse_radio_keys(fields: &mut Fields<'_>) {
     }
 }
 
-/// The longest announced time. A presence message can hold up to 71 minutes.
+/// The longest time that may be announced. (A presence message can hold up to 71 minutes.)
 const MAX_SPAN: Duration = Duration::from_secs(3_600);
 
 /// `announces`: the values that a station's agent announces instead of the true ones.
@@ -152,11 +152,11 @@ fn announces(fields: &mut Fields<'_>) -> Announces {
     announces
 }
 
-/// A rate, or the statement that the agent does not know it.
-fn rate_or_unknown(field: &Field<'_>) -> Option<Told> {
+/// A rate, or the word "unknown" for an agent that does not know it.
+fn rate_or_unknown(field: &Field<'_>) -> Option<AnnouncedRate> {
     if field.node.as_str() == Some("unknown") {
-        return Some(Told::Unknown);
+        return Some(AnnouncedRate::Unknown);
     }
-    let rate = field.parsed().filter(|rate| *rate <= FASTEST).map(Told::Rate);
+    let rate = field.parsed().filter(|rate| *rate <= FASTEST).map(AnnouncedRate::Rate);
     field.or_refuse(rate, || "a rate from 0bit/s to 1000Gbit/s, or \"unknown\"".to_owned())
 }

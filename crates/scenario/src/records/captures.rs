@@ -1,7 +1,7 @@
 //! Packet captures: a directory for each run, and in it a file for each host.
 //!
-//! They are moved with the other records. Files are not kept open: a thousand stations in several runs at
-//! once would need more open files than a process may have.
+//! The captures are moved into place together with the other records. Files are not kept open: a
+//! thousand stations in several runs at once would need more open files than a process may have.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -70,7 +70,7 @@ pub enum Host {
 pub struct RunCaptures {
     server: HostFile,
     stations: Vec<HostFile>,
-    /// The first failure to write, which is reported at the end of the run.
+    /// The first failure to write; [`RunCaptures::finish`] returns it.
     failed: Option<RecordsError>,
 }
 

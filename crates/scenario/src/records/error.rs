@@ -1,11 +1,11 @@
-//! Why records could not be written.
+//! The errors of writing records.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use ::parquet::errors::ParquetError;
 
-/// Why records could not be written.
+/// Why the records could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
     /// A file or directory cannot be written.
@@ -14,9 +14,9 @@ pub enum RecordsError {
         path.display()
     )]
     Write {
-        /// Which one.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The path is not a directory.
@@ -25,9 +25,9 @@ pub enum RecordsError {
         path.display()
     )]
     NotADirectory {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What is there.
+        /// The kind of file that was found there.
         found: &'static str,
     },
     /// The file of the scenario that is run would be replaced.
@@ -36,7 +36,7 @@ pub enum RecordsError {
         path.display()
     )]
     Input {
-        /// Its file.
+        /// The scenario's file.
         path: PathBuf,
     },
     /// A file that is not of an earlier result would be replaced.
@@ -57,7 +57,7 @@ pub enum RecordsError {
         /// The directory.
         directory: PathBuf,
     },
-    /// Another process writes there.
+    /// Another process writes its records there.
     #[error(
         "--out: another run is writing its records to {}; wait for its end, or choose another --out",
         directory.display()
@@ -66,7 +66,7 @@ pub enum RecordsError {
         /// The directory.
         directory: PathBuf,
     },
-    /// A file has appeared in the way since the first run began.
+    /// A file at the target has appeared since the first run began.
     #[error(
         "cannot put {} into place: {reason}; the result is whole in {}",
         path.display(), kept.display()
@@ -74,7 +74,7 @@ pub enum RecordsError {
     Aside {
         /// The file that could not be put into place.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
         /// The directory in which all files were kept.
         kept: PathBuf,

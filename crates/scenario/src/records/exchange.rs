@@ -8,11 +8,12 @@ use super::RESULT;
 use super::marker::{self, Listed, MARKER};
 use super::output::{Output, remove_empty};
 
-/// In the hidden directory: the files of the earlier result, until the new one is in place.
+/// The name, in the hidden directory, of the directory that keeps the earlier result's files until
+/// the new ones are in place.
 const REPLACED: &str = "replaced";
 
-/// Removes the earlier result and puts the new one into its place. Where that fails, it undoes each
-/// step.
+/// Moves the earlier result away and the new one to its place. If a step fails, all steps are
+/// undone.
 pub(super) struct Exchange<'a> {
     output: &'a Output,
     /// The hidden directory, which has the new files.
@@ -24,7 +25,7 @@ pub(super) struct Exchange<'a> {
     made: Vec<PathBuf>,
 }
 
-/// The file that was in the way, and why.
+/// The file that could not be moved, and the reason.
 pub(super) type InTheWay = (PathBuf, io::Error);
 
 impl<'a> Exchange<'a> {
@@ -34,11 +35,11 @@ impl<'a> Exchange<'a> {
         Self { output, partial, earlier, replaced, removed, placed, made }
     }
 
-    /// Puts the files `names` into place, in this order.
+    /// Moves the files `names` to their places, in this order.
     pub(super) fn run(mut self, names: &[PathBuf]) -> Result<(), InTheWay> {
         let done = self.exchange(names);
         match &done {
-            // Directories of the earlier result are removed where they are empty now.
+            // The directories of the earlier result are removed if they are now empty.
             Ok(()) => self.removed.iter().for_each(|name| self.remove_parents(name)),
             Err(_) => self.undo(),
         }
@@ -52,11 +53,12 @@ impl<'a> Exchange<'a> {
         names.iter().try_for_each(|name| self.place(name))
     }
 
-    /// Moves the files of the earlier result away, except those that were changed since.
+    /// Moves the files of the earlier result away, except those that were changed since it was
+    /// written.
     fn remove_earlier(&mut self) -> Result<(), InTheWay> {
         let Self { output, earlier, .. } = *self;
         let others = earlier.0.keys().filter(|name| *name != Path::new(RESULT));
-        // These two go first: without them the directory holds no result.
+        // These two files go first: without them the directory holds no result.
         let names = [Path::new(RESULT), Path::new(MARKER)].into_iter();
         for name in names.chain(others.map(PathBuf::as_path)) {
             if !earlier.is_ours(&output.directory, name) {
@@ -99,7 +101,7 @@ impl<'a> Exchange<'a> {
 
     fn undo(&self) {
         let Self { output, partial, .. } = *self;
-        // What cannot be moved back stays where it is: nothing is lost.
+        // A file that cannot be moved back stays where it is, so none is lost.
         for name in self.placed.iter().rev() {
             let _ = fs::rename(output.directory.join(name), partial.join(name));
         }
@@ -118,13 +120,13 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Moves a file to a free path. Making a link fails where something exists; a rename would replace
-/// it.
+/// Moves a file to a free path. A hard link fails if the path exists, while a rename would replace
+/// the file there.
 fn move_to_free(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Ok(()) => fs::remove_file(from),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // The file system has no links.
+        // The file system does not support hard links.
         Err(_) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
         Err(error) => Err(error),
     }

@@ -1,8 +1,8 @@
-//! The list of the files of a result with their digests, which distinguishes them from the user's files.
+//! The list of a result's files with their digests, which distinguishes them from the user's files.
 //!
-//! A file belongs to the result while its length and its digest are those in the list. A file that was
-//! edited since is the user's, and so is each file that the list does not name. The list ends with a digest
-//! of itself.
+//! A file belongs to the result as long as its length and its digest are those in the list. A file
+//! that was edited later is the user's, and so is each file that the list does not name. The list
+//! ends with a digest of itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// The name of the list, in the directory of the result.
 pub(super) const MARKER: &str = "wakeai.files";
-/// The longest list that is read, in bytes: more than a thousand stations with a thousand captures each need.
+/// The longest list that is read, in bytes. It is enough for a thousand captures of more than a
+/// thousand stations.
 const LONGEST: u64 = 1 << 28;
 
 /// A file's length and digest.
@@ -23,7 +24,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Those of the file as it is now.
+    /// The length and the digest of the file as it is now.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let (mut hasher, mut length) = (blake3::Hasher::new(), 0);
@@ -46,7 +47,7 @@ impl Seen {
 pub(super) struct Listed(pub(super) BTreeMap<PathBuf, Seen>);
 
 impl Listed {
-    /// Reads the list in `directory`; empty where there is none, or one that Wakeai did not write.
+    /// Reads the list in `directory`; empty if there is none, or one that Wakeai did not write.
     pub(super) fn read(directory: &Path) -> Self {
         let path = directory.join(MARKER);
         let is_list = |path: &Path| {
@@ -76,7 +77,7 @@ impl Listed {
         listed.lines().skip(1).map(entry).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether the file is as it was written and is reached without a symbolic link.
+    /// Whether the file is as it was written, and no symbolic link leads to it.
     pub(super) fn is_ours(&self, directory: &Path, path: &Path) -> bool {
         if path == Path::new(MARKER) {
             return !self.0.is_empty() && Self::read(directory) == *self;
@@ -102,7 +103,7 @@ fn entry(line: &str) -> Option<(PathBuf, Seen)> {
     is_below.then_some((path, Seen { length, digest }))
 }
 
-/// Whether each directory of `path` below `directory` is a directory and no symbolic link.
+/// Whether each directory of `path` below `directory` is a real directory and not a symbolic link.
 pub(super) fn is_inside(directory: &Path, path: &Path) -> bool {
     let parents = path.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
     let is_directory = |parent: &Path| {

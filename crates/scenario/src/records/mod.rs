@@ -1,11 +1,12 @@
-//! The records of an experiment on disk: what `--out DIR` writes.
+//! The records of an experiment on disk, which `--out DIR` writes.
 //!
 //! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::row`] any number
 //! of times, [`Records::end_run`]; then [`Records::finish`].
-//! Everything is written in a hidden directory and put into place at the end, `result.json` last:
-//! where that file exists, the others are complete. A run that fails, or a full disk, leaves the directory
-//! as it was. Only an earlier result is replaced, and only if [`Output::force`] is set; anything else in
-//! the way is found before the first run. `docs/reference/records.md` describes the files.
+//! Everything is written in a hidden directory and moved to its place at the end, `result.json`
+//! last: if that file exists, the others are complete. A run that fails, or a full disk, leaves the
+//! directory as it was. An earlier result is replaced only if [`Output::force`] is set; any other
+//! file that would be replaced is reported before the first run. `docs/reference/records.md`
+//! describes the files.
 
 mod captures;
 mod error;
@@ -38,7 +39,7 @@ pub use rows::{AirKind, AirOf, AirtimeRow, EventRow, Queue, QueueRow, Row, RowEv
 use tables::{FlowRow, Of, RunName};
 use workplace::Workplace;
 
-/// What reproduces an experiment: `run.json`.
+/// The content of `run.json`: everything that is needed to reproduce an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Manifest {
     /// The version of wakeai.
@@ -56,7 +57,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The names of the directories of its runs.
+    /// The names of the directories of the command's runs.
     fn runs(&self) -> impl Iterator<Item = String> {
         let repeats = |name: &String| {
             let name = name.clone();
@@ -65,7 +66,7 @@ impl Manifest {
         self.conditions.iter().flat_map(repeats)
     }
 
-    /// The command that runs it again, in the directory of the records.
+    /// The command that repeats the runs, in the directory of the records.
     fn command(&self) -> String {
         format!(
             "wakeai {} scenario.toml --seed {} --repeat {} --conditions {}",
@@ -139,7 +140,7 @@ const FILES: [&str; 8] = [
 const RESULT: &str = "result.json";
 
 impl Records {
-    /// Begins records of `scenario`. The directory is made where it does not exist.
+    /// Creates records of `scenario`, and their directory if it does not exist.
     ///
     /// # Errors
     ///
@@ -175,8 +176,8 @@ impl Records {
         Ok(self.captures.insert(captures).clone())
     }
 
-    /// Makes a directory for the files that agents write, with a directory per run. It is moved with the
-    /// other records.
+    /// Makes a directory for the files that agents write, with a directory per run. It is moved
+    /// into place together with the other records.
     ///
     /// # Errors
     ///
@@ -185,7 +186,7 @@ impl Records {
         self.workplace.directory("agents", self.manifest.runs())
     }
 
-    /// Begins a run, to which the following rows belong.
+    /// Begins a run. The following rows belong to it.
     pub fn begin_run(&mut self, condition: &str, repeat: u32, expanded: &Expanded) {
         let flows = expanded
             .flows
@@ -229,11 +230,11 @@ impl Records {
         self.run.clone().expect("begin_run comes before the rows of a run")
     }
 
-    /// Completes the files and puts them into place.
+    /// Completes the files and moves them to their places.
     ///
     /// # Errors
     ///
-    /// A file cannot be written; then none is put into place.
+    /// A file cannot be written. Then no file is moved to its place.
     pub fn finish(self, report: &Report) -> Result<(), RecordsError> {
         let Self { manifest, scenario, workplace, .. } = self;
         let rows = Rows {
@@ -269,7 +270,7 @@ impl<R> Table<R> {
         self.writer.push(Of { run, row }).map_err(|error| broken(&self.path, &error))
     }
 
-    /// Writes the remaining rows, and returns the number of all.
+    /// Writes the remaining rows, and returns the number of all rows.
     fn complete(self) -> Result<u64, RecordsError> {
         let (file, rows) = self.writer.finish().map_err(|error| broken(&self.path, &error))?;
         file.sync_all().map_err(|error| cannot(&self.path, &error))?;

@@ -11,24 +11,24 @@ use super::{FILES, RecordsError, cannot};
 /// The directory of the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Its path. The directory is made where it does not exist.
+    /// The path. The directory is made if it does not exist.
     pub directory: PathBuf,
-    /// Whether an earlier result in it is replaced.
+    /// Whether an earlier result in the directory is replaced.
     pub force: bool,
     /// The file that the scenario was read from. It is never replaced.
     pub scenario: Option<PathBuf>,
 }
 
 impl From<&Path> for Output {
-    /// Replaces nothing.
+    /// The output in `directory`, without replacing anything.
     fn from(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), force: false, scenario: None }
     }
 }
 
 impl Output {
-    /// Makes the directory where it does not exist. Returns the directories that were made, the outermost
-    /// first.
+    /// Makes the directory if it does not exist. Returns the directories that were made, the
+    /// outermost first.
     pub(super) fn make(&self) -> Result<Vec<PathBuf>, RecordsError> {
         let mut missing = Vec::new();
         for path in self.directory.ancestors().filter(|path| !path.as_os_str().is_empty()) {
@@ -41,7 +41,7 @@ impl Output {
                     }
                     missing.push(path.to_owned());
                 }
-                // A file further up is in the way; the next step finds it.
+                // A file further up is in the way; the next iteration reports it.
                 Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
                 Err(error) => return Err(cannot(path, &error)),
             }
@@ -61,15 +61,15 @@ impl Output {
         Ok(made)
     }
 
-    /// Checks the files that every result has: each may replace only a file of an earlier result, and that
-    /// only with [`Self::force`].
+    /// Checks the files that every result has: each may replace only a file of an earlier result,
+    /// and only with [`Self::force`].
     pub(super) fn check(&self, earlier: &Listed) -> Result<(), RecordsError> {
         let names = FILES.iter().copied().chain([MARKER]);
         let names = names.map(PathBuf::from).filter(|path| self.is_there(path));
         self.check_all(&names.collect::<Vec<_>>(), earlier)
     }
 
-    /// The same for a directory of one run: the files in it must be of an earlier result.
+    /// Checks the directory of one run: the files in it must be of an earlier result, too.
     pub(super) fn check_directory(
         &self,
         directory: &Path,
@@ -89,7 +89,7 @@ impl Output {
         self.check_all(&names.collect::<Vec<_>>(), earlier)
     }
 
-    /// The same for files that exist.
+    /// Checks files that exist.
     fn check_all(&self, there: &[PathBuf], earlier: &Listed) -> Result<(), RecordsError> {
         for path in there {
             if self.is_scenario(path) {
@@ -100,7 +100,7 @@ impl Output {
             if self.force {
                 !earlier.is_ours(&self.directory, path)
             } else {
-                // The name is enough, since nothing is replaced.
+                // Without `force` the name is enough, because nothing is replaced.
                 !earlier.0.contains_key(*path) && **path != Path::new(MARKER)
                     || earlier.0.is_empty()
             }
@@ -116,7 +116,7 @@ impl Output {
         fs::symlink_metadata(self.directory.join(path)).is_ok()
     }
 
-    /// Whether the path leads to the scenario's file, under whatever name.
+    /// Whether the path leads to the scenario's file, also by another name.
     fn is_scenario(&self, path: &Path) -> bool {
         let identity = |found: Metadata| (found.dev(), found.ino());
         let of = |path: &Path| fs::metadata(path).map(identity).ok();
@@ -129,7 +129,7 @@ fn not_a_directory(path: &Path, found: &'static str) -> RecordsError {
     RecordsError::NotADirectory { path: path.to_owned(), found }
 }
 
-/// Removes those of these directories that are empty, the last first.
+/// Removes the empty ones of these directories, the last first.
 pub(super) fn remove_empty(directories: &[PathBuf]) {
     for directory in directories.iter().rev() {
         let _ = fs::remove_dir(directory); // fails where another process has put a file into it

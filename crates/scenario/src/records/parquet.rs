@@ -10,22 +10,22 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-/// The rows of a row group, which is kept in memory until it is written.
+/// The number of rows in a row group, which stays in memory until it is written.
 const ROW_GROUP: usize = 32_768;
 
-/// A column: its name and how to find its value in a row.
+/// A column: its name, and the function that finds its value in a row.
 pub(crate) struct Column<R> {
     pub(crate) name: &'static str,
     pub(crate) value: Value<R>,
 }
 
-/// What a column holds.
+/// The type of a column, and the function that finds its value.
 pub(crate) enum Value<R> {
     U32(fn(&R) -> u32),
     U64(fn(&R) -> u64),
-    /// Null where there is none.
+    /// Null if there is no value.
     F64(fn(&R) -> Option<f64>),
-    /// Null where there is none.
+    /// Null if there is no value.
     Text(fn(&R) -> Option<&str>),
 }
 
@@ -123,7 +123,7 @@ fn write_column<R, W: Write + Send>(
     }
 }
 
-/// Writes a column of `values`; where it may be null, `present` has 1 or 0 for each row.
+/// Writes a column of `values`. For a column that may be null, `present` is 1 or 0 for each row.
 #[expect(clippy::needless_pass_by_value, reason = "made for this call")]
 fn write_values<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
@@ -141,7 +141,7 @@ mod tests {
 
     static NUMBERS: [Column<u64>; 1] = [Column { name: "number", value: Value::U64(|n| *n) }];
 
-    /// A disk with room for so many bytes.
+    /// A disk with room for `room` bytes.
     struct Disk(usize);
 
     impl Write for Disk {

@@ -1,8 +1,8 @@
 //! A capture file with one interface, as Wireshark opens it.
 //!
-//! Blocks and options are those of the pcapng specification, draft-ietf-opsawg-pcapng; everything
-//! is little-endian. Only what a capture of one interface needs is here: a section header (section
-//! 4.1), an interface description (4.2), and enhanced packets (4.3).
+//! Blocks and options are those of the pcapng specification (draft-ietf-opsawg-pcapng), in
+//! little-endian byte order. Only the blocks for a capture of one interface are supported: a
+//! section header (section 4.1), an interface description (4.2), and enhanced packets (4.3).
 
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -30,13 +30,13 @@ const NANOSECONDS: u8 = 9;
 /// The direction of a packet at the host whose packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It arrived.
+    /// The packet arrived.
     In,
-    /// It left.
+    /// The packet left.
     Out,
 }
 
-/// Begins a file with its section and its only interface.
+/// Writes the section header and the description of the only interface.
 pub(super) fn begin(file: &mut Vec<u8>, application: &str, interface: &str, comment: &str) {
     block(file, SECTION_HEADER, |body| {
         body.extend(BYTE_ORDER.to_le_bytes());
@@ -56,7 +56,7 @@ pub(super) fn begin(file: &mut Vec<u8>, application: &str, interface: &str, comm
     });
 }
 
-/// Adds a packet of `length` bytes, of which `captured` are the first.
+/// Adds a packet of `length` bytes that begins with `captured`.
 pub(super) fn packet(file: &mut Vec<u8>, at_ns: u64, way: Way, captured: &[u8], length: u32) {
     block(file, ENHANCED_PACKET, |body| {
         body.extend([0; 4]); // the first interface
@@ -93,8 +93,8 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(body);
 }
 
-/// Pads to a multiple of 4 bytes, at which each block and each option begins. A buffer always begins with
-/// a block.
+/// Pads to a multiple of 4 bytes, at which each block and each option begins. The buffer always
+/// begins with a block, so its length is the position in the file modulo 4.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }

@@ -3,36 +3,36 @@
 use wakeai_connection::{EventKind, Figures};
 use wakeai_units::Segments;
 
-/// A row of one of the files to which a run adds rows while it lasts.
+/// A row that a run adds to one of the files while it lasts.
 #[derive(Clone, Copy, Debug)]
 pub enum Row {
-    /// Of `samples.parquet`.
+    /// A row of `samples.parquet`.
     Sample(SampleRow),
-    /// Of `events.parquet`.
+    /// A row of `events.parquet`.
     Event(EventRow),
-    /// Of `queues.parquet`.
+    /// A row of `queues.parquet`.
     Queue(QueueRow),
-    /// Of `airtime.parquet`.
+    /// A row of `airtime.parquet`.
     Airtime(AirtimeRow),
 }
 
 /// One sample of one TCP sender: a row of `samples.parquet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRow {
-    /// Since the start of the run, nanoseconds.
+    /// The time since the start of the run, nanoseconds.
     pub at_ns: u64,
     /// Index of the flow, as in the result's `flows`.
     pub flow: u32,
-    /// Which connection of the flow, from 0.
+    /// The number of the connection in the flow, from 0.
     pub connection: u32,
-    /// Its figures at that time.
+    /// The connection's figures at that time.
     pub figures: Figures,
 }
 
 /// The event of an event row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowEvent {
-    /// Something happened to the connection.
+    /// An event of the connection.
     Connection(EventKind),
     /// The flow's reservation changed: 0 no request, 1 admitted, 2 refused, 3 refused because its share of
     /// airtime is unknown.
@@ -48,7 +48,7 @@ impl RowEvent {
         }
     }
 
-    /// The number that goes with the word.
+    /// The value that belongs to the event.
     pub fn value(self) -> u32 {
         match self {
             Self::Connection(kind) => u32::from(kind.value()),
@@ -60,19 +60,19 @@ impl RowEvent {
 /// One event of one TCP sender: a row of `events.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRow {
-    /// Since the start of the run, nanoseconds.
+    /// The time since the start of the run, nanoseconds.
     pub at_ns: u64,
     /// Index of the flow, as in the result's `flows`.
     pub flow: u32,
-    /// Which connection of the flow, from 0.
+    /// The number of the connection in the flow, from 0.
     pub connection: u32,
-    /// What happened.
+    /// The event.
     pub event: RowEvent,
     /// The congestion window at that time.
     pub cwnd: Segments,
 }
 
-/// Where packets wait.
+/// A queue of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
     /// The host queue of the station with this index.
@@ -100,9 +100,9 @@ impl Queue {
 /// The length of one queue at one moment: a row of `queues.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRow {
-    /// Since the start of the run, nanoseconds.
+    /// The time since the start of the run, nanoseconds.
     pub at_ns: u64,
-    /// Which queue.
+    /// The queue.
     pub queue: Queue,
     /// Packets in it.
     pub packets: u32,
@@ -142,16 +142,16 @@ impl AirKind {
     }
 }
 
-/// The sender, and the receiver where it is one station.
+/// The sender and, for frames to one station, the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AirOf {
-    /// The station with this index sent it.
+    /// Frames that the station with this index sent.
     Up(u32),
-    /// The access point sent it to the station with this index.
+    /// Frames that the access point sent to the station with this index.
     Down(u32),
-    /// The access point sent it, to one station or to all.
+    /// All frames that the access point sent.
     AccessPoint,
-    /// All senders.
+    /// The frames of all senders.
     All,
 }
 
@@ -170,11 +170,11 @@ impl AirOf {
 /// The airtime of one use within one step of time: a row of `airtime.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AirtimeRow {
-    /// The end of the step, since the start of the run, nanoseconds.
+    /// The end of the step: the time since the start of the run, nanoseconds.
     pub at_ns: u64,
-    /// Whose airtime it is.
+    /// The sender of the frames.
     pub of: AirOf,
-    /// What it carried.
+    /// The use of the air.
     pub kind: AirKind,
     /// The airtime, nanoseconds.
     pub air_ns: u64,

@@ -13,9 +13,9 @@ use crate::result::FlowResult;
 pub(crate) struct RunName {
     pub(crate) condition: String,
     pub(crate) repeat: u32,
-    /// Station and direction of every flow.
+    /// The station and the direction of every flow.
     pub(crate) flows: Vec<(String, &'static str)>,
-    /// The stations.
+    /// The names of the stations.
     pub(crate) stations: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct FlowRow {
     pub(crate) result: FlowResult,
 }
 
-/// The span in microseconds; 0 where nothing was measured.
+/// The duration in microseconds; 0 if nothing was measured.
 fn micros(span: Option<Duration>) -> u32 {
     clamped(span.map_or(0, Duration::as_micros))
 }

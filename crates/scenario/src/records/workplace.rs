@@ -12,19 +12,19 @@ use super::{RESULT, RecordsError, cannot};
 
 /// The name of the hidden directory, in the directory of the records.
 const PARTIAL: &str = ".wakeai.partial";
-/// In the hidden directory: a file that the writing process has locked.
+/// The name, in the hidden directory, of the file that the writing process locks.
 const LOCK: &str = "lock";
 
-/// The hidden directory of one command. It is removed with its content when this is dropped.
+/// The hidden directory of one command. Dropping this removes the directory and its content.
 #[derive(Debug)]
 pub(super) struct Workplace {
     output: Output,
     partial: PathBuf,
-    /// Directories that were made for it, the outermost first.
+    /// The directories that were made for it, the outermost first.
     made: Vec<PathBuf>,
-    /// The files that an earlier command wrote here.
+    /// The files that an earlier command wrote to the output directory.
     earlier: Listed,
-    /// Locked until this is dropped.
+    /// The lock file, locked until this is dropped.
     _lock: File,
 }
 
@@ -48,8 +48,8 @@ impl Workplace {
         self.partial.join(name)
     }
 
-    /// Makes the directory `name` for the files of each of these runs. It is an error if the directory of
-    /// a run exists and has files that are not of an earlier result.
+    /// Makes the directory `name` for the files of these runs. It is an error if the directory of a
+    /// run already exists and has files that are not of an earlier result.
     pub(super) fn directory(
         &self,
         name: &str,
@@ -63,8 +63,8 @@ impl Workplace {
         Ok(path)
     }
 
-    /// Puts everything into place, `result.json` last. Where something has come in the way, the
-    /// records are kept together under another name.
+    /// Moves everything to its place, `result.json` last. If another file has appeared at a target,
+    /// the records are kept together under another name.
     pub(super) fn finish(mut self, version: &str) -> Result<(), RecordsError> {
         let list = self.list()?;
         let path = self.path(MARKER);
@@ -105,7 +105,7 @@ impl Workplace {
     fn set_aside(&mut self, path: PathBuf, error: &io::Error) -> RecordsError {
         let names = (1..1_000).map(|number| self.output.directory.join(format!("result-{number}")));
         let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
-        // A rename takes no space, and replaces nothing but an empty directory.
+        // A rename takes no space, and replaces only an empty directory.
         let kept = free.find(|name| fs::rename(&self.partial, name).is_ok());
         let Some(kept) = kept else { return cannot(&path, error) };
         let _ = fs::remove_file(kept.join(LOCK)); // a file too many does no harm
@@ -116,14 +116,14 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // The next command that writes here removes what remains.
+        // If this fails, the next command that writes here removes the directory.
         let _ = fs::remove_dir_all(&self.partial);
         remove_empty(&self.made);
     }
 }
 
-/// Makes the hidden directory, or takes over that of a process that died, and empties it. Returns the
-/// locked file.
+/// Makes the hidden directory, or takes over and empties that of a process that ended without
+/// removing it. Returns the locked file.
 fn take(output: &Output, partial: &Path) -> Result<File, RecordsError> {
     let failed = |error: io::Error| cannot(partial, &error);
     let lock = partial.join(LOCK);

@@ -46,8 +46,8 @@ pub(super) fn tcp(packet: &mut Vec<u8>, ends: &Ends, segment: &Segment, scale: u
     length as u32 // a packet has at most 2296 bytes
 }
 
-/// Writes a datagram with `payload`; `zeros` more bytes of its payload are not written. Returns the length of
-/// the packet.
+/// Writes a datagram whose payload is `payload` and `zeros` bytes that are not written. Returns the
+/// length of the packet.
 pub(super) fn udp(packet: &mut Vec<u8>, ends: &Ends, payload: &[u8], zeros: u16) -> u32 {
     let datagram = UDP_HEADER + payload.len() + usize::from(zeros);
     let length = IP_HEADER + datagram;
@@ -114,7 +114,7 @@ mod tests {
         to_port: 49_152,
     };
 
-    /// A receiver's sum over all bytes, checksum included, is all ones.
+    /// A receiver's sum over all bytes, checksum included, is all ones (RFC 1071).
     fn is_intact(packet: &[u8], length: u32) {
         assert_eq!(folded(sum(&packet[..IP_HEADER])), u16::MAX);
         let pseudo = sum(&packet[12..20]) + u64::from(packet[9]) + u64::from(length) - 20;

@@ -32,9 +32,9 @@ const PRESENCE: u16 = 19_719;
 #[derive(Debug)]
 pub(crate) struct Capture {
     files: RunCaptures,
-    /// By flow, connection and direction (whether towards the sender): the window scale.
+    /// The window scale by flow, connection and direction (`true`: towards the sender).
     scales: BTreeMap<(u32, u32, bool), u8>,
-    /// The packet that is being written.
+    /// The packet that is being written, kept for reuse.
     packet: Vec<u8>,
 }
 
@@ -83,8 +83,9 @@ impl Capture {
         self.files.packet(host, at.as_nanos(), way, &self.packet, length);
     }
 
-    /// The number of bits by which the window of `segment` is shifted: the scale that its sender's SYN offered. It
-    /// is 0 where the other end's SYN offered none (RFC 7323 section 2.2), and on a SYN.
+    /// The number of bits by which the window of `segment` is shifted: the scale that its sender's
+    /// SYN offered. It is 0 on a SYN, and if the other end's SYN offered none (RFC 7323 section
+    /// 2.2).
     fn scale(&mut self, (flow, connection, to_sender): (u32, u32, bool), segment: &Segment) -> u8 {
         if segment.flags.syn {
             if let Some(scale) = segment.options.window_scale {

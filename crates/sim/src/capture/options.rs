@@ -1,4 +1,4 @@
-//! The options of TCP headers, laid out as Linux does and [`Segment::packet_len`] counts.
+//! The options of TCP headers, laid out as in Linux; [`Segment::packet_len`] counts the same bytes.
 
 use wakeai_tcp::{Segment, SynOptions, Timestamp};
 

@@ -13,7 +13,7 @@ use crate::carrier::Observer;
 use crate::connection::Connection;
 use crate::packet::Packet;
 
-/// A station's agent: the controller, and what its driver keeps.
+/// A station's agent: the controller, and the state that its driver keeps.
 pub(crate) struct Agent {
     pub(crate) controller: Controller,
     /// Whether it bounds connections, or only observes them.
@@ -21,12 +21,12 @@ pub(crate) struct Agent {
     /// The PHY rate that the driver reports.
     pub(crate) link_rate: Option<Rate>,
     pub(crate) announcing: Option<Announcing>,
-    /// The bounds of a connection that begins before the next tick.
+    /// The bounds of a connection that is opened before the next tick.
     pub(crate) default: SocketBounds,
 }
 
 impl Agent {
-    /// The presence message that is due, as it is sent.
+    /// The presence message that is due, in the form that is sent.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         let message = self.controller.poll_transmit(now)?;
         Some(match &self.announcing {
@@ -35,7 +35,8 @@ impl Agent {
         })
     }
 
-    /// Decides until the next tick. Returns the bounds of every boundable connection of `own`, in the same order.
+    /// Decides the bounds until the next tick. Returns those of every boundable connection of
+    /// `own`, in the same order.
     pub(crate) fn tick(
         &mut self,
         now: Instant,
@@ -79,7 +80,7 @@ impl<O: Observer> Simulation<O> {
         self.announce(now, station);
     }
 
-    /// A presence message has arrived at a station.
+    /// Handles a presence message that has arrived at a station.
     pub(super) fn presence(&mut self, now: Instant, station: u32, bytes: &[u8]) {
         if let Some(agent) = self.stations[station as usize].agent.as_deref_mut() {
             agent.controller.handle_datagram(now, bytes);
@@ -95,7 +96,7 @@ impl<O: Observer> Simulation<O> {
             let packet = Packet::Presence(Rc::from(message));
             self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
         }
-        // The controller's events have no reader here, and must not accumulate.
+        // Nothing reads the controller's events here; they must not accumulate.
         while agent.controller.poll_event().is_some() {}
         let timer = self.flows.len() as u32 + station;
         self.timers.set(timer, agent.controller.next_timeout());

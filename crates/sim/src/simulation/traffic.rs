@@ -12,7 +12,7 @@ use crate::packet::{Packet, Wire};
 use crate::timers::TimerOwner;
 
 impl<O: Observer> Simulation<O> {
-    /// The receiving application of a flow got `amount` bytes.
+    /// Records that the receiving application of a flow got `amount` bytes.
     pub(super) fn received(&mut self, now: Instant, flow: u32, amount: u64) {
         let meter = &mut self.flows[flow as usize].meter;
         if meter.on_received(now, amount) {
@@ -34,7 +34,7 @@ impl<O: Observer> Simulation<O> {
                 let Some((len, next)) = datagrams.next_at(now) else { return };
                 self.timers.set(state.timer, Some(next));
                 let to = Destination::Unicast(state.to);
-                // A datagram that finds the queue full is lost.
+                // A datagram that the full queue refuses is lost.
                 self.carrier.send(now, from, to, Packet::Datagram { flow, len }, (flow, 0));
             }
         }
@@ -108,7 +108,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// A packet has left the queue of a station whose departures are watched.
+    /// Handles a packet that has left the queue of a watched station.
     pub(super) fn departed(&mut self, now: Instant, departure: &Departure<Packet>) {
         if let Packet::Segment(wire) = &departure.packet
             && !wire.to_sender
@@ -121,7 +121,7 @@ impl<O: Observer> Simulation<O> {
         self.saturate(now, departure.station);
     }
 
-    /// The application of a flow writes to the flow's last connection.
+    /// Writes the application's data to the flow's last opened connection.
     pub(super) fn write(&mut self, now: Instant, flow: u32) {
         let state = &mut self.flows[flow as usize];
         let Source::Tcp(stream) = &state.source else { return };
@@ -132,7 +132,8 @@ impl<O: Observer> Simulation<O> {
         self.pump_sender(now, id);
     }
 
-    /// Transmits the segments of a connection's sender. Where the connection ends, this opens the flow's next one.
+    /// Transmits the segments of a connection's sender. If the connection has ended, opens the
+    /// flow's next one.
     fn pump_sender(&mut self, now: Instant, id: u32) {
         let Self { connections, carrier, timers, senders, .. } = self;
         let Some(connection) = connections[id as usize].as_deref_mut() else { return };

@@ -1,5 +1,5 @@
-//! A segment of an established connection (RFC 9293 section 3.10.7.4, in the order of Linux's
-//! `tcp_data_queue`).
+//! Handling of a segment of an established connection (RFC 9293 section 3.10.7.4, in the order of
+//! Linux's `tcp_data_queue`).
 
 use wakeai_units::Instant;
 
@@ -47,7 +47,8 @@ impl Receiver {
         timestamp.value.wrapping_sub(recent).cast_signed() < 0
     }
 
-    /// Answers a probe of a closed window or an old copy at once with the expected position.
+    /// Answers an unacceptable segment (a probe of a closed window, or an old copy) at once with
+    /// the expected position.
     fn answer_unacceptable(&mut self, segment: &Segment) {
         self.counters.unacceptable += 1;
         if segment.end() > segment.seq && segment.seq < self.next && !segment.flags.syn {
@@ -56,9 +57,9 @@ impl Receiver {
         self.acks.answer();
     }
 
-    /// Takes the segment's timestamps. Only a segment that reaches back to the last ACK changes the echoed
-    /// one, so that the RTT that the sender measures includes the delay of the ACK but no gap (RFC 7323
-    /// section 4.3).
+    /// Records the segment's timestamps. Only a segment that reaches back to the last ACK changes
+    /// the echoed timestamp, so that the sender's RTT includes the delay of the ACK but no gap (RFC
+    /// 7323 section 4.3).
     fn note_timestamps(&mut self, now: Instant, segment: &Segment) {
         let (Some(_), Some(timestamp)) = (self.echo, segment.timestamp) else { return };
         if segment.seq <= self.window.acknowledged() {
@@ -69,7 +70,7 @@ impl Receiver {
         self.autotune.on_echo(timestamp.echo, elapsed_ms, full, self.unread() == 0);
     }
 
-    /// Takes data, a FIN, or both, where they belong. A FIN alone fits into a closed window.
+    /// Stores data and a FIN. A FIN without data fits even into a closed window.
     fn queue(&mut self, now: Instant, segment: &Segment) {
         let (start, end) = (segment.seq, segment.end());
         if end <= self.next {
@@ -112,7 +113,7 @@ impl Receiver {
         }
     }
 
-    /// Updates what depends on the pace and size of data that came in order.
+    /// Updates the values that depend on the pace and the size of data that arrived in order.
     fn note_data(&mut self, now: Instant, len: u32) {
         if len == self.config.mss {
             self.window.note_full_segment();
@@ -131,8 +132,8 @@ impl Receiver {
         }
     }
 
-    /// Takes the data that was held behind `end`. Where the last gap is filled, the ACK leaves at once (RFC
-    /// 5681 section 4.2).
+    /// Removes the stored data that is in order after `end`. If this fills the last gap, the ACK
+    /// leaves at once (RFC 5681 section 4.2).
     fn close_gap(&mut self, end: u64) {
         self.next = self.reassembly.advance(end);
         self.sacks.acknowledge(self.next);
@@ -192,7 +193,8 @@ impl Receiver {
         }
     }
 
-    /// Whether the window could be at least twice the one that the sender knows, where that is small.
+    /// Whether the window could be at least twice the one that the sender knows, if that one is
+    /// small.
     fn window_reopens(&self) -> bool {
         let left = self.window.left(self.next);
         if 2 * left > self.window.space() {

@@ -18,7 +18,7 @@ pub(super) struct Autotune {
     last_echo: Option<u32>,
     /// The end of the window that is being timed, and the time at which it began.
     round: Option<(u64, Instant)>,
-    /// The most that was taken in one RTT.
+    /// The most bytes that the application took in one RTT.
     taken: u64,
     /// The position and the time at which the present RTT began.
     since: (u64, Instant),
@@ -27,16 +27,16 @@ pub(super) struct Autotune {
 /// Positions in the stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
-    /// Positions that the application has taken.
+    /// The position up to which the application has read.
     pub(super) read: u64,
-    /// Positions that have come in order.
+    /// The position up to which data has arrived in order.
     pub(super) next: u64,
-    /// The distance from `next` to the end of the data that has come out of order.
+    /// The distance from `next` to the end of the data that has arrived out of order.
     pub(super) ahead: u64,
 }
 
 impl Autotune {
-    /// For a connection that is established now.
+    /// The state of a connection that is established now.
     pub(super) fn new(now: Instant, mss: u64) -> Self {
         Self {
             rtt_us_times_8: 0,
@@ -52,8 +52,8 @@ impl Autotune {
         (self.rtt_us_times_8 > 0).then(|| Duration::from_micros(self.rtt_us_times_8 / 8))
     }
 
-    /// Takes the RTT of a full segment that echoes the receiver's clock of `elapsed_ms` ago. Where the
-    /// application lags behind, only a smaller RTT counts.
+    /// Takes an RTT sample from a full segment that echoes the receiver's clock of `elapsed_ms`
+    /// ago. If the application has unread data, only a smaller RTT counts.
     pub(super) fn on_echo(&mut self, echo: u32, elapsed_ms: u32, full: bool, drained: bool) {
         if self.last_echo.replace(echo) == Some(echo) || !full {
             return;
@@ -76,7 +76,8 @@ impl Autotune {
         self.round = Some((next + window, now));
     }
 
-    /// Takes a sample that is the first or smaller than the estimate.
+    /// Takes a sample if it is the first one, or smaller than the estimate. Returns whether it was
+    /// taken.
     fn shrink(&mut self, sample_us: u64) -> bool {
         let smaller = self.rtt_us_times_8 == 0 || sample_us * 8 < self.rtt_us_times_8;
         if smaller {
@@ -105,7 +106,7 @@ impl Autotune {
         Some(window + 2 * growth + progress.ahead)
     }
 
-    /// The new size of the buffer for data that is held behind a gap.
+    /// The new size of the buffer for data that is stored behind a gap.
     pub(super) fn with_gap(&self, ahead: u64) -> u64 {
         2 * self.taken + ahead
     }
@@ -130,7 +131,8 @@ mod tests {
         let mut autotune = Autotune::new(at(0), MSS);
         autotune.on_echo(1, 100, true, true);
         assert_eq!(autotune.on_read(at(99), read(40 * MSS)), None);
-        // Twice, and twice again for the growth from 10 to 20 segments, two times.
+        // The window is doubled, and for the growth from 10 to 20 segments twice that is added, two
+        // times.
         assert_eq!(autotune.on_read(at(100), read(1 + 20 * MSS)), Some(120 * MSS));
         assert_eq!(autotune.on_read(at(200), read(1 + 40 * MSS)), None, "no more than before");
     }

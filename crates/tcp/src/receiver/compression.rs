@@ -1,4 +1,4 @@
-//! ACKs for data out of order that are held back for a moment (Linux since 4.18, `compressed_ack`).
+//! Delayed ACKs for data that arrived out of order (Linux since 4.18, `compressed_ack`).
 
 use wakeai_units::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use wakeai_units::{Duration, Instant};
 const UNCOMPRESSED: u8 = 3;
 /// The most ACKs that are held back before one leaves.
 const MAX_HELD: u32 = 44;
-/// The longest delay; it is shorter where a twentieth of the RTT is.
+/// The longest delay; a twentieth of the RTT if that is shorter.
 const MAX_DELAY: Duration = Duration::from_millis(1);
 
-/// The ACKs that a receiver holds back.
+/// The ACKs that a receiver delays.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Compression {
     held: u32,
@@ -20,17 +20,17 @@ pub(super) struct Compression {
 }
 
 impl Compression {
-    /// Whether any is held back.
+    /// Whether any ACK is delayed.
     pub(super) fn is_holding(&self) -> bool {
         self.held > 0
     }
 
-    /// When one must leave.
+    /// The time at which an ACK must leave.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.timer
     }
 
-    /// Decides whether the ACK of data that came while `next` is missing leaves now.
+    /// Decides whether an ACK leaves now for data that arrived while `next` is missing.
     pub(super) fn on_gap(&mut self, now: Instant, next: u64, rtt: Option<Duration>) -> bool {
         if self.next != next {
             self.next = next;
@@ -49,7 +49,7 @@ impl Compression {
         false
     }
 
-    /// Notes that an ACK has left. Gives how many ACKs it replaced.
+    /// Records that an ACK has left. Returns the number of ACKs that it replaced.
     pub(super) fn on_sent(&mut self) -> u32 {
         self.timer = None;
         std::mem::take(&mut self.held).saturating_sub(1)

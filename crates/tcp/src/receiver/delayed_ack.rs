@@ -1,11 +1,11 @@
 //! When an acknowledgement leaves (RFC 9293 section 3.8.6.3, as Linux does it).
 //!
-//! At first every segment is acknowledged, so that slow start is not slowed down: up to 16 times
-//! or for half the window, and for as long as the window opens. Then every second full segment is,
-//! or after 40 ms. An ACK with information for the sender leaves at once: data out of order, a gap that
-//! was filled, data that came twice. Of many ACKs for data out of order, all but the first three
-//! are held back for a moment (Linux since 4.18). The classic profile has neither quick ACKs
-//! nor held-back ones.
+//! At first every segment is acknowledged at once (a quick ACK), so that slow start is not slowed
+//! down: up to 16 times or for half the window, and for as long as the window opens. Later every
+//! second full segment is acknowledged, or any after 40 ms. An ACK with information for the sender
+//! leaves at once: for data out of order, a gap that was filled, or data that arrived twice. Of
+//! many ACKs for data out of order, all but the first three are delayed by at most 1 ms (Linux
+//! since 4.18). The classic profile has neither quick ACKs nor this delay.
 
 use wakeai_units::{Duration, Instant};
 
@@ -56,11 +56,11 @@ pub(super) struct DelayedAck {
     need: Need,
     /// Quick ACKs left.
     quick: u64,
-    /// The other direction is alive, so an ACK can ride on it.
+    /// Whether the other direction is active, so that an ACK can travel with its data.
     pingpong: bool,
-    /// Whether a segment came that was not full, which may be the last one for now.
+    /// Whether a segment arrived that was not full, and may therefore be the last one for now.
     pushed: bool,
-    /// Linux's ato: how long an ACK waits; zero before the first data.
+    /// The delay of an ACK (Linux's `ato`); zero before the first data.
     delay: Duration,
     timer: Option<Instant>,
     last_data: Instant,
@@ -73,7 +73,7 @@ pub(super) struct DelayedAck {
 }
 
 impl DelayedAck {
-    /// For a connection on which nothing has arrived.
+    /// The state of a connection on which nothing has arrived.
     pub(super) fn new(config: &TcpConfig) -> Self {
         Self {
             profile: config.profile,
@@ -107,7 +107,7 @@ impl DelayedAck {
         self.compression.is_holding()
     }
 
-    /// When an ACK that waits must leave.
+    /// The time at which a delayed ACK must leave.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.timer.into_iter().chain(self.compression.next_timeout()).min()
     }
@@ -177,7 +177,7 @@ impl DelayedAck {
         self.need = Need::Now;
     }
 
-    /// Asks for an ACK at once although nothing new came.
+    /// Requests an ACK at once although nothing new arrived.
     pub(super) fn answer(&mut self) {
         self.need = match self.need {
             Need::Nothing | Need::Answer => Need::Answer,
@@ -230,19 +230,19 @@ impl DelayedAck {
         }
     }
 
-    /// Delays the ACK, not longer than an RTT where that is known.
+    /// Delays the ACK by no longer than an RTT, if that is known.
     fn delay(&mut self, now: Instant, rtt: Option<Duration>) {
         let bound = rtt.map_or(MAX_DELAY, |rtt| rtt.clamp(self.min_delay, MAX_DELAY));
         let delay = self.delay.min(bound.max(self.min_delay));
         match self.timer {
-            // It is about to leave in any case.
+            // The timer expires soon in any case.
             Some(at) if at <= now + delay / 4 => self.need = Need::Now,
             Some(at) if at <= now + delay => {}
             _ => self.timer = Some(now + delay),
         }
     }
 
-    /// Handles a read of the application. `drained`: nothing is left in the buffer.
+    /// Handles a read of the application. `drained`: the buffer is empty now.
     pub(super) fn on_read(&mut self, unacknowledged: u64, drained: bool) {
         if self.need != Need::Later || self.profile == Profile::Classic {
             return;
@@ -273,7 +273,7 @@ impl DelayedAck {
         due
     }
 
-    /// Adapts the delay after it was over: it was too short, or this end did not answer after all.
+    /// Adapts the delay after it has expired: it was too short, or this end sent no data after all.
     fn inflate(&mut self, timeout: Duration) {
         if self.pingpong {
             self.pingpong = false;
@@ -289,7 +289,8 @@ impl DelayedAck {
         self.quick = 0;
     }
 
-    /// Notes that a segment with an acknowledgement has left. Gives how many held-back ACKs it replaced.
+    /// Records that a segment with an acknowledgement has left. Returns the number of delayed ACKs
+    /// that it replaced.
     pub(super) fn on_sent(&mut self) -> u32 {
         if matches!(self.need, Need::Later | Need::Now) && self.quick > 0 {
             self.quick -= 1;

@@ -12,7 +12,7 @@ pub(super) enum Phase {
     Listen,
     SynReceived,
     Established,
-    /// The sender has finished; the application has not taken everything yet.
+    /// The sender has finished; the application has not read everything yet.
     CloseWait,
     LastAck,
     Closed,
@@ -90,7 +90,7 @@ impl Receiver {
         self.due = Due::SynAck;
     }
 
-    /// Forgets the half-open connection and waits for another.
+    /// Drops the half-open connection and listens for another.
     fn forget(&mut self) {
         let fresh = Self::new(&self.config);
         let reader = std::mem::take(&mut self.reader);
@@ -104,7 +104,7 @@ impl Receiver {
         }
     }
 
-    /// Closes where the application has taken everything before the FIN.
+    /// Sends the FIN if the application has read everything before the sender's FIN.
     pub(super) fn close_if_read(&mut self, now: Instant) {
         if self.phase != P::CloseWait || self.unread() > 0 {
             return;
@@ -112,8 +112,8 @@ impl Receiver {
         self.phase = P::LastAck;
         let (first, longest) = (self.handshake.timeout, self.config.max_timeout);
         let timer = Retransmission::new(now, first, longest, FIN_RETRIES);
-        // A tail loss probe would not leave before the timeout of a single segment, but then it is
-        // what leaves, and the timeout restarts (RFC 8985 section 7.2).
+        // A tail loss probe would not leave before the timeout of a single segment. At that time
+        // the probe leaves instead, and the timeout restarts (RFC 8985 section 7.2).
         let probes = self.config.has_rack();
         self.retransmission = Some(if probes { timer.with_probe() } else { timer });
         self.due = Due::Fin;

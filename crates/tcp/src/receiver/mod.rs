@@ -1,4 +1,4 @@
-//! The passive end of a connection: it takes a stream and acknowledges it.
+//! The passive end of a connection, which receives a stream and acknowledges it.
 
 mod arrival;
 mod autotune;
@@ -29,17 +29,17 @@ pub use reader::Reading;
 /// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
-    /// Segments that came with data.
+    /// Segments that arrived with data.
     pub data_segments: u64,
-    /// Of these, those that came behind a gap.
+    /// Data segments that arrived behind a gap.
     pub out_of_order: u64,
-    /// Of these, those that had come before, in whole or in part.
+    /// Data segments whose data had arrived before, in whole or in part.
     pub duplicates: u64,
-    /// Segments that lay outside the window, or were older than their timestamps allow.
+    /// Segments outside the window, or with timestamps that are too old.
     pub unacceptable: u64,
     /// Segments that only acknowledge.
     pub acks: u64,
-    /// Of these, those that left because the delay was over.
+    /// Acknowledgements that left when their delay expired.
     pub delayed_acks: u64,
     /// Acknowledgements of data out of order that were replaced by a later one.
     pub compressed_acks: u64,
@@ -76,18 +76,18 @@ pub struct Receiver {
     autotune: Autotune,
     reader: Reader,
     handshake: HandshakeRtt,
-    /// When the SYN-ACK was sent, if only once.
+    /// The time at which the SYN-ACK was sent, if it was sent only once.
     syn_ack_sent: Option<Instant>,
-    /// Of the SYN-ACK or the FIN, whichever is not acknowledged.
+    /// The retransmission timer of the unacknowledged SYN-ACK or FIN.
     retransmission: Option<Retransmission>,
-    /// The sender's clock as it is echoed (RFC 7323's TS.Recent); `None`: no timestamps.
+    /// The sender's timestamp to echo (RFC 7323's TS.Recent); `None`: no timestamps are used.
     echo: Option<u32>,
     sack_permitted: bool,
     due: Due,
     counters: ReceiverCounters,
 }
 
-/// What leaves at the next poll, besides an acknowledgement.
+/// The segment, other than an acknowledgement, that the next poll returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Due {
     #[default]
@@ -102,7 +102,7 @@ enum Due {
 const TIMESTAMP_OPTION: u32 = 12;
 
 impl Receiver {
-    /// Waits for a connection. Its application reads at once.
+    /// A receiver that listens for a connection, and whose application reads at once.
     pub fn new(config: &TcpConfig) -> Self {
         let mss = u64::from(config.mss);
         Self {
@@ -133,7 +133,7 @@ impl Receiver {
         self.read.saturating_sub(1 + fin_read)
     }
 
-    /// Whether everything up to the sender's FIN has come.
+    /// Whether everything up to the sender's FIN has arrived.
     pub fn finished(&self) -> bool {
         self.fin.is_some_and(|fin| fin < self.next)
     }
@@ -148,22 +148,22 @@ impl Receiver {
         &self.counters
     }
 
-    /// Changes how the application reads from `now` on. What has come is read at once where it
-    /// reads at once.
+    /// Changes how the application reads from `now` on. With [`Reading::AtOnce`] it reads the
+    /// waiting data now.
     pub fn set_reading(&mut self, now: Instant, reading: Reading) {
         self.reader.set(now, reading, self.unread());
         self.read(now);
     }
 
-    /// The time of the next timeout if no segment arrives: of a delayed acknowledgement, of a SYN-ACK or
-    /// FIN, or of the application's next read.
+    /// The time of the next timeout if no segment arrives. The timeout is that of a delayed
+    /// acknowledgement, of a SYN-ACK or FIN, or of the application's next read.
     pub fn next_timeout(&self) -> Option<Instant> {
         let own = self.retransmission.as_ref().map(Retransmission::at);
         let timers = [own, self.acks.next_timeout(), self.reader.next_timeout()];
         timers.into_iter().flatten().min()
     }
 
-    /// Handles what is due at `now`.
+    /// Handles the timeouts that are due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.expire(now);
         if self.acks.handle_timeout(now, self.handshake.timeout) {
@@ -196,7 +196,8 @@ impl Receiver {
         }
     }
 
-    /// The answer to a SYN: what it did not offer is not used (RFC 9293 section 3.2, RFC 7323).
+    /// The answer to a SYN. Options that the SYN did not offer are not used (RFC 9293 section 3.2,
+    /// RFC 7323).
     fn syn_ack(&mut self, now: Instant) -> Segment {
         let timestamps = if self.echo.is_some() { TIMESTAMP_OPTION } else { 0 };
         let options = SynOptions {
@@ -252,7 +253,8 @@ impl Receiver {
         self.unread() + self.reassembly.bytes()
     }
 
-    /// The number of positions from the first missing one to the end of the data that has come out of order.
+    /// The number of positions from the first missing one to the end of the data that has arrived
+    /// out of order.
     fn ahead(&self) -> u64 {
         self.reassembly.end().map_or(0, |end| end - self.next)
     }

@@ -21,8 +21,8 @@ const PERIOD: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reader {
     reading: Reading,
-    /// Since when it has had data to read, and the bytes that it has read since. It does not catch up for
-    /// time without data.
+    /// The time since which data has been waiting, and the bytes read since then; `None` while no
+    /// data waits. The application does not catch up for time without data.
     busy: Option<Busy>,
 }
 
@@ -34,26 +34,26 @@ struct Busy {
 }
 
 impl Reader {
-    /// Changes how it reads from `now` on.
+    /// Changes how the application reads from `now` on.
     pub(super) fn set(&mut self, now: Instant, reading: Reading, waiting: u64) {
         self.reading = reading;
         self.busy = None;
         self.on_data(now, waiting);
     }
 
-    /// `waiting` bytes are in the buffer now.
+    /// Records that `waiting` bytes are in the buffer now.
     pub(super) fn on_data(&mut self, now: Instant, waiting: u64) {
         if matches!(self.reading, Reading::At(_)) && waiting > 0 && self.busy.is_none() {
             self.busy = Some(Busy { since: now, periods: 1, taken: 0 });
         }
     }
 
-    /// When it reads next.
+    /// The time of the next read.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.busy.map(|busy| busy.since + PERIOD * busy.periods)
     }
 
-    /// How many of `waiting` bytes it takes now.
+    /// The number of the `waiting` bytes that the application reads now.
     pub(super) fn take(&mut self, now: Instant, waiting: u64) -> u64 {
         match self.reading {
             Reading::AtOnce => waiting,

@@ -1,12 +1,12 @@
-//! The data that has come out of order.
+//! The data that has arrived out of order.
 
 use std::collections::VecDeque;
 
 /// Disjoint intervals of stream positions, in order, none of which touch.
 ///
-/// Data usually comes at an end: new data behind the last interval, or a retransmission before the first;
-/// both are O(1). Anything else is found by bisection and moves the shorter side. The number
-/// of intervals is bounded by the window, which the caller checks.
+/// Data usually arrives at an end: new data behind the last interval, or a retransmission before
+/// the first; both take O(1). Any other place is found by bisection, and insertion moves the
+/// shorter side. The number of intervals is bounded by the window, which the caller checks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
     held: VecDeque<(u64, u64)>,
@@ -18,22 +18,22 @@ pub(super) struct Reassembly {
 pub(super) struct Insertion {
     /// The interval to which the data belongs now.
     pub(super) merged: (u64, u64),
-    /// The range from the first to the last of its positions that had come before.
+    /// The range from the first to the last position of the data that had arrived before.
     pub(super) duplicate: Option<(u64, u64)>,
 }
 
 impl Reassembly {
-    /// Whether nothing is held.
+    /// Whether no data is stored.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// The number of positions that are held.
+    /// The number of stored positions.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The position after the last one that is held.
+    /// The position after the last stored one.
     pub(super) fn end(&self) -> Option<u64> {
         self.held.back().map(|held| held.1)
     }
@@ -81,8 +81,8 @@ impl Reassembly {
         }
     }
 
-    /// Removes what is in order once everything before `next` has come, and returns the first position that
-    /// is then missing.
+    /// Removes the stored data that is in order once everything before `next` has arrived. Returns
+    /// the first position that is then missing.
     pub(super) fn advance(&mut self, mut next: u64) -> u64 {
         while let Some((start, end)) = self.held.front().copied().filter(|held| held.0 <= next) {
             self.held.pop_front();

@@ -4,7 +4,7 @@ use wakeai_units::{Duration, Instant};
 
 /// Linux's `tcp_synack_retries`: with a first timeout of 1 s, 63 s until the peer is forgotten.
 pub(super) const SYN_ACK_RETRIES: u32 = 5;
-/// Linux's `tcp_orphan_retries`, of a connection that no application holds any more.
+/// Linux's `tcp_orphan_retries`, the limit for a connection that no application uses any more.
 pub(super) const FIN_RETRIES: u32 = 8;
 
 /// The timer of one segment that waits for its acknowledgement.
@@ -30,7 +30,7 @@ pub(super) enum Expiry {
 }
 
 impl Retransmission {
-    /// The segment leaves now.
+    /// A timer for a segment that leaves now.
     pub(super) fn new(now: Instant, timeout: Duration, longest: Duration, limit: u32) -> Self {
         Self { at: now + timeout, timeout, longest, linear: 0, tries: 0, limit }
     }
@@ -40,17 +40,18 @@ impl Retransmission {
         Self { linear: 1, ..self }
     }
 
-    /// When the timer expires.
+    /// The time at which the timer expires.
     pub(super) fn at(&self) -> Instant {
         self.at
     }
 
-    /// Restarts the timer, because the segment was sent again on request.
+    /// Restarts the timer, because the peer's repeated SYN made the segment leave again.
     pub(super) fn restart(&mut self, now: Instant) {
         self.at = now + self.timeout;
     }
 
-    /// What to do where the timer has expired. Each timeout is twice the one before.
+    /// Handles the timer if it has expired, and returns what follows. Each timeout is twice the one
+    /// before.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Expiry> {
         if now < self.at {
             return None;
@@ -78,13 +79,13 @@ pub(super) struct HandshakeRtt {
 }
 
 impl HandshakeRtt {
-    /// No sample yet.
+    /// The estimate without a sample.
     pub(super) fn unknown(initial_timeout: Duration) -> Self {
         Self { rtt: None, timeout: initial_timeout }
     }
 
-    /// The first and only sample (RFC 6298 section 2.2); as in Linux it is the variance that has
-    /// the minimum.
+    /// The estimate from the first and only sample (RFC 6298 section 2.2). As in Linux, the minimum
+    /// applies to the variance.
     pub(super) fn measured(rtt: Duration, min_timeout: Duration) -> Self {
         Self { rtt: Some(rtt), timeout: rtt + (rtt * 2).max(min_timeout) }
     }

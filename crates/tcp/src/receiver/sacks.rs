@@ -44,7 +44,8 @@ impl Sacks {
         self.len = kept;
     }
 
-    /// Notes positions that arrived a second time. Several in one ACK are reported as one block.
+    /// Records positions that arrived a second time. Several ranges in one ACK are reported as one
+    /// block.
     pub(super) fn report_duplicate(&mut self, start: u64, end: u64) {
         let hull = self.duplicate.map_or((start, end), |old| (old.0.min(start), old.1.max(end)));
         self.duplicate = Some(hull);

@@ -3,15 +3,15 @@
 
 /// The largest value of the header's 16 bits.
 const MAX_UNSCALED: u64 = 65_535;
-/// Linux's first buffer (`tcp_rmem`). It holds headers and bookkeeping too. Half of it counts as payload
-/// before anything has arrived, and five eighths once a full segment has (as in Linux 6.18 with packets of
-/// 1500 bytes from a TUN device).
+/// Linux's first buffer size in bytes (`tcp_rmem`), headers and bookkeeping included. Half of it
+/// counts as payload before anything has arrived, and five eighths once a full segment has (as in
+/// Linux 6.18 with packets of 1500 bytes from a TUN device).
 const INITIAL_BUFFER: u64 = 131_072;
 
 /// The window of one receiver, in payload bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    /// Payload that the buffer may hold now; it grows up to `limit`.
+    /// The payload bytes that the buffer may hold now; it grows up to `limit`.
     space: u64,
     limit: u64,
     /// Whether the buffer's overhead of a full segment is still unknown.
@@ -27,8 +27,9 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// For a connection that begins. The first window is 65,160 bytes with the usual segments where the buffer
-    /// is autotuned, and otherwise the largest that the header of a SYN-ACK can state.
+    /// The window at the start of a connection. If the buffer is autotuned, the first window is
+    /// 65,160 bytes with the usual segments, and otherwise the largest that the header of a SYN-ACK
+    /// can state.
     pub(super) fn new(mss: u64, limit: u64, autotuned: bool) -> Self {
         let space = if autotuned { limit.min(INITIAL_BUFFER) / 2 } else { limit };
         let threshold = if autotuned { whole_segments(space, mss) } else { limit };
@@ -73,7 +74,7 @@ impl Window {
         self.offered_at + self.offered
     }
 
-    /// The part of the window that is left once everything before `next` has come.
+    /// The part of the window that is left once everything before `next` has arrived.
     pub(super) fn left(&self, next: u64) -> u64 {
         self.edge().saturating_sub(next)
     }
@@ -88,12 +89,13 @@ impl Window {
         self.free(held) < self.space / 2
     }
 
-    /// Sets the buffer to its present maximum.
+    /// The payload bytes that the buffer may hold now.
     pub(super) fn space(&self) -> u64 {
         self.space
     }
 
-    /// Notes a full segment: five eighths of the buffer now count as payload, and no longer half.
+    /// Records that a full segment arrived: five eighths of the buffer now count as payload, and no
+    /// longer half.
     pub(super) fn note_full_segment(&mut self) {
         if std::mem::take(&mut self.is_guess) {
             self.space += self.space / 4;
@@ -106,16 +108,16 @@ impl Window {
         self.space = self.space.max(space.min(self.limit));
     }
 
-    /// Handles a segment of `len` bytes that came in order, upon which the window may grow by two segments.
-    /// Returns whether it does, since an ACK should then follow soon.
+    /// Handles a segment of `len` bytes that arrived in order, upon which the window may grow by
+    /// two segments. Returns whether it grows; an ACK should then follow soon.
     pub(super) fn grow(&mut self, len: u64, held: u64) -> bool {
         let room = self.free(held).saturating_sub(self.threshold);
         self.threshold += room.min(2 * self.mss.max(len));
         room > 0
     }
 
-    /// The window beside `held` bytes: zero below a segment or a sixteenth of the buffer, to avoid small
-    /// segments (silly window syndrome, RFC 9293 section 3.8.6.2.2).
+    /// The window beside `held` bytes. It is zero if less than a segment or a sixteenth of the
+    /// buffer is free, to avoid small segments (silly window syndrome, RFC 9293 section 3.8.6.2.2).
     pub(super) fn available(&self, held: u64, segment_size: u64) -> u64 {
         let mut free = self.free(held);
         let unit = 1_u64 << self.scale;
@@ -129,7 +131,8 @@ impl Window {
         if self.scale == 0 { self.in_segments(window, segment_size) } else { up_to(window, unit) }
     }
 
-    /// The window without a scale, in whole segments. It stays as it is while it differs by less than one.
+    /// The window without a scale, in whole segments. It keeps its value while it would change by
+    /// less than one segment.
     fn in_segments(&self, free: u64, segment_size: u64) -> u64 {
         let keep = self.offered <= free && self.offered + segment_size > free;
         if keep || segment_size == 0 { self.offered.min(free) } else { free - free % segment_size }
@@ -146,7 +149,7 @@ impl Window {
     }
 }
 
-/// As many whole segments as fit, or `bytes` where none does.
+/// `bytes` rounded down to whole segments, or `bytes` itself if it is less than one.
 fn whole_segments(bytes: u64, mss: u64) -> u64 {
     if bytes > mss { bytes - bytes % mss } else { bytes }
 }

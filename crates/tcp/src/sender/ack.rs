@@ -8,7 +8,7 @@ use super::stamp;
 use super::transmit::Retransmission;
 use crate::segment::Segment;
 
-/// The findings about an acknowledgement.
+/// What an acknowledgement shows.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Ack {
@@ -19,7 +19,7 @@ pub(super) struct Ack {
     pub(super) window_changed: bool,
     /// It selectively acknowledges segments that were not before.
     pub(super) sacked: bool,
-    /// It acknowledges a segment of before the episode that was sent once.
+    /// It acknowledges a segment that was sent once, before the present recovery began.
     pub(super) original_delivered: bool,
     /// It acknowledges a segment that was sent more than once.
     pub(super) retransmission_acked: bool,
@@ -31,11 +31,11 @@ pub(super) struct Ack {
     pub(super) retransmission_lost: bool,
     /// It restarts the timer.
     pub(super) sets_timer: bool,
-    /// The first segment that it shows to have been overtaken.
+    /// The first segment that arrived after later ones, by this acknowledgement.
     pub(super) reordered: Option<u64>,
-    /// When the oldest and the newest segment left that it acknowledges, of those sent once.
+    /// The send times of the oldest and the newest acknowledged segment, of those sent once.
     acked_sent: Option<(Instant, Instant)>,
-    /// The same for those that it selectively acknowledges.
+    /// The same for the selectively acknowledged segments.
     sacked_sent: Option<(Instant, Instant)>,
 }
 
@@ -164,9 +164,9 @@ impl Sender {
         }
     }
 
-    /// Takes the RTT sample that the acknowledgement gives (RFC 6298 section 3, Karn's algorithm;
-    /// RFC 7323 section 4 where everything was sent more than once). The algorithm gets that of
-    /// the newest segment.
+    /// Takes the RTT sample that the acknowledgement gives (RFC 6298 section 3, Karn's algorithm).
+    /// If all its segments were sent more than once, the timestamp gives the sample (RFC 7323
+    /// section 4). The algorithm gets the RTT of the newest segment.
     fn sample_rtt(&mut self, now: Instant, ack: &mut Ack) -> Option<u32> {
         let since = |at: Instant| (now.saturating_since(at).as_micros()).min(1 << 28) as u32;
         let exact = ack.acked_sent.filter(|_| !ack.retransmission_acked);
@@ -200,7 +200,7 @@ impl Sender {
         (elapsed_ms < 1 << 18).then_some(elapsed_ms.max(1) * 1_000)
     }
 
-    /// The timeout without backoff, of the RTT as it is known now.
+    /// Resets the timeout to the present RTT estimate, without backoff.
     pub(super) fn reset_timeout(&mut self) {
         self.timeout = self.rtt.timeout().unwrap_or(self.config.initial_timeout);
         let sock = &mut *self.algorithm;

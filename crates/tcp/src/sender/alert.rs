@@ -1,4 +1,5 @@
-//! The congestion state machine: the reaction to an acknowledgement that may show a loss or reordering.
+//! The congestion state machine, which reacts to an acknowledgement that may show a loss or
+//! reordering.
 
 use wakeai_connection::CongestionState;
 use wakeai_units::Instant;
@@ -9,9 +10,9 @@ use super::transmit::Retransmission;
 use crate::segment::SackBlocks;
 
 impl Sender {
-    /// Moves between Open, Disorder, CWR, Recovery and Loss, and decides whether retransmissions may leave
-    /// upon this acknowledgement. As in the kernel the end of the episode comes first, and then the
-    /// reaction of the remaining state.
+    /// Moves between Open, Disorder, CWR, Recovery and Loss, and decides whether retransmissions
+    /// may leave after this acknowledgement. As in the kernel, the end of the present reduction is
+    /// handled first, and then the remaining state.
     pub(super) fn alert(&mut self, now: Instant, ack: &mut Ack) {
         self.output.retransmission = Retransmission::Nothing;
         if self.state == CongestionState::Open {
@@ -31,7 +32,7 @@ impl Sender {
         }
     }
 
-    /// Ends the reduction: everything is acknowledged that was out when it began.
+    /// Ends the reduction, because everything that was out when it began is acknowledged.
     fn end_reduction(&mut self) {
         match self.state {
             CongestionState::Cwr if self.una != self.episode.high => {
@@ -100,7 +101,8 @@ impl Sender {
         }
     }
 
-    /// Goes back to Open, or to Disorder where selectively acknowledged or retransmitted segments are left.
+    /// Returns to Open, or to Disorder if selectively acknowledged or retransmitted segments are
+    /// left.
     pub(super) fn try_to_open(&mut self) {
         if !self.any_retransmission_out() {
             self.episode.first_retransmission = None;
@@ -171,8 +173,8 @@ impl Sender {
         }
     }
 
-    /// Handles the expiry of the retransmission timer: all segments are taken for lost except those that
-    /// RACK finds too recent.
+    /// Handles the expiry of the retransmission timer: all segments count as lost, except those
+    /// that RACK finds too recent.
     pub(super) fn enter_loss(&mut self, now: Instant) {
         let was_recovering = self.state >= CongestionState::Recovery;
         self.lose_all(now);
@@ -203,7 +205,8 @@ impl Sender {
     fn lose_all(&mut self, now: Instant) {
         let first = self.board.first();
         if self.board.out() > 0 && self.board.record(first).marks.sacked() {
-            // The receiver discarded what it had (RFC 2018 section 8).
+            // The receiver discarded data that it had selectively acknowledged (RFC 2018 section
+            // 8).
             self.board.unsack_all();
             self.last_sacks = SackBlocks::NONE;
             self.counting.reset();

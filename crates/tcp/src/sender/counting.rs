@@ -9,15 +9,16 @@ use crate::segment::Segment;
 /// Segments that must have arrived above one that has not (RFC 6675's `DupThresh`).
 const THRESHOLD: usize = 3;
 
-/// The highest segments that were selectively acknowledged, and how far losses are judged.
+/// The highest segments that were selectively acknowledged, and the segment up to which losses are
+/// judged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counting {
     /// Segment numbers plus one, highest first; 0: none.
     highest: [u64; THRESHOLD],
     judged: u64,
-    /// Segments below this are not retransmitted on suspicion any more.
+    /// Segments below this are no longer retransmitted on suspicion.
     suspected: u64,
-    /// The end of the recovery whose rescue retransmission was sent.
+    /// The end of the recovery in which the rescue retransmission was sent.
     rescued: u64,
 }
 
@@ -32,7 +33,7 @@ impl Counting {
         }
     }
 
-    /// Forgets what was selectively acknowledged.
+    /// Discards the record of selective acknowledgements.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
@@ -53,8 +54,8 @@ impl Sender {
         self.counting.judged = self.counting.judged.max(end);
     }
 
-    /// Retransmits what may be lost, where a recovery has nothing lost to repair and nothing new to send:
-    /// rules 3 and 4 of RFC 6675's `NextSeg`.
+    /// Retransmits a segment that may be lost, if a recovery has neither a lost segment to
+    /// retransmit nor new data to send: rules 3 and 4 of RFC 6675's `NextSeg`.
     pub(super) fn send_supposed(&mut self, now: Instant) -> Option<Segment> {
         let is_free =
             self.state == CongestionState::Recovery && self.stream.next_piece(self.nxt).is_none();
@@ -74,7 +75,8 @@ impl Sender {
         Some(self.send_again(now, segment, false))
     }
 
-    /// Rule 3: the first hole below the highest segment that arrived that was sent once.
+    /// Rule 3: the first segment that was sent once and has not arrived, below the highest one that
+    /// has.
     fn next_suspect(&mut self) -> Option<u64> {
         let end = self.board.sacked_end();
         let mut from = self.counting.suspected.max(self.board.first());
@@ -88,7 +90,7 @@ impl Sender {
         None
     }
 
-    /// Rule 4: once per recovery, the last segment of all.
+    /// Rule 4: the last segment, once per recovery.
     fn next_rescue(&self) -> Option<u64> {
         let last = self.board.next() - 1;
         let is_spent = self.counting.rescued == self.episode.high;

@@ -6,9 +6,9 @@ use super::Sender;
 use crate::config::{Profile, TcpConfig};
 use crate::segment::Segment;
 
-/// Counts the bytes of the connection's packets in the host's queue, and limits them. (Linux counts the
-/// memory of the packets instead; a share of the queue is converted by `queued_beside_payload` in the C
-/// sources.)
+/// Counts the bytes of the connection's packets in the host's queue, and limits them. (Linux counts
+/// the memory of the packets instead; `queued_beside_payload` in the C sources converts a share of
+/// the queue.)
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostQueue {
     is_small: bool,
@@ -35,8 +35,8 @@ impl HostQueue {
         }
     }
 
-    /// Whether the queue is full: it holds more than two packets, and more than the pacing rate carries in
-    /// the time that the driver asks for, doubled `doublings` times.
+    /// Whether the queue is full: it holds more than two packets, and more bytes than the pacing
+    /// rate carries in the time that the driver asks for, doubled `doublings` times.
     pub(super) fn is_full(&self, pacing_rate: u64, doublings: u32) -> bool {
         let allowed = (pacing_rate >> self.shift).max(2 * self.longest).min(self.limit);
         self.is_small && self.bytes > allowed << doublings
@@ -63,14 +63,14 @@ impl HostQueue {
         self.bytes = self.bytes.saturating_sub(packet_len as u64);
     }
 
-    /// Notes that a packet was acknowledged and so has left the queue.
+    /// Records that a packet was acknowledged and has therefore left the queue.
     pub(super) fn note_left(&mut self, packet: u32) {
         if self.holds(packet) {
             self.left = packet.wrapping_add(1);
         }
     }
 
-    /// Takes back the packet that entered last: the queue refused it.
+    /// Takes back the packet that entered last, because the queue refused it.
     fn refuse(&mut self, packet_len: usize) {
         self.entered = self.entered.wrapping_sub(1);
         self.bytes = self.bytes.saturating_sub(packet_len as u64);
@@ -103,7 +103,8 @@ impl Sender {
         self.enter_cwr();
     }
 
-    /// Takes the refused packet out of the count.
+    /// Corrects the record of the segment whose packet was refused: its last packet is not in the
+    /// queue.
     fn note_refused(&mut self, segment: &Segment) {
         let number = self.stream.segment_from(segment.seq);
         let carried = segment.end() > segment.seq && !segment.flags.syn;

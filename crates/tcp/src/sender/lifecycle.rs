@@ -1,5 +1,5 @@
-//! The opening (SYN and SYN-ACK) and the end of a connection: our FIN is one more segment of the
-//! stream, the peer's is answered.
+//! The opening (SYN and SYN-ACK) and the end of a connection. The sender's FIN is one more segment
+//! of the stream; the peer's FIN is answered.
 
 use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
@@ -52,7 +52,8 @@ impl Sender {
         segment
     }
 
-    /// The timeouts double (RFC 6298 section 5.5), in Linux after some that do not.
+    /// Handles the timeout of a SYN. The timeouts double (RFC 6298 section 5.5), in Linux after
+    /// some of equal length.
     pub(super) fn handle_syn_timeout(&mut self) {
         self.timer.clear();
         let linear = self.config.syn_linear_timeouts;
@@ -91,15 +92,15 @@ impl Sender {
         self.events.push_back(EventKind::Opened);
     }
 
-    /// The kernel starts the algorithm here, where it is known at which position the stream begins,
-    /// and the RTT. A floor waits for the first data that is acknowledged.
+    /// Starts the algorithm here, as the kernel does: the stream's first position and the RTT are
+    /// known now. A floor applies only once the first data is acknowledged.
     fn start_algorithm(&mut self) {
         let floor = std::mem::take(&mut self.algorithm.bound_floor);
         self.algorithm.on_ack(0, 0, None);
         self.algorithm.bound_floor = floor;
     }
 
-    /// The first RTT sample; by the timestamp where it is ambiguous which SYN was answered.
+    /// Takes the first RTT sample, by the timestamp if it is ambiguous which SYN was answered.
     fn sample_handshake(&mut self, now: Instant) {
         let rtt_us = if self.counters.syns_sent == 1 {
             Some(now.saturating_since(self.handshake.opened_at).as_micros() as u32)
@@ -114,8 +115,8 @@ impl Sender {
         }
     }
 
-    /// More than one lost SYN or answer speaks for congestion: Linux begins with one segment then,
-    /// but not where the first SYN was answered after all.
+    /// More than one lost SYN or answer indicates congestion. Linux then starts with one segment,
+    /// unless the first SYN was answered after all.
     fn count_lost_syns(&mut self) {
         let spurious = self.echoed == stamp(self.handshake.opened_at);
         if self.config.profile == Profile::Linux && self.counters.syn_timeouts > 1 && !spurious {
@@ -123,8 +124,8 @@ impl Sender {
         }
     }
 
-    /// Answers everything that takes a position: a new FIN, and a SYN-ACK or FIN whose first answer was
-    /// lost.
+    /// Answers every segment that takes a position: a new FIN, and a SYN-ACK or FIN whose first
+    /// answer was lost.
     pub(super) fn handle_peer_fin(&mut self, segment: &Segment) {
         if segment.end() == segment.seq {
             return;

@@ -49,8 +49,9 @@ pub use report::SenderCounters;
 /// then [`Self::poll_event`] until it gives `None`. A segment for which the host's queue has no
 /// room is handed to [`Self::handle_local_drop`] before the next is polled.
 ///
-/// The bookkeeping is the kernel's: the congestion state machine, when the hooks of the algorithm
-/// are called, and what its [`TcpSock`](wakeai_algorithms::TcpSock) holds by then.
+/// The bookkeeping is that of the kernel: the congestion state machine, the times at which the
+/// algorithm's hooks are called, and the values of its [`TcpSock`](wakeai_algorithms::TcpSock) at
+/// these times.
 #[derive(Clone, Debug)]
 pub struct Sender {
     config: TcpConfig,
@@ -81,15 +82,15 @@ pub struct Sender {
     output: Output,
     /// The peer's clock, to echo.
     echo: u32,
-    /// Our clock as the peer echoed it in the segment that is handled; 0: not at all.
+    /// This end's clock as echoed in the segment that is being handled; 0: no echo.
     echoed: u32,
     /// The last selective acknowledgements, which are in the scoreboard already.
     last_sacks: SackBlocks,
-    /// When this is acknowledged, the next round of window validation begins.
+    /// The next round of window validation begins when this position is acknowledged.
     usage_round_end: u64,
     /// Segments delivered, selectively acknowledged ones included.
     delivered: u64,
-    /// Segments taken for lost, each time.
+    /// Segments marked as lost; a segment counts each time.
     lost: u64,
     events: VecDeque<EventKind>,
     counters: SenderCounters,
@@ -155,16 +156,17 @@ impl Sender {
         self.output.syn = true;
     }
 
-    /// Sets the number of bytes of the stream; `None`: it does not end. It may be raised until the last
-    /// segment, where that is not a full one, was sent. An application that writes little by little raises
-    /// it by whole segments.
+    /// Sets the number of bytes of the stream; `None`: it has no end. The number may be raised
+    /// until a last segment that is not full was sent, so an application that writes little by
+    /// little raises it by whole segments.
     pub fn supply(&mut self, bytes: Option<u64>) {
         self.stream.supply(bytes, self.nxt);
         // As in Linux a write retries what the host's queue has refused.
         self.output.blocked = false;
     }
 
-    /// Ends the stream after what was supplied; an endless one ends with what was sent.
+    /// Ends the stream after the supplied bytes. A stream without end ends with the bytes that were
+    /// sent.
     pub fn close(&mut self) {
         self.stream.close(self.nxt);
     }
@@ -193,7 +195,7 @@ impl Sender {
         if let Some(timestamp) = segment.timestamp
             && segment.seq <= self.peer_next
         {
-            // Later is larger but for the wrap of the clock after 49 days.
+            // A later timestamp is larger, except when the clock wraps after 49 days.
             self.echo = timestamp.value;
         }
         if segment.flags.ack {
@@ -222,7 +224,7 @@ impl Sender {
         self.stream.data_end().min(self.una.max(1) + self.stream.buffer())
     }
 
-    /// Puts the scoreboard's counts where the algorithm reads them.
+    /// Copies the scoreboard's counts to the fields that the algorithm reads.
     fn publish(&mut self) {
         let sock = &mut *self.algorithm;
         sock.snd_una = self.una as u32;
@@ -263,13 +265,13 @@ impl Sender {
     }
 }
 
-/// Microseconds since the start of the run, which for the algorithms is never at 0.
+/// Microseconds since the start of the run; at least 1, because the algorithms never see 0.
 fn microseconds(now: Instant) -> u64 {
     (now.as_nanos() / 1_000).max(1)
 }
 
-/// The clock of our timestamps, in milliseconds; never 0 (which in an echo means none) but where it
-/// wraps.
+/// The clock of this end's timestamps, in milliseconds. It is 0, which means none in an echo, only
+/// when it wraps.
 fn stamp(at: Instant) -> u32 {
     (at.as_nanos() / 1_000_000 + 1) as u32
 }

@@ -11,23 +11,26 @@ use super::scoreboard::Scoreboard;
 use super::timers::{SLACK, TimerKind};
 use crate::config::TcpConfig;
 
-/// Duplicates that stand for a loss while no reordering was seen (RFC 5681's threshold).
+/// The number of duplicates that indicate a loss while no reordering was seen (RFC 5681's
+/// threshold).
 const DUPLICATE_THRESHOLD: u32 = 3;
-/// Reordering further than this is not believed (Linux's `tcp_max_reordering`).
+/// The largest degree of reordering that is assumed (Linux's `tcp_max_reordering`).
 const MAX_REORDERING: u32 = 300;
-/// Recoveries that a widened reordering window outlives (RFC 8985 section 6.2, step 4).
+/// The number of recoveries for which a widened reordering window lasts (RFC 8985 section 6.2, step
+/// 4).
 const PERSISTENCE: u32 = 16;
 /// The widest reordering window, in quarters of the minimum RTT.
 const MAX_STEPS: u32 = 255;
 
-/// A transmission: when it left, and the segment, which orders those of one instant.
+/// The time at which a transmission left, and its segment, which orders transmissions of the same
+/// time.
 type Transmission = (Instant, u64);
 
-/// What RFC 8985 keeps per connection.
+/// The state that RFC 8985 keeps per connection.
 ///
-/// Segments are judged in the order in which they were sent. First transmissions were sent in the
-/// order of their numbers, so one number says how far they are judged; retransmissions wait in a
-/// queue of their own. Each transmission is judged once, whatever the window's size.
+/// Segments are judged in the order in which they were sent. First transmissions are sent in the
+/// order of their numbers, so one number says up to which they are judged; retransmissions wait in
+/// their own queue. Each transmission is judged once, whatever the window's size.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
     enabled: bool,
@@ -35,16 +38,16 @@ pub(super) struct Rack {
     newest: Transmission,
     /// Its RTT.
     rtt: Duration,
-    /// Something was delivered since segments were last judged.
+    /// Whether a segment was delivered since segments were last judged.
     pub(super) advanced: bool,
-    /// How far, in segments, the path reorders; never below [`DUPLICATE_THRESHOLD`].
+    /// The degree to which the path reorders, in segments; at least [`DUPLICATE_THRESHOLD`].
     pub(super) reordering: u32,
     pub(super) reordering_seen: bool,
     /// The reordering window, in quarters of the minimum RTT.
     steps: u32,
     /// Recoveries until `steps` is 1 again.
     pub(super) persistence: u32,
-    /// The window was widened in the round that ends here.
+    /// The end of the round in which the window was widened.
     widened_until: Option<u64>,
     /// First transmissions below this are judged.
     judged: u64,
@@ -96,8 +99,8 @@ impl Rack {
         }
     }
 
-    /// Marks as lost what was sent longer than `window` before the newest delivered transmission (step 5).
-    /// Returns the number of these segments, and whether others may be lost soon.
+    /// Marks the segments as lost that were sent longer than `window` before the newest delivered
+    /// transmission (step 5). Returns their number, and whether others may be lost soon.
     fn judge(&mut self, now: Instant, window: Duration, board: &mut Scoreboard) -> (u32, bool) {
         let (mut lost, mut undecided) = (0, false);
         self.judged = self.judged.max(board.first());
@@ -132,7 +135,8 @@ impl Rack {
         (lost, undecided)
     }
 
-    /// Whether a retransmission is still the last transmission of its segment, and not answered.
+    /// Whether a retransmission is still the last transmission of its segment, and neither
+    /// acknowledged nor lost.
     fn is_out(board: &Scoreboard, sent_at: Instant, segment: u64) -> bool {
         if segment < board.first() || segment >= board.next() {
             return false;
@@ -177,8 +181,8 @@ impl Rack {
         self.persistence = (self.persistence + 1).min(PERSISTENCE);
     }
 
-    /// Resets the reordering degree upon a timeout before which as many segments had arrived out of order: the
-    /// path reorders less than was assumed.
+    /// Handles a timeout: if as many segments as the reordering degree had arrived out of order
+    /// before it, the path reorders less than was assumed, so the degree is reset.
     pub(super) fn doubt_reordering(&mut self, sacked_out: u32) {
         if sacked_out >= self.reordering {
             self.reordering = DUPLICATE_THRESHOLD;
@@ -215,8 +219,8 @@ impl Sender {
         Duration::from_micros(u64::from(window_us.min(self.rtt.smoothed_us())))
     }
 
-    /// Looks for losses among the segments that are out, and returns the number of newly lost segments. Arms
-    /// the reordering timer where more may be lost soon (step 5), and returns whether it did.
+    /// Judges the segments that are out, and returns the number of newly lost ones. If more may be
+    /// lost soon (step 5), arms the reordering timer; returns whether it did.
     pub(super) fn judge_by_time(&mut self, now: Instant) -> (u32, bool) {
         let window = self.reordering_window();
         let (lost, undecided) = self.rack.judge(now, window, &mut self.board);
@@ -242,7 +246,7 @@ impl Sender {
         }
     }
 
-    /// Notes the reordering that a segment shows which arrived after later ones.
+    /// Records the reordering that a segment shows by arriving after later ones.
     pub(super) fn check_reordering(&mut self, segment: u64) {
         let end = self.board.sacked_end();
         if segment < end {

@@ -1,11 +1,11 @@
-//! What a sender reports: events, counters and figures.
+//! The reports of a sender: events, counters and figures.
 
 use wakeai_connection::{CongestionState, EventKind, Figures};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use super::Sender;
 
-/// What was counted since the connection was opened.
+/// Counts since the connection was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// Data and FIN segments sent, retransmissions included.
@@ -14,13 +14,14 @@ pub struct SenderCounters {
     pub retransmits: u64,
     /// Expired retransmission timers of data.
     pub timeouts: u64,
-    /// The most consecutive ones, without new data acknowledged in between.
+    /// The most consecutive timeouts, without an acknowledgement of new data in between.
     pub timeouts_in_a_row: u32,
     /// SYNs sent.
     pub syns_sent: u32,
     /// Expired timers of the SYN.
     pub syn_timeouts: u32,
-    /// Time until the SYN was sent that was answered: the delay by lost SYNs and answers.
+    /// The time from the first SYN to the one that was answered: the delay by lost SYNs and
+    /// answers.
     pub syn_wait: Duration,
     /// Time from the first SYN to its answer.
     pub handshake: Duration,
@@ -44,7 +45,7 @@ pub struct SenderCounters {
     pub lost_retransmits: u64,
     /// Segments for which the host's queue had no room.
     pub local_drops: u64,
-    /// Segments that arrived twice by D-SACK.
+    /// Segments that arrived twice, as reported by D-SACK.
     pub dsacks: u64,
     /// Probes of a closed window.
     pub window_probes: u64,
@@ -62,7 +63,7 @@ impl SenderCounters {
 }
 
 impl Sender {
-    /// Gives the oldest event that was not taken yet.
+    /// Returns the oldest event that was not polled yet.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.pop_front()
     }
@@ -82,7 +83,7 @@ impl Sender {
         self.phase == super::Phase::Closed
     }
 
-    /// Whether the connection was given up: too many timeouts, or the peer refused.
+    /// Whether the sender has given up, after too many timeouts or because the peer refused.
     pub fn has_failed(&self) -> bool {
         self.phase == super::Phase::Failed
     }

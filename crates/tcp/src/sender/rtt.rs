@@ -11,10 +11,11 @@ const GRANULARITY_US: u32 = 1_000;
 
 /// Smoothed RTT, its variation, and the timeout that follows from them.
 ///
-/// There are two estimators: that of RFC 6298, whose *timeout* is never below the minimum, and that of
-/// Linux, whose *variation* is never below it. So on a path without jitter Linux waits an RTT longer than the
-/// minimum. Linux also takes the largest deviation of a round instead of four times the smoothed
-/// one, follows a falling RTT eight times more slowly, and lets the variation decay once a round.
+/// There are two estimators: that of RFC 6298, whose *timeout* is at least the minimum, and that of
+/// Linux, whose *variation* is at least the minimum. On a path without jitter, Linux therefore
+/// waits an RTT longer. Linux also takes the largest deviation of a round instead of four times the
+/// smoothed one, follows a falling RTT eight times more slowly, and lets the variation decay once a
+/// round.
 #[derive(Clone, Debug)]
 pub(super) struct RttEstimator {
     linux: bool,
@@ -26,7 +27,7 @@ pub(super) struct RttEstimator {
     deviation_us_by_4: u32,
     /// Linux: the largest `deviation_us_by_4` of this round.
     round_deviation_us: u32,
-    /// What the timeout adds to the smoothed RTT.
+    /// The time that the timeout adds to the smoothed RTT.
     variation_us: u32,
     /// The round ends when this is acknowledged.
     round_end: u64,
@@ -59,7 +60,7 @@ impl RttEstimator {
         self.smoothed_us_by_8 >> 3
     }
 
-    /// What the timeout adds to the smoothed RTT.
+    /// The time that the timeout adds to the smoothed RTT.
     pub(super) fn variation_us(&self) -> u32 {
         self.variation_us
     }
@@ -181,8 +182,8 @@ impl WindowedMinimum {
         self.grow_old(now, sample);
     }
 
-    /// Replaces the best sample when it is too old, and takes a second or third one when a part of the window
-    /// has passed without.
+    /// Replaces the best sample if it is too old, and the second or third one if a part of the
+    /// window has passed without a new one.
     fn grow_old(&mut self, now: Instant, sample: (Instant, u32)) {
         let age = now.saturating_since(self.best[0].0);
         if age > MINIMUM_WINDOW {

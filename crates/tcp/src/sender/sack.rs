@@ -69,13 +69,13 @@ impl Sender {
         self.rack.deliver(now, segment, record, self.rtt.least_us());
     }
 
-    /// Whether the acknowledgement echoes a timestamp from before `sent_at`, and so answers an earlier
-    /// transmission.
+    /// Whether the acknowledgement echoes a timestamp from before `sent_at`, and therefore answers
+    /// an earlier transmission.
     pub(super) fn is_answer_to_earlier(&self, sent_at: Instant) -> bool {
         self.echoed != 0 && stamped_before(self.echoed, super::stamp(sent_at))
     }
 
-    /// Handles a D-SACK: the receiver has got these positions twice (RFC 2883).
+    /// Handles a D-SACK, which reports that the receiver got these positions twice (RFC 2883).
     fn take_dsack(&mut self, (start, end): (u64, u64), ack: &mut Ack) {
         if start >= end || end - start > self.peer_window.largest() {
             return;
@@ -96,7 +96,8 @@ impl Sender {
         }
     }
 
-    /// Takes a retransmission that ends at this position off the count, because both copies have arrived.
+    /// Stops counting the retransmission that ends at this position as outstanding, because both
+    /// copies have arrived.
     fn forget_needless(&mut self, end: u64) {
         let last = self.stream.segment_until(end).saturating_sub(1);
         if (self.board.first()..self.board.next()).contains(&last) {

@@ -36,14 +36,14 @@ impl Marks {
 /// One segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Record {
-    /// When it left last.
+    /// The time of its last transmission.
     pub(super) sent_at: Instant,
-    /// The number of its last packet among those of the connection (it may wrap).
+    /// The number, among the connection's packets, of the packet that carried it last; it may wrap.
     pub(super) packet: u32,
     pub(super) marks: Marks,
 }
 
-/// Capacity to begin with, in segments.
+/// The initial capacity, in segments.
 const FIRST_CAPACITY: u64 = 64;
 
 /// The segments that are out, numbered from the first of the connection.
@@ -56,14 +56,14 @@ pub(super) struct Scoreboard {
     mask: u64,
     /// The segment after the last one that was acknowledged.
     first: u64,
-    /// The next to be sent for the first time.
+    /// The next segment to be sent for the first time.
     next: u64,
     sacked: Bits,
-    /// Lost, and no retransmission out.
+    /// The lost segments without an outstanding retransmission.
     waiting: Bits,
-    /// No segment below this waits.
+    /// No segment below this waits for retransmission.
     waiting_from: u64,
-    /// How many wait.
+    /// The number of segments that wait for retransmission.
     waiting_count: u32,
     sacked_out: u32,
     lost_out: u32,
@@ -116,7 +116,7 @@ impl Scoreboard {
         self.retransmitted_out
     }
 
-    /// RFC 6675's pipe: what is believed to be in the network.
+    /// RFC 6675's pipe: the number of segments that are assumed to be in the network.
     pub(super) fn in_flight(&self) -> u32 {
         self.out() + self.retransmitted_out - self.sacked_out - self.lost_out
     }
@@ -145,12 +145,12 @@ impl Scoreboard {
         segment
     }
 
-    /// Puts another number in the place of a segment's last packet.
+    /// Replaces the number of a segment's last packet.
     pub(super) fn set_packet(&mut self, segment: u64, packet: u32) {
         self.record_mut(segment).packet = packet;
     }
 
-    /// Takes back the last segment that was sent for the first time: it did not leave.
+    /// Takes back the last segment that was sent for the first time, because it did not leave.
     pub(super) fn unsend(&mut self) {
         let marks = self.record(self.next - 1).marks;
         debug_assert_eq!(marks, Marks::default(), "nothing can have happened to it");
@@ -230,7 +230,8 @@ impl Scoreboard {
             } else {
                 self.stop_waiting(segment);
             }
-            // A retransmission of what is not lost is left counted: it is still on its way.
+            // A retransmission of a segment that is not lost stays counted, because it is still on
+            // its way.
             self.record_mut(segment).marks.0 &= !(Marks::LOST | Marks::RETRANSMITTED);
         }
         self.record_mut(segment).marks.0 |= Marks::SACKED;
@@ -285,7 +286,7 @@ impl Scoreboard {
         self.sacked_end = self.first;
     }
 
-    /// The oldest segment that is lost without a retransmission out.
+    /// The oldest lost segment without an outstanding retransmission.
     pub(super) fn next_waiting(&mut self) -> Option<u64> {
         if self.waiting_count == 0 {
             return None;
@@ -329,7 +330,7 @@ impl Scoreboard {
         *self = grown;
     }
 
-    /// Recounts everything, for tests.
+    /// Recounts all sums and checks them.
     #[cfg(test)]
     pub(super) fn check(&self) {
         let (mut sacked, mut lost, mut retransmitted, mut waiting) = (0, 0, 0, 0);
@@ -361,7 +362,7 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// For windows of up to `capacity` positions, a power of two that is at least 64.
+    /// Bits for windows of up to `capacity` positions, which is a power of two and at least 64.
     pub(super) fn new(capacity: u64) -> Self {
         debug_assert!(capacity.is_power_of_two() && capacity >= 64, "whole words");
         Self { words: vec![0; (capacity / 64) as usize], mask: capacity - 1 }

@@ -2,24 +2,25 @@
 
 use crate::config::TcpConfig;
 
-/// What Linux grants in its send buffer for each segment of the window, in bytes of memory: twice
-/// what a segment takes that lies alone in a block of its own.
+/// The bytes of memory that Linux grants in its send buffer for each segment of the window: twice
+/// those of a segment that lies alone in its block.
 const GRANTED: u64 = 2 * 4_352;
-/// What a segment takes beside its payload where two share a header, as they mostly do.
+/// The bytes of memory that a segment takes beside its payload if two segments share a header, as
+/// they mostly do.
 const OVERHEAD: u64 = 416;
 
 /// The application's data, and the position at which each of its segments begins.
 ///
-/// All segments are full but the last one before the FIN, so a segment's number and its position
-/// follow from each other. The FIN rides on the last segment where it is known by then, and is a
+/// All segments are full except the last one before the FIN, so a segment's position follows from
+/// its number. The FIN travels with the last segment if the stream is closed by then, and is a
 /// segment by itself otherwise.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     mss: u64,
-    /// Where the data ends; `u64::MAX`: nowhere.
+    /// The position at which the data ends; `u64::MAX`: it has no end.
     data_end: u64,
     closing: bool,
-    /// The segment that the FIN left with.
+    /// The segment with which the FIN left.
     fin: Option<u64>,
     buffer: u64,
     buffer_limit: u64,
@@ -82,27 +83,28 @@ impl Stream {
         self.fin.is_some()
     }
 
-    /// Bytes that may be unacknowledged or unsent.
+    /// The most bytes that may be unacknowledged or unsent.
     pub(super) fn buffer(&self) -> u64 {
         self.buffer
     }
 
-    /// The buffer holds what is unacknowledged, and enough to send meanwhile, a recovery included:
-    /// Linux sizes it by the window, in bytes of memory. It never shrinks.
+    /// Enlarges the buffer for this window. It has room for the unacknowledged data and for data to
+    /// send meanwhile, during a recovery, too. Linux computes its size in bytes of memory. It never
+    /// shrinks.
     pub(super) fn grow_buffer(&mut self, window_segments: u32) {
         let wanted = GRANTED * u64::from(window_segments);
         let payload = wanted.min(self.buffer_limit) * self.mss / (self.mss + OVERHEAD);
         self.buffer = self.buffer.max(payload);
     }
 
-    /// The segment that comes next, where there is one.
+    /// The next segment, if there is one.
     pub(super) fn next_piece(&self, nxt: u64) -> Option<Piece> {
         let len = self.mss.min(self.data_end.saturating_sub(nxt)) as u32;
         let fin = self.closing && self.fin.is_none() && nxt + u64::from(len) == self.data_end;
         (len > 0 || fin).then_some(Piece { seq: nxt, len, fin })
     }
 
-    /// Whether a piece is smaller than a segment only because the stream has not gone on yet.
+    /// Whether a piece is smaller than a full segment only because the application may write more.
     pub(super) fn is_partial(&self, piece: Piece) -> bool {
         u64::from(piece.len) < self.mss && !piece.fin
     }
@@ -112,7 +114,7 @@ impl Stream {
         self.fin = Some(segment);
     }
 
-    /// Takes that back: the segment did not leave.
+    /// Reverts [`Self::mark_fin`], because the segment did not leave.
     pub(super) fn unmark_fin(&mut self) {
         self.fin = None;
     }
@@ -141,7 +143,8 @@ impl Stream {
         if position < self.data_end {
             return whole;
         }
-        // All the data; what it ends with is still out where the FIN rides on it.
+        // The position is the end of the data. If the FIN travels with the last segment, that
+        // segment is not acknowledged yet.
         let last = position.saturating_sub(1).div_ceil(self.mss);
         if self.fin.is_some_and(|fin| fin < last) { last - 1 } else { last }
     }
@@ -168,7 +171,7 @@ mod tests {
         stream.mark_fin(1);
         assert_eq!(stream.piece(1), last);
         assert_eq!(stream.next_piece(1549), None);
-        // All the bytes without the FIN acknowledge the first segment only.
+        // The bytes of all data, without the FIN, acknowledge only the first segment.
         assert_eq!(stream.segment_until(1549), 1);
         assert_eq!(stream.segment_until(1550), 2);
     }

@@ -6,7 +6,7 @@ use wakeai_units::{Duration, Instant};
 use super::transmit::{Forced, Retransmission};
 use super::{Phase, Sender, microseconds};
 
-/// What the timer waits for.
+/// The event for which the timer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimerKind {
     /// An answer to the SYN.
@@ -26,7 +26,7 @@ pub(super) enum TimerKind {
 /// The margin that Linux adds to a timer: two ticks of a kernel with 250 Hz, as in most distributions and
 /// phones.
 pub(super) const SLACK: Duration = Duration::from_millis(8);
-/// The wait where the time of a timer has passed already.
+/// The delay of a timer whose time has already passed.
 const AT_ONCE: Duration = Duration::from_millis(1);
 /// The wait after the host's queue refused a timeout's retransmission, as in Linux.
 pub(super) const LOCAL_RETRY: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ pub(super) struct Timer {
     armed: Option<(TimerKind, Instant)>,
     /// Probes of a closed window without an answer.
     pub(super) window_probes: u32,
-    /// How often the time between them was doubled.
+    /// The number of times that the interval between them was doubled.
     pub(super) persist_backoff: u32,
 }
 
@@ -105,20 +105,20 @@ impl Sender {
         self.timer.set(TimerKind::Retransmission, now + self.timeout);
     }
 
-    /// RFC 6298 section 5.5.
+    /// Doubles the timeout (RFC 6298 section 5.5).
     pub(super) fn back_off(&mut self) {
         self.timeout = self.timeout.saturating_mul(2).min(self.config.max_timeout);
     }
 
-    /// Restarts the timer after an acknowledgement, for a tail loss probe where one may be sent.
+    /// Restarts the timer after an acknowledgement, for a tail loss probe if one may be sent.
     pub(super) fn set_timer(&mut self, now: Instant) {
         if !self.schedule_probe(now, true) {
             self.rearm_timeout(now);
         }
     }
 
-    /// Arms the retransmission timer. The timeout counts from now, or from the transmission of the head where a
-    /// shorter timer ran meanwhile.
+    /// Arms the retransmission timer. The timeout counts from now, or, if a shorter timer ran
+    /// meanwhile, from the transmission of the head.
     pub(super) fn rearm_timeout(&mut self, now: Instant) {
         if self.board.out() == 0 {
             if self.phase == Phase::Established {
@@ -136,7 +136,7 @@ impl Sender {
         self.timer.set(TimerKind::Retransmission, at);
     }
 
-    /// When the segment at the head has been out for the retransmission timeout.
+    /// The time at which the segment at the head has been out for the retransmission timeout.
     pub(super) fn head_times_out_at(&self) -> Instant {
         self.board.record(self.board.first()).sent_at + self.timeout
     }

@@ -5,16 +5,16 @@ use wakeai_units::{Duration, Instant};
 use super::{Phase, Sender};
 use crate::segment::Segment;
 
-/// What waits to be sent, besides new data.
+/// The output, besides new data, that waits to be sent.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Output {
     pub(super) syn: bool,
     /// An acknowledgement without data.
     pub(super) ack: bool,
-    /// Sent regardless of the windows.
+    /// A segment that is sent regardless of the windows.
     pub(super) forced: Option<Forced>,
-    /// The host's queue was full: nothing until the next ACK or timeout.
+    /// Whether the host's queue was full; then nothing leaves until the next ACK or timeout.
     pub(super) blocked: bool,
     /// Whether lost segments may leave.
     pub(super) retransmission: Retransmission,
@@ -24,12 +24,12 @@ pub(super) struct Output {
     pub(super) probe_repeats: bool,
 }
 
-/// What a timer sends regardless of the windows.
+/// A segment that a timer sends regardless of the windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Forced {
     /// The oldest segment, after a timeout.
     Head,
-    /// RFC 8985 section 7.3.
+    /// The tail loss probe (RFC 8985 section 7.3).
     TailLossProbe,
     /// An old acknowledgement, to which the peer answers with its window.
     WindowProbe,
@@ -46,7 +46,7 @@ pub(super) enum Retransmission {
 }
 
 impl Sender {
-    /// Gives the next segment that may leave now.
+    /// Returns the next segment that may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         self.pacing.stop_waiting();
         match self.phase {
@@ -101,8 +101,8 @@ impl Sender {
         }
     }
 
-    /// The tail loss probe: new data where the peer has room for it, regardless of the congestion window;
-    /// otherwise the last segment again.
+    /// The tail loss probe: new data, regardless of the congestion window, if the peer has room for
+    /// it; otherwise the last segment again.
     fn send_tail_loss_probe(&mut self, now: Instant) -> Option<Segment> {
         if self.board.out() == 0 {
             return None;
@@ -121,7 +121,7 @@ impl Sender {
         Some(sent)
     }
 
-    /// The oldest segment that is lost and waits, where the window has room.
+    /// The oldest lost segment that waits for retransmission, if the window has room.
     fn send_lost(&mut self, now: Instant) -> Option<Segment> {
         let segment = self.board.next_waiting()?;
         self.may_send_again(now, segment).then(|| self.send_again(now, segment, false))
@@ -161,20 +161,20 @@ pub(super) struct PeerWindow {
 }
 
 impl PeerWindow {
-    /// The position up to which may be sent.
+    /// The position up to which data may be sent.
     pub(super) fn end(self, una: u64) -> u64 {
         una + self.bytes
     }
 
-    /// The largest that was ever announced.
+    /// The largest window that was ever announced.
     pub(super) fn largest(self) -> u64 {
         self.largest
     }
 
-    /// Takes the window of an acknowledgement that is not older than `una`, and returns whether it has changed.
-    /// A repeated acknowledgement may have been overtaken by a later one, so its window counts only where it
-    /// is larger, or zero (RFC 9293 section 3.10.7.4 orders them by the peer's sequence number, which is
-    /// constant here).
+    /// Takes the window of an acknowledgement that is not older than `una`, and returns whether it
+    /// has changed. A repeated acknowledgement may have been overtaken by a later one, so its
+    /// window counts only if it is larger, or zero. (RFC 9293 section 3.10.7.4 orders them by the
+    /// peer's sequence number, which is constant here.)
     pub(super) fn update(&mut self, advances: bool, bytes: u64) -> bool {
         let changed = self.bytes != bytes;
         if !advances && bytes < self.bytes && bytes != 0 {
@@ -186,14 +186,15 @@ impl PeerWindow {
     }
 }
 
-/// The number of segments at the start of a connection that are not paced, as in Linux: its first window.
+/// The number of segments at the start of a connection that are not paced: its first window, as in
+/// Linux.
 const UNPACED: u64 = 10;
 
-/// When the next segment may leave.
+/// The time at which the next segment may leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacing {
     next_at: Instant,
-    /// `next_at` before the last segment, in case that does not leave.
+    /// `next_at` before the last segment, for the case that this segment does not leave.
     before: Instant,
     /// Whether a segment waits for `next_at`.
     waits: bool,

@@ -7,7 +7,7 @@ use wakeai_tcp::{Flags, Profile, TcpConfig, by_name};
 
 use crate::script::{ReceiverScript, SenderScript, at_ms, at_us, clock_ms, position};
 
-/// 24 segments a millisecond apart have come.
+/// 24 segments have arrived, a millisecond apart.
 fn begun() -> ReceiverScript {
     let mut tcp = ReceiverScript::established(&TcpConfig::new(Profile::Linux));
     for segment in 0..24 {
@@ -198,7 +198,7 @@ fn the_window_after_350_ms_of_idleness() {
     assert_eq!(tcp.sender.figures().cwnd.get(), 20);
 }
 
-/// Ten segments leave at 100 ms and nothing is heard of them until 690 ms.
+/// Ten segments leave at 100 ms, and no answer arrives until 690 ms.
 fn timed_out() -> SenderScript {
     let config = TcpConfig::new(Profile::Linux);
     let cubic = by_name("cubic", &config).expect("it is known");

@@ -1,4 +1,4 @@
-//! How a loss is found.
+//! The ways in which a loss is detected.
 
 use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};

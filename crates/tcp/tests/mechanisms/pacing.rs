@@ -14,7 +14,7 @@ fn cubic() -> Algorithm {
     by_name("cubic", &TcpConfig::new(Profile::Linux)).expect("it is known")
 }
 
-/// When segments leave until `end_ms`, in microseconds since now.
+/// The times until `end_ms` at which segments leave, in microseconds since now.
 fn departures(tcp: &mut SenderScript, end_ms: u64) -> Vec<u64> {
     let begin = tcp.now();
     let mut times = Vec::new();

@@ -119,7 +119,8 @@ fn small_queues_keep_the_hosts_queue_short_at_full_speed() {
     assert!(small * 5 < large, "{small} and {large} packets");
 }
 
-/// Sends half a megabyte over a path that loses much both ways; gives when both ends were done.
+/// Sends half a megabyte over a path with many losses both ways; returns the time at which both
+/// ends were done.
 fn transfer(profile: Profile, algorithm: &str, seed: u64) -> (Instant, Pair) {
     const SIZE: u64 = 500_000;
     let config = TcpConfig::new(profile);

@@ -1,4 +1,4 @@
-//! When the receiver acknowledges, and what it tells.
+//! When the receiver acknowledges, and what its acknowledgements contain.
 
 use wakeai_tcp::{Flags, Profile, Segment, TcpConfig, Timestamp};
 

@@ -14,7 +14,7 @@ fn small_buffer() -> TcpConfig {
     TcpConfig { receive_buffer_limit: 64 * MSS, ..TcpConfig::new(Profile::Classic) }
 }
 
-/// Takes all that was sent; gives the last window.
+/// Receives all segments that were sent; returns the last window.
 fn last_window(tcp: &mut ReceiverScript) -> u64 {
     while tcp.take().is_some() {}
     tcp.last.window

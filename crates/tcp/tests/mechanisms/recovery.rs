@@ -1,4 +1,4 @@
-//! What is sent while a loss is repaired (RFC 6937, RFC 6675).
+//! The segments that are sent while a loss is repaired (RFC 6937, RFC 6675).
 
 use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};

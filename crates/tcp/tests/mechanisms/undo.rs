@@ -1,4 +1,4 @@
-//! Reductions that turn out to have been needless.
+//! The undoing of reductions that were spurious.
 
 use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 use wakeai_tcp::{Profile, TcpConfig, by_name};

@@ -1,4 +1,4 @@
-//! What may leave: the first window, its growth, the window of the peer.
+//! The limits on sending: the first window, its growth, the peer's window.
 
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 
@@ -10,7 +10,7 @@ fn established(profile: Profile) -> SenderScript {
     SenderScript::established(&config, cubic, 100)
 }
 
-/// Bytes that are written and were never sent. All segments that are out are full ones.
+/// The bytes that are written and were never sent. All outstanding segments are full ones.
 fn unsent(tcp: &SenderScript) -> u64 {
     let figures = tcp.sender.figures();
     figures.send_queue.get() - u64::from(figures.packets_out.get()) * MSS
@@ -40,8 +40,8 @@ fn a_window_that_is_not_used_does_not_grow() {
     assert_eq!(tcp.sender.figures().cwnd.get(), 10);
 }
 
-/// Writes a segment every 10 ms for so many ms, on a path of 100 ms that acknowledges each. Gives the
-/// largest window.
+/// Writes a segment every 10 ms for `millis` milliseconds, on a path of 100 ms that acknowledges each.
+/// Returns the largest window.
 fn writes_every_10_ms(tcp: &mut SenderScript, millis: u64) -> u32 {
     let (mut cwnd, first) = (0, 20);
     for tick in first..first + millis / 10 {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use wakeai_tcp::{Algorithm, Receiver, Segment, Sender, TcpConfig};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 
-/// Which packets a link loses beside those that its queue has no room for.
+/// The packets that a link loses, besides those for which its queue has no room.
 #[derive(Clone, Debug)]
 pub(crate) enum Loss {
     /// None.
@@ -42,13 +42,13 @@ pub(crate) struct Link {
     delay: Duration,
     queue: usize,
     loss: Loss,
-    /// Whether the queue is the sending host's own, which tells when it is full.
+    /// Whether the queue is the sending host's own, which reports that it is full.
     pub(crate) is_host_queue: bool,
     departures: VecDeque<(Instant, usize)>,
     on_their_way: VecDeque<(Instant, Segment)>,
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
-    /// The longest that the queue ever was.
+    /// The largest length of the queue so far.
     pub(crate) longest: usize,
 }
 
@@ -68,8 +68,8 @@ impl Link {
         }
     }
 
-    /// Takes a packet, or gives it back where the queue is full. What the link loses, it loses at
-    /// the far end.
+    /// Takes a packet, or returns it if the queue is full. A lost packet disappears at the far end
+    /// of the link.
     fn send(&mut self, now: Instant, segment: Segment) -> Option<Segment> {
         let lost = self.loss.strikes(self.offered);
         self.offered += 1;
@@ -147,7 +147,7 @@ impl Pair {
         moves.chain(timers).flatten().min()
     }
 
-    /// Lets everything happen until `end`, or until nothing happens any more.
+    /// Runs until `end`, or until nothing more happens.
     pub(crate) fn run_until(&mut self, end: Instant) {
         let (mut last, mut events) = (None, 0);
         while let Some(at) = self.next_event().filter(|at| *at <= end) {
@@ -160,7 +160,7 @@ impl Pair {
         self.now = end;
     }
 
-    /// The one thing that is next.
+    /// The next event.
     fn step(&mut self) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= self.now);
         if due(self.back.next_departure()) {

@@ -1,8 +1,8 @@
-//! Scripts: segments go into one end of a connection at virtual times, and exactly those that the
-//! script names come out, at the time that it stands at.
+//! Scripts: segments go into one end of a connection at virtual times, and exactly the segments
+//! that the script names must come out, at the times in the script.
 //!
-//! Data is counted in full segments: segment 0 holds the first [`MSS`] bytes. A script that is
-//! disappointed shows everything that went in and came out until then.
+//! Data is counted in full segments: segment 0 has the first [`MSS`] bytes. A script that fails
+//! shows all segments that went in and came out until then.
 
 mod link;
 mod receiver;
@@ -26,7 +26,7 @@ pub(crate) fn position(segment: u64) -> u64 {
     1 + segment * MSS
 }
 
-/// Lines of a transcript that a failure shows.
+/// The number of lines of a transcript that a failure shows.
 const SHOWN: usize = 60;
 
 /// Where segments lie in the stream.
@@ -54,7 +54,7 @@ pub(crate) fn clock_ms(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000 + 1) as u32
 }
 
-/// What went in and came out, for who has to find out why it was not what was expected.
+/// The segments that went in and came out, to explain a failure.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript(String);
 

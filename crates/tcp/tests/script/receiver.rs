@@ -13,16 +13,16 @@ pub(crate) struct ReceiverScript {
     pub(crate) receiver: Receiver,
     now: Instant,
     out: VecDeque<(Instant, Segment)>,
-    /// Age of what is echoed: the RTT that the receiver measures.
+    /// The age of the echoed timestamp: the RTT that the receiver measures.
     pub(crate) rtt: Duration,
     with_timestamps: bool,
-    /// The last segment that came out and was expected.
+    /// The last expected segment that came out.
     pub(crate) last: Segment,
     transcript: Transcript,
 }
 
 impl ReceiverScript {
-    /// Nothing has come yet, at time zero.
+    /// A script at time zero, before any segment.
     pub(crate) fn listening(config: &TcpConfig) -> Self {
         Self {
             receiver: Receiver::new(config),
@@ -35,7 +35,7 @@ impl ReceiverScript {
         }
     }
 
-    /// The handshake is done, at 10 ms: that was its RTT.
+    /// A script after the handshake, at 10 ms, which was its RTT.
     pub(crate) fn established(config: &TcpConfig) -> Self {
         let mut script = Self::listening(config);
         script.syn();
@@ -45,13 +45,14 @@ impl ReceiverScript {
         script
     }
 
-    /// Time goes on to `millis` after the epoch.
+    /// Advances the time to `millis` after the epoch.
     #[track_caller]
     pub(crate) fn at(&mut self, millis: u64) -> &mut Self {
         self.at_us(1000 * millis)
     }
 
-    /// Time goes on to `micros` after the epoch. Whatever leaves before must have been expected.
+    /// Advances the time to `micros` after the epoch. The script must have expected every segment
+    /// that leaves before.
     #[track_caller]
     pub(crate) fn at_us(&mut self, micros: u64) -> &mut Self {
         self.sends_nothing();
@@ -69,7 +70,7 @@ impl ReceiverScript {
         self
     }
 
-    /// Time goes on, and whatever leaves until then does not matter.
+    /// Advances the time, and ignores the segments that leave until then.
     pub(crate) fn skip_to(&mut self, millis: u64) -> &mut Self {
         while let Some(due) = self.receiver.next_timeout().filter(|due| *due < at_us(1000 * millis))
         {
@@ -127,7 +128,8 @@ impl ReceiverScript {
         self.nothing(position(segments), Flags::FIN_ACK)
     }
 
-    /// Takes what the receiver sends now; for after a call to it that the script has no word for.
+    /// Takes the segments that the receiver sends now, after a call for which the script has no
+    /// method.
     pub(crate) fn poll(&mut self) -> &mut Self {
         while let Some(segment) = self.receiver.poll_transmit(self.now) {
             self.transcript.segment(self.now, '>', &segment);
@@ -136,7 +138,7 @@ impl ReceiverScript {
         self
     }
 
-    /// What time it is.
+    /// The present time.
     pub(crate) fn now(&self) -> Instant {
         self.now
     }
@@ -169,7 +171,7 @@ impl ReceiverScript {
         self
     }
 
-    /// An ACK of everything before `segment` leaves, and says nothing of what is behind it.
+    /// Expects an ACK of everything before `segment`, without SACK blocks.
     #[track_caller]
     pub(crate) fn acks(&mut self, segment: u64) -> &mut Self {
         self.acks_with(segment, &[])
@@ -198,7 +200,7 @@ impl ReceiverScript {
         self
     }
 
-    /// Everything that was sent has been named.
+    /// Checks that the script has named every segment that was sent.
     #[track_caller]
     pub(crate) fn sends_nothing(&mut self) -> &mut Self {
         if !self.out.is_empty() {

@@ -14,18 +14,18 @@ pub(crate) struct SenderScript {
     pub(crate) sender: Sender,
     now: Instant,
     out: VecDeque<(Instant, Segment)>,
-    /// When each segment left last, by the clock of the timestamps.
+    /// The time of each segment's last transmission, by the clock of the timestamps.
     stamps: BTreeMap<u64, u32>,
     /// Segments that are acknowledged by number, and the timestamp that is echoed for it.
     acknowledged: u64,
     echo: u32,
-    /// What is offered from now on, in bytes.
+    /// The window that is offered from now on, in bytes.
     pub(crate) window: u64,
-    /// Packets that the host's queue takes; `None`: all.
+    /// The packets that the host's queue accepts; `None`: all.
     pub(crate) room: Option<usize>,
     /// Lengths of the packets that lie in the host's queue, where that matters.
     pub(crate) queued: VecDeque<usize>,
-    /// The last segment that came out and was expected.
+    /// The last expected segment that came out.
     pub(crate) last: Segment,
     transcript: Transcript,
 }
@@ -74,13 +74,14 @@ impl SenderScript {
         self.inject(syn_ack)
     }
 
-    /// Time goes on to `millis` after the epoch.
+    /// Advances the time to `millis` after the epoch.
     #[track_caller]
     pub(crate) fn at(&mut self, millis: u64) -> &mut Self {
         self.at_us(1000 * millis)
     }
 
-    /// Time goes on to `micros` after the epoch. Whatever leaves before must have been expected.
+    /// Advances the time to `micros` after the epoch. The script must have expected every segment
+    /// that leaves before.
     #[track_caller]
     pub(crate) fn at_us(&mut self, micros: u64) -> &mut Self {
         self.sends_nothing();
@@ -99,7 +100,7 @@ impl SenderScript {
         self
     }
 
-    /// Time goes on to where the next timer runs out; gives that time.
+    /// Advances the time to the expiry of the next timer; returns that time.
     #[track_caller]
     pub(crate) fn at_next_timeout(&mut self) -> Instant {
         let due = self.sender.next_timeout().expect("a timer runs");
@@ -115,14 +116,14 @@ impl SenderScript {
         self
     }
 
-    /// The application hands over so many full segments in total, or endless data.
+    /// The application supplies `segments` full segments in total, or endless data.
     pub(crate) fn supply(&mut self, segments: Option<u64>) -> &mut Self {
         self.sender.supply(segments.map(|segments| segments * MSS));
         self.poll();
         self
     }
 
-    /// The application hands over so many full segments and is done.
+    /// The application supplies `segments` full segments, and closes.
     pub(crate) fn supply_all(&mut self, segments: u64) -> &mut Self {
         self.sender.supply(Some(segments * MSS));
         self.sender.close();
@@ -135,7 +136,7 @@ impl SenderScript {
         self.ack_with(segment, &[])
     }
 
-    /// The same, with SACK blocks.
+    /// As [`Self::ack`], with SACK blocks.
     pub(crate) fn ack_with(&mut self, segment: u64, blocks: &[Range<u64>]) -> &mut Self {
         if segment > self.acknowledged {
             let first = self.stamps.get(&self.acknowledged);
@@ -164,14 +165,14 @@ impl SenderScript {
         })
     }
 
-    /// The peer.s FIN arrives, with an acknowledgement of everything before `ack`.
+    /// The peer's FIN arrives, with an acknowledgement of everything before `ack`.
     pub(crate) fn peer_fin(&mut self, ack: u64) -> &mut Self {
         let timestamp = Some(Timestamp { value: clock_ms(self.now), echo: self.echo });
         let fin = Segment { seq: 1, ack, timestamp, flags: Flags::FIN_ACK, ..Segment::default() };
         self.inject(fin)
     }
 
-    /// So many packets leave the host's queue.
+    /// Packets leave the host's queue.
     pub(crate) fn departs(&mut self, packets: usize) -> &mut Self {
         for _ in 0..packets {
             let len = self.queued.pop_front().expect("a packet is in the host's queue");
@@ -202,7 +203,7 @@ impl SenderScript {
         self
     }
 
-    /// What time it is.
+    /// The present time.
     pub(crate) fn now(&self) -> Instant {
         self.now
     }
@@ -247,7 +248,7 @@ impl SenderScript {
         self.sends_nothing()
     }
 
-    /// Everything that was sent has been named.
+    /// Checks that the script has named every segment that was sent.
     #[track_caller]
     pub(crate) fn sends_nothing(&mut self) -> &mut Self {
         if !self.out.is_empty() {
@@ -256,7 +257,7 @@ impl SenderScript {
         self
     }
 
-    /// What the sender tells its application, since the last time.
+    /// The events that the sender has reported since the last call.
     pub(crate) fn events(&mut self) -> Vec<EventKind> {
         std::iter::from_fn(|| self.sender.poll_event()).collect()
     }

@@ -3,17 +3,18 @@
 
 use super::setting::{Draft, Promise, Setting, TSQ, bss};
 
-/// A sender that looks like `cubic` and whose window no agent bounds.
+/// Keys of a flow that is plain CUBIC and whose window no agent bounds.
 const UNBOUND: &str = "jitter = '500ms'\nalgorithm = 'ns3_cubic'";
-/// A station that does not announce what it reaches alone.
+/// Keys of a station that does not announce its solo goodput.
 const UNMEASURED: &str = "announces = { max_rate = 'unknown' }";
 
-/// All of them.
+/// All settings of this file.
 pub(super) fn all() -> Vec<Setting> {
     [newcomers(), obedient(), heedless(), silent(), changes(), steady()].concat()
 }
 
-/// One station begins to send while `others` are sending, and all agents know each other.
+/// Settings in which one station begins to send while `others` are sending, and all agents know
+/// each other.
 fn newcomers() -> Vec<Setting> {
     let joined = |name, standard, rtt_ms, others, keys: &'static str| {
         bss(standard, rtt_ms)
@@ -46,7 +47,7 @@ fn honest(keys: &str) -> Draft {
     bss("802.11n", 20.0).lasting(45, 10).agents("s").up("s", 8, keys)
 }
 
-/// A member that announces false values sends, and obeys the law itself.
+/// Settings in which a member that announces false values sends, and obeys the law itself.
 fn obedient() -> Vec<Setting> {
     let says = |name, announces: &str| {
         let keys = format!("announces = {{ {announces} }}");
@@ -63,7 +64,8 @@ fn obedient() -> Vec<Setting> {
     ]
 }
 
-/// Such a member sends and obeys no law, so that its agent changes nothing but what is announced.
+/// Settings in which such a member sends and obeys no law, so that its agent changes only the
+/// announcements.
 fn heedless() -> Vec<Setting> {
     let beside = |draft: Draft, name, announces: &str| {
         let keys = format!("announces = {{ {announces} }}");
@@ -73,7 +75,7 @@ fn heedless() -> Vec<Setting> {
             .promises(name, Promise::Lie)
     };
     let says = |name, announces: &str| beside(honest(""), name, announces);
-    // Nobody's maximum is known: the weights are PHY rates.
+    // No station's maximum is known, so the weights are the PHY rates.
     let by_link = |name, announces: &str| beside(honest(UNMEASURED), name, announces);
     vec![
         says("lie-hog-truth", "min_rtt = '20ms'"),
@@ -103,7 +105,7 @@ fn heedless() -> Vec<Setting> {
     ]
 }
 
-/// Such a member sends nothing.
+/// Settings in which such a member sends nothing.
 fn silent() -> Vec<Setting> {
     let beside = |draft: Draft, name, announces: &str| {
         let keys = format!("announces = {{ sending = true, {announces} }}");
@@ -139,7 +141,7 @@ fn silent() -> Vec<Setting> {
     ]
 }
 
-/// All stations have agents, and at 40 s something changes.
+/// Settings in which all stations have agents and a change happens at 40 s.
 fn changes() -> Vec<Setting> {
     let beside = |standard, rtt_ms, others, keys: &str| {
         bss(standard, rtt_ms).lasting(110, 5).up("s", others, keys)
@@ -174,7 +176,7 @@ fn changes() -> Vec<Setting> {
     ]
 }
 
-/// Three minutes in which nothing changes.
+/// Settings of three minutes without a change.
 fn steady() -> Vec<Setting> {
     let of = |name, standard, rtt_ms, count, keys: &str| {
         let draft = bss(standard, rtt_ms).lasting(200, 20).up("s", count, keys);

@@ -22,40 +22,41 @@ use crate::statistics::{mean, mean_of};
 /// The resolution of goodput over time.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Means over the seeds of one condition.
+/// The figures of one condition: means over the seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Mbit/s in all.
+    /// The aggregate goodput, Mbit/s.
     pub goodput: f64,
     /// The capacity-normalised index.
     pub index: f64,
-    /// The 95th percentile of the RTT above the path's, ms.
+    /// The queueing delay: the 95th percentile of the RTT minus the RTT of the path, ms.
     pub growth_ms: f64,
     /// Retransmission timeouts of a run.
     pub timeouts: f64,
-    /// Mean and last completion, s; nothing where a flow has no end.
+    /// The mean and the last completion, seconds; `None` if a flow has no end.
     pub completion: Option<(f64, f64)>,
     /// Goodput of each group of stations, Mbit/s.
     pub groups: BTreeMap<String, f64>,
-    /// What a station reaches alone, Mbit/s.
+    /// The goodput of a station alone, Mbit/s.
     pub alone: f64,
     /// The figures of goodput over time.
     #[serde(default, rename = "course")]
     pub timeline: TimelineFigures,
 }
 
-/// The figures of goodput over time that the promise of a setting concerns.
+/// The figures of goodput over time to which the promise of a setting refers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelineFigures {
     /// Seconds until a newcomer has half of its share.
     pub half_s: Option<f64>,
-    /// Seconds until it has nine tenths.
+    /// Seconds until the newcomer has nine tenths of its share.
     pub nine_tenths_s: Option<f64>,
-    /// Its mean goodput in the 10 s from when it must have its share, as a part of the share.
+    /// The newcomer's mean goodput, as a part of its share, in the 10 s after the time by which it
+    /// must have its share.
     pub kept: Option<f64>,
     /// The part of its share that each station has after a change.
     pub shares: BTreeMap<String, f64>,
-    /// The same at the end of the run.
+    /// The same part at the end of the run.
     pub at_the_end: BTreeMap<String, f64>,
     /// The standard deviation of the means of 5 s, as a part of the share.
     pub swing: Option<f64>,
@@ -66,32 +67,32 @@ pub struct TimelineFigures {
 pub struct Row {
     /// The setting.
     pub setting: Setting,
-    /// By condition.
+    /// The figures by condition.
     pub found: BTreeMap<String, Figures>,
 }
 
 impl Row {
-    /// Takes over what is known of other conditions.
+    /// Adds the known figures of other conditions.
     pub fn add(&mut self, known: &BTreeMap<String, Figures>) {
         for (condition, figures) in known {
             self.found.entry(condition.clone()).or_insert_with(|| figures.clone());
         }
     }
 
-    /// Of a condition; all zero where it was not run.
+    /// The figures under `condition`; all zero if it was not run.
     pub fn of(&self, condition: &str) -> Figures {
         self.found.get(condition).cloned().unwrap_or_default()
     }
 }
 
-/// Which conditions of a setting are run.
+/// The conditions of a setting that are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conditions {
     /// All.
     All,
-    /// Those that a change of the law does not touch.
+    /// The conditions that a change of the law does not affect.
     Others,
-    /// Those of the law.
+    /// The conditions of the law.
     OfTheLaw,
 }
 
@@ -112,7 +113,7 @@ impl Conditions {
 ///
 /// # Errors
 ///
-/// Where a scenario is refused or a run fails.
+/// A scenario is refused, or a run fails.
 pub fn run(
     settings: &[Setting],
     conditions: Conditions,
@@ -231,7 +232,7 @@ fn timeline_figures(
     figures
 }
 
-/// What each station reaches alone once all rates have changed that change, Mbit/s.
+/// The solo goodput of each station after all rate changes of the scenario, Mbit/s.
 fn alone_after_changes(scenario: &Scenario) -> anyhow::Result<BTreeMap<String, f64>> {
     let rates = scenario.events.iter().filter_map(|event| {
         let group = &scenario.stations[event.stations.group].name;
@@ -252,7 +253,8 @@ fn alone_after_changes(scenario: &Scenario) -> anyhow::Result<BTreeMap<String, f
     Ok(alone)
 }
 
-/// The setting under bounds by hand: what each station held in the mean in `run`, as floor and ceiling.
+/// The setting with bounds by hand: each station's mean window in `run` is both its floor and its
+/// ceiling.
 fn by_hand(setting: &Setting, run: &Simulated) -> anyhow::Result<(Scenario, String)> {
     let mut toml = format!(
         "{}\n[[conditions]]\nname = \"{FIXED}\"\nlaw = \"fixed\"\nbounds = [\n",

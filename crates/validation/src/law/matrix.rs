@@ -1,4 +1,4 @@
-//! The settings that judge the law, as one table.
+//! The matrix of settings that judge the law.
 //!
 //! Each is a complete scenario, so `wakeai sim` and `wakeai lab` can run it (`wakeai-validation law
 //! --write DIR` writes them as files). All of them judge a change of the law.
@@ -9,13 +9,13 @@ use super::setting::{JITTER, Promise, Setting, TSQ, bss};
 const MAC80211: &str = "host_queue = 'mac80211'";
 const LIMITED: &str = "limit = '800kbit/s'\njitter = '500ms'";
 
-/// All of them.
+/// All settings of the matrix.
 pub fn matrix() -> Vec<Setting> {
     let beside = [uploads(), hosts(), unequal(), paths(), directions(), transfers(), neighbours()];
     [beside.concat(), dynamics::all()].concat()
 }
 
-/// Equal stations that upload without end; plain FIFO hosts.
+/// Settings of equal stations with endless uploads and plain FIFO hosts.
 fn uploads() -> Vec<Setting> {
     use Promise::{All, Alone, SingleFrames};
     let access_point = |name, keys, stations| {
@@ -52,7 +52,7 @@ fn uploads() -> Vec<Setting> {
     ]
 }
 
-/// Hosts with small queues.
+/// Settings of hosts with small queues.
 fn hosts() -> Vec<Setting> {
     use Promise::{All, Alone, SingleFrames, SmallQueues};
     vec![
@@ -69,7 +69,7 @@ fn hosts() -> Vec<Setting> {
     ]
 }
 
-/// Stations of unequal rates and paths.
+/// Settings of stations with unequal rates and paths.
 fn unequal() -> Vec<Setting> {
     use Promise::{All, Unequal};
     let beside_n = |name, rtt_ms, ac, n| {
@@ -111,7 +111,7 @@ fn unequal() -> Vec<Setting> {
     ]
 }
 
-/// Long paths, lossy air, a bottleneck in the wire.
+/// Settings with long paths, lossy air, or a bottleneck in the wire.
 fn paths() -> Vec<Setting> {
     use Promise::All;
     vec![
@@ -130,7 +130,7 @@ fn paths() -> Vec<Setting> {
     ]
 }
 
-/// Up, down and both.
+/// Settings with downloads, or uploads and downloads.
 fn directions() -> Vec<Setting> {
     use Promise::{BothWays, DownOnly};
     let both = |name, standard, rtt_ms, up, down| {
@@ -144,7 +144,7 @@ fn directions() -> Vec<Setting> {
     ]
 }
 
-/// Transfers of a size, several connections, applications that ask for little.
+/// Settings with sized transfers, several connections per station, or applications with a low rate.
 fn transfers() -> Vec<Setting> {
     use Promise::{All, Ideal, Limited, Short};
     let sized = |standard, rtt, count, size: &str, jitter: &str| {
@@ -169,7 +169,7 @@ fn transfers() -> Vec<Setting> {
     ]
 }
 
-/// Stations without agents, other traffic, changes.
+/// Settings with stations without agents, with other traffic, or with changes.
 fn neighbours() -> Vec<Setting> {
     use Promise::{All, Beside};
     let partly = |name, standard, rtt_ms, with, without, keys: &str| {

@@ -7,55 +7,58 @@ use wakeai_world::agent::presence_interval;
 
 use crate::statistics::mean;
 
-/// What a setting promises of `airtime` beside `default`; see [`super::verdict`].
+/// The promise of a setting about `airtime`, mostly in comparison with `default`; see
+/// [`super::verdict`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Promise {
     /// All stations have agents: goodput, equal shares, a short queue, few timeouts.
     All,
-    /// 802.11a and g send single frames: `default` then exceeds what one station reaches alone, because ACKs
-    /// are lost.
+    /// All stations use 802.11a or g, which send single frames. `default` then exceeds the solo
+    /// goodput of one station, because ACKs are lost.
     SingleFrames,
     /// A station alone.
     Alone,
     /// Uploads beside downloads.
     BothWays,
-    /// Downloads only: there is nothing to bound.
+    /// There are only downloads, so no window can be bounded.
     DownOnly,
     /// Hosts with small queues and 20 or more stations of 802.11n.
     SmallQueues,
-    /// Fast stations beside slow ones: at least this multiple of `default`'s total, and at least this index.
+    /// Fast stations beside slow ones: the first number is the least multiple of `default`'s
+    /// goodput, the second the least index.
     Unequal(f64, f64),
-    /// All transfers have a size: the last is done within 5 % of n · size / solo.
+    /// All transfers have a size: the last one completes within 5 % of n · size / solo goodput.
     Ideal,
-    /// Short transfers: mean and last completion at most 1.05 of `default`'s.
+    /// Short transfers: the mean and the last completion take at most 1.05 times as long as under
+    /// `default`.
     Short,
-    /// The application of this group asks for so many Mbit/s of each station, and gets them.
+    /// The applications of this group each ask for this many Mbit/s, and get them.
     Limited(&'static str, f64),
-    /// This group has agents, the others have none: it gets 0.95 of what it has without.
+    /// Only this group has agents: it gets at least 0.95 of its goodput without them.
     Beside(&'static str),
-    /// At this second something changes, or the last of some transfers ends after it: 10 s or three
-    /// presence intervals later all that still send have their new shares to within 10 %.
+    /// A change happens at this second, or transfers end after it. Within 10 s or three presence
+    /// intervals, all stations that still send have their new shares to within 10 %.
     Settles(f64),
     /// Means of 5 s deviate at most 1.5 times as much as under `fixed` at the same windows.
     Steady,
-    /// At this second the station `new` begins to send: it has half of its share within 2 s and nine tenths
-    /// within 6 s, or within three presence intervals where those are longer.
+    /// The station `new` begins to send at this second. It has half of its share within 2 s and
+    /// nine tenths within 6 s, or within three presence intervals if those are longer.
     Newcomer(f64),
-    /// What the agent of the station `liar` announces costs all others together at most 10 %, against the
-    /// same station without an agent.
+    /// The announcements of the agent of the station `liar` reduce the goodput of all others
+    /// together by at most 10 %, compared with the same station without an agent.
     Lie,
 }
 
 impl Promise {
-    /// Whether it concerns `airtime` alone, and is not a comparison with other conditions.
+    /// Whether the promise concerns `airtime` alone, without a comparison with other conditions.
     pub fn is_of_the_law_alone(&self) -> bool {
         matches!(self, Self::Settles(_) | Self::Steady | Self::Newcomer(_) | Self::Lie)
     }
 }
 
-/// The condition in which a member that lies has no agent.
+/// The condition in which the lying member has no agent.
 pub(super) const WITHOUT: &str = "without";
-/// The condition of bounds by hand, at the windows that `airtime` held; made for each run.
+/// The condition of bounds by hand, at the mean windows under `airtime`. It is made for each run.
 pub(super) const FIXED: &str = "fixed";
 
 /// One row of the matrix.
@@ -67,18 +70,18 @@ pub struct Setting {
     pub promise: Promise,
     /// The longest round-trip time without load, ms.
     pub path_ms: f64,
-    /// The scenario, as read and as text.
+    /// The scenario as it was read.
     pub scenario: Scenario,
-    /// The same as TOML.
+    /// The scenario as TOML.
     pub toml: String,
 }
 
 /// A host queue that TCP small queues bounds, as a key of `[[stations]]`.
 pub(super) const TSQ: &str = "host_queue = 'tsq'";
-/// The flows of a group begin within half a second, as a key of `[[flows]]`.
+/// Makes the flows of a group begin within half a second, as a key of `[[flows]]`.
 pub(super) const JITTER: &str = "jitter = '500ms'";
 
-/// A scenario under construction; spans in seconds, round-trip times in ms.
+/// A scenario under construction. Durations are in seconds, round-trip times in ms.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     standard: &'static str,
@@ -108,13 +111,13 @@ pub(super) fn bss(standard: &'static str, rtt_ms: f64) -> Draft {
 }
 
 impl Draft {
-    /// Keys of `[access_point]`.
+    /// Sets keys of `[access_point]`.
     pub(super) fn access_point(mut self, keys: &'static str) -> Self {
         self.access_point = keys;
         self
     }
 
-    /// Keys of `[wired]`.
+    /// Sets keys of `[wired]`.
     pub(super) fn wired(mut self, keys: &'static str) -> Self {
         self.wired = keys;
         self
@@ -125,19 +128,20 @@ impl Draft {
         self
     }
 
-    /// Only this group has agents.
+    /// Gives agents to this group only.
     pub(super) fn agents(mut self, group: &'static str) -> Self {
         self.agents = Some(group);
         self
     }
 
-    /// `count` stations; `keys` are further ones of `[[stations]]`.
+    /// Adds `count` stations with the additional keys `keys` of `[[stations]]`.
     pub(super) fn stations(mut self, name: &str, count: u32, keys: &str) -> Self {
         let _ = write!(self.body, "\n[[stations]]\nname = '{name}'\ncount = {count}\n{keys}\n");
         self
     }
 
-    /// `count` stations with an endless upload each, whose path to the server is so many ms longer.
+    /// Adds `count` stations with an endless upload each. The round-trip time to their server is
+    /// `more_ms` longer.
     pub(super) fn further(mut self, name: &str, count: u32, more_ms: f64) -> Self {
         self.longest_ms = self.longest_ms.max(more_ms);
         let keys = format!("wired_delay = '{}ms'", more_ms / 2.0);
@@ -154,12 +158,12 @@ impl Draft {
         self
     }
 
-    /// `count` stations with an endless upload each, which begins within half a second.
+    /// Adds `count` stations with an endless upload each, which begins within half a second.
     pub(super) fn up(self, name: &str, count: u32, keys: &str) -> Self {
         self.stations(name, count, keys).flow(name, "server", JITTER)
     }
 
-    /// The same with downloads.
+    /// Adds `count` stations with an endless download each, which begins within half a second.
     pub(super) fn down(self, name: &str, count: u32) -> Self {
         self.stations(name, count, "").flow("server", name, JITTER)
     }
@@ -198,7 +202,7 @@ impl Draft {
 }
 
 impl Setting {
-    /// How many transfers of how many bytes, where all have a size.
+    /// The number of transfers and their mean size in bytes, if all flows have a size.
     pub fn transfers(&self) -> Option<(u32, f64)> {
         let flows = self.scenario.expand(1).flows;
         let sizes = flows.iter().map(|flow| flow.size.map(|size| size.get() as f64));
@@ -206,13 +210,14 @@ impl Setting {
         Some((u32::try_from(sizes.len()).ok()?, mean(&sizes)?))
     }
 
-    /// The length of so many presence intervals, seconds: of agents on all stations, in a steady state.
+    /// The length of `intervals` presence intervals in a steady state with agents on all stations,
+    /// seconds.
     pub fn intervals_s(&self, intervals: f64) -> f64 {
         let stations = self.scenario.station_count() as usize;
         presence_interval(&self.scenario, stations).as_secs_f64() * intervals
     }
 
-    /// How many stations a group has.
+    /// The number of stations in a group.
     pub fn count_of(&self, group: &str) -> u32 {
         let groups = self.scenario.stations.iter().filter(|one| one.name == group);
         groups.map(|one| one.count).sum()

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::figures::{Figures, Row};
 use super::verdict::{Bound, Measure, broken, measures};
 
-/// One line for each row; first of those that compare the law with others, then of those that are about the
-/// law alone.
+/// One line for each row: first the rows that compare the law with other conditions, then those
+/// about the law alone.
 pub fn render(rows: &[Row]) -> String {
     let of_the_law = |row: &&Row| row.setting.promise.is_of_the_law_alone();
     let (alone, beside): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(of_the_law);
@@ -15,7 +15,7 @@ pub fn render(rows: &[Row]) -> String {
     tables.map(|(_, table)| table).collect::<Vec<_>>().join("\n")
 }
 
-/// What is measured, beside what is promised of it.
+/// The table of measured figures with their promised bounds.
 fn measured(rows: &[&Row]) -> String {
     let mut text = format!("{:22} {:>10}   what was measured\n", "setting", "Mbit/s");
     for row in rows {
@@ -33,7 +33,8 @@ fn measured(rows: &[&Row]) -> String {
     text
 }
 
-/// `default` absolutely, the others beside it.
+/// The table that compares conditions: the figures of `default`, and those of the others relative
+/// to it.
 fn comparison(rows: &[&Row]) -> String {
     let mut text = format!(
         "{:18} {:>31}   {:>27}   {:>27}\n",

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use wakeai_scenario::result::Run;
 use wakeai_sim::FlowDetail;
 
-/// Seconds over which a newcomer's goodput is averaged: fewer give noise, more hide how long it waits.
+/// The seconds over which a newcomer's goodput is averaged. A shorter average is noisy, and a
+/// longer one hides the newcomer's wait.
 const SLIDING_S: f64 = 1.0;
 /// Seconds between two samples of that average.
 const LOOK_S: f64 = 0.1;
 /// Seconds at the end of a run over which the final shares are measured.
 const SETTLED_S: f64 = 30.0;
-/// Seconds over which the shares after a change are measured: fewer give noise.
+/// The seconds over which the shares after a change are measured; a shorter time gives noise.
 const JUDGED_S: f64 = 10.0;
-/// Seconds of each mean that is compared under steady load.
+/// The seconds of each of the means that are compared under steady load.
 const STEADY_S: f64 = 5.0;
 
 /// Bytes that the stations of one run received over time.
@@ -30,14 +31,14 @@ pub struct Timeline {
 #[derive(Clone, Debug)]
 struct Received {
     name: String,
-    /// Whether it has an endless flow.
+    /// Whether the station has an endless flow.
     stays: bool,
-    /// Of each flow: the time in seconds, and the bytes received until then.
+    /// For each flow, the time in seconds and the bytes received until then.
     flows: Vec<Vec<(f64, f64)>>,
 }
 
 impl Timeline {
-    /// From a run whose flows' progress was kept.
+    /// Makes the timeline of a run whose flows' progress was kept.
     pub fn new(run: &Run, flows: &[FlowDetail], warmup_s: f64, starts_s: &[f64]) -> Self {
         let mut stations = Vec::<Received>::new();
         let mut last_completion_s = None::<f64>;
@@ -60,9 +61,9 @@ impl Timeline {
         Self { end_s: run.simulated_s, warmup_s, stations, last_completion_s }
     }
 
-    /// Seconds from its start until the station `name`, which begins to send at `start_s`, has had `part` of
-    /// its share for a second: an equal part of what all have at the end of the run. Infinite where it
-    /// never has.
+    /// The seconds from `start_s`, at which the station `name` begins to send, until it has had
+    /// `part` of its share for a second. Its share is an equal part of the goodput of all stations
+    /// at the end of the run. Infinite if it never reaches `part`.
     pub fn until(&self, name: &str, start_s: f64, part: f64) -> f64 {
         let looks = (1..).map(|look| f64::from(look) * LOOK_S);
         let mut looks = looks.take_while(|after| start_s + after <= self.end_s);
@@ -73,7 +74,7 @@ impl Timeline {
         looks.find(has).unwrap_or(f64::INFINITY)
     }
 
-    /// What it has of that share in the 10 s from `from_s` on.
+    /// The part of its share that the station has in the 10 s from `from_s` on.
     pub fn kept(&self, name: &str, from_s: f64) -> f64 {
         self.part_of_equal(name, (from_s, from_s + JUDGED_S))
     }
@@ -85,9 +86,9 @@ impl Timeline {
         station.map_or(0.0, |station| station.mean(span) / share)
     }
 
-    /// What each station that still sends has of its share, `wait_s` after what changed at `change_s` or,
-    /// where transfers end, after the last of them. The share is as many times what the station reaches
-    /// alone as all have of that in the mean; `alone` says what that is.
+    /// For each station that still sends, its goodput as a part of its share, measured `wait_s`
+    /// after the change at `change_s` or, if transfers end, after the end of the last one. Shares
+    /// are proportional to the stations' solo goodputs, which `alone` has.
     pub fn shares_after(
         &self,
         change_s: f64,
@@ -98,7 +99,7 @@ impl Timeline {
         self.shares((from, from + JUDGED_S), alone)
     }
 
-    /// The same at the end of the run.
+    /// The parts of [`Self::shares_after`] at the end of the run.
     pub fn shares_at_the_end(&self, alone: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
         self.shares(self.settled(), alone)
     }
@@ -117,8 +118,8 @@ impl Timeline {
         parts
     }
 
-    /// The standard deviation of the means of 5 s from what a station has in the whole run after the warmup,
-    /// as a part of that; over all stations.
+    /// The standard deviation, over all stations, of the means of 5 s, relative to the station's
+    /// mean in the whole run after the warmup.
     pub fn swing(&self) -> f64 {
         let count = ((self.end_s - self.warmup_s) / STEADY_S).floor() as u32;
         let windows: Vec<(f64, f64)> = (0..count)
@@ -139,12 +140,12 @@ impl Timeline {
 }
 
 impl Received {
-    /// Mbit/s from one second to another.
+    /// The mean goodput from one second to another, Mbit/s.
     fn mean(&self, (from_s, to_s): (f64, f64)) -> f64 {
         (self.by(to_s) - self.by(from_s)) * 8e-6 / (to_s - from_s)
     }
 
-    /// Bytes by then.
+    /// The bytes received by the second `at_s`.
     fn by(&self, at_s: f64) -> f64 {
         let of = |steps: &Vec<(f64, f64)>| {
             let after = steps.partition_point(|(step_s, _)| *step_s <= at_s);
@@ -158,7 +159,7 @@ impl Received {
 mod tests {
     use super::*;
 
-    /// Stations that get so many Mbit/s in each of 80 seconds.
+    /// Stations with the goodput `mbps(second)` in each of 80 seconds.
     fn timeline(stations: &[(&str, &dyn Fn(u32) -> f64)]) -> Timeline {
         let received = |(name, rate): &(&str, &dyn Fn(u32) -> f64)| {
             let mut bytes = 0.0;

@@ -24,7 +24,7 @@ pub enum Bound {
 }
 
 impl Measure {
-    /// Whether it is as promised.
+    /// Whether the value is within the bound.
     pub fn holds(&self) -> bool {
         match self.bound {
             Bound::AtLeast(bound) => self.found >= bound,
@@ -117,7 +117,7 @@ fn known(figure: Option<f64>) -> f64 {
     figure.unwrap_or(f64::NAN)
 }
 
-/// The figures of a row that are not as promised, in words; none where the promise is held.
+/// The figures of a row that are outside of their bounds, in words; empty if the promise is held.
 pub fn broken(row: &Row) -> Vec<String> {
     let broken = measures(row).into_iter().filter(|measure| !measure.holds());
     let words = broken.map(|Measure { what, found, bound }| match bound {
@@ -156,7 +156,7 @@ impl Judge {
         self.at_least("goodput / default's", self.ours.goodput / self.default.goodput, bound);
     }
 
-    /// At least the bound, and not 0.02 below the others.
+    /// Requires that the index is at least the bound, and at most 0.02 below those of the others.
     fn index(&mut self, bound: f64) {
         let others = self.default.index.max(self.table.index);
         self.at_least("index", self.ours.index, bound);
@@ -165,8 +165,8 @@ impl Judge {
         }
     }
 
-    /// At most half of `default`'s, and 1.1 times the table's where that one keeps the goodput; or
-    /// below 30 ms.
+    /// Requires that the queueing delay is below 30 ms, or else at most half of `default`'s and, if
+    /// `shimada-after` keeps the goodput, at most 1.1 times that one's.
     fn growth(&mut self) {
         let ours = self.ours.growth_ms;
         if ours < 30.0 {

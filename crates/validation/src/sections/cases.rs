@@ -1,4 +1,4 @@
-//! Sized transfers of many stations, case by case beside The summary of ns-3's runs.
+//! Sized transfers of many stations, compared case by case with ns-3's runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +10,19 @@ use crate::statistics::{deviation, factor};
 use crate::transfers::{Summary, Transfers};
 use crate::verdict::Verdict;
 
-/// The mean completion may be off by so much, or each mean lies in the other's interval.
+/// The bound on the deviation of the mean completion. It holds, too, if each mean lies in the
+/// other's interval.
 const MEAN_BOUND: f64 = 0.10;
-/// First and last completion may be off by so much.
+/// The bound on the deviations of the first and the last completion.
 const ENDS_BOUND: f64 = 0.25;
-/// Timeouts and drops may be off by this factor.
+/// The bound on the factor between the numbers of timeouts and of drops.
 const FACTOR_BOUND: f64 = 2.0;
 
-/// So many times the seeds of other comparisons: timeouts come in clusters, a few connections to a
-/// cluster, and a run of ours takes a second.
+/// The factor on the number of seeds of other comparisons. Timeouts come in clusters of a few
+/// connections, and a run of the simulator takes only a second.
 const MORE_SEEDS: u32 = 4;
 
-/// The runs that are set beside The summary of ns-3's runs.
+/// The runs that are compared with ns-3's.
 pub fn job(case: Case) -> Job {
     let job = Job::new("validation/scenarios/ns3-transfers.toml")
         .condition(case.direction())
@@ -38,7 +39,7 @@ fn seeds(context: &Context) -> u32 {
     context.seeds * MORE_SEEDS
 }
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     rows: Vec<Row>,
@@ -55,12 +56,12 @@ struct Row {
     counts_hold: bool,
 }
 
-/// One case in both.
+/// One case in both simulators.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared {
     /// The case.
     pub case: Case,
-    /// The summary of our runs.
+    /// The summary of Wakeai's runs.
     pub sim: Summary,
     /// The summary of ns-3's runs.
     pub ns3: Summary,
@@ -74,7 +75,7 @@ impl Compared {
         off <= MEAN_BOUND || (ours.contains(theirs.mean) && theirs.contains(ours.mean))
     }
 
-    /// Whether the first and the last finisher are close.
+    /// Whether the first and the last completion are close.
     pub fn ends_hold(&self) -> bool {
         let off = |ours: f64, theirs: f64| deviation(ours, theirs).abs();
         off(self.sim.first, self.ns3.first) <= ENDS_BOUND
@@ -98,11 +99,11 @@ impl Compared {
     }
 }
 
-/// Runs `case` and sets it beside ns-3's; `None` where ns-3 has no runs of it.
+/// Runs `case`, and compares it with ns-3's runs; `None` if ns-3 has no runs of it.
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn compare(
     context: &Context,
     reference: &Reference,

@@ -42,7 +42,7 @@ const TABLE_4: [Printed; 4] = [
 
 const BUFFERS: [u32; 6] = [50, 100, 200, 300, 500, 1000];
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     choice: Vec<Choice>,
@@ -57,7 +57,8 @@ pub struct Figures {
     pub(super) pictures: Vec<Picture>,
 }
 
-/// What one station reaches under a protection and a rate, and the paper's table 2, Mbit/s.
+/// The goodput of one station with a protection and a rate, and that in the paper's table 2,
+/// Mbit/s.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Choice {
     protection: String,
@@ -78,7 +79,7 @@ impl Choice {
         Ok(Self { protection: protection.to_owned(), rate, down, up, paper_down, paper_up })
     }
 
-    /// The sum of the deviations.
+    /// The sum of the absolute deviations from table 2.
     fn off(&self) -> f64 {
         deviation(self.down, self.paper_down).abs() + deviation(self.up, self.paper_up).abs()
     }
@@ -157,7 +158,7 @@ fn against(context: &Context, direction: &str, rows: &[Printed]) -> anyhow::Resu
     Ok(found)
 }
 
-/// Here what a SYN waits counts: it is part of what the paper measured.
+/// The summary with the waits for SYNs, which are part of the paper's measurements.
 fn summary(runs: &[Simulated]) -> Option<Summary> {
     let whole = |run: &Simulated| {
         let mut transfers = run.transfers.clone();

@@ -10,16 +10,17 @@ use crate::lab::LabData;
 use crate::statistics::{deviation, mean_of};
 use crate::verdict::Verdict;
 
-/// Total goodput and Jain's index, and the median round-trip time.
+/// The bounds on total goodput, Jain's index and the median round-trip time.
 const GOODPUT_BOUND: f64 = 0.10;
 const JAIN_BOUND: f64 = 0.10;
 const RTT_BOUND: f64 = 0.20;
-/// One algorithm in two kernels' guises and in the simulator.
+/// The bound on the differences of one algorithm in the kernel, as Wakeai's copy there, and in the
+/// simulator.
 const ALGORITHM_BOUND: f64 = 0.05;
 
 const ALGORITHMS: &str = "validation/scenarios/lab-algorithms.toml";
 
-/// What is compared: a name and the run.
+/// The names and the runs that are compared.
 fn compared() -> Vec<(&'static str, Job)> {
     let own = |name: &str| Job::new(&format!("validation/scenarios/lab-{name}.toml"));
     let shipped = |name: &str, condition: &str| {
@@ -48,13 +49,13 @@ fn algorithm_jobs(stations: u32) -> [Job; 2] {
         .map(|name| Job::new(ALGORITHMS).condition(&format!("{name}-{stations}")))
 }
 
-/// Every run that the section wants from the lab.
+/// Every run of the lab that the section uses.
 pub fn lab_jobs() -> Vec<Job> {
     let scenarios = compared().into_iter().map(|(_, job)| job);
     scenarios.chain(algorithm_jobs(1)).chain(algorithm_jobs(3)).collect()
 }
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     rows: Vec<Row>,
@@ -71,14 +72,15 @@ struct Row {
     holds: bool,
 }
 
-/// One algorithm of the kernel's, ours in the kernel, and ours in the simulator, Mbit/s.
+/// The goodput of the kernel's algorithm, of Wakeai's in the kernel, and of Wakeai's in the
+/// simulator, Mbit/s.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Algorithm {
     stations: u32,
     theirs: f64,
     ours: f64,
     sim: f64,
-    /// How far the largest is above the least, as a share of it.
+    /// The relative difference between the largest and the least of them.
     widest: f64,
 }
 

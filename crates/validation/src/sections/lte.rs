@@ -11,13 +11,13 @@ use crate::verdict::Verdict;
 
 const CONDITIONS: [&str; 4] = ["default", "shimada-before", "shimada-after", "airtime"];
 
-/// The round-trip time of the wire: what is above it is queueing delay.
+/// The round-trip time of the wire, ms. The RTT above it is queueing delay.
 const BASE_MS: f64 = 40.0;
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
-    /// Of phones alone, and of phones beside PCs that have no agent.
+    /// The rows of phones alone, and of phones beside PCs that have no agent.
     alone: Vec<Row>,
     phones: Vec<Row>,
     pcs: Vec<Row>,

@@ -1,5 +1,5 @@
-//! The page's sections: each makes its runs and gives their figures with a verdict on each promise.
-//! The words are the templates' (`templates/`, one for each section).
+//! The sections of the page. Each one makes its runs, and returns their figures and a verdict on
+//! each promise. Its words are in its template in `templates/`.
 
 pub mod av;
 pub mod cases;
@@ -23,12 +23,12 @@ use crate::reference::Reference;
 use crate::svg::Picture;
 use crate::verdict::Verdict;
 
-/// What a section found: all that its template puts into words.
+/// The result of a section, from which its template is rendered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Judged<F> {
     /// Each promise, and whether it is held.
     pub verdicts: Vec<Verdict>,
-    /// What was measured.
+    /// The section's figures.
     #[serde(flatten)]
     pub figures: F,
 }
@@ -51,11 +51,11 @@ macro_rules! sections {
         /// The figures of all sections that were run.
         #[derive(Clone, Debug, Serialize, Deserialize)]
         pub struct Results {
-            /// Seeds of each comparison.
+            /// The number of seeds of each comparison.
             seeds: u32,
             /// The version of ns-3.
             ns3: String,
-            /// The kernel that the lab's runs were made on; `None` without any runs.
+            /// The kernel on which the lab's runs were made; `None` without runs.
             lab_kernel: Option<String>,
             $($name: Option<Judged<$name::Figures>>),*
         }
@@ -64,7 +64,7 @@ macro_rules! sections {
 
 sections!(saturation, single, cases, dense, split, unequal, lte, kozu, wlan, av, lab);
 
-/// Makes the runs of the section `name`, unless `only` another one is wanted.
+/// Makes the runs of the section `name`, unless `only` names another section.
 fn unless_left_out<F>(
     only: Option<&str>,
     name: &str,
@@ -112,8 +112,8 @@ impl Results {
     }
 }
 
-/// What is wanted from the lab: files, each with its conditions; none are all of a file that names
-/// none.
+/// The lab's runs that the page uses: files with their conditions. An empty list means all
+/// conditions of the file.
 pub fn lab_files() -> BTreeMap<String, Vec<String>> {
     let mut files = BTreeMap::<String, Vec<String>>::new();
     let jobs = [lab::lab_jobs(), unequal::lab_jobs(), kozu::lab_jobs(), av::lab_jobs()];

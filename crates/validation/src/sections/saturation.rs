@@ -1,4 +1,4 @@
-//! A saturated uplink: the medium alone.
+//! A saturated uplink, which tests the medium alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,21 +12,21 @@ use crate::verdict::Verdict;
 
 const BOUND: f64 = 0.05;
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     rows: Vec<Row>,
     commands: [String; 2],
 }
 
-/// Payload in Mbit/s, and the share of attempts that were not answered.
+/// The goodput of payload in Mbit/s, and the share of attempts that were not answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Row {
     stations: u32,
     rts: bool,
     sim: f64,
     ns3: Option<f64>,
-    /// Bianchi's model with DIFS, and with EIFS, after a collision.
+    /// The goodput by Bianchi's model with DIFS, and with EIFS, after a collision.
     difs: f64,
     eifs: f64,
     sim_p: f64,
@@ -34,7 +34,7 @@ struct Row {
     model_p: f64,
 }
 
-/// The run that is set beside one of ns-3's.
+/// The run that is compared with one of ns-3's.
 pub fn job(stations: u32, rts: bool) -> Job {
     let job =
         Job::new("validation/scenarios/ns3-saturation.toml").set("stations.tablet.count", stations);

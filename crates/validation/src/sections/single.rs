@@ -14,7 +14,7 @@ const BOUND: f64 = 0.05;
 /// Standard, and whether RTS/CTS precedes the data.
 pub const SETTINGS: [(&str, bool); 4] = [("g", false), ("g", true), ("n", false), ("ac", false)];
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     rows: Vec<Row>,
@@ -30,7 +30,7 @@ struct Row {
     ns3: Interval,
 }
 
-/// The run that is set beside one of ns-3's.
+/// The run that is compared with one of ns-3's.
 pub fn job(standard: &str, rts: bool, direction: &str) -> Job {
     let job = Job::new("validation/scenarios/ns3-single.toml")
         .condition(direction)

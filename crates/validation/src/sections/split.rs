@@ -11,18 +11,18 @@ use crate::verdict::Verdict;
 const CONDITIONS: [&str; 6] =
     ["whole", "chunks-2", "chunks-10", "chunks-20", "chunks-40", "chunks-80"];
 
-/// The peak of the paper's figure 13, and what counts as near it, seconds.
+/// The peak of the paper's figure 13, and the distance from it that counts as near, seconds.
 const PEAK_S: f64 = 160.0;
 const NEAR_S: f64 = 20.0;
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     rows: Vec<Row>,
     command: String,
 }
 
-/// The completions of a run's stations, seconds: means over the runs.
+/// The completion times of a run's stations, seconds: means over the runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Row {
     condition: String,
@@ -31,7 +31,7 @@ struct Row {
     mean: f64,
     range: f64,
     deviation: f64,
-    /// Stations near the peak.
+    /// The number of stations that complete near the peak.
     near: f64,
 }
 
@@ -67,7 +67,7 @@ pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
 }
 
 impl Row {
-    /// `runs`: the completions of each, ascending.
+    /// `runs` has the completion times of each run, ascending.
     fn of(condition: &str, runs: &[Vec<f64>]) -> Option<Self> {
         let over = |figure: &dyn Fn(&[f64]) -> Option<f64>| mean_of(runs, |run| figure(run));
         let deviation = |run: &[f64]| {

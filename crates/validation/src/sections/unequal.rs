@@ -19,10 +19,11 @@ const CONDITIONS: [&str; 6] = [
     "wire-1000-shimada",
     "wire-1000-airtime",
 ];
-/// Aggregates as long as the phones can make them: 64 frames instead of 65,535 bytes.
+/// The name of the row with aggregates as long as the phones can make them: 64 frames instead of
+/// 65,535 bytes.
 const LONGER: &str = "wire-1000, A-MPDU 1 MB";
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     rows: Vec<Row>,
@@ -34,7 +35,7 @@ pub struct Figures {
 struct Row {
     condition: String,
     world: String,
-    /// What each station reaches alone, and with the others, Mbit/s.
+    /// The goodput of each station alone, and with the others, Mbit/s.
     alone: [Option<f64>; 4],
     each: [Option<f64>; 4],
     total: Option<f64>,
@@ -47,7 +48,7 @@ fn job(condition: &str) -> Job {
     Job::new(FILE).condition(condition)
 }
 
-/// Every run that the section wants from the lab.
+/// Every run of the lab that the section uses.
 pub fn lab_jobs() -> Vec<Job> {
     CONDITIONS.into_iter().map(job).collect()
 }

@@ -1,4 +1,4 @@
-//! The fairness of TCP over a wireless LAN (the TCP-AV study, section 3): 2 to 7 terminals, ten runs.
+//! The fairness of TCP over a wireless LAN (TCP-AV paper, section 3): 2 to 7 terminals, ten runs.
 
 use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
@@ -9,27 +9,27 @@ use crate::job::Job;
 use crate::statistics::mean_of;
 use crate::verdict::Verdict;
 
-/// Runs of each case, as in the paper.
+/// The number of runs of each case, as in the paper.
 pub(super) const RUNS: u32 = 10;
-/// A station starves below this share of an even division.
+/// A station starves if it gets less than this part of an equal share.
 const STARVES: f64 = 0.1;
-/// From this mean index on a case counts as fair.
+/// A case is fair if its mean index is at least this.
 const FAIR: f64 = 0.95;
 
-/// The kinds of traffic: the conditions' word, in words, and up to how many terminals.
+/// The kinds of traffic: the conditions' word, the name in words, and the most terminals.
 const TRAFFIC: [(&str, &str, usize); 3] =
     [("up", "TCP up", 7), ("udp", "UDP up", 5), ("down", "TCP down", 5)];
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     rows: Vec<Row>,
     command: String,
     /// Each run of five uploads.
     runs: Vec<Five>,
-    /// Of how many of them each terminal got least.
+    /// For each terminal, the number of these runs in which it got least.
     losers: [u32; 5],
-    /// The least share of an even division that a terminal got in them.
+    /// The smallest part of an equal share that a terminal got in these runs.
     least_share: f64,
 }
 
@@ -54,7 +54,7 @@ struct Row {
 struct Five {
     mbps: [f64; 5],
     jain: Option<f64>,
-    /// The one that got least, counted from 1.
+    /// The terminal that got least, counted from 1.
     loser: usize,
 }
 
@@ -120,12 +120,12 @@ impl Five {
     }
 }
 
-/// Of each station, Mbit/s.
+/// The goodput of each station, Mbit/s.
 fn goodputs(run: &Run) -> Vec<f64> {
     run.stations.iter().map(|station| station.goodput_mbps).collect()
 }
 
-/// How many got less than a tenth of what an even division would give each.
+/// The number of stations that got less than a tenth of the equal share `even`.
 pub(super) fn starving(goodputs: &[f64], even: f64) -> usize {
     goodputs.iter().filter(|goodput| **goodput < STARVES * even).count()
 }

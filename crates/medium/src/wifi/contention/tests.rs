@@ -7,7 +7,7 @@ use crate::generator;
 const SIFS_US: u64 = 16;
 const SLOT_US: u64 = 9;
 
-/// Backoffs are what the window says exactly: a window of 0 draws 0.
+/// A window of 0, so that every backoff drawn is 0.
 fn rules(aifsn: u8, cw: u16) -> Rules {
     Rules { aifsn, cw_min: cw, cw_max: cw, txop: Duration::ZERO }
 }
@@ -21,7 +21,7 @@ fn micros(us: u64) -> Instant {
     Instant::ZERO + Duration::from_micros(us)
 }
 
-/// When boundary `slots` comes if the medium fell idle at `idle`.
+/// The time of boundary `slots` if the medium became idle at `idle`.
 fn boundary(idle: u64, slots: u64) -> Instant {
     micros(idle + SIFS_US + slots * SLOT_US)
 }
@@ -32,7 +32,7 @@ fn senders(contention: &mut Contention, rng: &mut Pcg64Mcg) -> Vec<u32> {
     senders
 }
 
-/// Puts a contender with `slots` to go among those that count, as of an idle medium.
+/// Makes a contender count down from `to_go` slots on an idle medium.
 fn counting(contention: &mut Contention, contender: usize, slots: u64) {
     let backoff = &mut contention.contenders[contender];
     let class = &mut contention.classes[backoff.class];

@@ -3,8 +3,8 @@
 
 use wakeai_units::{Duration, Instant};
 
-/// The wait that is tolerated permanently (RFC 8289 section 4.3), as mac80211 has it for stations: four
-/// times the usual value, since a station may have to wait for several others before its turn.
+/// The target: a wait that is tolerated permanently (RFC 8289 section 4.3). mac80211 gives stations
+/// four times the usual 5 ms, because a station may wait for several others before its turn.
 pub(super) const TARGET: Duration = Duration::from_millis(20);
 /// The time for which the wait must be above the target before packets are dropped: a round trip (section
 /// 4.2).
@@ -25,7 +25,7 @@ pub(super) struct Waiting<T> {
 /// The state of one queue (RFC 8289 section 5.1). It outlives the queue's packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Codel {
-    /// When the wait will have been above the target for an interval, if it stays above it.
+    /// The time from which on packets are dropped, if the wait stays above the target until then.
     drop_from: Option<Instant>,
     is_dropping: bool,
     drop_next: Instant,
@@ -35,10 +35,10 @@ pub(super) struct Codel {
 }
 
 impl Codel {
-    /// The packet that is sent next. `take` removes the head of the queue, and says whether another packet is
-    /// behind it; `drop` gets the packets that are dropped. `None` where `take` gives nothing at first: the
-    /// last packet is never dropped. (RFC 8289 spares the last packet of full length; mac80211 does not
-    /// give CoDel that length.)
+    /// The packet that is sent next; `None` if the queue is empty. `take` removes the head of the
+    /// queue, and says whether another packet is behind it; `drop` gets the dropped packets. The
+    /// last packet is never dropped. (RFC 8289 spares the last packet of full length; mac80211 does
+    /// not give CoDel that length.)
     pub(super) fn dequeue<T>(
         &mut self,
         now: Instant,
@@ -86,8 +86,9 @@ impl Codel {
     }
 }
 
-/// When the next packet is dropped: the throughput of TCP goes with the inverse root of the drops
-/// (RFC 8289 section 4.4, Mathis et al.). The root has 16 bits of fraction.
+/// The time of the next drop. The throughput of TCP goes with the inverse root of the drop rate, so
+/// the interval is divided by the root of the count (RFC 8289 section 4.4, Mathis et al.). The root
+/// has 16 bits of fraction.
 fn next_drop(last: Instant, count: u32) -> Instant {
     let root = (u64::from(count.max(1)) << 32).isqrt();
     last + Duration::from_nanos((INTERVAL.as_nanos() << 16) / root)

@@ -14,24 +14,26 @@ use codel::{Codel, Waiting};
 use wakeai_units::Instant;
 use wakeai_wifi::Standard;
 
-/// Queues that flows are sorted into (mac80211's; RFC 8290 section 5.2.1 has 1024).
+/// The number of queues into which flows are hashed (mac80211's; RFC 8290 section 5.2.1 has 1024).
 const QUEUES: u64 = 4_096;
-/// Bytes of one turn, so that short packets come first (RFC 8290 section 5.2.4; mac80211's).
+/// The bytes of one turn, few enough that short packets come first (RFC 8290 section 5.2.4;
+/// mac80211's).
 const QUANTUM: i64 = 300;
-/// The most that the longest queue loses at once (RFC 8290 section 4.1; mac80211's).
+/// The most packets that are dropped from the longest queue at once (RFC 8290 section 4.1;
+/// mac80211's).
 const MOST_DROPPED: usize = 32;
 
 /// The limits of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) packets: usize,
-    /// Bytes of the host's memory.
+    /// Memory of the host, in bytes.
     pub(crate) memory: u64,
 }
 
 impl Room {
-    /// For so many packets and the memory that mac80211 grants: 4 MiB, and 16 where the station may
-    /// be as fast as 802.11ac.
+    /// `packets`, and the memory that mac80211 grants: 4 MiB, or 16 MiB for a station of 802.11ac
+    /// or later.
     pub(crate) fn of(standard: Standard, packets: usize) -> Self {
         let mebibytes = match standard {
             Standard::A | Standard::G | Standard::N => 4,
@@ -53,7 +55,7 @@ const fn memory_of(bytes: u32) -> u64 {
 /// full, with `now` never going back.
 #[derive(Clone, Debug)]
 pub(crate) struct HostQueue<T> {
-    /// By hash. An empty queue is kept for the state of its CoDel.
+    /// By hash. An empty queue stays in the map because it keeps the state of CoDel.
     queues: BTreeMap<u16, Flow<T>>,
     /// The hashes of the queues that have just become busy, and of the other busy ones.
     new: VecDeque<u16>,
@@ -88,7 +90,7 @@ impl<T> HostQueue<T> {
         Self { queues: BTreeMap::new(), new, old, packets: 0, memory: 0, room }
     }
 
-    /// Packets in it.
+    /// The number of packets in the queue.
     pub(crate) fn len(&self) -> usize {
         self.packets
     }
@@ -99,8 +101,8 @@ impl<T> HostQueue<T> {
         self.room.packets.saturating_sub(self.packets).min(memory as usize)
     }
 
-    /// Adds a packet of the flow `flow`; `dropped` is called for the packets that are dropped for it, which
-    /// may include the packet itself.
+    /// Adds a packet of the flow `flow`. `dropped` is called for each packet that the limits then
+    /// drop, which may be the new one.
     pub(crate) fn push(
         &mut self,
         now: Instant,
@@ -122,7 +124,7 @@ impl<T> HostQueue<T> {
         self.drop_excess(dropped);
     }
 
-    /// RFC 8290 section 4.1. The last packet of all is kept, whatever its size.
+    /// Enforces the limits (RFC 8290 section 4.1). One packet is always kept, whatever its size.
     fn drop_excess(&mut self, mut dropped: impl FnMut(T)) {
         while (self.packets > self.room.packets || self.memory > self.room.memory)
             && self.packets > 1
@@ -138,8 +140,8 @@ impl<T> HostQueue<T> {
         }
     }
 
-    /// The packet that goes on the air next; `dropped` is called for those that CoDel drops ahead
-    /// of it. `None` where the queue is empty.
+    /// The packet that goes on the air next; `None` if the queue is empty. `dropped` is called for
+    /// the packets that CoDel drops before it.
     pub(crate) fn pop(&mut self, now: Instant, mut dropped: impl FnMut(T)) -> Option<T> {
         loop {
             let is_new = !self.new.is_empty();
@@ -165,7 +167,8 @@ impl<T> HostQueue<T> {
                 queue.deficit -= i64::from(packet.bytes);
                 return Some(packet.item);
             }
-            // It passes through the other list once, so that a flow cannot be first again by pausing.
+            // The queue passes through the list of old queues once, so that a flow cannot be first
+            // again by pausing.
             list.pop_front();
             if is_new {
                 self.old.push_back(hash);
@@ -176,7 +179,7 @@ impl<T> HostQueue<T> {
     }
 }
 
-/// The queue with the most bytes; the first of several.
+/// The queue with the most bytes; the first of those with equally many.
 fn longest<T>(queues: &mut BTreeMap<u16, Flow<T>>) -> Option<&mut Flow<T>> {
     let busy = queues.iter().filter(|(_, queue)| !queue.packets.is_empty());
     let busy = busy.map(|(hash, queue)| (queue.bytes, std::cmp::Reverse(*hash)));

@@ -117,7 +117,7 @@ fn codel_is_of_one_flow_alone() {
     assert!(dropped.len() > 3 && dropped.iter().all(|(flow, _)| *flow == 1), "{dropped:?}");
 }
 
-/// What comes and goes.
+/// An operation on the queue.
 #[derive(Clone, Debug)]
 enum Operation {
     Push { flow: u64, bytes: u32, count: u8 },
@@ -137,7 +137,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A simple model beside the queue: the packets of each flow in order, with when they came.
+/// A simple model of the queue: for each flow, the packets in order with their arrival times.
 #[derive(Default)]
 struct Model {
     flows: BTreeMap<u64, VecDeque<(u64, u32, Instant)>>,
@@ -157,7 +157,7 @@ impl Model {
     }
 }
 
-/// Applies `operations`, and gives what went, in order.
+/// Applies `operations`, and returns the packets that left, in order.
 fn play(operations: &[Operation], room: Room) -> Vec<Numbered> {
     let mut queue = HostQueue::new(room);
     let (mut model, mut went) = (Model::default(), Vec::new());

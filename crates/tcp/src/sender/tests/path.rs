@@ -1,4 +1,4 @@
-//! Both ends and what lies between them.
+//! Both ends and the path between them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use wakeai_units::{Duration, Instant};
 
 use crate::{Receiver, Segment, Sender, TcpConfig, by_name};
 
-/// A small generator: what it gives matters less than that a seed gives the same again.
+/// A small random generator. Its quality matters less than that the same seed gives the same
+/// numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -28,18 +29,19 @@ impl Random {
     }
 }
 
-/// What one direction does to segments; each figure is one in so many, 0 for never.
+/// The impairments of one direction; each is the mean number of segments per event, and 0 for
+/// never.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Direction {
     pub(super) loss: u64,
     pub(super) copy: u64,
     pub(super) reorder: u64,
     pub(super) delay: Duration,
-    /// Further delay of what is reordered.
+    /// The extra delay of a reordered segment.
     pub(super) extra: Duration,
-    /// Time that a segment takes; 0: none.
+    /// The transmission time of a segment; 0: none.
     pub(super) serialization: Duration,
-    /// Segments that may wait.
+    /// The most segments that may wait.
     pub(super) queue: u64,
 }
 
@@ -52,7 +54,7 @@ impl Direction {
 #[derive(Clone, Debug, Default)]
 struct Line {
     busy_until: Instant,
-    /// Dropped here, whatever the reason.
+    /// The segments dropped here for any reason.
     dropped: u64,
 }
 
@@ -64,10 +66,10 @@ pub(super) struct Path {
     pub(super) up: Direction,
     pub(super) down: Direction,
     pub(super) events: Vec<EventKind>,
-    /// One in so many segments finds the host's queue full.
+    /// The mean number of segments per one that finds the host's queue full.
     pub(super) local_drop: u64,
     lines: [Line; 2],
-    /// By arrival and order of departure; true: towards the receiver.
+    /// By arrival time and order of departure; `true`: towards the receiver.
     flying: BTreeMap<(Instant, u64), (bool, Segment)>,
     departures: BTreeMap<(Instant, u64), usize>,
     sent: u64,
@@ -108,7 +110,7 @@ impl Path {
         self.drain();
     }
 
-    /// Lets both ends go on until nothing happens any more or `end` has come.
+    /// Runs both ends until nothing more happens or `end` has come.
     pub(super) fn run_until(&mut self, end: Instant) {
         while let Some(next) = self.next_event() {
             if next > end {
@@ -121,7 +123,7 @@ impl Path {
         self.now = self.now.max(end);
     }
 
-    /// Runs until both ends are done; gives when that was.
+    /// Runs until both ends are done, and returns that time.
     pub(super) fn finish(&mut self, deadline_s: u64) -> Instant {
         let deadline = Instant::ZERO + Duration::from_secs(deadline_s);
         let mut steps = 0;
@@ -137,7 +139,7 @@ impl Path {
         self.now
     }
 
-    /// Nothing leaves the sender's host for a while.
+    /// Stops all departures from the sender's host for a while.
     pub(super) fn stall(&mut self, span: Duration) {
         self.lines[1].busy_until = self.now + span;
     }

@@ -1,4 +1,4 @@
-//! Whatever the path does, everything arrives, once and in order.
+//! Whatever the path does, all data arrives once and in order.
 
 use proptest::prelude::*;
 use wakeai_connection::SocketBounds;
@@ -133,7 +133,7 @@ fn transfer(profile: Profile, algorithm: &str, weather: &Weather) -> Path {
     if weather.small_buffer {
         config.receive_buffer_limit = 20_000;
     }
-    // A path so bad that Linux would rightly give up is not what is tested.
+    // Linux would rightly give up on some paths; those are not tested.
     config.syn_retries = 100;
     config.retries = 1000;
     config.max_timeout = Duration::from_secs(2);

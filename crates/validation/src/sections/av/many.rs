@@ -9,7 +9,7 @@ use crate::sections::Judged;
 use crate::statistics::mean_of;
 use crate::verdict::Verdict;
 
-/// Conditions of the scenario, each with what it is.
+/// The conditions of the scenario, each with a description.
 const CONDITIONS: [(&str, &str); 6] = [
     ("wire-equal", "FIFO, equal targets"),
     ("wire-unequal", "FIFO, the last three want twice as much"),
@@ -18,10 +18,10 @@ const CONDITIONS: [(&str, &str); 6] = [
     ("air-unequal", "air, the last three want twice as much"),
     ("air-beside-reno", "air, the first two are Reno"),
 ];
-/// The least index of five with equal targets.
+/// The least index of five senders with equal targets.
 const FAIR: f64 = 0.95;
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figures {
     rows: Vec<Row>,
@@ -35,7 +35,7 @@ struct Row {
     each: [Option<f64>; 5],
     total: Option<f64>,
     jain: Option<f64>,
-    /// Of the first two, and of the last three.
+    /// Jain's index of the first two flows, and that of the last three.
     groups: [Option<f64>; 2],
     /// Segments sent again, as a share of those that arrived.
     retransmitted: Option<f64>,

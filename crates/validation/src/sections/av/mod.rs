@@ -1,5 +1,5 @@
-//! TCP-AV (the TCP-AV study, section 4): figure 17, reservations, and several that want more
-//! than there is.
+//! TCP-AV (TCP-AV paper, section 4): figure 17, reservations, and several senders whose targets
+//! exceed the capacity.
 
 mod many;
 mod reserved;
@@ -14,13 +14,13 @@ use crate::lab::LabData;
 
 pub use reserved::lab_jobs;
 
-/// The equivalent bandwidth (EB): what one station reaches alone, Mbit/s, as the scenarios have it.
+/// The equivalent bandwidth (EB): the goodput of one station alone, Mbit/s, as in the scenarios.
 const ALONE_MBPS: f64 = 24.16;
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
-    /// What one station reaches alone, Mbit/s.
+    /// The goodput of one station alone, Mbit/s.
     alone: f64,
     target: target::Figures,
     reserved: reserved::Figures,
@@ -46,7 +46,7 @@ pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> 
     Ok(Judged { verdicts, figures })
 }
 
-/// Mbit/s of each flow but the first, which has the target.
+/// The goodput of each flow except the first, which has the target, Mbit/s.
 fn others(run: &Run) -> Vec<f64> {
     run.flows.iter().skip(1).map(|flow| flow.goodput_mbps).collect()
 }

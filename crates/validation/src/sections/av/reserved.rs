@@ -1,4 +1,4 @@
-//! Targets beyond the fair share, with a reservation: figure 17 as the agents change it.
+//! Targets beyond the fair share, with a reservation: figure 17 with agents.
 
 use serde::{Deserialize, Serialize};
 use wakeai_scenario::figures::jain;
@@ -15,22 +15,22 @@ use crate::verdict::Verdict;
 const SIMULATED: &str = "scenarios/av-reserved.toml";
 const LAB: &str = "scenarios/lab/av-proxy.toml";
 
-/// NRT, percent of what a station reaches alone.
+/// The normalised target rates (NRT) in percent of the solo goodput.
 const TARGETS: [u32; 7] = [10, 20, 25, 40, 60, 80, 100];
-/// Those up to twice the fair share of five: what is promised is promised for these.
+/// The targets up to twice the fair share of five, to which the promises apply.
 const PROMISED: [u32; 4] = [10, 20, 25, 40];
-/// What the lab shows.
+/// The targets that are run in the lab.
 const LAB_TARGETS: [u32; 3] = [20, 25, 40];
 
-/// The seeds are so many times the others': totals of single runs differ by 2 %, and what is to be
-/// seen is less.
+/// The factor on the number of seeds of other comparisons: the totals of single runs differ by 2 %,
+/// and the effect is smaller.
 const MORE_SEEDS: u32 = 4;
-/// What is promised.
+/// The promised achieved value ratio (AVR), and the promised index and total goodput.
 const AVR: f64 = 0.95;
 const JAIN: f64 = 0.95;
 const TOTAL: f64 = 0.95;
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figures {
     sim: Vec<Row>,
@@ -66,7 +66,7 @@ struct Row {
     reserved: Found,
 }
 
-/// What the section wants from the lab.
+/// Every run of the lab that the section uses.
 pub fn lab_jobs() -> Vec<Job> {
     let of = |nrt| ["", "-agents", "-reserved"].map(|suffix| lab_job(nrt, suffix));
     LAB_TARGETS.into_iter().flat_map(of).collect()
@@ -103,8 +103,8 @@ pub(super) fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Fig
 
 fn simulated(context: &Context, nrt: u32) -> anyhow::Result<Row> {
     let of = |word: &str| {
-        // Not `Context::runs`: the agents take the share of the air that a reservation needs from what
-        // their station reaches alone.
+        // `Context::runs` would be wrong here: an agent computes the share of the air that a
+        // reservation needs from the solo goodput of its station.
         let job = job(word, nrt);
         let runs = context.with_seeds(&job, seeds(context))?.into_iter().map(|one| one.run);
         job.require(Found::of(&runs.collect::<Vec<Run>>()))

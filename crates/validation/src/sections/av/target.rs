@@ -1,4 +1,4 @@
-//! Figure 17: the achievement rate (AVR) over the target (NRT).
+//! Figure 17: the achieved value ratio (AVR) over the normalised target rate (NRT).
 
 use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
@@ -11,22 +11,22 @@ use crate::sections::wlan::{RUNS, starving};
 use crate::statistics::{mean, mean_of};
 use crate::verdict::Verdict;
 
-/// NRT, percent of what a station reaches alone.
+/// The NRT in percent of the solo goodput.
 const TARGETS: [u32; 11] = [10, 18, 20, 25, 30, 40, 50, 60, 70, 80, 100];
-/// What is promised at 90 % of the fair share.
+/// The AVR that is promised at 90 % of the fair share.
 const AVR: f64 = 0.95;
 
-/// The paper's five terminals: the target as a share of the fair one in percent, and its AVR.
+/// The paper's figures for five terminals: the target in percent of the fair share, and its AVR.
 const PAPER: [(u32, &str); 5] =
     [(50, "1.00"), (90, "1.00"), (100, "1.00"), (125, "0.70"), (200, "below 0.10")];
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figures {
     fair_share: f64,
     five: Vec<Row>,
-    /// Of the targets from 90 % of the fair share on: the least and the most that the sender with the
-    /// target gets, in fair shares.
+    /// The least and the largest goodput of the sender with the target, in fair shares, over the
+    /// targets of at least 90 % of the fair share.
     least_reached: f64,
     most_reached: f64,
     command: String,
@@ -47,7 +47,7 @@ struct Row {
     total: f64,
 }
 
-/// AVR of a target in percent of what a station reaches alone, for 2 to 6 stations.
+/// The AVR of a target in percent of the solo goodput, for 2 to 6 stations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Nrt {
     nrt: u32,
@@ -61,7 +61,7 @@ struct Avr {
     fair: bool,
 }
 
-/// One station with a target, so many in all.
+/// A run of `stations` stations, one of which has a target.
 fn job(stations: u32, target_mbps: f64) -> Job {
     Job::new("scenarios/av-target.toml")
         .condition("share-90")

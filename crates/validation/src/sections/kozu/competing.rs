@@ -9,13 +9,14 @@ use crate::lab::LabData;
 use crate::statistics::{deviation, percent};
 use crate::verdict::Verdict;
 
-/// What is promised in the FIFO at 128 and 1024 ms.
+/// The promised index of the FIFO at 128 and 1024 ms, and the promised bound on the loss of
+/// goodput.
 const FAIR: f64 = 0.9;
 const LOSS: f64 = 0.05;
-/// How far the lab's index may be from the simulator's.
+/// The bound on the difference between the lab's index and the simulator's.
 const LAB: f64 = 0.1;
 
-/// An algorithm at a bottleneck, against each RTT; the lab against the last.
+/// An algorithm at a bottleneck, with each RTT of the second phone; the lab has only the last RTT.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     prefix: String,
@@ -28,7 +29,8 @@ fn condition(prefix: &str, word: &str, rtt: u32) -> Job {
     job("kozu-competing", &format!("{prefix}-{word}-{rtt}"))
 }
 
-/// What the section wants from the lab: 128 against 1024 ms, both bottlenecks, both algorithms.
+/// Every run of the lab that the section uses: 128 against 1024 ms, both bottlenecks, both
+/// algorithms.
 pub fn lab_jobs() -> Vec<Job> {
     let words = |prefix| ALGORITHMS.map(|(word, _)| condition(prefix, word, 1024));
     BOTTLENECKS.into_iter().flat_map(|(prefix, _)| words(prefix)).collect()

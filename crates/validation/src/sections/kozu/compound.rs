@@ -9,7 +9,7 @@ use crate::verdict::Verdict;
 
 const FILE: &str = "kozu-compound";
 
-/// The conditions' last part, and in words.
+/// The last part of the conditions' names, and the RTTs of phone and PC in ms.
 const PLACES: [(&str, &str); 7] = [
     ("both-128", "128 : 128"),
     ("phone-256", "256 : 128"),
@@ -20,14 +20,14 @@ const PLACES: [(&str, &str); 7] = [
     ("pc-1024", "128 : 1024"),
 ];
 
-/// What is promised: Compound's loss, and the change of the index.
+/// The promised bounds on Compound's loss of goodput and on the change of the index.
 const LOSS: f64 = 0.05;
 const INDEX: f64 = 0.05;
 
-/// The formula as the paper prints it has the RTT in seconds.
+/// The reference RTT of the formula as the paper prints it, with the RTT in seconds.
 const PRINTED: &str = "1s";
 
-/// Beside a phone with CUBIC, with `wakeai_rtt`, and with the formula as printed.
+/// The figures beside a phone with CUBIC, with `wakeai_rtt`, and with the formula as printed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     bottleneck: String,

@@ -17,19 +17,21 @@ pub use competing::lab_jobs;
 
 /// Round-trip times of the paper, ms.
 const RTTS: [u32; 4] = [128, 256, 512, 1024];
-/// Where the bottleneck is: the conditions' prefix, and in words.
+/// The bottlenecks: the conditions' prefix, and the name in words.
 const BOTTLENECKS: [(&str, &str); 2] = [("wire", "FIFO"), ("air", "air")];
 /// The conditions' word, and the algorithm.
 const ALGORITHMS: [(&str, &str); 2] = [("standard", "CUBIC"), ("fair", "`wakeai_rtt`")];
-/// The buffers of today, and those of then: the profile of TCP, and in words.
+/// The buffers of today, and those of the paper's time: the profile of TCP, and the size in words.
 const BUFFERS: [(&str, &str); 2] = [("linux", "64 MB"), ("classic", "4 MB")];
-/// How the delays change in mid-run: the conditions' last part, and in words.
+/// The changes of the delays during a run: the last part of the conditions' names, and the RTTs in
+/// words.
 const MOVES: [(&str, &str); 3] = [
     ("grows", "128; 128 to 1024 ms"),
     ("shrinks", "128; 1024 to 128 ms"),
     ("swap", "128 to 1024; 1024 to 128 ms"),
 ];
-/// Figures 6 to 9, all at the FIFO: the algorithm's word, the flow, the paper's number, in words.
+/// Figures 6 to 9, all at the FIFO: the algorithm's word, the flow, the paper's number, and the
+/// title.
 const CURVES: [(&str, usize, u32, &str); 4] = [
     ("standard", 0, 6, "CUBIC at 128 ms"),
     ("standard", 1, 7, "CUBIC at 1024 ms"),
@@ -37,7 +39,7 @@ const CURVES: [(&str, usize, u32, &str); 4] = [
     ("fair", 1, 9, "wakeai_rtt at 1024 ms"),
 ];
 
-/// What was measured.
+/// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     alone: Vec<Alone>,
@@ -62,7 +64,7 @@ struct Alone {
     mbps: [Option<f64>; 4],
 }
 
-/// Figures 6 to 9: K over time, the mean in seconds at 128 and at 1024 ms.
+/// Figures 6 to 9: the mean of K over time at 128 ms and at 1024 ms, seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Curve {
     bottleneck: String,
@@ -71,7 +73,7 @@ struct Curve {
     far: Option<f64>,
 }
 
-/// Figure 10: the delay changes in mid-run.
+/// Figure 10: the delay changes during the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Moving {
     bottleneck: String,
@@ -80,7 +82,7 @@ struct Moving {
     fair: Pair,
 }
 
-/// What two flows got, Mbit/s, over some runs.
+/// The goodput of two flows over some runs, Mbit/s.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Pair {
     first: f64,
@@ -170,7 +172,7 @@ fn curves_of(word: &str, run: &Simulated) -> impl Iterator<Item = Picture> {
     })
 }
 
-/// The mean over the time in which it is known, seconds.
+/// The mean of K over the time in which it is known, seconds.
 fn mean_k(run: &Simulated, flow: usize) -> Option<f64> {
     let points = run.k_over_time(flow);
     let area: f64 = points.windows(2).map(|two| two[0].1 * (two[1].0 - two[0].0)).sum();
@@ -188,7 +190,7 @@ impl Pair {
         })
     }
 
-    /// Of the seeds of a job.
+    /// The figures of a job over its seeds.
     fn simulated(context: &Context, job: &Job) -> anyhow::Result<Self> {
         job.require(Self::of(&context.runs(job, context.seeds)?))
     }
