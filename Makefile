@@ -1,11 +1,12 @@
 # `make demo` and `make test` need nothing but a Debian or Ubuntu machine and root.
 
 SCENARIO ?= scenarios/quickstart.toml
+MINUTES ?= 30
 WAKEAI := target/release/wakeai
 # Tests of the kernel parts wait for most of their time, so more of them than there are cores run side by side.
 TEST_THREADS ?= 4
 
-.PHONY: help deps build demo test test-guests test-guests-quickstart test-arm64 test-packetdrill bench validation ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults soak bench validation ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -35,6 +36,12 @@ test-arm64: ## monitor and algorithms in an arm64 kernel under qemu (minutes; ro
 
 test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill PACKETDRILL=DIR (root)
 	@scripts/packetdrill "$(PACKETDRILL)"
+
+test-faults: deps ## kill -9 after every step of agent, use and lab (minutes; root)
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test faults -- --include-ignored --nocapture --test-threads=1
+
+soak: deps ## what agents hold under churn for MINUTES=30 (root)
+	WAKEAI_REQUIRE_KERNEL=1 SOAK_MINUTES=$(MINUTES) cargo test --locked -p wakeai-cli --test soak -- --include-ignored --nocapture
 
 bench: deps ## benchmarks: ratios measured side by side in one run
 	cargo bench --locked --workspace

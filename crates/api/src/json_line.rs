@@ -37,9 +37,9 @@ pub fn write(mut stream: &UnixStream, value: &impl Serialize) -> io::Result<()> 
 /// As above, and where the stream cannot be read.
 pub fn read<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
     let mut line = String::new();
-    let read = BufReader::new(stream.take(MAX_LINE)).read_line(&mut line);
+    // An error after a part of the line, such as a timeout, says more than that the part is no JSON.
+    BufReader::new(stream.take(MAX_LINE)).read_line(&mut line)?;
     if line.is_empty() {
-        read?;
         let closed = "the connection was closed without an answer";
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, closed));
     }
@@ -86,6 +86,14 @@ mod tests {
         drop(here);
         assert_eq!(read::<u32>(&there).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert_eq!(read::<u32>(&there).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_timeout_after_a_part_of_a_line_is_the_timeouts_error() {
+        let (mut here, there) = UnixStream::pair().unwrap();
+        there.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        here.write_all(b"[1, ").unwrap();
+        assert_eq!(read::<Vec<u32>>(&there).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -74,6 +74,7 @@ fn hold(
         assigner,
         guard: None,
         successor: None,
+        refused: None,
         started,
         deadline: options.duration.map(|duration| started + duration.into()),
         rate: options.rate,
@@ -94,6 +95,8 @@ struct Running<'a> {
     guard: Option<Guard>,
     /// The cgroup that has taken the place of the one that was found at the start.
     successor: Option<Cgroup>,
+    /// Why the cgroup's successor could not be covered when that was tried last.
+    refused: Option<String>,
     started: Instant,
     deadline: Option<Instant>,
     rate: Option<Rate>,
@@ -168,17 +171,26 @@ impl Running<'_> {
     }
 
     /// Covers the new cgroup of a unit that was started again. The connections of the earlier cgroup remain
-    /// assigned to this process.
+    /// assigned to this process. A cgroup that cannot be covered is tried again, and each reason is said once.
     fn follow(&mut self) {
         let Scope::Cgroup(first) = &self.found.scope else { return };
         let Some(next) = self.successor.as_ref().unwrap_or(first).successor() else { return };
         let assignment = self.found.assignment(self.algorithm, self.rate);
         let covered = Covered::Cgroup(next.as_fd());
         match Assigner::open(&Assignment { covered, ..assignment }) {
-            Ok(assigner) => self.assigner = assigner,
-            Err(error) => self.warn(format!("{}: {error:#}", next.path().display())),
+            Ok(assigner) => {
+                self.assigner = assigner;
+                self.successor = Some(next);
+                self.refused = None;
+            }
+            Err(error) => {
+                let reason = format!("{}: {error:#}", next.path().display());
+                if self.refused.as_ref() != Some(&reason) {
+                    self.refused = Some(reason.clone());
+                    self.warn(reason);
+                }
+            }
         }
-        self.successor = Some(next);
     }
 
     /// Restores the default first, so that no new connection gets the algorithm, and then the algorithms of the

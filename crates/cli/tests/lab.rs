@@ -12,7 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use support::{
-    ANY_LATENESS, Machine, host_state, leftovers, nothing_left, stderr, stdout, wait_for, wakeai,
+    ANY_LATENESS, Machine, host_state, leftovers, must, nothing_left, stderr, stdout, wait_for,
+    wakeai,
 };
 
 const SCENARIO: &str = r#"
@@ -69,17 +70,22 @@ fn file(directory: &Path, scenario: &str) -> String {
     path.display().to_string()
 }
 
-/// Starts a lab, and waits until this number of its agents and proxies run.
-fn start(path: &str, helpers: usize, more: &[&str]) -> Child {
-    let lab = Command::new(env!("CARGO_BIN_EXE_wakeai"))
+/// A lab that runs beside the test.
+fn lab_process(path: &str, more: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_wakeai"))
         .args(["lab", path, "--json"])
         .args(ANY_LATENESS)
         .args(more)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// Starts a lab, and waits until this number of its agents and proxies run.
+fn start(path: &str, helpers: usize, more: &[&str]) -> Child {
+    let lab = lab_process(path, more);
     // The lab itself is one of the processes.
     wait_for("agents and proxies run", || (own_processes() == 1 + helpers).then_some(()));
     lab
@@ -300,6 +306,81 @@ fn ctrl_c_ends_a_run_with_130_and_leaves_neither_records_nor_anything_on_the_hos
     nothing_left();
     assert_eq!(host_state(), before);
     assert_eq!(own_processes(), 0);
+}
+
+/// An agent that is stopped keeps the orderly end waiting for twenty seconds.
+#[test]
+fn a_second_ctrl_c_ends_the_lab_at_once_and_the_next_command_removes_the_rest() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let before = host_state();
+    let mut lab = start_with_agents(&file(directory.path(), &SCENARIO.replace("8s", "600s")), &[]);
+    let pid = Pid::from_raw(lab.id().cast_signed());
+    let agent = wakeai_host::holders().unwrap().into_iter().find_map(|holder| {
+        matches!(holder.role, wakeai_host::Role::Agent { .. }).then_some(holder.process.pid)
+    });
+    kill(Pid::from_raw(agent.unwrap()), Signal::SIGSTOP).unwrap();
+    kill(pid, Signal::SIGINT).unwrap();
+    wait_for("the other agent has ended", || (own_processes() == 2).then_some(()));
+    assert_eq!(lab.try_wait().unwrap(), None, "it waits for the agent");
+    kill(pid, Signal::SIGINT).unwrap();
+    assert_eq!(lab.wait().unwrap().code(), Some(130));
+    let namespaces = must("ip", "netns list");
+    assert!(namespaces.contains(&format!("wakeai-{pid}-server")), "an orderly end: {namespaces}");
+
+    assert!(wakeai(&["sweep"]).status.success());
+    nothing_left();
+    assert_eq!(host_state(), before);
+    assert_eq!(own_processes(), 0, "no process outlives the lab");
+    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second finds nothing");
+}
+
+#[test]
+fn two_labs_at_a_time_know_of_each_other_and_each_has_its_own_result() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let before = host_state();
+    let path = file(directory.path(), SCENARIO);
+    let first = start_with_agents(&path, &[]);
+    let (id, second) = (first.id(), [&["lab", &path, "--json"] as &[&str], &ANY_LATENESS].concat());
+    let second = wakeai(&second);
+    let said = stderr(&second);
+    assert!(second.status.success(), "{said}");
+    assert!(said.contains(&format!("another lab runs (pid {id})")), "{said}");
+    let first = first.wait_with_output().unwrap();
+    assert!(first.status.success(), "{}", stderr(&first));
+    for report in [stdout(&first), stdout(&second)] {
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let run = &report["runs"][0];
+        let goodput = run["total_goodput_mbps"].as_f64().unwrap();
+        assert!(goodput > 0.5 && goodput < 9.5, "{goodput} Mbit/s of the capped two");
+        assert_eq!(run["flows"].as_array().unwrap().len(), 2);
+    }
+    nothing_left();
+    assert_eq!(host_state(), before);
+    assert_eq!(own_processes(), 0);
+}
+
+/// The algorithms, which labs share, stay until the last has ended.
+#[test]
+fn a_lab_that_is_killed_leaves_another_one_as_it_was() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let before = host_state();
+    let mut dying = start_with_agents(&file(directory.path(), &SCENARIO.replace("8s", "60s")), &[]);
+    let other = tempfile::tempdir().unwrap();
+    let path = file(other.path(), SCENARIO);
+    let living = lab_process(&path, &[]);
+    wait_for("all agents run", || (own_processes() == 6).then_some(()));
+    dying.kill().unwrap();
+    dying.wait().unwrap();
+    assert!(wakeai(&["sweep"]).status.success());
+    let living = living.wait_with_output().unwrap();
+    assert!(living.status.success(), "{}", stderr(&living));
+    nothing_left();
+    assert_eq!(host_state(), before);
+    assert_eq!(own_processes(), 0);
+    assert_eq!(stderr(&wakeai(&["sweep"])), "", "nothing of the dead one is left");
 }
 
 #[test]

@@ -3,11 +3,15 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+
+/// The longest wait for the end of a process that was killed.
+const END_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A process: its pid and its start time in clock ticks since boot (proc(5), field 22 of `stat`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,13 +55,19 @@ impl ProcessId {
         start_time(&stat) == Some(self.start_time) && !matches!(state(&stat), Some('Z' | 'X'))
     }
 
-    /// Kills the process; returns `false` where it had ended.
+    /// Kills the process, and waits for its end; returns `false` where it had ended.
     ///
     /// # Errors
     ///
     /// Where the signal was refused.
     pub fn kill(self) -> io::Result<bool> {
-        self.signal(Signal::SIGKILL)
+        let was_there = self.signal(Signal::SIGKILL)?;
+        // The kernel may take a moment to free what a process holds, and longer where a device does not answer.
+        let give_up = Instant::now() + END_PATIENCE;
+        while self.is_alive() && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(was_there)
     }
 
     /// Sends a signal to the process; returns `false` where it had ended. The process is held by a file

@@ -12,6 +12,9 @@ use crate::namespace::NetnsId;
 use crate::private;
 use crate::process::ProcessId;
 
+/// The extension of a lease that is being written.
+const UNFINISHED: &str = "new";
+
 /// The role of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "role")]
@@ -80,7 +83,7 @@ impl Registry {
     /// Writes the holder's file, completely or not at all.
     pub(crate) fn write(&self, holder: &Holder) -> io::Result<()> {
         let path = self.path(holder);
-        let temporary = path.with_extension("new");
+        let temporary = path.with_extension(UNFINISHED);
         let write = || {
             private::write_new(&temporary, &serde_json::to_vec(holder)?)?;
             fs::rename(&temporary, path)
@@ -92,6 +95,18 @@ impl Registry {
 
     pub(crate) fn remove(&self, holder: &Holder) -> io::Result<()> {
         fs::remove_file(self.path(holder))
+    }
+
+    /// Removes the unfinished files of processes that died while they wrote their leases. The caller has the
+    /// lock, so no other process is writing one.
+    pub(crate) fn remove_unfinished(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.dir)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == UNFINISHED) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Every lease. A file that is not a lease is renamed, with a warning. The file of a living process stays,

@@ -176,7 +176,8 @@ pub(crate) fn sweep_in(
     registry: &Registry,
     kernel: &dyn KernelUndo,
 ) -> (Vec<Removed>, Vec<SweepError>) {
-    let mut sweep = Sweep { kernel, removed: Vec::new(), errors: Vec::new() };
+    let mut sweep =
+        Sweep { kernel, removed: Vec::new(), errors: Vec::new(), seen: Vec::new(), killed: false };
     if let Err(error) = sweep.run(registry) {
         sweep.errors.push(error.into());
     }
@@ -187,13 +188,32 @@ struct Sweep<'a> {
     kernel: &'a dyn KernelUndo,
     removed: Vec<Removed>,
     errors: Vec<SweepError>,
+    /// The leases of the rounds before.
+    seen: Vec<(ProcessId, u32)>,
+    /// Whether this round has killed a process.
+    killed: bool,
 }
 
 impl Sweep<'_> {
     fn run(&mut self, registry: &Registry) -> io::Result<()> {
         let _lock = registry.lock()?;
-        let dead = registry.holders()?.into_iter().filter(|holder| !holder.process.is_alive());
-        let mut dead: Vec<_> = dead.map(|holder| (holder, true)).collect();
+        registry.remove_unfinished()?;
+        // A process that a round kills, such as an agent of a dead lab, leaves a lease of its own.
+        loop {
+            self.killed = false;
+            self.round(registry)?;
+            if !self.killed {
+                return Ok(());
+            }
+        }
+    }
+
+    fn round(&mut self, registry: &Registry) -> io::Result<()> {
+        let is_new = |holder: &Holder| !self.seen.contains(&(holder.process, holder.sequence));
+        let mut dead = registry.holders()?;
+        dead.retain(|holder| is_new(holder) && !holder.process.is_alive());
+        self.seen.extend(dead.iter().map(|holder| (holder.process, holder.sequence)));
+        let mut dead: Vec<_> = dead.into_iter().map(|holder| (holder, true)).collect();
         for stage in [Stage::Defaults, Stage::RouteConnections, Stage::Connections] {
             for (holder, is_undone) in &mut dead {
                 *is_undone &= self.undo(holder, stage);
@@ -227,6 +247,7 @@ impl Sweep<'_> {
             };
             match undone {
                 Ok(Undone::Done) => {
+                    self.killed |= matches!(change, Change::Process(_));
                     let change = change.clone();
                     self.removed.push(Removed { process: Some(holder.process), change });
                 }
@@ -359,6 +380,36 @@ mod tests {
         let removed: Vec<_> = removed.into_iter().map(|removed| removed.change).collect();
         assert_eq!(removed, [connections("wakeai_rtt"), Change::KernelParts]);
         assert!(registry.holders().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_sweep_undoes_the_changes_of_the_processes_that_it_kills_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(&dir.path().join("leases"));
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let agents = ProcessId::of(child.id()).unwrap();
+        let socket = dir.path().join("socket");
+        let changes = vec![made(&socket)];
+        let role = agent();
+        let _ = registry.lock().unwrap();
+        registry.write(&Holder { process: agents, sequence: 0, role, changes }).unwrap();
+        let (role, changes) = (Role::Lab, vec![Change::Process(agents)]);
+        registry.write(&Holder { process: dead(), sequence: 0, role, changes }).unwrap();
+        let (removed, errors) = sweep_in(&registry, &EMPTY);
+        child.wait().unwrap();
+        assert!(errors.is_empty() && removed.len() == 2, "{removed:?} {errors:?}");
+        assert!(!socket.exists() && registry.holders().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_lease_that_was_not_written_to_its_end_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(&dir.path().join("leases"));
+        let _ = registry.lock().unwrap();
+        let unfinished = dir.path().join("leases/1-1-0.new");
+        std::fs::write(&unfinished, "{").unwrap();
+        let (removed, errors) = sweep_in(&registry, &EMPTY);
+        assert!(removed.is_empty() && errors.is_empty() && !unfinished.exists());
     }
 
     #[test]

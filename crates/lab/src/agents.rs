@@ -23,7 +23,7 @@ use crate::bench::Bench;
 use crate::clock;
 use crate::daemons::{Daemon, Daemons, file_of};
 use crate::error::LabError;
-use crate::host::{Host, STATION_INTERFACE, dying_with_us};
+use crate::host::{Host, STATION_INTERFACE, held_back};
 
 /// The time between two requests for the state of a reservation: the agent's tick.
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(500);
@@ -159,7 +159,7 @@ impl Agent {
         let _ = fs::remove_file(&notify_path); // of an earlier run
         let notify = UnixDatagram::bind(&notify_path).map_err(failed("bind the notify socket"))?;
         notify.set_nonblocking(true).map_err(failed("set up the notify socket"))?;
-        let mut command = dying_with_us(bench.wakeai);
+        let mut command = held_back(bench.wakeai);
         command.arg("agent").arg("--config").arg(&config_path);
         command.env("NOTIFY_SOCKET", &notify_path).stdout(Stdio::null());
         let log = file_of(host, directory, "log");

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use wakeai_host::Lease;
 use wakeai_units::Duration;
@@ -148,7 +148,7 @@ impl Daemon {
     ) -> Result<Self, LabError> {
         let failed = format!("create the log of {program} of {}", host.name);
         let file = File::create(&log).map_err(LabError::system::<io::Error>(failed))?;
-        let child = Child::spawn(command.stdin(Stdio::null()).stderr(file), host, lease)?;
+        let child = Child::spawn(command.stderr(file), host, lease)?;
         Ok(Self { child, program, log })
     }
 

@@ -68,6 +68,7 @@ pub fn run(
     preflight::check(&asked.conditions)?;
     asked.note_keys_without_effect(keys::without_effect, progress);
     let lease = Lease::take(Role::Lab)?;
+    note_other_labs(progress);
     // What the stations' agents and proxies register goes with the lab: they have given up the
     // privilege to unmount the bpffs by the time that they end.
     lease.record(Change::KernelParts)?;
@@ -95,6 +96,20 @@ pub fn run(
             .note(&format!("could not be undone: {change} ({reason}); `wakeai sweep` undoes it"));
     }
     result
+}
+
+/// Labs share the processor of the driver's thread; nothing else of one reaches another.
+fn note_other_labs(progress: &dyn Progress) {
+    let own = std::process::id().cast_signed();
+    for other in wakeai_host::holders().unwrap_or_default() {
+        let pid = other.process.pid;
+        if other.role == Role::Lab && pid != own {
+            progress.note(&format!(
+                "another lab runs (pid {pid}): each delays the packets of the other, which the bounds on \
+                 lateness show; for figures that count, run one after the other"
+            ));
+        }
+    }
 }
 
 fn report(options: &LabOptions, asked: &Asked<'_>, bench: Bench<'_>) -> Result<Report, LabError> {

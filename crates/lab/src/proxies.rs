@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::bench::Bench;
 use crate::daemons::{Daemon, Daemons, file_of};
 use crate::error::LabError;
-use crate::host::{CABLE_INTERFACE, Host, dying_with_us};
+use crate::host::{CABLE_INTERFACE, Host, held_back};
 use crate::traffic::{FlowPlan, HOLDS_A_RATE};
 
 /// The running proxies of one run, each with the file of its standard output: its addresses, then
@@ -34,7 +34,7 @@ pub(crate) fn start(
             let output = file_of(host, directory, "proxy.json");
             let create = || fs::create_dir_all(directory).and_then(|()| File::create(&output));
             let file = create().map_err(LabError::system::<io::Error>(failed))?;
-            let mut command = dying_with_us(bench.wakeai);
+            let mut command = held_back(bench.wakeai);
             arguments(&mut command, plan);
             command.stdout(file);
             let log = file_of(host, directory, "proxy.log");

@@ -7,9 +7,9 @@ use serde_json::Value;
 use wakeai_api::Request;
 
 use crate::support::agent::Fleet;
-use crate::support::bss::Bss;
+use crate::support::bss::{Bss, WIFI};
 use crate::support::traffic::Upload;
-use crate::support::{Machine, wait_for};
+use crate::support::{Machine, must, wait_for};
 
 const CEILING: u32 = 7;
 const LAW: &str = "[law]\nname = \"fixed\"\nceiling = 7\n";
@@ -81,4 +81,28 @@ fn bounds_of_an_agent_that_hangs_expire_until_it_runs_again() {
     wait_for("the window grows", || (upload.cwnd() > CEILING).then_some(()));
     agent.signal(Signal::SIGCONT);
     bound(&upload);
+}
+
+/// The entries of a map that all agents share.
+fn entries(map: &str) -> usize {
+    let dump = must("bpftool", &format!("--json map dump pinned /sys/fs/bpf/wakeai/{map}"));
+    serde_json::from_str::<Value>(&dump).unwrap().as_array().unwrap().len()
+}
+
+#[test]
+fn an_interface_that_comes_back_is_bound_and_of_the_earlier_one_no_entry_is_left() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "server"]);
+    let agent = Fleet::new().start(&bss, "a", 1, LAW);
+    for _ in 0..2 {
+        bound(&upload(&bss, [10, 77, 0, 2], "cubic"));
+        bss.ip("a", &format!("link del {WIFI}"));
+        wait_for("it is gone", || (agent.state() == "waiting-for-interface").then_some(()));
+        assert_eq!((entries("interface_bounds"), entries("heartbeats")), (0, 0));
+        bss.plug("a", WIFI);
+        bss.ip("a", &format!("addr add 10.77.0.1/24 brd + dev {WIFI}"));
+        wait_for("it is back", || (agent.state() == "controlling").then_some(()));
+    }
+    bound(&upload(&bss, [10, 77, 0, 2], "cubic"));
+    assert_eq!((entries("interface_bounds"), entries("heartbeats")), (1, 1));
 }

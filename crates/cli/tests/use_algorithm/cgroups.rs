@@ -156,6 +156,36 @@ fn a_new_cgroup_in_the_same_place_is_covered_again() {
     is_as_before(&bss, &before);
 }
 
+/// What stands in the way is a limit of open files that leaves one for the group itself, and none for the programs.
+#[test]
+fn one_that_could_not_be_ruled_when_it_was_made_anew_is_tried_again() {
+    let Some(_machine) = Machine::take() else { return };
+    let (bss, group) = (hosts(), Group::new());
+    let before = state(&bss);
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let mut ruling = Use::logged(&format!("wakeai_cubic --cgroup {}", group.path()), log.path());
+    let limit = |files: &str| must("prlimit", &format!("--pid {} --nofile={files}", ruling.id()));
+    let path = format!("/proc/{}/fd", ruling.id());
+    let free =
+        (0..1024).find(|number| !Path::new(&path).join(number.to_string()).exists()).unwrap();
+    limit(&format!("{}:", free + 1));
+    fs::remove_dir(&group.0).unwrap();
+    fs::create_dir(&group.0).unwrap();
+    let warnings = || fs::read_to_string(log.path()).unwrap().matches("warning: ").count();
+    wait_for("the group is refused", || (warnings() > 0).then_some(()));
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(warnings(), 1, "a lasting refusal is said once");
+    limit("1024:");
+    let client = wait_for("a new connection is ruled", || {
+        let client = Client::start(&bss, group.path());
+        (client.algorithm(&bss) == "wakeai_cubic").then_some(client)
+    });
+    ruling.ends_well();
+    assert_eq!(client.algorithm(&bss), "reno");
+    drop(client);
+    is_as_before(&bss, &before);
+}
+
 #[test]
 fn connections_that_a_cgroup_accepts_get_the_algorithm() {
     let Some(_machine) = Machine::take() else { return };

@@ -1,7 +1,9 @@
 //! Two hosts, connections between them that select no algorithm, and a running `wakeai use`.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -117,12 +119,22 @@ impl Use {
     }
 
     pub(crate) fn run(arguments: &str, more: &[&str]) -> Self {
+        Self::spawn(arguments, more, Stdio::inherit())
+    }
+
+    /// Its warnings go into the file.
+    pub(crate) fn logged(arguments: &str, log: &Path) -> Self {
+        Self::spawn(arguments, &[], File::create(log).unwrap().into())
+    }
+
+    fn spawn(arguments: &str, more: &[&str], warnings: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wakeai"))
             .args(["use", "--json"])
             .args(arguments.split(' '))
             .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(warnings)
             .spawn()
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());

@@ -2,9 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt;
-use std::process::{self, ChildStdout, Command, ExitStatus};
+use std::process::{self, ChildStdout, Command, ExitStatus, Stdio};
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
@@ -22,7 +22,8 @@ const POLL: std::time::Duration = std::time::Duration::from_millis(5);
 /// A process in a host's namespace. Dropping it kills it.
 ///
 /// The kernel also kills it when the thread that started it ends (`PR_SET_PDEATHSIG`), so it does
-/// not outlive a lab that was killed. If both fail, `wakeai sweep` finds it in the lease.
+/// not outlive a lab that was killed. If both fail, `wakeai sweep` finds it in the lease. Its program
+/// begins only after the lease lists it ([`held_back`]).
 #[derive(Debug)]
 pub(crate) struct Child {
     process: process::Child,
@@ -32,7 +33,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts `command` (of [`dying_with_us`]) inside `host`, in a process group of its own: a
+    /// Starts `command` (of [`held_back`]) inside `host`, without standard input and in a process group of its own: a
     /// Ctrl-C at the terminal goes to the lab only. The calling thread must outlive the child.
     pub(crate) fn spawn(
         command: &mut Command,
@@ -43,9 +44,9 @@ impl Child {
         let namespace = host
             .namespace_file()
             .map_err(LabError::system(format!("open the namespace of {}", host.name)))?;
-        command.process_group(0);
+        command.process_group(0).stdin(Stdio::piped());
         let spawn = || command.spawn();
-        let process = in_namespace(&namespace, spawn)
+        let mut process = in_namespace(&namespace, spawn)
             .map_err(LabError::system(format!("enter the namespace of {}", host.name)))?
             .map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => LabError::Missing {
@@ -54,11 +55,15 @@ impl Child {
                 },
                 _ => LabError::System { action: format!("start {name}"), source: error },
             })?;
-        let registered = ProcessId::of(process.id()).ok().map(Change::Process);
-        let child = Self { process, station: host.name.clone(), registered };
-        if let Some(change) = &child.registered {
-            lease.record(change.clone())?; // on an error the child is dropped, and so killed
-        }
+        let gate = process.stdin.take();
+        let mut child = Self { process, station: host.name.clone(), registered: None };
+        // On an error the child is dropped, and so killed.
+        let id = ProcessId::of(child.id())
+            .map_err(LabError::system(format!("identify the process of {name}")))?;
+        lease.record(Change::Process(id))?;
+        child.registered = Some(Change::Process(id));
+        // Where it has ended already, its caller finds that.
+        let _ = gate.map(|mut gate| gate.write_all(b"\n"));
         Ok(child)
     }
 
@@ -116,6 +121,15 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.reap();
     }
+}
+
+/// A command for [`Child::spawn`]: it dies with the calling thread, and its program begins only after a line on its
+/// standard input. A lab that is killed before it has recorded the process closes that without a line, and the process
+/// ends. Without it, a process would run on whose parent was killed before setpriv(1) had set `PR_SET_PDEATHSIG`.
+pub(crate) fn held_back(program: impl AsRef<OsStr>) -> Command {
+    let mut command = dying_with_us("sh");
+    command.args(["-c", "read -r _ && exec \"$@\" </dev/null", "sh"]).arg(program);
+    command
 }
 
 /// A command that dies with the calling thread: setpriv(1) sets `PR_SET_PDEATHSIG`.

@@ -15,7 +15,7 @@ use wakeai_host::{Change, Lease, LinkSettings, Namespace, Netlink, NetnsId};
 use wakeai_medium::{Node, StationId};
 use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 
-pub(crate) use child::{Child, dying_with_us};
+pub(crate) use child::{Child, dying_with_us, held_back};
 pub(crate) use steering::Steering;
 
 use crate::error::LabError;

@@ -18,7 +18,7 @@ use wakeai_world::ReceiverMeter;
 use super::{FlowPlan, Kind};
 use crate::clock;
 use crate::error::LabError;
-use crate::host::{Child, Host, dying_with_us};
+use crate::host::{Child, Host, held_back};
 
 /// The UDP payload of an IP packet of 1500 bytes.
 const DATAGRAM_BYTES: &str = "1472";
@@ -38,11 +38,10 @@ pub(crate) fn lead(rtt: Duration) -> Duration {
 
 /// Starts the sending side: an iperf3 server that serves one test.
 pub(crate) fn spawn_sender(plan: &FlowPlan, host: &Host, lease: &Lease) -> Result<Child, LabError> {
-    let mut command = dying_with_us("iperf3");
+    let mut command = held_back("iperf3");
     command
         .args(["--server", "--one-off", "--bind", &plan.from.to_string()])
         .args(["--port", &plan.port.to_string()])
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     Child::spawn(&mut command, host, lease)
@@ -78,7 +77,7 @@ impl Receiver {
         host: &Host,
         lease: &Lease,
     ) -> Result<Self, LabError> {
-        let mut command = dying_with_us("iperf3");
+        let mut command = held_back("iperf3");
         command
             .args(["--client", &plan.from.to_string(), "--port", &plan.port.to_string()])
             .args(["--bind", &plan.to.to_string(), "--cport", &plan.data_port.to_string()])
@@ -91,7 +90,7 @@ impl Receiver {
             let rate = rate.bits_per_second().to_string();
             command.args(["--udp", "--length", DATAGRAM_BYTES, "--bitrate", &rate]);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = Child::spawn(&mut command, host, lease)?;
         let stdout = child.take_stdout();
         // The output is read at once, because the JSON is longer than a pipe's buffer.

@@ -1,0 +1,120 @@
+//! A full disk and a read-only `/run`, in a mount namespace of the test's own. The error names the path, and the host
+//! is as before.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use crate::support::agent::{BSSID, Fleet};
+use crate::support::bss::Bss;
+use crate::support::{ANY_LATENESS, Machine, host_state, nothing_left, stderr, stdout, wakeai};
+
+const WAKEAI: &str = env!("CARGO_BIN_EXE_wakeai");
+/// A file system of two pages in place of the state.
+const FULL: &str =
+    "mount -t tmpfs -o size=8k,mode=755 none /run/wakeai && mkdir -m 700 /run/wakeai/leases";
+const READ_ONLY: &str = "mount --rbind /run /run && mount -o remount,bind,ro /run";
+
+/// A scenario of a second, in this directory.
+fn scenario(directory: &std::path::Path) -> String {
+    let path = directory.join("small.toml");
+    let text = "name = \"small\"\nduration = \"1s\"\naccess_point = { standard = \"802.11g\" }\n\
+                stations = [{ name = \"a\", max = \"20Mbit/s\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n";
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// Runs a command of the program after `prepared`, of which nobody else sees anything.
+fn run(prepared: &str, command: &[&str]) -> Output {
+    let script = format!("{prepared} && exec \"$@\"");
+    let mut apart = Command::new("timeout"); // where it is not refused
+    apart.args(["60", "unshare", "--mount", "sh", "-c", &script, "sh"]);
+    apart.args(command).output().unwrap()
+}
+
+/// The commands that change something on the host.
+fn commands(bss: &Bss, fleet: &Fleet) -> Vec<Vec<String>> {
+    let net = format!("--net=/run/netns/{}", bss.name("a"));
+    let config = fleet.configure(1, BSSID, "").display().to_string();
+    let scenario = scenario(&fleet.path(""));
+    let commands = [
+        vec!["nsenter", &net, WAKEAI, "agent", "--config", &config],
+        vec!["nsenter", &net, WAKEAI, "use", "wakeai_rtt"],
+        vec![
+            "nsenter",
+            &net,
+            WAKEAI,
+            "proxy",
+            "--algorithm",
+            "wakeai_cubic",
+            "--listen",
+            "127.0.0.1:0",
+        ],
+        vec![WAKEAI, "lab", &scenario],
+    ];
+    commands.map(|words| words.into_iter().map(str::to_owned).collect()).to_vec()
+}
+
+/// Each command fails with 1 or 77, and one of these texts.
+fn each_is_refused(prepared: &str, expected: &[&str]) {
+    let (bss, fleet) = (Bss::new(&["a"]), Fleet::new());
+    let before = (host_state(), bss.default("a"));
+    for command in commands(&bss, &fleet) {
+        let words: Vec<_> = command.iter().map(String::as_str).collect();
+        let found = run(prepared, &words);
+        let said = stderr(&found);
+        println!("{}: {said}", words.join(" "));
+        assert_eq!(found.status.code(), Some(1), "{words:?}: {said}");
+        let last = said.lines().last().unwrap();
+        assert!(expected.iter().all(|text| last.contains(text)), "{words:?}: {said}");
+        assert_eq!((host_state(), bss.default("a")), before, "{words:?}");
+        nothing_left();
+    }
+    wakeai(&["sweep"]);
+}
+
+#[test]
+fn where_the_records_have_no_room_nothing_is_changed() {
+    let Some(_machine) = Machine::take() else { return };
+    wakeai(&["sweep"]); // makes the directory
+    let full = format!("{FULL} && dd if=/dev/zero of=/run/wakeai/full bs=4k count=2 2>/dev/null");
+    each_is_refused(&full, &["/run/wakeai/leases", "No space left on device"]);
+}
+
+/// The first record is written; the next one, which is written beside it, is not.
+#[test]
+fn where_the_records_have_no_room_for_a_second_what_was_done_is_undone() {
+    let Some(_machine) = Machine::take() else { return };
+    wakeai(&["sweep"]);
+    let nearly = format!("{FULL} && dd if=/dev/zero of=/run/wakeai/full bs=4k count=1 2>/dev/null");
+    each_is_refused(&nearly, &["/run/wakeai", "No space left on device"]);
+}
+
+#[test]
+fn where_run_is_read_only_nothing_is_changed() {
+    let Some(_machine) = Machine::take() else { return };
+    wakeai(&["sweep"]);
+    each_is_refused(READ_ONLY, &["/run/wakeai", "Read-only file system"]);
+}
+
+#[test]
+fn where_the_output_directory_is_full_the_command_names_it_and_the_host_is_as_before() {
+    let Some(_machine) = Machine::take() else { return };
+    wakeai(&["sweep"]);
+    let before = host_state();
+    let directory = tempfile::tempdir().unwrap();
+    let scenario = scenario(directory.path());
+    let out = directory.path().join("out").display().to_string();
+    let full = format!("mkdir -p {out} && mount -t tmpfs -o size=8k none {out}");
+    for (world, more) in [("sim", &[] as &[&str]), ("lab", &ANY_LATENESS)] {
+        let command = [&[WAKEAI, world, &scenario, "--json", "--out", &out] as &[&str], more];
+        let found = run(&full, &command.concat());
+        let said = stderr(&found);
+        println!("{said}");
+        assert_eq!(found.status.code(), Some(1), "{world}: {said}");
+        assert_eq!(stdout(&found), "", "{world}");
+        let last = said.lines().last().unwrap();
+        assert!(last.contains(&out) && last.contains("No space left on device"), "{world}: {said}");
+        assert_eq!(host_state(), before, "{world}");
+        nothing_left();
+    }
+}

@@ -1,0 +1,232 @@
+//! A program that is ended by `kill -9` after its n-th step: after a system call that changes something outside of
+//! the program. It is stopped at each system call by ptrace(2), so the program itself knows nothing of it.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::process::{Command, Stdio};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// What became of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Exited(i32),
+    Killed,
+}
+
+/// Its steps, in words, and its end.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) steps: Vec<String>,
+    pub(crate) end: End,
+}
+
+/// Runs a program that begins with `program` and these arguments. Once it has written `up` somewhere, it is sent
+/// SIGTERM; without `up` it ends by itself. It is killed after its step number `fatal`, counted from zero.
+#[expect(clippy::zombie_processes, reason = "the tracer waits for it")]
+pub(crate) fn run(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> Run {
+    // The shell waits until it is traced.
+    let mut child = Command::new("sh")
+        .args(["-c", "read -r _ && exec \"$@\" </dev/null", "sh"])
+        .args(command)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let leader = Pid::from_raw(child.id().cast_signed());
+    let options = Options::PTRACE_O_TRACESYSGOOD
+        | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_EXITKILL;
+    ptrace::seize(leader, options).unwrap();
+    ptrace::interrupt(leader).unwrap();
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let mut tracer = Tracer { leader, up, fatal, entered: HashMap::new(), steps: Vec::new() };
+    let end = tracer.follow();
+    Run { steps: tracer.steps, end }
+}
+
+struct Tracer<'a> {
+    leader: Pid,
+    up: Option<&'a str>,
+    fatal: Option<usize>,
+    /// The steps that threads are about to make.
+    entered: HashMap<Pid, Option<String>>,
+    steps: Vec<String>,
+}
+
+impl Tracer<'_> {
+    fn follow(&mut self) -> End {
+        // Of this thread's children only: other tests have their own.
+        let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
+        loop {
+            let status = match waitpid(None, Some(flags)) {
+                Err(Errno::EINTR) => continue,
+                other => other.unwrap(),
+            };
+            let (thread, signal) = match status {
+                WaitStatus::Exited(pid, code) if pid == self.leader => return End::Exited(code),
+                WaitStatus::Signaled(pid, ..) if pid == self.leader => return End::Killed,
+                WaitStatus::PtraceSyscall(pid) => {
+                    self.at_syscall(pid);
+                    (pid, None)
+                }
+                WaitStatus::PtraceEvent(pid, ..) => (pid, None),
+                WaitStatus::Stopped(pid, signal) => (pid, Some(signal)),
+                _ => continue,
+            };
+            match ptrace::syscall(thread, signal) {
+                Ok(()) | Err(Errno::ESRCH) => {} // it was killed meanwhile
+                Err(errno) => panic!("{errno}"),
+            }
+        }
+    }
+
+    fn at_syscall(&mut self, thread: Pid) {
+        let Ok(info) = ptrace::syscall_info(thread) else { return };
+        if info.op == libc::PTRACE_SYSCALL_INFO_ENTRY {
+            let Some(call) = Call::of(thread) else { return };
+            if self.up.is_some_and(|up| call.writes(up)) {
+                kill(self.leader, Signal::SIGTERM).unwrap();
+                self.up = None;
+            }
+            self.entered.insert(thread, call.step());
+        } else if let Some(step) = self.entered.remove(&thread).flatten() {
+            if has_failed(&info) {
+                return; // nothing was changed
+            }
+            if self.fatal == Some(self.steps.len()) {
+                kill(self.leader, Signal::SIGKILL).unwrap();
+            }
+            self.steps.push(step);
+        }
+    }
+}
+
+fn has_failed(info: &libc::ptrace_syscall_info) -> bool {
+    debug_assert_eq!(info.op, libc::PTRACE_SYSCALL_INFO_EXIT);
+    #[allow(unsafe_code, reason = "the kernel gives a union, and `op` says which of its members")]
+    // SAFETY: of an exit the kernel fills `exit`, which consists of integers.
+    let exit = unsafe { info.u.exit };
+    exit.is_error != 0
+}
+
+/// A thread is no step.
+fn started(flags: u64) -> Option<String> {
+    (flags & libc::CLONE_THREAD as u64 == 0).then(|| "start a process".to_owned())
+}
+
+/// A system call that is about to be made.
+struct Call {
+    thread: Pid,
+    number: i64,
+    arguments: Vec<u64>,
+}
+
+impl Call {
+    /// By `proc_pid_syscall(5)`.
+    fn of(thread: Pid) -> Option<Self> {
+        let text = fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;
+        let mut words = text.split_ascii_whitespace();
+        let number = words.next()?.parse().ok()?;
+        let hexadecimal = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
+        Some(Self { thread, number, arguments: words.map_while(hexadecimal).collect() })
+    }
+
+    /// What it changes outside of the program; `None` for a call that changes nothing that stays.
+    fn step(&self) -> Option<String> {
+        let path = |argument: usize| self.text(self.arguments[argument]);
+        let named = |call: &str, argument: usize| Some(format!("{call} {}", path(argument)));
+        #[cfg(target_arch = "x86_64")]
+        match self.number {
+            libc::SYS_mkdir => return named("mkdir", 0),
+            libc::SYS_rename => return named("rename to", 1),
+            libc::SYS_unlink => return named("unlink", 0),
+            libc::SYS_rmdir => return named("rmdir", 0),
+            libc::SYS_chmod => return named("chmod", 0),
+            _ => {}
+        }
+        match self.number {
+            libc::SYS_mkdirat => named("mkdir", 1),
+            libc::SYS_renameat | libc::SYS_renameat2 => named("rename to", 3),
+            libc::SYS_unlinkat => named("unlink", 1),
+            libc::SYS_fchmodat => named("chmod", 1),
+            libc::SYS_mount => named("mount", 1),
+            libc::SYS_umount2 => named("umount", 0),
+            libc::SYS_bind => self.socket_path().map(|path| format!("bind {path}")),
+            libc::SYS_openat => {
+                let makes = self.arguments[2] & libc::O_CREAT as u64 != 0;
+                (makes && !path(1).starts_with("/proc/")).then(|| format!("create {}", path(1)))
+            }
+            libc::SYS_write => {
+                let file = self.file(0)?;
+                file.starts_with("/proc/sys/").then(|| format!("write {file}"))
+            }
+            // A step of an iterator over connections, which moves them.
+            libc::SYS_read => {
+                (self.file(0)? == "anon_inode:bpf_iter").then(|| "iterate".to_owned())
+            }
+            // <linux/bpf.h>
+            libc::SYS_bpf => match self.arguments[0] {
+                6 => Some("bpf: pin".to_owned()),
+                8 => Some("bpf: attach".to_owned()),
+                28 => Some("bpf: create a link".to_owned()),
+                34 => Some("bpf: detach a link".to_owned()),
+                _ => None,
+            },
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_vfork => Some("start a process".to_owned()),
+            libc::SYS_clone => started(self.arguments[0]),
+            libc::SYS_clone3 => {
+                let flags = self.bytes(self.arguments[0], 8);
+                started(u64::from_ne_bytes(flags.try_into().ok()?))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it hands this text to another program.
+    fn writes(&self, text: &str) -> bool {
+        let writes = self.number == libc::SYS_write || self.number == libc::SYS_sendto;
+        writes && {
+            let written = self.bytes(self.arguments[1], self.arguments[2].min(4096) as usize);
+            written.windows(text.len()).any(|part| part == text.as_bytes())
+        }
+    }
+
+    /// Of a Unix socket that is to be bound in the file system.
+    fn socket_path(&self) -> Option<String> {
+        let address = self.bytes(self.arguments[1], self.arguments[2].min(110) as usize);
+        let (family, path) = address.split_first_chunk::<2>()?;
+        let is_path = u16::from_ne_bytes(*family) == libc::AF_UNIX as u16 && path.first()? != &0;
+        is_path.then(|| String::from_utf8_lossy(path).trim_end_matches('\0').to_owned())
+    }
+
+    fn file(&self, argument: usize) -> Option<String> {
+        let link = fs::read_link(format!("/proc/{}/fd/{}", self.thread, self.arguments[argument]));
+        link.ok().map(|link| link.display().to_string())
+    }
+
+    fn text(&self, address: u64) -> String {
+        let bytes = self.bytes(address, 256);
+        let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+
+    /// What the program has at this address, as far as that can be read.
+    fn bytes(&self, address: u64, most: usize) -> Vec<u8> {
+        let mut bytes = vec![0; most];
+        let memory = File::open(format!("/proc/{}/mem", self.thread));
+        let read = memory.and_then(|memory| memory.read_at(&mut bytes, address)).unwrap_or(0);
+        bytes.truncate(read);
+        bytes
+    }
+}
