@@ -21,7 +21,7 @@ mod wheel;
 
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
-use wakeai_wifi::Contention as Rules;
+use wakeai_wifi::{Bss, Contention as Rules};
 
 use access_point::AccessPoint;
 use attempt::Attempt;
@@ -87,9 +87,33 @@ impl<P: Packet> Wifi<P> {
     pub(crate) fn new(config: &WifiConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
         config::validate(config)?;
         let bss = Common::new(config)?;
-        let WifiConfig { bss: settings, buffer, wired, stations: configs, .. } = config;
+        // Each setting is named, so that a new one that nothing uses does not compile: those of a link are
+        // used in `Link::new`, those of the BSS in `Common::new`.
+        let WifiConfig {
+            bss:
+                Bss {
+                    queue,
+                    retry_limit,
+                    contention: _,
+                    standard: _,
+                    basic_rate: _,
+                    protection: _,
+                    rts_threshold: _,
+                    control_rate: _,
+                    width: _,
+                    streams: _,
+                    guard_interval: _,
+                    ampdu: _,
+                    ampdu_subframes: _,
+                },
+            buffer,
+            wired,
+            stations: configs,
+            eifs_after_collision: _,
+            hand_up_after_ppdu: _,
+        } = config;
         let links: Result<Vec<Link>, _> =
-            configs.iter().map(|station| Link::new(station, settings)).collect();
+            configs.iter().map(|station| Link::new(station, &config.bss)).collect();
         let links = links?;
         let stations = links.len();
         let rules = rules(config);
@@ -98,8 +122,8 @@ impl<P: Packet> Wifi<P> {
             base: Base::new(wired, delays),
             uplinks: (0..stations).map(|_| Frames::new()).collect(),
             hosts: configs.iter().map(host_queue).collect(),
-            access_point: AccessPoint::new(stations, settings.queue, *buffer),
-            contention: Contention::new(bss.sifs, bss.slot, settings.retry_limit, &rules),
+            access_point: AccessPoint::new(stations, *queue, *buffer),
+            contention: Contention::new(bss.sifs, bss.slot, *retry_limit, &rules),
             txops: rules.iter().map(|(rules, _)| rules.txop).collect(),
             on_air: Vec::with_capacity(stations + 1),
             busy_until: None,
