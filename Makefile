@@ -2,8 +2,10 @@
 
 SCENARIO ?= scenarios/quickstart.toml
 WAKEAI := target/release/wakeai
+# Of each target of `make fuzz`.
+SECONDS ?= 60
 
-.PHONY: help deps build demo test test-guests test-arm64 test-packetdrill bench validation ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-guests test-arm64 test-packetdrill fuzz bench validation ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
@@ -30,6 +32,9 @@ test-arm64: ## monitor and algorithms in an arm64 kernel under qemu (minutes; ro
 test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill PACKETDRILL=DIR (root)
 	@scripts/packetdrill "$(PACKETDRILL)"
 
+fuzz: deps ## libFuzzer: make fuzz SECONDS=900 TARGET=presence; without TARGET each (needs cargo-fuzz)
+	@scripts/fuzz $(SECONDS) $(TARGET)
+
 bench: deps ## benchmarks: ratios measured side by side in one run
 	cargo bench --locked --workspace
 
@@ -47,9 +52,11 @@ bench-ns3: build ns3 ## simulated seconds per CPU second, beside ns-3
 	cargo build --release --locked --quiet -p wakeai-validation
 	target/release/wakeai-validation bench
 
-lint: ## formatting and lints, as CI checks them
+lint: ## formatting, lints and licences, as CI checks them
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check licenses sources bans; \
+	else echo 'lint: SKIPPED deny.toml: cargo-deny is missing (cargo install --locked cargo-deny)'; fi
 
 clean: ## remove what was built
 	cargo clean
