@@ -20,13 +20,15 @@ pub(crate) fn target(bytes: &[u8]) {
     while !input.is_empty() && !world.station.is_over() {
         world.step(&mut input);
     }
-    if recovers && !world.station.is_over() {
+    // A configured maximum is the operator's word, and follows the PHY rate: it may keep a station from what it sends.
+    if recovers && !world.has_max && !world.station.is_over() {
         world.recover();
     }
 }
 
 struct World {
     station: Station,
+    has_max: bool,
     link_rate: Option<Rate>,
     connections: BTreeMap<u64, Connection>,
     /// The sequence number of the last message of each peer.
@@ -38,12 +40,12 @@ impl World {
         let law = law(input);
         let config = ControllerConfig {
             access_point_buffer: input.count().clamp(1, 1_000_000),
-            // What the operator says is true: more than the station delivers at the end.
-            max_rate: input.option(|input| rate(input).max(Rate::from_mbps(12))),
+            max_rate: input.option(rate).filter(|rate| *rate > Rate::ZERO),
             reservable: Share::from_percent(u32::from(input.byte()).min(95)),
             ..ControllerConfig::new(OWN, BSSID, KEY)
         };
         Self {
+            has_max: config.max_rate.is_some(),
             station: Station::new(config, law),
             link_rate: None,
             connections: BTreeMap::new(),
