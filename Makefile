@@ -5,8 +5,10 @@ MINUTES ?= 30
 WAKEAI := target/release/wakeai
 # Tests of the kernel parts wait for most of their time, so more of them than there are cores run side by side.
 TEST_THREADS ?= 4
+# The duration of each target of `make fuzz`.
+SECONDS ?= 60
 
-.PHONY: help deps build demo test test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults soak bench validation ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults soak fuzz bench validation ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -43,6 +45,9 @@ test-faults: deps ## kill -9 after every step of agent, use and lab (minutes; ro
 soak: deps ## what agents hold under churn for MINUTES=30 (root)
 	WAKEAI_REQUIRE_KERNEL=1 SOAK_MINUTES=$(MINUTES) cargo test --locked -p wakeai-cli --test soak -- --include-ignored --nocapture
 
+fuzz: deps ## libFuzzer: make fuzz SECONDS=900 TARGET=presence; without TARGET each (needs cargo-fuzz)
+	@scripts/fuzz $(SECONDS) $(TARGET)
+
 bench: deps ## benchmarks: ratios measured side by side in one run
 	cargo bench --locked --workspace
 
@@ -60,9 +65,11 @@ bench-ns3: build ns3 ## simulated seconds per CPU second, beside ns-3
 	cargo build --release --locked --quiet -p wakeai-validation
 	target/release/wakeai-validation bench
 
-lint: ## formatting and lints, as CI checks them
+lint: ## formatting, lints and licences, as CI checks them
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check licenses sources bans; \
+	else echo 'lint: SKIPPED deny.toml: cargo-deny is missing (cargo install --locked cargo-deny)'; fi
 
 clean: ## remove what was built
 	cargo clean

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
-use wakeai_api::{Answer, Body, Question, Request, Reserve, VERSION, json_line};
+use wakeai_api::{Answer, Body, Request, Reserve, VERSION, json_line};
 use wakeai_host::{Lease, MakeError};
 use wakeai_units::Rate;
 
@@ -167,13 +167,7 @@ impl Client {
     }
 
     fn answer(&self, request: &[u8]) -> Result<Body, String> {
-        let question: Question = serde_json::from_slice(request).map_err(|error| {
-            format!("the request is not {{\"version\":1,\"request\":…}}: {error}")
-        })?;
-        if question.version != VERSION {
-            return Err(format!("found version {}, allowed is {VERSION}", question.version));
-        }
-        match Request::try_from(&question)? {
+        match Request::parse(request)? {
             Request::Status => self.report.borrow().status(),
             Request::Peers => Ok(Body::Peers(self.report.borrow().peers.clone())),
             Request::Bounds => Ok(Body::Bounds(self.report.borrow().bounds.clone())),

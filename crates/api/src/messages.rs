@@ -59,6 +59,20 @@ impl Request {
         };
         Question { version: VERSION, request, rate }
     }
+
+    /// The request in a line to the agent.
+    ///
+    /// # Errors
+    /// What was found and what is allowed.
+    pub fn parse(line: &[u8]) -> Result<Self, String> {
+        let question: Question = serde_json::from_slice(line).map_err(|error| {
+            format!("the request is not {{\"version\":1,\"request\":…}}: {error}")
+        })?;
+        if question.version != VERSION {
+            return Err(format!("found version {}, allowed is {VERSION}", question.version));
+        }
+        Self::try_from(&question)
+    }
 }
 
 impl TryFrom<&Question> for Request {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 /// Each crate, with the crates of this workspace that it may use.
@@ -29,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("agent", &["units", "control", "api", "host", "kernel"]),
     ("proxy", &["units", "host", "kernel"]),
     ("assign", &["units", "api", "host", "kernel"]),
+    ("fuzz-targets", &["units", "connection", "control", "scenario", "api", "host", "proxy"]),
     (
         "lab",
         &[
@@ -115,10 +117,47 @@ fn only_tests_use_the_crate_of_guests() {
 }
 
 #[test]
+fn nothing_but_the_fuzzer_s_programs_uses_the_crate_of_its_targets() {
+    for (name, used) in dependencies() {
+        assert!(!used.contains(&"fuzz-targets".to_owned()), "{name}");
+    }
+}
+
+#[test]
 fn only_the_kernel_crate_uses_libbpf() {
     for (name, _) in ARROWS {
         let manifest = format!("{}/../{name}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
         let uses = std::fs::read_to_string(manifest).unwrap().contains("libbpf");
         assert_eq!(uses, *name == "kernel", "{name}");
+    }
+}
+
+/// The Rust files below a directory.
+fn sources(directory: &Path, found: &mut String) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_page_on_security_names_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/security.md")).unwrap();
+    let mut source = String::new();
+    sources(&root.join("crates"), &mut source);
+    let quoted = page.split('`').skip(1).step_by(2);
+    let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    // What has three underscores and nothing else is a test, not an option or a counter.
+    let tests = quoted.filter(|name| name.chars().all(word) && name.matches('_').count() >= 3);
+    let tests: Vec<&str> = tests.collect();
+    assert!(tests.len() > 40, "{}", tests.len());
+    for name in tests {
+        let is_there = [format!("fn {name}("), format!(" {name},\n")];
+        assert!(is_there.iter().any(|text| source.contains(text)), "{name}");
     }
 }

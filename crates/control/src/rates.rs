@@ -76,7 +76,11 @@ impl RateWatch {
         let announced: Rate = sending().map(|peer| peer.announced.delivery_rate).sum();
         self.total.push(now, announced.saturating_add(self.mean()));
         self.take_link_rate(now, own.link_rate);
-        self.measure_alone(now, sending().next().is_none() && growth >= QUEUE);
+        let alone = sending().next().is_none();
+        self.measure_alone(now, alone && growth >= QUEUE);
+        if alone {
+            self.outdo_alone(now);
+        }
     }
 
     /// Scales the rate that was measured alone with the PHY rate, at a lasting change of that.
@@ -112,6 +116,15 @@ impl RateWatch {
         let since = *self.alone_since.get_or_insert(now);
         if now.saturating_since(since) >= ALONE_FOR && !self.link.is_in_doubt() {
             self.alone.push(now, self.mean());
+        }
+    }
+
+    /// A rate above the measured one disproves that, also without a queue. Otherwise a station that measured while
+    /// something disturbed its air would be held there: short windows make no queue, and it would not measure again.
+    fn outdo_alone(&mut self, now: Instant) {
+        let (measured, mean) = (self.alone.get(), self.mean());
+        if measured > Rate::ZERO && mean > measured && !self.link.is_in_doubt() {
+            self.alone.push(now, mean);
         }
     }
 
@@ -242,6 +255,23 @@ mod tests {
         assert_eq!(alone.run(30, &[65, 58, 72], 0), Some(MEASURED));
         assert_eq!(alone.run(30, &[65, 13, 6, 13], 0), Some(MEASURED));
         assert_eq!(alone.run(30, &[0], 0), Some(MEASURED), "unknown");
+    }
+
+    #[test]
+    fn a_higher_rate_disproves_the_measure_also_without_a_queue() {
+        let mut alone = Alone::new(None);
+        assert_eq!(alone.run(30, &[65], 100), Some(MEASURED / 10));
+        let mut deliver = |segments, peers: &[PeerView]| {
+            for _ in 0..8 {
+                let view = StationView { link_rate: Some(Rate::from_mbps(65)), ..own(segments) };
+                alone.watch.on_tick(at(alone.tick), &view, peers, Duration::ZERO);
+                alone.tick += 1;
+            }
+            alone.watch.alone().map(|rate| rate.bits_per_second() / 1_000)
+        };
+        assert_eq!(deliver(500, &[peer(true, 1)]), Some(MEASURED / 10), "not alone");
+        assert_eq!(deliver(1000, &[]), Some(MEASURED));
+        assert_eq!(deliver(10, &[]), Some(MEASURED), "a lower rate says nothing without a queue");
     }
 
     #[test]

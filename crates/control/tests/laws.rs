@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use wakeai_connection::{CongestionState, Figures};
 use wakeai_control::{
-    Actuation, Announcement, ConnectionView, LawConfig, Observation, PeerView, RttWatch, StationId,
-    StationView,
+    Actuation, Announcement, ConnectionView, LawConfig, Observation, PeerView, RttView, RttWatch,
+    StationId, StationView,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -152,4 +152,22 @@ fn airtime_binds_nothing_while_nothing_is_sent() {
     let mut law = LawConfig::from_name("airtime").unwrap().build();
     let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut Vec::new());
     assert!(bounds.is_none());
+}
+
+#[test]
+fn on_a_path_of_minutes_airtime_paces_at_a_segment_per_tick_at_least() {
+    let minutes = Duration::from_secs(134);
+    let figures = Figures {
+        cwnd: Segments::new(1),
+        mss: Bytes::new(65_535),
+        packets_out: Segments::new(1),
+        ..Figures::default()
+    };
+    let connection = ConnectionView { figures, sending: true, ..ConnectionView::default() };
+    let own = StationView { link_rate: None, connections: vec![connection] };
+    let rtt = RttView { current: minutes, min: minutes, growth: Duration::ZERO };
+    let seen = Observation { own, rtt: Some(rtt), ..Observation::default() };
+    let mut law = LawConfig::from_name("airtime").unwrap().build();
+    let pacing = law.on_tick(Instant::ZERO, &seen, &mut Vec::new()).pacing;
+    assert_eq!(pacing, Some(Rate::of(Bytes::new(65_535), Duration::from_millis(500))));
 }

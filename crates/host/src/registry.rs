@@ -50,6 +50,17 @@ pub struct Holder {
     pub changes: Vec<Change>,
 }
 
+impl Holder {
+    /// The content of a lease file.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not a lease of this version.
+    pub fn parse(content: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(content)
+    }
+}
+
 /// The directory of the leases.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
@@ -116,8 +127,7 @@ impl Registry {
         for path in self.files()? {
             let read = private::read(&path).map_err(|error| error.to_string());
             let read = read.and_then(|content| {
-                serde_json::from_slice(&content)
-                    .map_err(|error| format!("{}: {error}", path.display()))
+                Holder::parse(&content).map_err(|error| format!("{}: {error}", path.display()))
             });
             match read {
                 Ok(holder) => holders.push(holder),
@@ -131,7 +141,7 @@ impl Registry {
     pub(crate) fn unread(&self) -> io::Result<Vec<ProcessId>> {
         let unread = self.files()?.into_iter().filter(|path| {
             let content = private::read(path).ok();
-            content.and_then(|content| serde_json::from_slice::<Holder>(&content).ok()).is_none()
+            content.and_then(|content| Holder::parse(&content).ok()).is_none()
         });
         Ok(unread
             .filter_map(|path| process_of(&path))

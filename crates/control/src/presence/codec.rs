@@ -50,7 +50,8 @@ pub struct Presence {
     pub announced: Announcement,
     /// The Unix time at which it was sent, where the clock of the station is synchronised.
     pub unix_time: Option<Duration>,
-    /// The challenge of the station, which others repeat to prove that they are live.
+    /// The challenge of the station, which others repeat to prove that they are live. It is not zero: an answer to
+    /// that would look like an empty slot.
     pub challenge: Challenge,
     /// The challenges of other stations that it repeats; at most 16.
     pub answers: Vec<Challenge>,
@@ -237,8 +238,10 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
     let delivery_rate = Rate::from_bps(u64_at(48));
     let max_rate = optional(HAS_MAX_RATE, u64_at(56))?.map(Rate::from_bps);
     let link_rate = optional(HAS_LINK_RATE, u64_at(64))?.map(Rate::from_bps);
+    let challenge = Challenge(u64_at(CHALLENGE_AT));
     if interval.is_zero()
         || interval > MAX_INTERVAL
+        || challenge.0 == 0
         || [Some(delivery_rate), max_rate, link_rate].into_iter().flatten().any(|r| r > MAX_RATE)
     {
         return None;
@@ -259,12 +262,19 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
             reservation: parse_reservation(message).ok()?,
         },
         unix_time: optional(HAS_TIME, u64_at(80))?.map(Duration::from_nanos),
-        challenge: Challenge(u64_at(CHALLENGE_AT)),
-        answers: (0..ANSWER_SLOTS)
-            .map(|slot| Challenge(u64_at(ANSWERS_AT + 8 * slot)))
-            .filter(|answer| answer.0 != 0)
-            .collect(),
+        challenge,
+        answers: parse_answers(message)?,
     })
+}
+
+/// The answers of an authentic message; `None` where one follows an empty slot.
+fn parse_answers(message: &[u8; MESSAGE_LEN]) -> Option<Vec<Challenge>> {
+    let slot = |slot| Challenge(u64::from_be_bytes(field(message, ANSWERS_AT + 8 * slot)));
+    let is_empty = |answer: &Challenge| answer.0 == 0;
+    let mut slots: Vec<Challenge> = (0..ANSWER_SLOTS).map(slot).collect();
+    let used = slots.iter().position(is_empty).unwrap_or(ANSWER_SLOTS);
+    slots[used..].iter().all(is_empty).then(|| slots.truncate(used))?;
+    Some(slots)
 }
 
 #[cfg(test)]
@@ -290,7 +300,7 @@ mod tests {
             link_rate in proptest::option::of(0_u64..=1_000_000_000_000),
             min_rtt: Option<u32>, growth: u32, unix_time: Option<u64>,
             reservation in proptest::option::of(any_reservation()),
-            challenge: u64, answers in proptest::collection::vec(1_u64.., 0..=ANSWER_SLOTS),
+            challenge in 1_u64.., answers in proptest::collection::vec(1_u64.., 0..=ANSWER_SLOTS),
         ) -> Presence {
             Presence {
                 bssid, station: StationId(station), boot: BootId(boot), sequence,
@@ -359,14 +369,32 @@ mod tests {
             let mut bytes = vec![0; TAG_AT];
             bytes[..4].copy_from_slice(&MAGIC);
             bytes[4] = VERSION;
-            bytes[47] = 1;
+            (bytes[47], bytes[CHALLENGE_AT]) = (1, 1);
             bytes[at..at + 32].copy_from_slice(&body);
             let tag = tag(&codec.key, &bytes);
             bytes.extend(tag);
             if let Ok(message) = codec.decode(&bytes) {
-                let again = codec.decode(&codec.encode(&message));
-                prop_assert_eq!(again, Ok(message));
+                prop_assert_eq!(codec.encode(&message), bytes);
             }
+        }
+    }
+
+    #[test]
+    fn a_challenge_of_zero_and_an_answer_after_an_empty_slot_are_refused() {
+        let codec = Codec::new(&[7; 32]);
+        let with = |challenge: u8, slot: usize| {
+            let mut bytes = vec![0; TAG_AT];
+            bytes[..4].copy_from_slice(&MAGIC);
+            (bytes[4], bytes[47], bytes[CHALLENGE_AT]) = (VERSION, 1, challenge);
+            bytes[ANSWERS_AT + 8 * slot] = 1;
+            let tag = tag(&codec.key, &bytes);
+            bytes.extend(tag);
+            codec.decode(&bytes).map(|message| message.answers.len())
+        };
+        assert_eq!(with(1, 0), Ok(1));
+        assert_eq!(with(0, 0), Err(DecodeError::Invalid), "nobody could answer it");
+        for slot in 1..ANSWER_SLOTS {
+            assert_eq!(with(1, slot), Err(DecodeError::Invalid), "{slot}");
         }
     }
 
@@ -376,7 +404,7 @@ mod tests {
         let read = |reservation: [u8; RESERVATION_LEN], flags: u8| {
             let mut bytes = vec![0; TAG_AT];
             bytes[..4].copy_from_slice(&MAGIC);
-            (bytes[4], bytes[5], bytes[47]) = (VERSION, flags, 1);
+            (bytes[4], bytes[5], bytes[47], bytes[CHALLENGE_AT]) = (VERSION, flags, 1, 1);
             bytes[RESERVATION_AT..CHALLENGE_AT].copy_from_slice(&reservation);
             let tag = tag(&codec.key, &bytes);
             bytes.extend(tag);

@@ -3,7 +3,10 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use wakeai_connection::Figures;
-use wakeai_control::{Connection, Controller, ControllerConfig, LawConfig, StationId};
+use wakeai_control::presence::{BootId, Challenge, Codec, Presence, PresenceCounters};
+use wakeai_control::{
+    Announcement, Connection, Controller, ControllerConfig, LawConfig, StationId,
+};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 pub(crate) const BSSID: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -89,4 +92,64 @@ impl Ether {
 pub(crate) fn shown(controller: &Controller) -> String {
     let peers: Vec<_> = controller.peers().collect();
     format!("{peers:?} {:?} {:?}", controller.last(), controller.next_timeout())
+}
+
+pub(crate) fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+pub(crate) fn peers(controller: &Controller) -> Vec<u64> {
+    controller.peers().map(|peer| peer.station.0).collect()
+}
+
+/// Asserts that `datagrams` change nothing in `victim` but the counter that `counter` picks.
+pub(crate) fn only_counts(
+    victim: &mut Controller,
+    now: Instant,
+    datagrams: &[Vec<u8>],
+    counter: fn(&mut PresenceCounters) -> &mut u64,
+) {
+    while victim.poll_event().is_some() {}
+    victim.handle_datagram(now, &[]); // so that both states are of the same time
+    let before = shown(victim);
+    let mut expected = *victim.counters();
+    for datagram in datagrams {
+        victim.handle_datagram(now, datagram);
+    }
+    *counter(&mut expected) += datagrams.len() as u64;
+    assert_eq!(*victim.counters(), expected);
+    assert_eq!(shown(victim), before);
+    assert_eq!(victim.poll_event(), None);
+}
+
+/// A message that a member of the group could have written.
+pub(crate) fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challenge>) -> Presence {
+    Presence {
+        bssid: BSSID,
+        station: StationId(station),
+        boot: BootId([boot; 16]),
+        sequence,
+        interval: seconds(1),
+        announced: Announcement {
+            sending: true,
+            delivery_rate: Rate::from_mbps(1),
+            ..Announcement::default()
+        },
+        unix_time: None,
+        challenge: Challenge(7),
+        answers,
+    }
+}
+
+/// The challenge that a station sends, as a member of its group hears it.
+pub(crate) fn challenge_of(victim: &mut Controller) -> (Instant, Challenge) {
+    loop {
+        let now = victim.next_timeout().unwrap();
+        if victim.next_tick() <= now {
+            victim.handle_tick(now, None, &[]);
+        }
+        if let Some(datagram) = victim.poll_transmit(now) {
+            return (now, Codec::new(&KEY).decode(&datagram).unwrap().challenge);
+        }
+    }
 }

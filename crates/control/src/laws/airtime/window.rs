@@ -208,7 +208,8 @@ impl Airtime {
         let window = situation.window.max(floor).bytes(mss);
         let doubled = times(Rate::of(window, path.current), 5, 2);
         self.ceiling = Some(ceiling);
-        let pacing = Some(doubled.max(times(rate, 3, 1)));
+        // A segment that waits beyond the tick would stall.
+        let pacing = Some(doubled.max(times(rate, 3, 1)).max(Rate::of(mss, TICK)));
         Bounds { pacing, ..Bounds::window(floor, ceiling) }
     }
 }

@@ -1,0 +1,39 @@
+//! What is fuzzed: one function per place where input from outside enters Wakeai.
+//!
+//! Each takes any bytes and panics where something that must hold for them does not. The programs in `fuzz/`
+//! give these functions to libFuzzer; the tests of this crate give them the inputs that were kept in
+//! `fuzz/corpus`, with the stable compiler and without cargo-fuzz.
+
+mod api;
+mod config;
+mod controller;
+mod input;
+mod lease;
+mod presence;
+mod proxy;
+mod scenario;
+mod station;
+
+/// One target: its name, which is that of its program and of its corpus, and its function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: [Target; 8] = [
+    ("presence", presence::target),
+    ("controller", controller::target),
+    ("lease", lease::target),
+    ("config", config::target),
+    ("api", api::target),
+    ("socks", proxy::socks),
+    ("connect", proxy::connect),
+    ("scenario", scenario::target),
+];
+
+/// Runs the target of that name.
+///
+/// # Panics
+/// Where there is none, and where something that must hold does not.
+pub fn run(name: &str, bytes: &[u8]) {
+    let found = TARGETS.iter().find(|(target, _)| *target == name);
+    found.expect("a target of this name").1(bytes);
+}

@@ -1,0 +1,231 @@
+//! Presence messages, of members of the group and of others.
+
+use wakeai_control::presence::{BootId, Challenge, Codec, MESSAGE_LEN, Presence};
+use wakeai_control::{
+    Announcement, Clocks, ControllerConfig, LawConfig, Reservation, Share, StationId,
+};
+use wakeai_units::{Duration, Instant, Rate};
+
+use crate::input::Input;
+use crate::station::{BSSID, KEY, NEXT_KEY, OWN, OWN_BOOT, Station};
+
+/// The bytes of the authenticator, at the end of a message.
+const TAG_LEN: usize = 16;
+/// The most messages that an attacker records.
+const RECORDED: usize = 64;
+/// The Unix time at the start, where clocks are synchronised.
+const UNIX: Duration = Duration::from_secs(1_700_000_000);
+
+/// A station hears what members and outsiders send. The messages of members are authentic, so the code behind
+/// the check of the authenticator is reached.
+pub(crate) fn target(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let silence = input.rarely();
+    let mut group = Group::new(&mut input);
+    while !input.is_empty() && !group.station.is_over() {
+        group.step(&mut input);
+    }
+    if silence {
+        group.silence();
+    }
+}
+
+struct Group {
+    station: Station,
+    /// The messages of members, for who replays them.
+    recorded: Vec<Vec<u8>>,
+    sequence: u64,
+}
+
+impl Group {
+    fn new(input: &mut Input<'_>) -> Self {
+        let tolerance = Duration::from_millis(1 + input.magnitude() % 60_000);
+        let clocks = Clocks::Synchronised { unix_at_epoch: UNIX, tolerance };
+        let config = ControllerConfig {
+            clocks: if input.flag() { clocks } else { Clocks::Free },
+            peer_limit: 1 + usize::from(input.below(12)),
+            accepted_keys: input.option(|_| NEXT_KEY).into_iter().collect(),
+            reserve: input.option(|_| Rate::from_mbps(5)),
+            max_rate: input.option(|_| Rate::from_mbps(20)),
+            ..ControllerConfig::new(OWN, BSSID, KEY)
+        };
+        let law = LawConfig::from_name("airtime").expect("it is a law");
+        Self { station: Station::new(config, law), recorded: Vec::new(), sequence: 0 }
+    }
+
+    fn step(&mut self, input: &mut Input<'_>) {
+        match input.below(12) {
+            0..=4 => {
+                let datagram = self.message(input);
+                self.say(datagram);
+            }
+            5 => self.patched(input),
+            6 => self.replay(input),
+            7 => self.noise(input),
+            8 => {
+                let keys = [KEY, NEXT_KEY];
+                let signing = usize::from(input.below(2));
+                let others: &[_] = if input.flag() { &[keys[1 - signing]] } else { &[] };
+                self.station.controller.set_keys(&keys[signing], others);
+            }
+            9 => {
+                let unix = UNIX.saturating_add(input.millis());
+                self.station.controller.set_unix_at_epoch(unix);
+            }
+            _ => {
+                let span = input.millis().min(Duration::from_secs(300));
+                self.station.pass(span, None, Vec::new);
+            }
+        }
+    }
+
+    fn say(&mut self, datagram: Vec<u8>) {
+        self.station.receive(&datagram);
+        if self.recorded.len() < RECORDED {
+            self.recorded.push(datagram);
+        }
+    }
+
+    /// A message that a member can write.
+    fn message(&mut self, input: &mut Input<'_>) -> Vec<u8> {
+        let station = input.below(20);
+        let boot = match input.below(8) {
+            7 => OWN_BOOT,
+            boot => BootId(std::array::from_fn(|at| if at == 0 { station } else { boot })),
+        };
+        self.sequence += 1;
+        let message = Presence {
+            bssid: if input.below(16) == 15 { [9; 6] } else { BSSID },
+            station: StationId(u64::from(station)),
+            boot,
+            sequence: if input.flag() { input.magnitude() } else { self.sequence },
+            interval: input.millis(),
+            announced: announcement(input),
+            unix_time: input.option(|input| self.unix_time(input)),
+            challenge: Challenge(input.magnitude()),
+            answers: (0..input.below(3)).map(|_| self.answer(input)).collect(),
+        };
+        let codec = Codec::new(if input.below(8) == 7 { &NEXT_KEY } else { &KEY });
+        let datagram = codec.encode(&message);
+        let read = codec.decode(&datagram);
+        assert!(is_encodable(&message) == read.is_ok(), "{message:?}: {read:?}");
+        datagram
+    }
+
+    /// The time of a message: right, or off by anything.
+    fn unix_time(&self, input: &mut Input<'_>) -> Duration {
+        let right = UNIX.saturating_add(self.station.now.saturating_since(Instant::ZERO));
+        let off = input.millis();
+        if input.flag() { right.saturating_add(off) } else { right.saturating_sub(off) }
+    }
+
+    /// One of the station's own challenges, or a number.
+    fn answer(&self, input: &mut Input<'_>) -> Challenge {
+        let challenges = &self.station.challenges;
+        match input.below(4) {
+            0 => Challenge(input.magnitude().max(1)),
+            1 => {
+                let at = usize::from(input.byte());
+                challenges.get(at).copied().unwrap_or(Challenge(1))
+            }
+            _ => challenges.last().copied().unwrap_or(Challenge(1)),
+        }
+    }
+
+    /// A message of a member whose bytes are not what it should write.
+    fn patched(&mut self, input: &mut Input<'_>) {
+        let mut datagram = self.message(input);
+        for _ in 0..=input.below(4) {
+            let at = usize::from(input.byte());
+            let value = input.byte();
+            if let Some(byte) = datagram[..MESSAGE_LEN - TAG_LEN].get_mut(at) {
+                *byte = value;
+            }
+        }
+        authenticate(&mut datagram);
+        if let Ok(message) = Codec::new(&KEY).decode(&datagram) {
+            assert_eq!(Codec::new(&KEY).encode(&message), datagram, "one encoding");
+        }
+        self.say(datagram);
+    }
+
+    /// An attacker without the key sends a recorded message again, whole or with a bit changed.
+    fn replay(&mut self, input: &mut Input<'_>) {
+        let at = usize::from(input.byte());
+        let Some(recorded) = self.recorded.get(at % self.recorded.len().max(1)) else { return };
+        let mut datagram = recorded.clone();
+        let Some(bit) = input.option(|input| usize::from(input.byte()) * 8 + 7) else {
+            self.station.receive(&datagram);
+            return;
+        };
+        if let Some(byte) = datagram.get_mut(bit / 8) {
+            *byte ^= 1 << (bit % 8);
+            self.station.receive_forged(&datagram);
+        }
+    }
+
+    /// An attacker without the key sends anything.
+    fn noise(&mut self, input: &mut Input<'_>) {
+        let length = usize::from(input.byte());
+        let mut datagram = if input.flag() { b"WKAI\x02".to_vec() } else { Vec::new() };
+        datagram.extend(input.bytes(length));
+        if input.flag() {
+            datagram.resize(MESSAGE_LEN, 0);
+        }
+        self.station.receive_forged(&datagram);
+    }
+
+    /// Nobody sends any more: after three of the longest intervals nobody is live.
+    fn silence(&mut self) {
+        self.station.pass(Duration::from_secs(181), None, Vec::new);
+        if !self.station.is_over() {
+            assert_eq!(self.station.controller.peers().count(), 0, "after three minutes");
+        }
+    }
+}
+
+/// What a member announces of itself: all that a message can say.
+pub(crate) fn announcement(input: &mut Input<'_>) -> Announcement {
+    Announcement {
+        sending: input.flag(),
+        delivery_rate: rate(input),
+        max_rate: input.option(rate),
+        link_rate: input.option(rate),
+        min_rtt: input.option(span),
+        growth: span(input),
+        reservation: input.option(reservation),
+    }
+}
+
+pub(crate) fn rate(input: &mut Input<'_>) -> Rate {
+    Rate::from_bps(input.magnitude())
+}
+
+pub(crate) fn span(input: &mut Input<'_>) -> Duration {
+    Duration::from_micros(u64::from(input.count()))
+}
+
+fn reservation(input: &mut Input<'_>) -> Reservation {
+    Reservation {
+        rate: rate(input),
+        share: Share::from_ppm(input.count()),
+        ticket: input.magnitude(),
+        claim: Share::from_ppm(input.count()),
+        short: input.flag(),
+    }
+}
+
+/// Whether the format has this message: values that are too large are limited, those that are zero where zero is
+/// not allowed are not.
+fn is_encodable(message: &Presence) -> bool {
+    let named = |of: Reservation| of.rate > Rate::ZERO && of.ticket > 0 && of.share > Share::ZERO;
+    let numbers = || message.answers.iter().chain([&message.challenge]);
+    numbers().all(|number| number.0 > 0) && message.announced.reservation.is_none_or(named)
+}
+
+/// Writes the authenticator of the format's description, `docs/concepts/presence.md`.
+fn authenticate(datagram: &mut [u8]) {
+    let key = blake3::derive_key("Wakeai presence v2 authenticator", &KEY);
+    let (body, tag) = datagram.split_at_mut(MESSAGE_LEN - TAG_LEN);
+    tag.copy_from_slice(&blake3::keyed_hash(&key, body).as_bytes()[..TAG_LEN]);
+}

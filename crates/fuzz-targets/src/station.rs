@@ -1,0 +1,246 @@
+//! A controller that is driven by a fuzzer, and what holds for it whatever it is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wakeai_control::presence::{BootId, Challenge, Codec};
+use wakeai_control::{
+    Actuation, Bounds, Connection, Controller, ControllerConfig, Event, LawConfig, PeerView,
+    PresenceCounters, Reason, Share, StationId,
+};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+
+/// The group key.
+pub(crate) const KEY: [u8; 32] = [42; 32];
+/// The key that the fleet changes to.
+pub(crate) const NEXT_KEY: [u8; 32] = [43; 32];
+pub(crate) const BSSID: [u8; 6] = [2, 0, 0, 0, 0, 1];
+/// This station.
+pub(crate) const OWN: StationId = StationId(0);
+/// Its incarnation.
+pub(crate) const OWN_BOOT: BootId = BootId([1; 16]);
+
+/// The most ticks of a run, so that no input takes long.
+const MOST_TICKS: u32 = 1_500;
+const TICK: Duration = Duration::from_millis(500);
+/// The shortest time between two own messages.
+const APART: Duration = Duration::from_millis(500);
+/// The longest interval that counts.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
+/// A peer is live for so many of its intervals.
+const LIVE_INTERVALS: u64 = 3;
+/// A silent owner keeps its reservation for this long.
+const RESERVED_FOR: Duration = Duration::from_secs(30);
+/// Followed claims grow by this much per tick.
+const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
+
+pub(crate) struct Station {
+    pub(crate) controller: Controller,
+    pub(crate) now: Instant,
+    config: ControllerConfig,
+    law: LawConfig,
+    /// Its own challenges, as a member of the group hears them; the newest last.
+    pub(crate) challenges: Vec<Challenge>,
+    last_sent: Option<Instant>,
+    /// When each peer was last heard.
+    heard: BTreeMap<StationId, Instant>,
+    /// Every datagram that was accepted.
+    accepted: BTreeSet<Vec<u8>>,
+    /// Its last event in words, for who looks for the cause of a finding.
+    pub(crate) said: String,
+    /// What it left free at the last tick.
+    claimed: Option<Share>,
+    ticks: u32,
+}
+
+impl Station {
+    pub(crate) fn new(config: ControllerConfig, law: LawConfig) -> Self {
+        let controller = Controller::new(Instant::ZERO, config.clone(), OWN_BOOT.0, law.build());
+        Self {
+            controller,
+            now: Instant::ZERO,
+            config,
+            law,
+            challenges: Vec::new(),
+            last_sent: None,
+            heard: BTreeMap::new(),
+            accepted: BTreeSet::new(),
+            said: String::new(),
+            claimed: None,
+            ticks: 0,
+        }
+    }
+
+    /// Whether this run has had all its ticks.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ticks >= MOST_TICKS
+    }
+
+    /// Lets `span` pass; `connections` gives the connections of a tick.
+    pub(crate) fn pass(
+        &mut self,
+        span: Duration,
+        link_rate: Option<Rate>,
+        mut connections: impl FnMut() -> Vec<Connection>,
+    ) {
+        let end = self.now + span;
+        while !self.is_over() {
+            let next = self.controller.next_timeout().expect("it always ticks");
+            if next > end {
+                self.now = end;
+                return;
+            }
+            self.now = self.now.max(next);
+            if self.controller.next_tick() <= self.now {
+                self.tick(link_rate, &connections());
+            }
+            self.transmit();
+        }
+    }
+
+    fn tick(&mut self, link_rate: Option<Rate>, connections: &[Connection]) {
+        self.ticks += 1;
+        let actuation = self.controller.handle_tick(self.now, link_rate, connections);
+        self.check_peers();
+        let (seen, bounds) = self.controller.last();
+        assert!(seen.senders as usize <= 1 + seen.peers.len(), "{} senders", seen.senders);
+        let least = Rate::of(seen.mss(), TICK);
+        let sending = seen.sending().count() as u32;
+        self.check_bounds(bounds, least, sending, seen.rtt.is_some());
+        check_parts(bounds, &actuation);
+        self.check_events();
+    }
+
+    fn check_peers(&self) {
+        let peers: Vec<PeerView> = self.controller.peers().collect();
+        assert!(peers.len() <= self.config.peer_limit, "{} peers", peers.len());
+        for peer in peers {
+            assert!(peer.interval <= LONGEST_INTERVAL, "{}", peer.interval);
+            assert!(peer.age <= peer.interval * LIVE_INTERVALS, "silent for {}", peer.age);
+        }
+        for (station, heard) in &self.heard {
+            let silent = self.now.saturating_since(*heard);
+            let admitted = self.controller.admits(*station);
+            assert!(!admitted || silent <= RESERVED_FOR, "reserved after {silent}");
+        }
+    }
+
+    /// What holds for the bounds of every law, and what each law promises.
+    fn check_bounds(&self, bounds: Bounds, least: Rate, sending: u32, has_rtt: bool) {
+        assert!(bounds.floor <= bounds.ceiling, "{bounds}");
+        assert!(bounds.ceiling >= Segments::new(1), "{bounds}");
+        assert!(bounds.pacing.is_none_or(|pacing| pacing >= least), "{bounds}, least {least}");
+        match self.law {
+            LawConfig::Fixed { floor, ceiling } => {
+                assert_eq!(bounds, Bounds::window(floor, ceiling), "set by hand");
+            }
+            LawConfig::Airtime(_) if has_rtt && sending > 0 => {
+                let least = Segments::new(sending.saturating_mul(2).clamp(4, 8));
+                assert!(bounds.ceiling >= least, "{bounds} for {sending} connections");
+            }
+            _ => {}
+        }
+    }
+
+    fn check_events(&mut self) {
+        let limit = self.config.reservable;
+        let most = Share::WHOLE.minus(Share::WHOLE.minus(limit).percent(75));
+        while let Some(event) = self.controller.poll_event() {
+            self.said = event.to_string();
+            let Event::Bounds { reasons, .. } = event else { continue };
+            assert!(!reasons.is_empty(), "every decision has a reason");
+            let yields = reasons.iter().find_map(|reason| match reason {
+                Reason::Yields { claimed, .. } => Some(*claimed),
+                _ => None,
+            });
+            if let Some(claimed) = yields {
+                assert!(claimed <= most, "{claimed} left free of at most {most}");
+                let grown = self.claimed.map_or(claimed, |last| last.plus(FOLLOWED_PER_TICK));
+                assert!(claimed <= grown, "{claimed} after {:?}", self.claimed);
+            }
+            self.claimed = yields;
+        }
+    }
+
+    fn transmit(&mut self) {
+        let Some(datagram) = self.controller.poll_transmit(self.now) else { return };
+        let apart = self.last_sent.map_or(APART, |last| self.now.saturating_since(last));
+        assert!(apart >= APART, "two messages {apart} apart");
+        self.last_sent = Some(self.now);
+        let codec = Codec::accepting(&KEY, &[NEXT_KEY]);
+        let message = codec.decode(&datagram).expect("its own messages are valid");
+        if self.challenges.last() != Some(&message.challenge) {
+            self.challenges.push(message.challenge);
+        }
+    }
+
+    /// Gives it a datagram, and says whether it was accepted.
+    pub(crate) fn receive(&mut self, datagram: &[u8]) -> bool {
+        let before = *self.controller.counters();
+        let shown = self.shown();
+        self.controller.handle_datagram(self.now, datagram);
+        let after = *self.controller.counters();
+        assert_eq!(received(&after), received(&before) + 1, "counted once");
+        let accepted = after.accepted > before.accepted;
+        if accepted {
+            assert!(self.accepted.insert(datagram.to_vec()), "a message counts once");
+            if let Ok(message) = Codec::accepting(&KEY, &[NEXT_KEY]).decode(datagram) {
+                self.heard.insert(message.station, self.now);
+            }
+        } else {
+            assert_eq!(self.shown(), shown, "only an accepted message changes anything");
+        }
+        accepted
+    }
+
+    /// Gives it a datagram of somebody without the key, which never counts as a member's.
+    pub(crate) fn receive_forged(&mut self, datagram: &[u8]) {
+        let refused = |c: &PresenceCounters| c.malformed + c.wrong_version + c.forged;
+        let before = refused(self.controller.counters());
+        self.receive(datagram);
+        assert_eq!(refused(self.controller.counters()), before + 1, "without the key");
+    }
+
+    fn shown(&self) -> (Vec<PeerView>, Option<Instant>) {
+        let peers = self.controller.peers().map(|peer| PeerView { age: Duration::ZERO, ..peer });
+        (peers.collect(), self.controller.next_timeout())
+    }
+}
+
+/// All datagrams that were counted as received.
+fn received(counters: &PresenceCounters) -> u64 {
+    let PresenceCounters {
+        sent: _,
+        accepted,
+        unproven,
+        malformed,
+        wrong_version,
+        forged,
+        invalid,
+        wrong_bssid,
+        own,
+        duplicate_id,
+        replayed,
+        stale,
+        table_full,
+    } = *counters;
+    let refused = malformed + wrong_version + forged + invalid + wrong_bssid + own + duplicate_id;
+    accepted + unproven + replayed + stale + table_full + refused
+}
+
+/// The parts of the connections are those of the station's bounds.
+fn check_parts(bounds: Bounds, actuation: &Actuation) {
+    let sockets = || actuation.sockets.iter().map(|(_, part)| part);
+    for part in sockets().chain([&actuation.default]) {
+        assert_eq!(part.ceiling == 0, bounds.ceiling == Segments::MAX, "{bounds}: {part:?}");
+        assert!(part.ceiling == 0 || part.floor <= part.ceiling, "{part:?}");
+        assert_eq!(part.pacing_bytes_per_second == 0, bounds.pacing.is_none(), "{part:?}");
+        assert!(Bytes::new(part.small_queue_bytes) <= bounds.small_queue, "{part:?}");
+    }
+    let floors: u64 = sockets().map(|part| u64::from(part.floor)).sum();
+    assert!(floors <= u64::from(bounds.floor.get()), "{bounds}: {floors}");
+    if bounds.ceiling != Segments::MAX {
+        let ceilings: u64 = sockets().map(|part| u64::from(part.ceiling)).sum();
+        let most = u64::from(bounds.ceiling.get()) + sockets().count() as u64;
+        assert!(ceilings <= most, "{bounds}: {ceilings}");
+    }
+}
