@@ -1,0 +1,153 @@
+//! What a tick of the agent costs where its interface has 100,000 connections, of which one in a hundred sends,
+//! beside the same with a hundredth of them.
+//!
+//! Both ends are on this machine, in two namespaces. A process may have some 20,000 open files, so twelve processes
+//! hold the connections; each is this program again.
+//!
+//! Needs root: `cargo bench -p wakeai-cli --bench many_connections [seconds]`.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench panics or prints")]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use support::agent::{Agent, Fleet};
+use support::bss::Bss;
+use support::{Machine, wait_for};
+use wakeai_host::Namespace;
+
+/// The argument with which this program holds connections.
+const HOLD: &str = "--hold";
+const HOLDERS: usize = 12;
+/// One in so many connections sends.
+const SENDING: usize = 100;
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+/// The clock tick of /proc/PID/stat (`proc_pid_stat(5)`), in milliseconds.
+const TICK_MS: f64 = 10.0;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == HOLD) {
+        let [station, server, count] = &arguments[at + 1..] else { panic!("{arguments:?}") };
+        return hold(station, server, count.parse().unwrap());
+    }
+    let seconds = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(20);
+    let Some(_machine) = Machine::take() else { return };
+    println!("connections  sending  CPU per tick, ms  ticks  late  Rss, MB");
+    let rows = [1_000, 100_000].map(|connections| measure(connections, seconds));
+    println!("ratio {:.1}", rows[1] / rows[0].max(f64::MIN_POSITIVE));
+}
+
+/// The CPU time of a tick in milliseconds.
+fn measure(connections: usize, seconds: u64) -> f64 {
+    let bss = Bss::new(&["a", "b"]);
+    let each = connections.div_ceil(HOLDERS);
+    let holders: Vec<Holder> = (0..HOLDERS).map(|_| Holder::start(&bss, each)).collect();
+    let agent = Fleet::new().start(&bss, "a", 1, "");
+    // At first it moves the connections to its algorithm.
+    let mut moved = 0;
+    wait_for("all connections are moved", || {
+        std::thread::sleep(Duration::from_secs(2));
+        let before = std::mem::replace(&mut moved, agent.metric("connections_moved"));
+        (moved == before).then_some(())
+    });
+    // A connection is idle ten seconds after its last segment.
+    std::thread::sleep(Duration::from_secs(12));
+
+    let sample = || (cpu_ms(&agent), agent.metric("ticks"), agent.metric("faults_late_tick"));
+    let before = sample();
+    std::thread::sleep(Duration::from_secs(seconds));
+    let after = sample();
+    let (ticks, late) = (after.1 - before.1, after.2 - before.2);
+    let per_tick = (after.0 - before.0) / ticks as f64;
+    let sending = each / SENDING * HOLDERS;
+    let connections = each * HOLDERS;
+    let memory = memory_mb(&agent);
+    println!("{connections:11}  {sending:7}  {per_tick:16.1}  {ticks:5}  {late:4}  {memory:7.0}");
+    drop(holders);
+    per_tick
+}
+
+/// User and system time of the process.
+fn cpu_ms(agent: &Agent) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", agent.pid())).unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    // Fields 14 and 15 of `proc_pid_stat(5)`; the first here is field 3.
+    let ticks: u32 = fields[11..13].iter().map(|field| field.parse::<u32>().unwrap()).sum();
+    f64::from(ticks) * TICK_MS
+}
+
+fn memory_mb(agent: &Agent) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", agent.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1e3
+}
+
+/// A process that holds connections until its standard input is closed.
+struct Holder {
+    process: Child,
+    input: Option<ChildStdin>,
+}
+
+impl Holder {
+    fn start(bss: &Bss, connections: usize) -> Self {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args([HOLD, &bss.name("a"), &bss.name("b"), &connections.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        assert_eq!(ready, "ready\n", "a process could not open its connections");
+        Self { input: process.stdin.take(), process }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// Opens the connections. Every hundredth of them sends 3,000 B each 100 ms.
+fn hold(station: &str, server: &str, count: usize) {
+    Namespace::open(server).unwrap().enter().unwrap();
+    let listener = TcpListener::bind((SERVER, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    Namespace::open(station).unwrap().enter().unwrap();
+    let open = || {
+        let client = TcpStream::connect(address).unwrap();
+        let server = listener.accept().unwrap().0;
+        for end in [&client, &server] {
+            end.set_nonblocking(true).unwrap();
+        }
+        (client, server)
+    };
+    let mut connections: Vec<_> = (0..count).map(|_| open()).collect();
+    println!("ready");
+
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    let mut bytes = vec![0; 1 << 16];
+    loop {
+        for (client, server) in connections.iter_mut().step_by(SENDING) {
+            for result in [client.write(&bytes[..3_000]), server.read(&mut bytes)] {
+                // A full or an empty buffer is met again next time.
+                if let Err(error) = result {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
