@@ -86,5 +86,5 @@ fn netns(name: &str) -> anyhow::Result<u32> {
         format!("--netns: found {name:?}, expected a name that `ip netns` lists, or an inode")
     })?;
     u32::try_from(found.ino())
-        .context("--netns: the inode of {name} is not one of a network namespace")
+        .with_context(|| format!("--netns: {name} is not a network namespace (its inode is too large)"))
 }
