@@ -85,6 +85,7 @@ fn netns(name: &str) -> anyhow::Result<u32> {
     let found = std::fs::metadata(&path).with_context(|| {
         format!("--netns: found {name:?}, expected a name that `ip netns` lists, or an inode")
     })?;
-    u32::try_from(found.ino())
-        .with_context(|| format!("--netns: {name} is not a network namespace (its inode is too large)"))
+    u32::try_from(found.ino()).with_context(|| {
+        format!("--netns: {name} is not a network namespace (its inode is too large)")
+    })
 }
