@@ -10,6 +10,7 @@ mod api;
 mod bounds;
 mod check;
 mod churn;
+mod clock;
 mod death;
 mod files;
 mod life;

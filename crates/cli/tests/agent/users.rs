@@ -13,7 +13,7 @@ use wakeai_host::Namespace;
 
 use crate::support::agent::{Agent, BSSID, Fleet, in_namespace};
 use crate::support::bss::{Bss, WIFI};
-use crate::support::{Machine, leftovers, nothing_left, stderr, wait_for, wakeai};
+use crate::support::{Machine, leftovers, must, nothing_left, stderr, wait_for, wakeai};
 
 const LEASES: &str = "/run/wakeai/leases";
 const LOCKS: [&str; 2] = ["/run/wakeai/leases/.lock", "/run/wakeai/kernel.lock"];
@@ -121,6 +121,22 @@ fn a_sweep_keeps_the_lease_of_an_agent_of_another_version() {
     wait_for("some ticks pass", || (agent.metric("ticks") > ticks + 2).then_some(()));
     assert_eq!(agent.state(), "controlling");
     fs::write(&lease, good).unwrap();
+    assert!(agent.end(Signal::SIGTERM).success());
+    wakeai(&["sweep"]);
+    nothing_left();
+}
+
+#[test]
+fn an_agent_that_cannot_write_bounds_is_without_bounds() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a"]);
+    let mut agent = Fleet::new().start(&bss, "a", 1, "");
+    let is = |wanted: &str| (agent.state() == wanted).then_some(());
+    wait_for("it controls", || is("controlling"));
+    // From now on the kernel refuses each write of the map from user space.
+    must("bpftool", "map freeze pinned /sys/fs/bpf/wakeai/interface_bounds");
+    wait_for("it says that it does not", || is("without-bounds"));
+    assert!(agent.metric("faults_bound") > 0);
     assert!(agent.end(Signal::SIGTERM).success());
     wakeai(&["sweep"]);
     nothing_left();
