@@ -33,7 +33,7 @@ mod snapshot;
 mod undo;
 
 pub use assign::{Assigner, Assignment, Covered, Destination};
-pub use bounded::{Bounded, STALE_AFTER};
+pub use bounded::{Bounded, HOLDS_A_RATE, STALE_AFTER};
 pub use connections::{MoveReport, move_connections};
 pub use control::Control;
 pub use error::Error;
