@@ -7,11 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use wakeai_kernel::HOLDS_A_RATE;
+
 use crate::bench::Bench;
 use crate::daemons::{Daemon, Daemons, file_of};
 use crate::error::LabError;
 use crate::host::{CABLE_INTERFACE, Host, held_back};
-use crate::traffic::{FlowPlan, HOLDS_A_RATE};
+use crate::traffic::FlowPlan;
 
 /// The running proxies of one run, each with the file of its standard output: its addresses, then
 /// its counts.
