@@ -52,25 +52,16 @@ pub(crate) fn start(
 
 /// The arguments of the proxy. The connection attempts of a flow may last as long as its run.
 fn arguments(command: &mut Command, plan: &FlowPlan) {
-    command.args([
-        "proxy",
-        "--json",
-        "--transparent",
-        "forwarded",
-        "--in-interface",
-        CABLE_INTERFACE,
-    ]);
-    command.args(["--connect-timeout", "3600s"]);
-    match plan.algorithm.as_deref() {
+    command.args(["proxy", "--json", "--connect-timeout", "3600s"]);
+    command.args(["--transparent", "forwarded", "--in-interface", CABLE_INTERFACE]);
+    let algorithm = match plan.algorithm.as_deref() {
         // TCP-AV without a target behaves as Reno, and the proxy refuses it. A solo run has no
         // target.
-        Some(HOLDS_A_RATE) if plan.target.is_none() => {
-            command.args(["--algorithm", "wakeai_reno"]);
-        }
-        Some(algorithm) => {
-            command.args(["--algorithm", algorithm]);
-        }
-        None => {}
+        Some(HOLDS_A_RATE) if plan.target.is_none() => Some("wakeai_reno"),
+        algorithm => algorithm,
+    };
+    if let Some(algorithm) = algorithm {
+        command.args(["--algorithm", algorithm]);
     }
     if let Some(target) = plan.target {
         command.args(["--rate", &target.to_string()]);

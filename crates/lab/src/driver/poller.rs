@@ -49,3 +49,29 @@ impl Poller {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn new_data_are_reported_once_with_their_token() {
+        let poller = Poller::new().unwrap();
+        let (read, mut write) = UnixStream::pair().unwrap();
+        poller.add(&read, u64::MAX).unwrap();
+        let ready = |timeout| {
+            let mut tokens = Vec::new();
+            poller.wait(timeout, |token| tokens.push(token)).unwrap();
+            tokens
+        };
+        assert!(ready(Some(Duration::from_nanos(1))).is_empty());
+        write.write_all(b"x").unwrap();
+        assert_eq!(ready(None), [u64::MAX]);
+        assert!(ready(Some(Duration::ZERO)).is_empty(), "the byte is still unread");
+        write.write_all(b"y").unwrap();
+        assert_eq!(ready(Some(Duration::from_secs(60))), [u64::MAX]);
+    }
+}
