@@ -8,7 +8,7 @@ use nix::net::if_::{InterfaceFlags, if_nameindex, if_nametoindex};
 use nix::sys::socket::SockaddrStorage;
 
 /// An interface at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interface {
     /// Its index, which changes when the interface is removed and added again.
     pub(crate) index: u32,
@@ -46,14 +46,7 @@ impl Interface {
         let Ok(index) = if_nametoindex(name) else {
             return Err(InterfaceError::Missing { name: name.to_owned(), others: others() });
         };
-        let mut found = Self {
-            index,
-            up: false,
-            addressed: false,
-            address: None,
-            broadcast: None,
-            hardware: None,
-        };
+        let mut found = Self { index, ..Self::default() };
         let mut addresses = Vec::new();
         for entry in getifaddrs().map_err(io::Error::from)? {
             if entry.interface_name != name {

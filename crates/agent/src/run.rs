@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration as Wait;
 
@@ -146,7 +147,7 @@ async fn start(
 
 /// Serves until `shutdown` is ready, and clears the bounds.
 async fn serve(station: &mut Station, server: Server, shutdown: impl Future<Output = ()>) {
-    let serving = tokio::task::spawn_local(server.serve());
+    let serving = tokio::task::spawn_local(Rc::new(server).serve());
     tracing::info!(interface = station.config.interface, "started");
     station.begin();
     notify::ready(&format!("interface {}", station.config.interface));

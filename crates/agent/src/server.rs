@@ -53,7 +53,7 @@ pub(crate) struct Server {
     group: Option<u32>,
     refusals: Rc<Refusals>,
     report: watch::Receiver<Report>,
-    reserve: Rc<watch::Sender<Option<Rate>>>,
+    reserve: watch::Sender<Option<Rate>>,
 }
 
 impl Server {
@@ -71,8 +71,7 @@ impl Server {
             listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
         let failed = |source| MakeError::Io { path: path.to_owned(), source };
         let listener = registered.map_err(failed)?;
-        let (refusals, reserve) = (Rc::default(), Rc::new(reserve));
-        Ok(Self { listener, group, refusals, report, reserve })
+        Ok(Self { listener, group, refusals: Rc::default(), report, reserve })
     }
 
     /// The counts so far.
@@ -81,7 +80,7 @@ impl Server {
     }
 
     /// Serves for ever, on the local set of the calling task.
-    pub(crate) async fn serve(self) {
+    pub(crate) async fn serve(self: Rc<Self>) {
         let places = || Arc::new(Semaphore::new(MOST_CLIENTS));
         // Clients that may only ask do not take the places of those that may request changes.
         let (places_to_ask, places_to_change) = (places(), places());
@@ -96,12 +95,6 @@ impl Server {
                 }
             };
             let access = Access::of(&stream, self.group).unwrap_or(Access::None);
-            let client = Client {
-                access,
-                refusals: Rc::clone(&self.refusals),
-                report: self.report.clone(),
-                reserve: Rc::clone(&self.reserve),
-            };
             if access == Access::None {
                 count(&self.refusals.strangers);
                 turn_away(&stream, "only root, the agent's user and members of api.group may ask");
@@ -112,8 +105,9 @@ impl Server {
                 Access::Ask | Access::None => &places_to_ask,
             };
             if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+                let server = Rc::clone(&self);
                 tokio::task::spawn_local(async move {
-                    client.serve(stream).await;
+                    server.serve_client(stream, access).await;
                     drop(place);
                 });
             } else {
@@ -122,17 +116,8 @@ impl Server {
             }
         }
     }
-}
 
-struct Client {
-    access: Access,
-    refusals: Rc<Refusals>,
-    report: watch::Receiver<Report>,
-    reserve: Rc<watch::Sender<Option<Rate>>>,
-}
-
-impl Client {
-    async fn serve(&self, mut stream: UnixStream) {
+    async fn serve_client(&self, mut stream: UnixStream, access: Access) {
         let (reader, mut writer) = stream.split();
         let mut reader = BufReader::new(reader);
         loop {
@@ -146,7 +131,7 @@ impl Client {
             }
             let whole = request.ends_with(b"\n");
             let answer = if whole {
-                self.answer(&request)
+                self.answer(&request, access)
             } else {
                 let found = request.len();
                 Err(format!(
@@ -166,19 +151,19 @@ impl Client {
         }
     }
 
-    fn answer(&self, request: &[u8]) -> Result<Body, String> {
+    fn answer(&self, request: &[u8], access: Access) -> Result<Body, String> {
         match Request::parse(request)? {
             Request::Status => self.report.borrow().status(),
             Request::Peers => Ok(Body::Peers(self.report.borrow().peers.clone())),
             Request::Bounds => Ok(Body::Bounds(self.report.borrow().bounds.clone())),
             Request::Targets => Ok(Body::Targets(self.report.borrow().targets.clone())),
             Request::Metrics => Ok(Body::Metrics(self.report.borrow().metrics.clone())),
-            Request::Reserve(rate) => Ok(self.reserve(rate)),
+            Request::Reserve(rate) => Ok(self.reserve(rate, access)),
         }
     }
 
-    fn reserve(&self, rate: Option<Rate>) -> Body {
-        let Access::Change(user) = self.access else {
+    fn reserve(&self, rate: Option<Rate>, access: Access) -> Body {
+        let Access::Change(user) = access else {
             count(&self.refusals.forbidden);
             return Body::Error("only root and the agent's user may reserve".to_owned());
         };

@@ -13,15 +13,12 @@ mod scope;
 use std::path::PathBuf;
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
-use wakeai_kernel::{Bounded, Destination};
+use wakeai_kernel::{Bounded, Destination, HOLDS_A_RATE};
 use wakeai_units::{Duration, Rate};
 
 pub use control::{InForce, end, in_force, set_rate};
 pub use error::AssignError;
 pub use run::{Event, run};
-
-/// The only algorithm that has a target rate.
-pub const TARGETED: &str = "wakeai_av";
 
 /// An algorithm, and the connections to which to assign it.
 #[derive(Clone, Debug)]
@@ -65,25 +62,20 @@ pub enum ScopeName {
 /// # Errors
 /// [`AssignError::Usage`].
 pub fn check_rate(algorithm: &str, rate: Option<Rate>) -> Result<(), AssignError> {
-    match (algorithm == TARGETED, rate) {
+    match (algorithm == HOLDS_A_RATE, rate) {
         (true, None) => Err(AssignError::Usage(format!(
-            "{TARGETED} holds a target rate, and none was given: add one, such as --rate 5Mbit/s"
+            "{HOLDS_A_RATE} holds a target rate, and none was given: add one, such as --rate 5Mbit/s"
         ))),
         (false, Some(_)) => Err(AssignError::Usage(format!(
-            "--rate: {algorithm} has no target rate; only {TARGETED} has one"
+            "--rate: {algorithm} has no target rate; only {HOLDS_A_RATE} has one"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Whether the algorithm is one of Wakeai's, which are loaded on demand.
-fn is_ours(algorithm: &str) -> bool {
-    Bounded::ALL.iter().any(|ours| ours.name == algorithm)
-}
-
 /// Makes sure that the kernel has the algorithm, or can load it.
 fn check_algorithm(algorithm: &str) -> Result<(), AssignError> {
-    if is_ours(algorithm) {
+    if Bounded::named(algorithm).is_some() {
         return Ok(());
     }
     // The kernel loads the module of an algorithm when a socket asks for it.

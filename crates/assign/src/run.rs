@@ -4,12 +4,12 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Instant;
 
 use wakeai_host::{Cgroup, Change, Guard, Lease, Role, SysctlError, set_sysctl};
-use wakeai_kernel::{Assigner, Assignment, Control, Covered, MoveReport};
+use wakeai_kernel::{Assigner, Assignment, Bounded, Control, Covered, HOLDS_A_RATE, MoveReport};
 use wakeai_units::Rate;
 
 use crate::control::{Answer, InForce, Listener, Request};
 use crate::scope::{Found, Scope};
-use crate::{AssignError, AssignOptions, TARGETED, check_algorithm, check_rate, is_ours};
+use crate::{AssignError, AssignOptions, check_algorithm, check_rate};
 
 const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 
@@ -55,7 +55,7 @@ fn hold(
     let started = Instant::now();
     // An algorithm of the kernel needs this, too, because the previous algorithm may be one of Wakeai's.
     lease.record(Change::KernelParts)?;
-    if is_ours(&options.algorithm) {
+    if Bounded::named(&options.algorithm).is_some() {
         Control::open()?;
     }
     let change = Change::Connections(found.assigned(&options.algorithm));
@@ -157,9 +157,9 @@ impl Running<'_> {
     /// The answer to another process.
     fn answer(&mut self, request: Request) -> Answer {
         if let Request::SetRate(bits_per_second) = request {
-            if self.algorithm != TARGETED {
+            if self.algorithm != HOLDS_A_RATE {
                 return Err(format!(
-                    "{} has no target rate; only {TARGETED} has one",
+                    "{} has no target rate; only {HOLDS_A_RATE} has one",
                     self.algorithm
                 ));
             }

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write as _};
 
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -26,6 +28,21 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Reader, Failure> {
     let mut line = serde_json::to_string(value).map_err(Failure::failed)?;
     line.push('\n');
     write(&line)
+}
+
+/// A table as text with `indent` before each line; the columns from `first_number` on are numbers.
+pub(crate) fn table<const N: usize>(
+    indent: &str,
+    head: [&str; N],
+    first_number: usize,
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(head).add_rows(rows);
+    for column in table.column_iter_mut().skip(first_number) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.lines().fold(String::new(), |text, line| text + indent + line.trim_end() + "\n")
 }
 
 /// Turns the result of a write into the state of the reader.

@@ -38,11 +38,6 @@ impl Bounds {
     pub fn window(floor: Segments, ceiling: Segments) -> Self {
         Self { floor: floor.min(ceiling), ceiling, ..Self::NONE }
     }
-
-    /// Whether there is no bound at all.
-    pub fn is_none(&self) -> bool {
-        *self == Self::NONE
-    }
 }
 
 impl fmt::Display for Bounds {

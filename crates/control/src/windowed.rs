@@ -8,16 +8,10 @@ use wakeai_units::{Duration, Instant};
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// The largest value of the last ten seconds; one value is added per tick.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct WindowedMax<T> {
     /// Values in falling order, with their times; the front is the maximum.
     falling: VecDeque<(Instant, T)>,
-}
-
-impl<T> Default for WindowedMax<T> {
-    fn default() -> Self {
-        Self { falling: VecDeque::new() }
-    }
 }
 
 impl<T: Copy + Ord + Default> WindowedMax<T> {

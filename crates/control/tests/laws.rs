@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use wakeai_connection::{CongestionState, Figures};
 use wakeai_control::{
-    Actuation, Announcement, ConnectionView, LawConfig, Observation, PeerView, RttView, RttWatch,
-    StationId, StationView,
+    Actuation, Announcement, Bounds, ConnectionView, LawConfig, Observation, PeerView, RttView,
+    RttWatch, StationId, StationView,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -151,7 +151,7 @@ fn fixed_bounds_are_those_that_were_given() {
 fn airtime_binds_nothing_while_nothing_is_sent() {
     let mut law = LawConfig::from_name("airtime").unwrap().build();
     let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut Vec::new());
-    assert!(bounds.is_none());
+    assert_eq!(bounds, Bounds::NONE);
 }
 
 #[test]

@@ -52,8 +52,12 @@ impl NamespaceError {
 
     /// The lease could not be written.
     pub(crate) fn unrecorded(name: &str, error: impl std::fmt::Display) -> Self {
-        let source = io::Error::other(error.to_string());
-        Self { action: "write down", name: name.to_owned(), source }
+        Self::when("write down", name)(io::Error::other(error.to_string()))
+    }
+
+    /// Makes the error of an operation on the namespace from that of the kernel.
+    fn when(action: &'static str, name: &str) -> impl Fn(io::Error) -> Self {
+        move |source| Self { action, name: name.to_owned(), source }
     }
 }
 
@@ -73,10 +77,10 @@ impl Namespace {
     ///
     /// Where the name is taken or `CAP_SYS_ADMIN` is missing.
     pub fn create(name: &str) -> Result<Self, NamespaceError> {
-        let failed = |source| NamespaceError { action: "create", name: name.to_owned(), source };
-        fs::create_dir_all(NETNS_DIR).map_err(failed)?;
+        let failed = NamespaceError::when("create", name);
+        fs::create_dir_all(NETNS_DIR).map_err(&failed)?;
         let path = path_of(name);
-        File::create_new(&path).map_err(failed)?;
+        File::create_new(&path).map_err(&failed)?;
         // This needs a thread of its own, because unshare(2) moves the calling thread permanently.
         let made = std::thread::scope(|scope| {
             let mounted = scope.spawn(|| {
@@ -99,7 +103,7 @@ impl Namespace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             found => {
                 let source = found.err().unwrap_or(io::ErrorKind::AlreadyExists.into());
-                Err(NamespaceError { action: "create", name: name.to_owned(), source })
+                Err(NamespaceError::when("create", name)(source))
             }
         }
     }
@@ -110,11 +114,7 @@ impl Namespace {
     ///
     /// Where there is none.
     pub fn open(name: &str) -> Result<Self, NamespaceError> {
-        Self::at(name, &path_of(name)).map_err(|source| NamespaceError {
-            action: "open",
-            name: name.to_owned(),
-            source,
-        })
+        Self::at(name, &path_of(name)).map_err(NamespaceError::when("open", name))
     }
 
     /// Every namespace on the machine that has a name or a process, each once.
@@ -179,11 +179,8 @@ impl Namespace {
     ///
     /// Where `CAP_SYS_ADMIN` is missing.
     pub fn enter(&self) -> Result<(), NamespaceError> {
-        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET).map_err(|errno| NamespaceError {
-            action: "enter",
-            name: self.name.clone(),
-            source: errno.into(),
-        })
+        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
+            .map_err(|errno| NamespaceError::when("enter", &self.name)(errno.into()))
     }
 
     /// Runs `work` on a thread of its own inside the namespace and returns its result.
@@ -211,7 +208,7 @@ impl Namespace {
     /// Where `CAP_SYS_ADMIN` is missing.
     pub fn remove(name: &str) -> Result<bool, NamespaceError> {
         let path = path_of(name);
-        let failed = |source| NamespaceError { action: "remove", name: name.to_owned(), source };
+        let failed = NamespaceError::when("remove", name);
         if !path.exists() {
             return Ok(false);
         }

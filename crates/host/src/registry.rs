@@ -12,6 +12,8 @@ use crate::namespace::NetnsId;
 use crate::private;
 use crate::process::ProcessId;
 
+/// The extension of a lease.
+const LEASE: &str = "json";
 /// The extension of a lease that is being written.
 const UNFINISHED: &str = "new";
 
@@ -111,20 +113,14 @@ impl Registry {
     /// Removes the unfinished files of processes that died while they wrote their leases. The caller has the
     /// lock, so no other process is writing one.
     pub(crate) fn remove_unfinished(&self) -> io::Result<()> {
-        for entry in fs::read_dir(&self.dir)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == UNFINISHED) {
-                fs::remove_file(path)?;
-            }
-        }
-        Ok(())
+        self.files(UNFINISHED)?.into_iter().try_for_each(fs::remove_file)
     }
 
     /// Every lease. A file that is not a lease is renamed, with a warning. The file of a living process stays,
     /// because the process may be of another version ([`Self::unread`]).
     pub(crate) fn holders(&self) -> io::Result<Vec<Holder>> {
         let mut holders = Vec::new();
-        for path in self.files()? {
+        for path in self.files(LEASE)? {
             let read = private::read(&path).map_err(|error| error.to_string());
             let read = read.and_then(|content| {
                 Holder::parse(&content).map_err(|error| format!("{}: {error}", path.display()))
@@ -139,7 +135,7 @@ impl Registry {
 
     /// The living processes whose leases cannot be read. What they have changed is unknown.
     pub(crate) fn unread(&self) -> io::Result<Vec<ProcessId>> {
-        let unread = self.files()?.into_iter().filter(|path| {
+        let unread = self.files(LEASE)?.into_iter().filter(|path| {
             let content = private::read(path).ok();
             content.and_then(|content| Holder::parse(&content).ok()).is_none()
         });
@@ -149,12 +145,12 @@ impl Registry {
             .collect())
     }
 
-    /// The files of the leases.
-    fn files(&self) -> io::Result<Vec<PathBuf>> {
+    /// The files with this extension.
+    fn files(&self, wanted: &str) -> io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
+            if path.extension().is_some_and(|extension| extension == wanted) {
                 files.push(path);
             }
         }
@@ -163,7 +159,7 @@ impl Registry {
 
     fn path(&self, holder: &Holder) -> PathBuf {
         let ProcessId { pid, start_time } = holder.process;
-        self.dir.join(format!("{pid}-{start_time}-{}.json", holder.sequence))
+        self.dir.join(format!("{pid}-{start_time}-{}.{LEASE}", holder.sequence))
     }
 }
 

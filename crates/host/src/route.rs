@@ -9,6 +9,10 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::{RouteFlags, RouteHeader, RouteType};
+use nix::libc::{
+    RTA_CACHEINFO, RTA_DST, RTA_GATEWAY, RTA_METRICS, RTA_MULTIPATH, RTA_OIF, RTA_PRIORITY,
+    RTA_TABLE, RTM_GETROUTE, RTM_NEWROUTE,
+};
 use nix::net::if_::if_nametoindex;
 
 use crate::change::{Change, Guard, RouteKey};
@@ -16,23 +20,13 @@ use crate::lease::{Lease, LeaseError};
 use crate::namespace::NetnsId;
 use crate::netlink::Netlink;
 
-// <linux/rtnetlink.h>
-const NEW_ROUTE: u16 = 24;
-const GET_ROUTE: u16 = 26;
 /// The flags that a request may have. The other flags describe the route's present state.
 const FLAGS_KEPT: RouteFlags = RouteFlags::Pervasive.union(RouteFlags::Onlink);
-const DESTINATION: u16 = 1;
-const INTERFACE: u16 = 4;
-const GATEWAY: u16 = 5;
-const PRIORITY: u16 = 6;
-const METRICS: u16 = 8;
-const MULTIPATH: u16 = 9;
-const CACHE_INFO: u16 = 12;
-const TABLE: u16 = 15;
+// <linux/rtnetlink.h>
 const VIA: u16 = 18;
 const EXPIRES: u16 = 23;
 const NEXTHOP_ID: u16 = 30;
-/// `RTAX_CC_ALGO`, one of [`METRICS`].
+/// `RTAX_CC_ALGO`, one of [`RTA_METRICS`].
 const CONGESTION_CONTROL: u16 = 16;
 
 /// A route could not be found or changed.
@@ -167,7 +161,7 @@ impl Route {
         })?;
         let mut found = routes.into_iter().filter(|route| {
             (route.key.destination, route.key.length) == (destination, length)
-                && index.is_none_or(|index| route.number(INTERFACE) == Some(index))
+                && index.is_none_or(|index| route.number(RTA_OIF) == Some(index))
         });
         let route = found.next().ok_or_else(|| RouteError::None { asked: asked.clone() })?;
         match found.count() {
@@ -202,7 +196,7 @@ impl Route {
 
     /// The algorithm that new connections over it use, where it names one.
     pub fn algorithm(&self) -> Option<String> {
-        let metrics = attributes(self.attribute(METRICS)?);
+        let metrics = attributes(self.attribute(RTA_METRICS)?);
         let name = metrics.into_iter().find(|metric| metric.kind == CONGESTION_CONTROL)?.value;
         Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
     }
@@ -213,16 +207,16 @@ impl Route {
     }
 
     fn with_algorithm(&self, algorithm: Option<&str>) -> Message {
-        let mut message = Message { kind: NEW_ROUTE, ..self.message.clone() };
+        let mut message = Message { kind: RTM_NEWROUTE, ..self.message.clone() };
         message.header.flags &= FLAGS_KEPT;
         let has_object = self.attribute(NEXTHOP_ID).is_some();
         message.attributes.retain(|attribute| match attribute.kind {
-            METRICS | CACHE_INFO | EXPIRES => false,
+            RTA_METRICS | RTA_CACHEINFO | EXPIRES => false,
             // The kernel shows a nexthop object's contents beside its number, and refuses both together.
-            INTERFACE | GATEWAY | MULTIPATH | VIA => !has_object,
+            RTA_OIF | RTA_GATEWAY | RTA_MULTIPATH | VIA => !has_object,
             _ => true,
         });
-        let mut metrics = attributes(self.attribute(METRICS).unwrap_or_default());
+        let mut metrics = attributes(self.attribute(RTA_METRICS).unwrap_or_default());
         metrics.retain(|metric| metric.kind != CONGESTION_CONTROL);
         metrics.extend(algorithm.map(|name| Attribute {
             kind: CONGESTION_CONTROL,
@@ -231,7 +225,7 @@ impl Route {
         if !metrics.is_empty() {
             let mut value = vec![0; metrics.as_slice().buffer_len()];
             metrics.as_slice().emit(&mut value);
-            message.attributes.push(Attribute { kind: METRICS, value });
+            message.attributes.push(Attribute { kind: RTA_METRICS, value });
         }
         message
     }
@@ -247,7 +241,7 @@ impl Route {
 
     /// Whether it expires by itself: `rta_expires` of `struct rta_cacheinfo` is set.
     fn expires(&self) -> bool {
-        let expires = self.attribute(CACHE_INFO).and_then(|info| info.get(8..12));
+        let expires = self.attribute(RTA_CACHEINFO).and_then(|info| info.get(8..12));
         expires.is_some_and(|clock_ticks| clock_ticks != [0; 4])
     }
 }
@@ -264,7 +258,7 @@ pub(crate) fn restore(key: &RouteKey, before: Option<&str>, ours: &str) -> io::R
 /// The routes of the main table, in the address family of `like`.
 fn all(like: IpAddr) -> io::Result<Vec<Route>> {
     let header = RouteHeader { address_family: family(like), ..RouteHeader::default() };
-    let question = Message { kind: GET_ROUTE, header, attributes: Vec::new() };
+    let question = Message { kind: RTM_GETROUTE, header, attributes: Vec::new() };
     let messages = Netlink::open()?.dump(question)?;
     Ok(messages.into_iter().filter_map(|message| read(message, like)).collect())
 }
@@ -284,12 +278,12 @@ fn read(message: Message, like: IpAddr) -> Option<Route> {
     let length = header.destination_prefix_length;
     let key = RouteKey { destination: like, length, tos: header.tos, priority: 0 };
     let mut route = Route { key, message };
-    let table = route.number(TABLE).unwrap_or(u32::from(header.table));
+    let table = route.number(RTA_TABLE).unwrap_or(u32::from(header.table));
     if table != u32::from(RouteHeader::RT_TABLE_MAIN) {
         return None;
     }
-    route.key.destination = address(like, route.attribute(DESTINATION))?;
-    route.key.priority = route.number(PRIORITY).unwrap_or(0);
+    route.key.destination = address(like, route.attribute(RTA_DST))?;
+    route.key.priority = route.number(RTA_PRIORITY).unwrap_or(0);
     Some(route)
 }
 
@@ -317,8 +311,8 @@ mod tests {
             flags: RouteFlags::Onlink | RouteFlags::Offload,
             ..RouteHeader::default()
         };
-        let attributes = vec![attribute(INTERFACE, &[3, 0, 0, 0]), attribute(99, b"abcde")];
-        let message = Message { kind: NEW_ROUTE, header, attributes };
+        let attributes = vec![attribute(RTA_OIF, &[3, 0, 0, 0]), attribute(99, b"abcde")];
+        let message = Message { kind: RTM_NEWROUTE, header, attributes };
         let route = read(message, IpAddr::from([192, 0, 2, 1])).unwrap();
         let written = route.with_algorithm(Some("bbr"));
         assert_eq!(written.header.flags, RouteFlags::Onlink);

@@ -63,10 +63,10 @@ fn measure(name: &str, config: &MonitorConfig, span: Duration) {
         let (began, cpu_before, programs_before) = (Instant::now(), cpu(), programs());
         let (mut records, mut sum) = (0_u64, 0_u64);
         while began.elapsed() < span {
-            let mut read = |record| {
+            let mut read = |record: Record| {
                 records += 1;
-                if let Record::Sample(sample) = record {
-                    sum += u64::from(sample.figures.cwnd.get());
+                if record.event.is_none() {
+                    sum += u64::from(record.figures.cwnd.get());
                 }
             };
             monitor.poll(Monitor::INTERVAL, &mut read).unwrap();

@@ -5,6 +5,9 @@ use wakeai_units::Duration;
 /// The time after the last [`Control::heartbeat`](crate::Control::heartbeat) at which bounds expire.
 pub const STALE_AFTER: Duration = Duration::from_millis(1500);
 
+/// The name of the algorithm that holds a target rate.
+pub const HOLDS_A_RATE: &str = "wakeai_av";
+
 /// An algorithm that obeys bounds, and the kernel's algorithm that it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded {
@@ -26,6 +29,11 @@ impl Bounded {
         Self { name: "wakeai_av", plain: "reno" },
         Self { name: "wakeai_compound", plain: "reno" },
     ];
+
+    /// The algorithm with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|bounded| bounded.name == name)
+    }
 
     /// The algorithm that an agent uses in place of the kernel's `plain`.
     pub fn instead_of(plain: &str) -> Option<Self> {

@@ -33,11 +33,11 @@ mod snapshot;
 mod undo;
 
 pub use assign::{Assigner, Assignment, Covered, Destination};
-pub use bounded::{Bounded, STALE_AFTER};
+pub use bounded::{Bounded, HOLDS_A_RATE, STALE_AFTER};
 pub use connections::{MoveReport, move_connections};
 pub use control::Control;
 pub use error::Error;
-pub use monitor::{Event, Filter, Monitor, MonitorConfig, Record, Sample};
+pub use monitor::{Filter, Monitor, MonitorConfig, Record};
 pub use netns::netns_cookie;
 pub use raw::Socket;
 pub use snapshot::{Snapshotter, TcpSnapshot, snapshot};

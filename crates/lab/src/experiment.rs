@@ -34,21 +34,6 @@ pub struct LabOptions {
     pub wakeai: PathBuf,
 }
 
-impl LabOptions {
-    /// The defaults of [`Options`], a lateness of at most 1 ms at the 99th percentile and 20 ms in
-    /// all, and waits of at most 50 ms (a tenth of the time between two decisions of an agent).
-    /// `wakeai` is usually the running program.
-    pub fn new(wakeai: PathBuf) -> Self {
-        Self {
-            run: Options::default(),
-            lateness_p99: Duration::from_millis(1),
-            lateness_max: Duration::from_millis(20),
-            waits_p99: Duration::from_millis(50),
-            wakeai,
-        }
-    }
-}
-
 /// Runs `scenario` and reports it. When this returns, every change on the host is undone, whatever
 /// the outcome; after `kill -9` the next `wakeai_host::sweep` does that.
 ///

@@ -10,7 +10,7 @@ use wakeai_medium::{MAX_PACKET, Packet};
 const PREPARED: usize = 4_096;
 
 /// An IP packet from a TUN device. Clones share the bytes, as the copies of a broadcast do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Frame {
     /// `None` only while it is dropped.
     slot: Option<Rc<Slot>>,
@@ -57,12 +57,6 @@ impl Frame {
     /// The packet's bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.slot.as_ref().map_or(&[], |slot| &slot.bytes[..slot.length])
-    }
-}
-
-impl Clone for Frame {
-    fn clone(&self) -> Self {
-        Self { slot: self.slot.clone(), pool: Rc::clone(&self.pool) }
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn load_algorithms(
 ) -> Result<Option<Arc<Control>>, LabError> {
     let flows = conditions.iter().flat_map(|condition| &condition.scenario.flows);
     let asked: BTreeSet<&str> = flows.filter_map(|flow| flow.algorithm.as_deref()).collect();
-    let is_ours = |name: &&str| Bounded::ALL.iter().any(|bounded| bounded.name == *name);
+    let is_ours = |name: &&str| Bounded::named(name).is_some();
     let control = if asked.iter().any(is_ours) { Some(Arc::new(Control::open()?)) } else { None };
     asked.into_iter().try_for_each(try_out)?;
     Ok(control)

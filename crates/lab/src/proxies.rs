@@ -7,11 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use wakeai_kernel::HOLDS_A_RATE;
+
 use crate::bench::Bench;
 use crate::daemons::{Daemon, Daemons, file_of};
 use crate::error::LabError;
 use crate::host::{CABLE_INTERFACE, Host, held_back};
-use crate::traffic::{FlowPlan, HOLDS_A_RATE};
+use crate::traffic::FlowPlan;
 
 /// The running proxies of one run, each with the file of its standard output: its addresses, then
 /// its counts.
@@ -50,25 +52,16 @@ pub(crate) fn start(
 
 /// The arguments of the proxy. The connection attempts of a flow may last as long as its run.
 fn arguments(command: &mut Command, plan: &FlowPlan) {
-    command.args([
-        "proxy",
-        "--json",
-        "--transparent",
-        "forwarded",
-        "--in-interface",
-        CABLE_INTERFACE,
-    ]);
-    command.args(["--connect-timeout", "3600s"]);
-    match plan.algorithm.as_deref() {
+    command.args(["proxy", "--json", "--connect-timeout", "3600s"]);
+    command.args(["--transparent", "forwarded", "--in-interface", CABLE_INTERFACE]);
+    let algorithm = match plan.algorithm.as_deref() {
         // TCP-AV without a target behaves as Reno, and the proxy refuses it. A solo run has no
         // target.
-        Some(HOLDS_A_RATE) if plan.target.is_none() => {
-            command.args(["--algorithm", "wakeai_reno"]);
-        }
-        Some(algorithm) => {
-            command.args(["--algorithm", algorithm]);
-        }
-        None => {}
+        Some(HOLDS_A_RATE) if plan.target.is_none() => Some("wakeai_reno"),
+        algorithm => algorithm,
+    };
+    if let Some(algorithm) = algorithm {
+        command.args(["--algorithm", algorithm]);
     }
     if let Some(target) = plan.target {
         command.args(["--rate", &target.to_string()]);

@@ -124,14 +124,11 @@ impl Reader {
     }
 
     fn record(&mut self, record: &Record) {
-        let (socket, at) = match record {
-            Record::Sample(sample) => (sample.socket, sample.at),
-            Record::Event(event) => (event.socket, event.at),
-        };
+        let &Record { at, socket, figures, event } = record;
         let (Some(place), Some(meter)) = (self.place_of(&socket), &mut self.meter) else { return };
-        match record {
-            Record::Sample(sample) => meter.sample(at, place, sample.figures),
-            Record::Event(event) => meter.event(at, place, event.kind, event.figures.cwnd),
+        match event {
+            None => meter.sample(at, place, figures),
+            Some(kind) => meter.event(at, place, kind, figures.cwnd),
         }
     }
 

@@ -15,7 +15,7 @@ use wakeai_host::{Holder, holders};
 use wakeai_lab::{LabError, LabOptions};
 use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Run;
-use wakeai_world::Silent;
+use wakeai_world::{Options, Silent};
 
 /// The most runs of a scenario. On a shared machine the lab may lose the processor for tens of
 /// milliseconds at times, while an error of the lab shows in every run.
@@ -37,7 +37,13 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn options() -> LabOptions {
-    LabOptions::new("/nonexistent/wakeai".into())
+    LabOptions {
+        run: Options::default(),
+        lateness_p99: wakeai_units::Duration::from_millis(1),
+        lateness_max: wakeai_units::Duration::from_millis(20),
+        waits_p99: wakeai_units::Duration::from_millis(50),
+        wakeai: "/nonexistent/wakeai".into(),
+    }
 }
 
 /// Runs the scenario, and again if `check` finds an error in the run.

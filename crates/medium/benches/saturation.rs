@@ -4,7 +4,9 @@
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use wakeai_medium::{Destination, Medium, Node, Packet, StationId, WifiConfig, generator};
+use wakeai_medium::{
+    Destination, Medium, MediumConfig, Node, Packet, StationId, WifiConfig, generator,
+};
 use wakeai_units::{Instant, Rate};
 use wakeai_wifi::Standard;
 
@@ -32,7 +34,8 @@ fn saturated(standard: Standard, stations: u32) -> Medium<Datagram> {
     let mut config = WifiConfig::new(standard, stations as usize);
     config.wired.rate = Rate::from_mbps(10_000);
     config.stations.iter_mut().for_each(|station| station.queue = 100);
-    let mut medium = Medium::new(&config.into(), generator(1)).expect("a valid configuration");
+    let mut medium =
+        Medium::new(&MediumConfig::Wifi(config), generator(1)).expect("a valid configuration");
     for station in 0..stations {
         refill(&mut medium, Node::Station(StationId(station)), Instant::ZERO);
     }

@@ -104,11 +104,6 @@ impl Airtime {
         Self { data, transport_ack, presence, ..Self::default() }
     }
 
-    /// All of it, idle time included.
-    pub fn total(&self) -> Duration {
-        self.busy() + self.idle
-    }
-
     /// Adds each part of `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         self.data += other.data;

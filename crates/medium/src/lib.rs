@@ -6,12 +6,12 @@
 //! [`Medium`] documents the order of calls.
 //!
 //! ```
-//! use wakeai_medium::{Destination, Medium, Node, StationId, WifiConfig, generator};
+//! use wakeai_medium::{Destination, Medium, MediumConfig, Node, StationId, WifiConfig, generator};
 //! use wakeai_units::{Duration, Instant};
 //! use wakeai_wifi::Standard;
 //!
-//! let config = WifiConfig::new(Standard::G, 2);
-//! let mut medium = Medium::new(&config.into(), generator(1))?;
+//! let config = MediumConfig::Wifi(WifiConfig::new(Standard::G, 2));
+//! let mut medium = Medium::new(&config, generator(1))?;
 //! let (sender, to) = (Node::Station(StationId(0)), Destination::Unicast(Node::Server));
 //! let now = Instant::ZERO + Duration::from_millis(5);
 //! medium.enqueue(now, sender, to, vec![0; 1_500]).expect("an empty queue has room");

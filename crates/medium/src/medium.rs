@@ -29,18 +29,6 @@ impl MediumConfig {
     }
 }
 
-impl From<WifiConfig> for MediumConfig {
-    fn from(config: WifiConfig) -> Self {
-        Self::Wifi(config)
-    }
-}
-
-impl From<CellularConfig> for MediumConfig {
-    fn from(config: CellularConfig) -> Self {
-        Self::Cellular(config)
-    }
-}
-
 /// Stations, the air that they share, their access point (a base station on a cellular link) and
 /// the wired leg to the server.
 ///

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{TO_SERVER, config, station, to_station};
-use wakeai_medium::{Destination, Kind, Medium, Node, Packet, WifiConfig, generator};
+use wakeai_medium::{Destination, Kind, Medium, MediumConfig, Node, Packet, WifiConfig, generator};
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::Standard;
 
@@ -27,7 +27,7 @@ const ACK: Labelled = Labelled(Kind::TransportAck, 52);
 
 /// Enqueues all packets at once, and runs until all have arrived.
 fn run(config: &WifiConfig, packets: &[(Node, Destination, Labelled)]) -> Medium<Labelled> {
-    let mut medium = Medium::new(&config.clone().into(), generator(1)).unwrap();
+    let mut medium = Medium::new(&MediumConfig::Wifi(config.clone()), generator(1)).unwrap();
     for (from, to, packet) in packets {
         medium.enqueue(Instant::ZERO, *from, *to, *packet).unwrap();
     }

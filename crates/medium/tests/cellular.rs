@@ -7,8 +7,8 @@ mod common;
 use common::{Datagram, TO_SERVER, station, to_station};
 use proptest::prelude::*;
 use wakeai_medium::{
-    CellularConfig, CellularStationConfig, ConfigError, Delivery, Destination, Medium, Node,
-    StationId,
+    CellularConfig, CellularStationConfig, ConfigError, Delivery, Destination, Medium,
+    MediumConfig, Node, StationId,
 };
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{Cell, Scheduler, Wired};
@@ -27,7 +27,7 @@ fn config(stations: usize, scheduler: Scheduler) -> CellularConfig {
 }
 
 fn cell(config: &CellularConfig) -> Medium<Datagram> {
-    Medium::new(&config.clone().into(), wakeai_medium::generator(1)).unwrap()
+    Medium::new(&MediumConfig::Cellular(config.clone()), wakeai_medium::generator(1)).unwrap()
 }
 
 fn full(id: u64) -> Datagram {
@@ -112,7 +112,7 @@ fn the_directions_do_not_disturb_each_other() {
     assert_eq!(last(Node::Server), at_ms(100) + Duration::from_nanos(120));
     let airtime = cell.counters().airtime;
     assert_eq!(airtime.data, Duration::from_millis(50 + 100));
-    assert_eq!(airtime.total(), Duration::from_millis(2 * 100));
+    assert_eq!(airtime.busy() + airtime.idle, Duration::from_millis(2 * 100));
 }
 
 #[test]
@@ -241,9 +241,10 @@ fn what_a_cell_does_not_have_is_refused_by_name() {
     assert_eq!(nobody, ConfigError::NoSuchStation { found: 1, stations: 1 });
     let mut silent = config(1, Scheduler::ProportionalFair);
     silent.cell.uplink = Rate::ZERO;
-    let refused = Medium::<Datagram>::new(&silent.into(), wakeai_medium::generator(1))
-        .unwrap_err()
-        .to_string();
+    let refused =
+        Medium::<Datagram>::new(&MediumConfig::Cellular(silent), wakeai_medium::generator(1))
+            .unwrap_err()
+            .to_string();
     assert_eq!(refused, "uplink is 0; allowed: 1bit/s to 1000Gbit/s");
     assert!(cell.enqueue(Instant::ZERO, station(0), to_station(0), full(1)).is_err());
     assert!(cell.enqueue(Instant::ZERO, station(9), TO_SERVER, full(1)).is_err());
@@ -330,6 +331,6 @@ proptest! {
             }
         }
         let airtime = cell.counters().airtime;
-        prop_assert!(airtime.total() >= airtime.data);
+        prop_assert!(airtime.busy() + airtime.idle >= airtime.data);
     }
 }

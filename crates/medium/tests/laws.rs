@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use common::{Datagram, config, contend, medium, station};
 use proptest::prelude::*;
 use wakeai_medium::{
-    Counters, Delivery, Destination, HostQueueKind, Medium, Node, StationId, WifiConfig,
+    Counters, Delivery, Destination, HostQueueKind, Medium, MediumConfig, Node, StationId,
+    WifiConfig,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{Contention, Protection, QueueDiscipline, Standard};
@@ -235,7 +236,8 @@ fn a_configuration_out_of_range_says_what_was_found_and_what_is_allowed() {
     let broken = |change: Change| {
         let mut config = config(Standard::N, 2);
         change(&mut config);
-        let made = Medium::<Datagram>::new(&config.into(), wakeai_medium::generator(1));
+        let made =
+            Medium::<Datagram>::new(&MediumConfig::Wifi(config), wakeai_medium::generator(1));
         made.map(|_| ()).unwrap_err()
     };
     let cases: [(Change, &str); 9] = [

@@ -3,12 +3,10 @@
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use wakeai_host::{Change, Lease, Role, read_sysctl};
-use wakeai_kernel::Control;
+use wakeai_kernel::{Bounded, Control, HOLDS_A_RATE};
 
 use crate::config::Config;
 use crate::error::ProxyError;
-use crate::privileges::is_ours;
-use crate::rates::HOLDS_A_RATE;
 
 /// Loads the algorithm if it is one of Wakeai's, and makes sure that sockets of this process may
 /// use it: an unprivileged process can use only algorithms that are loaded and allowed. Returns the
@@ -30,8 +28,8 @@ pub(crate) fn prepare(
         return Err(ProxyError::NeedsRate);
     }
     let Some(name) = &config.algorithm else { return Ok(None) };
-    let control =
-        if is_ours(name) && nix::unistd::geteuid().is_root() { Some(load(lease)?) } else { None };
+    let loads = Bounded::named(name).is_some() && nix::unistd::geteuid().is_root();
+    let control = if loads { Some(load(lease)?) } else { None };
     try_out(name)?;
     match control {
         None if aims => Err(ProxyError::RateNotAllowed),

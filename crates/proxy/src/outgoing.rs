@@ -110,28 +110,19 @@ async fn connect_to(shared: &Shared, to: SocketAddr, source: Source) -> io::Resu
     let Source::Client(client) = source else {
         return TcpSocket::from_std_stream(socket(shared, to)?.into()).connect(to).await;
     };
-    let any_port = SocketAddr::new(client.ip(), 0);
-    let mut from = client;
-    loop {
+    let attempt = async |from| {
         let socket = socket(shared, to)?;
-        let attempt = async {
-            prepare_as_client(&socket, from)?;
-            TcpSocket::from_std_stream(socket.into()).connect(to).await
-        };
-        match attempt.await {
-            // This address and port are already in use towards this destination, namely by the
-            // client itself if it runs on this machine.
-            Err(error)
-                if from != any_port
-                    && matches!(
-                        error.kind(),
-                        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
-                    ) =>
-            {
-                from = any_port;
-            }
-            other => return other,
+        prepare_as_client(&socket, from)?;
+        TcpSocket::from_std_stream(socket.into()).connect(to).await
+    };
+    let outcome = attempt(client).await;
+    match outcome.as_ref().map_err(io::Error::kind) {
+        // This address and port are already in use towards this destination, namely by the client
+        // itself if it runs on this machine.
+        Err(io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable) => {
+            attempt(SocketAddr::new(client.ip(), 0)).await
         }
+        _ => outcome,
     }
 }
 

@@ -4,19 +4,16 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
+use nix::libc::{
+    AF_INET, AF_INET6, RTA_DST, RTM_GETROUTE, RTM_NEWROUTE, RTN_ANYCAST, RTN_BROADCAST, RTN_LOCAL,
+};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
 
-// <linux/netlink.h>, <linux/rtnetlink.h>
+// <linux/netlink.h>
 const REQUEST: u16 = 1;
 const ERROR: u16 = 2;
-const NEW_ROUTE: u16 = 24;
-const GET_ROUTE: u16 = 26;
-const DESTINATION: u16 = 1;
-const LOCAL: u8 = 2;
-const BROADCAST: u8 = 3;
-const ANYCAST: u8 = 4;
 const HEADER_BYTES: usize = 16;
 const ROUTE_BYTES: usize = 12;
 /// The offset of a route's type in a message (`rtm_type`).
@@ -52,18 +49,18 @@ impl OwnAddresses {
 
     fn ask(&self, address: IpAddr) -> io::Result<bool> {
         let (family, bytes) = match address {
-            IpAddr::V4(address) => (nix::libc::AF_INET, address.octets().to_vec()),
-            IpAddr::V6(address) => (nix::libc::AF_INET6, address.octets().to_vec()),
+            IpAddr::V4(address) => (AF_INET, address.octets().to_vec()),
+            IpAddr::V6(address) => (AF_INET6, address.octets().to_vec()),
         };
         let attribute = 4 + bytes.len();
         let length = (HEADER_BYTES + ROUTE_BYTES + attribute) as u32;
         let mut message = length.to_ne_bytes().to_vec();
-        message.extend(GET_ROUTE.to_ne_bytes());
+        message.extend(RTM_GETROUTE.to_ne_bytes());
         message.extend(REQUEST.to_ne_bytes());
         message.extend([0; 8]); // neither a sequence nor a port: one question at a time
         message.extend([family as u8, 8 * bytes.len() as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         message.extend((attribute as u16).to_ne_bytes());
-        message.extend(DESTINATION.to_ne_bytes());
+        message.extend(RTA_DST.to_ne_bytes());
         message.extend(bytes);
         send(self.routes.as_raw_fd(), &message, MsgFlags::empty())?;
         let mut answer = [0; 4096];
@@ -72,9 +69,9 @@ impl OwnAddresses {
         let strange = || io::Error::new(io::ErrorKind::InvalidData, "an answer of another kind");
         let kind = answer.get(4..6).ok_or_else(strange)?;
         match u16::from_ne_bytes([kind[0], kind[1]]) {
-            NEW_ROUTE => {
+            RTM_NEWROUTE => {
                 let kind = answer.get(TYPE_AT).ok_or_else(strange)?;
-                Ok([LOCAL, BROADCAST, ANYCAST].contains(kind))
+                Ok([RTN_LOCAL, RTN_BROADCAST, RTN_ANYCAST].contains(kind))
             }
             // There is no route, so the address is not this machine's.
             ERROR => Ok(false),

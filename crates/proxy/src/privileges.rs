@@ -12,7 +12,7 @@ pub(crate) fn kept(config: &Config) -> Vec<Capability> {
     let mut kept = to_serve(config);
     // CAP_BPF and CAP_PERFMON unload the algorithms, if this proxy is the last process that uses
     // them.
-    if config.algorithm.as_deref().is_some_and(is_ours) {
+    if config.algorithm.as_deref().and_then(Bounded::named).is_some() {
         kept.extend([Capability::CAP_BPF, Capability::CAP_PERFMON]);
     }
     kept
@@ -36,11 +36,6 @@ fn to_serve(config: &Config) -> Vec<Capability> {
         kept.push(Capability::CAP_BPF);
     }
     kept
-}
-
-/// Whether the congestion control is one that Wakeai loads.
-pub(crate) fn is_ours(name: &str) -> bool {
-    Bounded::ALL.iter().any(|bounded| bounded.name == name)
 }
 
 /// The user that serves; `None`: the user that started the proxy.

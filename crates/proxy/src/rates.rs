@@ -11,9 +11,6 @@ use wakeai_units::Rate;
 
 use crate::access::Network;
 
-/// The algorithm that holds a target rate.
-pub(crate) const HOLDS_A_RATE: &str = "wakeai_av";
-
 /// The target rate of each connection to a network, or of every connection where no network is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetRate {

@@ -9,7 +9,6 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
-use socket2::Socket;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
@@ -23,14 +22,14 @@ use crate::config::Config;
 use crate::counters::Report;
 use crate::error::ProxyError;
 use crate::forwarding;
-use crate::listen::listen;
+use crate::listen::{Entry, Listener, listen};
 use crate::own::OwnAddresses;
 use crate::privileges;
-use crate::session::{Entry, serve};
+use crate::session::serve;
 use crate::shared::{LOOKUPS, Shared};
 use crate::shares::{Busy, Client, Shares};
 use crate::slot::Slot;
-use crate::transparent::{self, Taken};
+use crate::transparent;
 
 /// File descriptors for the process itself and for name lookups.
 const OWN_FILES: u64 = 128;
@@ -134,21 +133,20 @@ fn serve_all(
         let Started { shared, listeners } = started;
         tell(Event::Listening(shared.listening.clone()));
         // Each kind of client has its own slots, so that one kind cannot use up those of the other.
-        let kinds = [Entry::Explicit, Entry::Transparent]
-            .map(|kind| listeners.iter().any(|listener| listener.entry == kind));
+        let is_explicit = |listener: &Listener| listener.entry == Entry::Explicit;
+        let has_both = listeners.iter().any(is_explicit) && !listeners.iter().all(is_explicit);
         let total = shared.config.connections;
-        let each = if kinds == [true; 2] { total.div_ceil(2) } else { total };
+        let each = if has_both { total.div_ceil(2) } else { total };
         let (explicit, transparent) = (Shares::new(each), Shares::new(each));
         let mut accepting = JoinSet::new();
-        for listener in listeners {
+        for Listener { socket, address, entry } in listeners {
             let failed = ProxyError::system("listen");
-            let socket = TcpListener::from_std(listener.socket.into()).map_err(failed)?;
-            let slots = match listener.entry {
+            let socket = TcpListener::from_std(socket.into()).map_err(failed)?;
+            let slots = match entry {
                 Entry::Explicit => explicit.clone(),
-                Entry::Transparent => transparent.clone(),
+                Entry::Forwarded | Entry::Own => transparent.clone(),
             };
-            let Listener { address, entry, checked, .. } = listener;
-            let listener = Listener { socket, address, entry, checked };
+            let listener = Listener { socket, address, entry };
             accepting.spawn_local(accept(Rc::clone(&shared), listener, slots));
         }
         loop {
@@ -178,19 +176,10 @@ fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     }
 }
 
-struct Listener<S> {
-    socket: S,
-    address: SocketAddr,
-    entry: Entry,
-    /// Whether the source must be on the access list; connections that this machine opens itself
-    /// are not checked.
-    checked: bool,
-}
-
 /// The state that is created with all privileges, and used with fewer.
 struct Started {
     shared: Rc<Shared>,
-    listeners: Vec<Listener<Socket>>,
+    listeners: Vec<Listener>,
 }
 
 fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, ProxyError> {
@@ -199,12 +188,11 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
     let own = OwnAddresses::open().map_err(ProxyError::system("ask for routes"))?;
     let mut shared = Shared::new(config, targets, own);
     let config = &shared.config;
-    let (mut listeners, mut listening) = (Vec::new(), Vec::new());
+    let mut listeners = Vec::new();
     for &address in &config.listen {
-        let (socket, address) = listen(address, |_| Ok(()))?;
-        listening.push(address);
-        listeners.push(Listener { socket, address, entry: Entry::Explicit, checked: true });
+        listeners.push(listen(address, Entry::Explicit, |_| Ok(()))?);
     }
+    let listening = listeners.iter().map(|listener| listener.address).collect();
     if config.transparent.is_any() {
         if !transparent::is_privileged() {
             return Err(ProxyError::NotPrivileged);
@@ -218,11 +206,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
             &config.in_interfaces,
             &config.access,
         );
-        for listener in taken.map_err(named)? {
-            let transparent::Listener { socket, address, taken } = listener;
-            let checked = taken == Taken::Forwarded;
-            listeners.push(Listener { socket, address, entry: Entry::Transparent, checked });
-        }
+        listeners.extend(taken.map_err(named)?);
     }
     for listener in &listeners {
         if let Some(name) = shared.client_algorithm() {
@@ -323,7 +307,8 @@ fn is_welcome(
     client: &TcpStream,
     from: SocketAddr,
 ) -> bool {
-    if listener.checked && !shared.config.access.allows_source(from.ip()) {
+    // Connections that this machine opens itself need not be on the access list.
+    if listener.entry != Entry::Own && !shared.config.access.allows_source(from.ip()) {
         return false;
     }
     // A client that connects to a transparent listener's own address has bypassed the rules; the

@@ -8,6 +8,7 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
+use crate::listen::Entry;
 use crate::negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
 use crate::outgoing::{Source, connect};
 use crate::rates;
@@ -19,14 +20,8 @@ use crate::target::{Host, Target};
 /// The time for which the proxy waits until a refused client closes.
 const PARTING: Duration = Duration::from_secs(1);
 
-/// How the proxy learns a client's destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    /// The client names it, in SOCKS5 or HTTP.
-    Explicit,
-    /// The destination is the address that the client connected to.
-    Transparent,
-}
+/// The connection to the destination, and the bytes that the client has already sent for it.
+type Opened = (TcpStream, Vec<u8>);
 
 /// Serves a client whose source is allowed.
 pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from: SocketAddr) {
@@ -47,29 +42,24 @@ pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from
     }
 }
 
-/// Opens the connection to the destination. Returns it with the bytes that the client has already
-/// sent for the destination.
+/// Opens the connection to the destination.
 async fn open(
     slot: &Rc<Slot>,
     entry: Entry,
     client: &TcpStream,
     from: SocketAddr,
-) -> Option<(TcpStream, Vec<u8>)> {
+) -> Option<Opened> {
     if let Err(error) = client.set_nodelay(true) {
         tracing::debug!(%from, %error, "lost at once");
         return None;
     }
     match entry {
         Entry::Explicit => explicit(slot, client, from).await,
-        Entry::Transparent => transparent(slot, client, from).await,
+        Entry::Forwarded | Entry::Own => transparent(slot, client, from).await,
     }
 }
 
-async fn transparent(
-    slot: &Rc<Slot>,
-    client: &TcpStream,
-    from: SocketAddr,
-) -> Option<(TcpStream, Vec<u8>)> {
+async fn transparent(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> Option<Opened> {
     let to = client.local_addr().ok()?;
     let target = Target { host: Host::Address(to.ip()), port: to.port() };
     let connected = tokio::select! {
@@ -86,11 +76,7 @@ async fn transparent(
     }
 }
 
-async fn explicit(
-    slot: &Rc<Slot>,
-    client: &TcpStream,
-    from: SocketAddr,
-) -> Option<(TcpStream, Vec<u8>)> {
+async fn explicit(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> Option<Opened> {
     let shared = &slot.shared;
     let mut negotiation = Negotiation::new();
     let asked = tokio::time::timeout(shared.connect_timeout, ask(shared, client, &mut negotiation));

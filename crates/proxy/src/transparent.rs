@@ -16,7 +16,7 @@ use wakeai_host::{Lease, add_local_route, add_packet_rules, has_ipv6};
 use crate::access::{Access, Network, is_listed_by_itself};
 use crate::config::{Interface, Transparent};
 use crate::error::ProxyError;
-use crate::listen::listen;
+use crate::listen::{Entry, Listener, listen};
 
 /// The name of the nftables table, which is of the family inet.
 pub const TABLE: &str = "wakeai_proxy";
@@ -26,21 +26,6 @@ const ROUTE_MARK: u32 = 0x7761_6b65;
 pub(crate) const OWN_MARK: u32 = 0x7761_6b66;
 /// The routing table for packets with [`ROUTE_MARK`].
 const ROUTE_TABLE: u32 = 0x776b;
-
-/// The connections that a listener intercepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    Forwarded,
-    Own,
-}
-
-/// A listener that TPROXY gives connections to.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    pub(crate) socket: Socket,
-    pub(crate) address: SocketAddr,
-    pub(crate) taken: Taken,
-}
 
 /// Opens the listeners and makes the rules.
 ///
@@ -55,12 +40,12 @@ pub(crate) fn take_hold(
     access: &Access,
 ) -> Result<Vec<Listener>, ProxyError> {
     let mut listeners = Vec::new();
-    for (asked, taken) in [(transparent.forwarded, Taken::Forwarded), (transparent.own, Taken::Own)]
+    for (asked, entry) in [(transparent.forwarded, Entry::Forwarded), (transparent.own, Entry::Own)]
     {
         if asked {
-            listeners.push(open(Ipv4Addr::LOCALHOST.into(), taken)?);
+            listeners.push(open(Ipv4Addr::LOCALHOST.into(), entry)?);
             if has_ipv6() {
-                listeners.push(open(Ipv6Addr::LOCALHOST.into(), taken)?);
+                listeners.push(open(Ipv6Addr::LOCALHOST.into(), entry)?);
             }
         }
     }
@@ -80,15 +65,14 @@ pub(crate) fn is_privileged() -> bool {
 }
 
 /// Opens a listener on a loopback address, so that only the rules lead to it.
-fn open(address: IpAddr, taken: Taken) -> Result<Listener, ProxyError> {
-    let (socket, address) = listen(SocketAddr::new(address, 0), |socket| match address {
+fn open(address: IpAddr, entry: Entry) -> Result<Listener, ProxyError> {
+    listen(SocketAddr::new(address, 0), entry, |socket| match address {
         IpAddr::V4(_) => socket.set_ip_transparent_v4(true),
         IpAddr::V6(_) => {
             socket.set_only_v6(true)?;
             socket.set_ip_transparent_v6(true)
         }
-    })?;
-    Ok(Listener { socket, address, taken })
+    })
 }
 
 /// The script for nft(8). It fails as a whole if the table already exists.
@@ -104,8 +88,8 @@ fn rules(access: &Access, in_interfaces: &[Interface], listeners: &[Listener]) -
         let (family, nfproto) = if v4 { ("ip", "ipv4") } else { ("ip6", "ipv6") };
         let give = format!("tproxy {family} to {}", listener.address);
         let to = destinations(family, access, v4);
-        match listener.taken {
-            Taken::Forwarded => {
+        match listener.entry {
+            Entry::Forwarded => {
                 let Some(from) = matching(family, "saddr", &access.sources(), v4) else { continue };
                 forwarded.extend(to.iter().map(|to| {
                     format!(
@@ -114,8 +98,9 @@ fn rules(access: &Access, in_interfaces: &[Interface], listeners: &[Listener]) -
                     )
                 }));
             }
-            Taken::Own if to.is_empty() => {}
-            Taken::Own => {
+            Entry::Explicit => {}
+            Entry::Own if to.is_empty() => {}
+            Entry::Own => {
                 sent_round.push(format!(
                     "iifname \"lo\" meta mark {ROUTE_MARK} meta nfproto {nfproto} {OPENS} {give} \
                      accept"

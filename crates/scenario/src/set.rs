@@ -57,20 +57,15 @@ fn set_in_list(
     node: Node,
 ) -> Result<(), NoSuchPath> {
     let (name, rest) = parts.split_first().expect("the caller leaves at least one part");
+    let path = format!("{before}.{name}");
     let Some(position) = position(nodes, name) else {
-        return Err(NoSuchPath {
-            found: format!("{before}.{name}"),
-            allowed: entries(nodes, before),
-        });
+        return Err(NoSuchPath { found: path, allowed: entries(nodes, before) });
     };
-    let table = nodes[position].as_table_mut().filter(|_| !rest.is_empty());
-    match table {
-        Some(table) => set_in_table(table, rest, &format!("{before}.{name}"), node),
-        None => Err(NoSuchPath {
-            found: format!("{before}.{name}"),
-            allowed: format!("a key of it, such as {before}.{name}.KEY"),
-        }),
+    if let Some(table) = nodes[position].as_table_mut().filter(|_| !rest.is_empty()) {
+        return set_in_table(table, rest, &path, node);
     }
+    let allowed = format!("a key of it, such as {path}.KEY");
+    Err(NoSuchPath { found: path, allowed })
 }
 
 fn position(nodes: &[Node], name: &str) -> Option<usize> {

@@ -59,7 +59,7 @@ fn run(expanded: &Expanded) -> Run {
         wall_s: 10.0,
         stations: &expanded.stations,
         flows: &[flow(0), flow(1)],
-        rtt: &DurationHistogram::new(),
+        rtt: &DurationHistogram::default(),
         errors: ErrorCounts::default(),
         maxima: &BTreeMap::new(),
         lateness: None,

@@ -51,7 +51,7 @@ fn maxima(mbps: &[f64]) -> BTreeMap<StationDirection, Max> {
 }
 
 fn run(condition: &str, repeat: u32, flows: &[MeasuredFlow], maxima: &[f64]) -> Run {
-    let mut rtt = DurationHistogram::new();
+    let mut rtt = DurationHistogram::default();
     for millis in 1..=100 {
         rtt.record(Duration::from_micros(millis * 1_000 + 100_000));
     }
@@ -173,7 +173,7 @@ fn a_station_with_flows_both_ways_is_one_whose_shares_add_up() {
         wall_s: 0.0,
         stations: &stations(1),
         flows: &flows,
-        rtt: &DurationHistogram::new(),
+        rtt: &DurationHistogram::default(),
         errors: ErrorCounts::default(),
         maxima: &maxima,
         lateness: None,
@@ -199,7 +199,7 @@ fn groups_are_told_apart_where_there_are_several() {
                 flows = [{ from = \"phone\", to = \"server\" }]";
     let scenario = Scenario::parse(text).unwrap();
     let stations = scenario.expand_stations();
-    let mut slow = DurationHistogram::new();
+    let mut slow = DurationHistogram::default();
     slow.record(Duration::from_millis(2));
     let run = |condition, first| {
         let run = Run::new(&Measured {
@@ -216,7 +216,7 @@ fn groups_are_told_apart_where_there_are_several() {
             lateness: None,
             drops: None,
         });
-        run.with_groups(&scenario, &[DurationHistogram::new(), slow.clone()])
+        run.with_groups(&scenario, &[DurationHistogram::default(), slow.clone()])
     };
     let report = report(vec![run("default", 6), run("airtime", 9)]);
     let groups = &report.runs[0].groups;
@@ -258,7 +258,7 @@ fn no_line_is_longer_than_80_columns() {
             for (result, station) in run.stations.iter_mut().zip(scenario.expand_stations()) {
                 result.station = station.name;
             }
-            let rtt = [DurationHistogram::new(), DurationHistogram::new()];
+            let rtt = [DurationHistogram::default(), DurationHistogram::default()];
             runs.push(run.with_groups(&scenario, &rtt));
         }
     }

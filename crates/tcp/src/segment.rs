@@ -158,11 +158,6 @@ impl SackBlocks {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-
-    /// Whether no other block can be added.
-    pub fn is_full(&self) -> bool {
-        self.len() == MAX_SACK_BLOCKS
-    }
 }
 
 impl FromIterator<(u64, u64)> for SackBlocks {
@@ -217,7 +212,6 @@ mod tests {
     #[test]
     fn no_fourth_block_fits() {
         let mut blocks: SackBlocks = (0..3).map(|n| (10 * n, 10 * n + 1)).collect();
-        assert!(blocks.is_full());
         assert!(!blocks.push(40, 41));
         assert_eq!(blocks.as_slice(), [(0, 1), (10, 11), (20, 21)]);
     }

@@ -63,11 +63,7 @@ impl FromStr for Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_scaled(
-            f,
-            self.0,
-            &[("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)],
-        )
+        write_scaled(f, self.0, &UNITS[..4]) // at most GB
     }
 }
 

@@ -45,15 +45,15 @@ fn exact(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     whole.checked_add(u64::try_from(fraction / denominator).ok()?)
 }
 
-/// Formats `value` exactly, in the largest unit that does not exceed it. `units` are in descending
-/// order; zero is written in the last one.
+/// Formats `value` exactly, in the largest unit that does not exceed it. `units` are in ascending
+/// order; zero is written in the first one.
 pub(crate) fn write_scaled(
     f: &mut fmt::Formatter<'_>,
     value: u64,
     units: &[(&str, u64)],
 ) -> fmt::Result {
-    let smallest = units.last().expect("a quantity has at least one unit");
-    let &(unit, scale) = units.iter().find(|(_, scale)| value >= *scale).unwrap_or(smallest);
+    let smallest = units.first().expect("a quantity has at least one unit");
+    let &(unit, scale) = units.iter().rfind(|(_, scale)| value >= *scale).unwrap_or(smallest);
     let (whole, rest) = (value / scale, value % scale);
     if rest == 0 {
         return write!(f, "{whole}{unit}");

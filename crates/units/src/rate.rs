@@ -125,12 +125,10 @@ impl fmt::Display for Rate {
     /// The exact value, as [`Rate::from_str`] reads it: `1.234567Mbit/s`. The alternate form `{:#}`
     /// is for people and has a space and at most two decimals: `1.23 Mbit/s`, `288 Gbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units =
-            [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
         if !f.alternate() {
-            return write_scaled(f, self.0, &units);
+            return write_scaled(f, self.0, UNITS);
         }
-        let unit = units.iter().find(|(_, scale)| self.0 >= *scale);
+        let unit = UNITS.iter().rfind(|(_, scale)| self.0 >= *scale);
         let (name, scale) = unit.unwrap_or(&("Mbit/s", 1_000_000));
         let hundredths = (u128::from(self.0) * 100 + u128::from(*scale) / 2) / u128::from(*scale);
         write!(f, "{}", hundredths / 100)?;
@@ -163,11 +161,6 @@ impl Serializer {
     pub fn new(rate: Rate) -> Self {
         assert!(rate > Rate::ZERO, "a link with rate zero never sends");
         Self { rate, free_at: Instant::ZERO, remainder: 0 }
-    }
-
-    /// When the last packet given to [`Serializer::send`] has left.
-    pub fn free_at(&self) -> Instant {
-        self.free_at
     }
 
     /// Sends `amount` and returns when its last bit has left, rounded down to a nanosecond.
@@ -224,7 +217,7 @@ mod tests {
         for _ in 0..1_000_000 {
             link.send(Instant::ZERO, Bytes::new(1500));
         }
-        assert_eq!(link.free_at().as_nanos(), 12_000_000_000_u64 * 1_000_000 / 7_000);
+        assert_eq!(link.free_at.as_nanos(), 12_000_000_000_u64 * 1_000_000 / 7_000);
     }
 
     proptest! {

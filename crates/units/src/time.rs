@@ -154,16 +154,6 @@ impl Duration {
         self.0 == 0
     }
 
-    /// The sum, or `None` on overflow.
-    pub fn checked_add(self, other: Self) -> Option<Self> {
-        self.0.checked_add(other.0).map(Self)
-    }
-
-    /// The difference, or `None` where `other` is longer.
-    pub fn checked_sub(self, other: Self) -> Option<Self> {
-        self.0.checked_sub(other.0).map(Self)
-    }
-
     /// The difference, or zero if `other` is longer.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -225,7 +215,7 @@ impl fmt::Display for Duration {
         write_scaled(
             f,
             self.0,
-            &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)],
+            &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)],
         )
     }
 }

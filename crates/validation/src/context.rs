@@ -50,6 +50,11 @@ impl Context {
         runs.pop().with_context(|| format!("{}: no run", job.command()))
     }
 
+    /// The number of seeds of a comparison whose single runs differ much.
+    pub fn more_seeds(&self) -> u32 {
+        self.seeds * 4
+    }
+
     /// Runs `job` with each seed.
     ///
     /// # Errors

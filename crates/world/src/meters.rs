@@ -210,7 +210,7 @@ impl SenderMeter {
         let groups: Vec<usize> = expanded.flows.iter().map(group).collect();
         let count = groups.iter().max().map_or(0, |last| last + 1);
         let flows = vec![(0, 0); groups.len()];
-        let (rtt, errors) = (vec![DurationHistogram::new(); count], ErrorCounts::default());
+        let (rtt, errors) = (vec![DurationHistogram::default(); count], ErrorCounts::default());
         Self { span, groups, rtt, errors, flows, sink }
     }
 

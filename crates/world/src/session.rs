@@ -331,7 +331,7 @@ impl<W: World> Drop for StopOnPanic<'_, '_, W> {
 
 /// The round-trip times of all groups.
 fn pooled(groups: &[DurationHistogram]) -> DurationHistogram {
-    groups.iter().fold(DurationHistogram::new(), |mut all, group| {
+    groups.iter().fold(DurationHistogram::default(), |mut all, group| {
         all.merge(group);
         all
     })

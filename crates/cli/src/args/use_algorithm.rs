@@ -86,23 +86,19 @@ pub(crate) struct UseArguments {
     pub(crate) json: bool,
 }
 
-/// Which assignments to end.
+/// The assignment to end; `None`: all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
-    /// All.
-    All,
-    /// One.
-    One(u32),
-}
+pub(crate) struct Which(pub(crate) Option<u32>);
 
 impl FromStr for Which {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "all" {
-            return Ok(Self::All);
+            return Ok(Self(None));
         }
-        text.parse().map(Self::One).map_err(|_| "expected an ID of --list, or all".to_owned())
+        let id = text.parse().map_err(|_| "expected an ID of --list, or all".to_owned())?;
+        Ok(Self(Some(id)))
     }
 }
 

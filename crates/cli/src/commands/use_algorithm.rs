@@ -5,8 +5,6 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
 use anyhow::anyhow;
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wakeai_assign::{AssignError, Event, InForce};
 
@@ -27,12 +25,8 @@ pub(crate) fn run(arguments: &UseArguments) -> Result<(), Failure> {
     }
     match (algorithm, undo, set, *rate) {
         (Some(algorithm), ..) => assign(algorithm, arguments),
-        (_, Some(which), ..) => {
-            let id = match which {
-                Which::All => None,
-                Which::One(id) => Some(*id),
-            };
-            if wakeai_assign::end(id)? == 0 {
+        (_, Some(Which(id)), ..) => {
+            if wakeai_assign::end(*id)? == 0 {
                 note("nothing is in force");
             }
             Ok(())
@@ -117,12 +111,7 @@ fn table(all: &[InForce]) -> String {
     if all.is_empty() {
         return "nothing is in force\n".to_owned();
     }
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(HEADER).add_rows(all.iter().map(row));
-    for column in table.column_iter_mut().skip(FIRST_NUMBER) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
+    output::table("", HEADER, FIRST_NUMBER, all.iter().map(row))
 }
 
 fn row(in_force: &InForce) -> [String; 8] {

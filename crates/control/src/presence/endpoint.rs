@@ -117,7 +117,14 @@ impl Endpoint {
         let answered = !matches!(verdict, Verdict::Replayed | Verdict::Full);
         let new = answered && self.answers.hear(now, boot, sequence, challenge);
         let counter = match verdict {
-            Verdict::Updated | Verdict::Joined | Verdict::Restarted(_) => {
+            Verdict::Updated => &mut self.counters.accepted,
+            Verdict::Joined => {
+                self.changes.push_back(PeerChange::Joined(station));
+                &mut self.counters.accepted
+            }
+            Verdict::Restarted(old) => {
+                self.challenges.retire(now, old);
+                self.changes.push_back(PeerChange::Restarted(station));
                 &mut self.counters.accepted
             }
             Verdict::Replayed => &mut self.counters.replayed,
@@ -128,14 +135,6 @@ impl Endpoint {
             Verdict::Full => &mut self.counters.table_full,
         };
         *counter += 1;
-        match verdict {
-            Verdict::Joined => self.changes.push_back(PeerChange::Joined(station)),
-            Verdict::Restarted(old) => {
-                self.challenges.retire(now, old);
-                self.changes.push_back(PeerChange::Restarted(station));
-            }
-            Verdict::Updated | Verdict::Replayed | Verdict::Unproven | Verdict::Full => {}
-        }
     }
 
     /// Removes the peers that have been silent for too long.

@@ -16,9 +16,10 @@ pub(super) const EFFICIENCY_PERCENT: u64 = 40;
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     started: Instant,
-    wanted: Option<Rate>,
+    pub(super) wanted: Option<Rate>,
     last_data: Option<Instant>,
-    asked: Option<Reservation>,
+    /// The announced request, without a claim.
+    pub(super) asked: Option<Reservation>,
 }
 
 impl Asking {
@@ -30,15 +31,6 @@ impl Asking {
     pub(super) fn want(&mut self, rate: Option<Rate>) {
         self.wanted = rate.filter(|rate| *rate > Rate::ZERO);
         self.asked = self.asked.filter(|asked| Some(asked.rate) == self.wanted);
-    }
-
-    pub(super) fn wanted(&self) -> Option<Rate> {
-        self.wanted
-    }
-
-    /// The announced request, without a claim.
-    pub(super) fn asked(&self) -> Option<Reservation> {
-        self.asked
     }
 
     /// Makes, keeps or withdraws the request. `last_ticket` is the largest ticket of the peers.
@@ -113,9 +105,9 @@ mod tests {
         let mut asking = wants(6);
         let seen = seen(true);
         asking.on_tick(at(3), &seen, 4);
-        assert_eq!((asking.asked(), asking.state(&seen)), (None, ReservationState::Waiting));
+        assert_eq!((asking.asked, asking.state(&seen)), (None, ReservationState::Waiting));
         asking.on_tick(at(4), &seen, 4);
-        let asked = asking.asked().unwrap();
+        let asked = asking.asked.unwrap();
         assert_eq!((asked.ticket, asked.share), (5, Share::from_percent(25)));
     }
 
@@ -124,11 +116,11 @@ mod tests {
         let mut asking = wants(6);
         asking.on_tick(at(4), &seen(true), 4);
         asking.on_tick(at(7), &seen(false), 4);
-        assert!(asking.asked().is_some(), "a pause keeps it");
+        assert!(asking.asked.is_some(), "a pause keeps it");
         asking.on_tick(at(8), &seen(false), 4);
-        assert_eq!(asking.asked(), None);
+        assert_eq!(asking.asked, None);
         asking.on_tick(at(9), &seen(true), 4);
-        assert!(asking.asked().is_some());
+        assert!(asking.asked.is_some());
     }
 
     #[test]
@@ -136,12 +128,12 @@ mod tests {
         let mut asking = wants(6);
         asking.on_tick(at(4), &seen(true), 4);
         asking.want(Some(Rate::from_mbps(6)));
-        assert!(asking.asked().is_some());
+        assert!(asking.asked.is_some());
         asking.want(Some(Rate::from_mbps(7)));
-        assert_eq!(asking.asked(), None);
+        assert_eq!(asking.asked, None);
         asking.want(None);
         asking.on_tick(at(5), &seen(true), 4);
-        assert_eq!((asking.asked(), asking.state(&seen(true))), (None, ReservationState::None));
+        assert_eq!((asking.asked, asking.state(&seen(true))), (None, ReservationState::None));
     }
 
     #[test]
@@ -150,9 +142,9 @@ mod tests {
         let mut seen = seen(true);
         seen.max_rate = None;
         asking.on_tick(at(4), &seen, 4);
-        assert_eq!((asking.asked(), asking.state(&seen)), (None, ReservationState::Unmeasured));
+        assert_eq!((asking.asked, asking.state(&seen)), (None, ReservationState::Unmeasured));
         seen.own.link_rate = Some(Rate::from_mbps(60));
         asking.on_tick(at(5), &seen, 4);
-        assert_eq!(asking.asked().unwrap().share, Share::from_percent(25));
+        assert_eq!(asking.asked.unwrap().share, Share::from_percent(25));
     }
 }

@@ -84,7 +84,7 @@ impl Reservations {
     }
 
     pub(crate) fn wanted(&self) -> Option<Rate> {
-        self.asking.wanted()
+        self.asking.wanted
     }
 
     pub(crate) fn state(&self) -> ReservationState {
@@ -93,7 +93,7 @@ impl Reservations {
 
     /// The reservation that this station announces.
     pub(crate) fn announced(&self) -> Option<Reservation> {
-        let asked = self.asking.asked()?;
+        let asked = self.asking.asked?;
         let ClaimControl { claim, short, .. } = self.control;
         Some(Reservation { claim, short, ..asked })
     }
@@ -107,7 +107,7 @@ impl Reservations {
     /// time between its presence messages. Returns whether the own reservation has changed and is to be announced
     /// soon.
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation, interval: Duration) -> bool {
-        let ticket = self.asking.asked().map(|asked| asked.ticket);
+        let ticket = self.asking.asked.map(|asked| asked.ticket);
         let before = (ticket, self.state.is_admitted());
         self.air.on_tick(now, seen);
         self.receive(now, seen);
@@ -115,12 +115,12 @@ impl Reservations {
         self.decide(seen);
         self.follow();
         self.claim(seen, interval);
-        let ticket = self.asking.asked().map(|asked| asked.ticket);
+        let ticket = self.asking.asked.map(|asked| asked.ticket);
         (ticket, self.state.is_admitted()) != before
     }
 
     fn claim(&mut self, seen: &Observation, interval: Duration) {
-        let Some(asked) = self.asking.asked().filter(|_| self.state.is_admitted()) else {
+        let Some(asked) = self.asking.asked.filter(|_| self.state.is_admitted()) else {
             self.control = ClaimControl::default();
             return;
         };
@@ -154,7 +154,7 @@ impl Reservations {
     }
 
     fn decide(&mut self, seen: &Observation) {
-        let own = self.asking.asked().map(|asked| (self.station, asked));
+        let own = self.asking.asked.map(|asked| (self.station, asked));
         let peers = self.received.iter().map(|(station, peer)| (*station, peer.asked));
         let all: Vec<(StationId, Reservation)> = peers.chain(own).collect();
         self.admitted = admitted(&all, self.limit);
@@ -213,7 +213,7 @@ impl Reservations {
         if self.state.is_admitted() {
             let claimed = self.claimed.plus(self.control.claim).min(self.most_claimed());
             let level = self.level(claimed, seen, false);
-            let Some(asked) = self.asking.asked() else { return bounds };
+            let Some(asked) = self.asking.asked else { return bounds };
             return yielding::of_owner(bounds, asked.rate, level, seen, reasons);
         }
         match self.level(self.claimed, seen, true) {

@@ -11,6 +11,7 @@ use nix::fcntl::Flock;
 use zerocopy::IntoBytes as _;
 
 use super::{ASKED, Assigner, Assignment, Covered, Iterators};
+use crate::bounded::HOLDS_A_RATE;
 use crate::error::Error;
 use crate::features::{CGROUP, ITERATE, MONITOR, explain};
 use crate::place;
@@ -18,9 +19,6 @@ use crate::raw::AssignmentValue;
 use crate::registration::{MOVED, TARGETS};
 use crate::skeleton::assign::{AssignSkel, AssignSkelBuilder, OpenAssignSkel};
 use crate::skeleton::quiet;
-
-/// The only algorithm that has a target rate.
-const AIMED: &str = "wakeai_av";
 
 /// Loads and attaches the programs in the machine's mount namespace, which has the pins. It holds the lock, so that
 /// no process removes the pins meanwhile.
@@ -82,7 +80,7 @@ fn choose_programs(open: &mut OpenAssignSkel<'_>, assignment: &Assignment<'_>) {
 }
 
 fn is_aimed_by_default(assignment: &Assignment<'_>) -> bool {
-    matches!(assignment.covered, Covered::Defaults { .. }) && assignment.algorithm == AIMED
+    matches!(assignment.covered, Covered::Defaults { .. }) && assignment.algorithm == HOLDS_A_RATE
 }
 
 /// Pins the map of moved connections, so that other processes find it when this one dies, and shares the

@@ -72,9 +72,7 @@ impl Assigner {
         for cookie in if cookies.is_empty() { &everything } else { cookies } {
             self.value.cookie = *cookie;
             self.write()?;
-            let one = self.run(&self.iterators.take_existing)?;
-            all.moved += one.moved;
-            all.failed += one.failed;
+            all = all.plus(self.run(&self.iterators.take_existing)?);
         }
         self.value.cookie = 0;
         self.write()?;
@@ -90,12 +88,7 @@ impl Assigner {
     pub fn aim(&mut self, bytes_per_second: u64) -> Result<u32, Error> {
         self.value.rate = bytes_per_second;
         self.write()?;
-        let mut count = 0;
-        self.in_namespaces(|this| {
-            count += this.run(&this.iterators.aim_existing)?.moved;
-            Ok(())
-        })?;
-        Ok(count)
+        Ok(self.in_namespaces(|this| this.run(&this.iterators.aim_existing))?.moved)
     }
 
     /// The number of connections of the assignment.
@@ -119,7 +112,6 @@ impl Assigner {
     ///
     /// Where the kernel refuses.
     pub fn give_back(&mut self) -> Result<MoveReport, Error> {
-        let mut all = MoveReport::default();
         self.in_namespaces(|this| {
             this.value.otherwise = this.otherwise();
             this.write()?;
@@ -128,12 +120,8 @@ impl Assigner {
             } else {
                 &this.iterators.give_back_defaults
             };
-            let one = this.run(link)?;
-            all.moved += one.moved;
-            all.failed += one.failed;
-            Ok(())
-        })?;
-        Ok(all)
+            this.run(link)
+        })
     }
 
     /// The algorithm for connections without a previous one: the one that they would have had, or else the default of
@@ -146,18 +134,18 @@ impl Assigner {
     }
 
     /// Runs `work` in every network namespace if the assignment covers them all, or else in the calling thread's.
-    /// Returns the first error after the last namespace.
+    /// Returns the sums, or after the last namespace the first error.
     fn in_namespaces(
         &mut self,
-        mut work: impl FnMut(&mut Self) -> Result<(), Error> + Send,
-    ) -> Result<(), Error> {
+        mut work: impl FnMut(&mut Self) -> Result<MoveReport, Error> + Send,
+    ) -> Result<MoveReport, Error> {
         if !self.everywhere {
             return work(self);
         }
-        let mut result = Ok(());
+        let mut result = Ok(MoveReport::default());
         for namespace in Namespace::all() {
             match namespace.run(|| work(self)) {
-                Ok(done) => result = result.and(done),
+                Ok(done) => result = result.and_then(|all| Ok(all.plus(done?))),
                 Err(error) => tracing::warn!(%error, "its connections are not reached"),
             }
         }

@@ -50,12 +50,12 @@ pub struct Features {
 impl Features {
     /// Whether the monitor can run.
     pub fn can_monitor(&self) -> bool {
-        self.first_lacking(MONITOR).is_none()
+        self.to_monitor().is_ok()
     }
 
     /// Whether bounds can be enforced in full: floors, ceilings and pacing.
     pub fn can_bound(&self) -> bool {
-        self.first_lacking(BOUND).is_none() && self.first_lacking(ITERATE).is_none()
+        self.to_bound().is_ok()
     }
 
     /// The error where this kernel lacks a feature that an agent needs; with `bounds`, an agent with a law. A missing
@@ -93,16 +93,11 @@ impl Features {
         missing.or_else(|| self.why_not("bound connections", ITERATE)).map_or(Ok(()), Err)
     }
 
-    fn first_lacking(&self, needs: &[&str]) -> Option<(&Feature, &Problem)> {
-        self.features
-            .iter()
-            .filter(|feature| needs.contains(&feature.name))
-            .find_map(|feature| Some((feature, feature.problem.as_ref()?)))
-    }
-
     /// The error for a failed operation, if a feature that it `needs` is missing.
-    pub(crate) fn why_not(&self, asked: &str, needs: &[&str]) -> Option<Error> {
-        let (feature, problem) = self.first_lacking(needs)?;
+    pub(crate) fn why_not<'a>(&'a self, asked: &str, needs: &[&str]) -> Option<Error> {
+        let mut needed = self.features.iter().filter(|feature| needs.contains(&feature.name));
+        let with_problem = |feature: &'a Feature| Some((feature, feature.problem.as_ref()?));
+        let (feature, problem) = needed.find_map(with_problem)?;
         let asked = asked.to_owned();
         let (lacks, remedy) = (feature.found.clone(), problem.remedy.to_owned());
         Some(if problem.privilege {

@@ -12,7 +12,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapImpl, RingBuffer, RingBuf
 use zerocopy::FromBytes as _;
 
 pub use config::{Filter, MonitorConfig};
-pub use record::{Event, Record, Sample};
+pub use record::Record;
 
 use crate::error::Error;
 use crate::features::{MONITOR, explain};

@@ -6,40 +6,20 @@ use wakeai_units::Instant;
 use crate::raw::{RecordValue, Socket};
 use crate::skeleton::monitor::types::record_kind;
 
-/// A record of the monitor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
-    /// A connection's figures when an ACK arrived.
-    Sample(Sample),
-    /// An event, which is always reported.
-    Event(Event),
-}
-
-/// A connection's figures when an ACK arrived, as the previous ACK left them.
+/// A record of the monitor: a sample at an ACK, or an event, which is always reported.
 ///
 /// The kernel's tracepoint (`tcp_probe`) covers established connections. Once this end has closed, only events (and
 /// [`crate::Snapshotter`]) show what the connection still sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct Record {
     /// `CLOCK_MONOTONIC`.
     pub at: Instant,
     /// The connection.
     pub socket: Socket,
-    /// Its figures.
+    /// Its figures at that time; in a sample as the previous ACK left them.
     pub figures: Figures,
-}
-
-/// An event of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// `CLOCK_MONOTONIC`.
-    pub at: Instant,
-    /// The connection.
-    pub socket: Socket,
-    /// Its figures at that time.
-    pub figures: Figures,
-    /// The event.
-    pub kind: EventKind,
+    /// The event; `None` in a sample.
+    pub event: Option<EventKind>,
 }
 
 const SAMPLE: u32 = record_kind::RECORD_SAMPLE.0;
@@ -56,9 +36,10 @@ pub(super) fn expand(value: &RecordValue, on_record: &mut dyn FnMut(Record)) {
     let at = Instant::from_nanos(value.at_ns);
     let socket = value.socket.to_socket();
     let figures = value.figures.to_figures(value.socket.ifindex);
-    let mut event = |kind| on_record(Record::Event(Event { at, socket, figures, kind }));
+    let mut record = |event| on_record(Record { at, socket, figures, event });
+    let mut event = |kind| record(Some(kind));
     match value.kind {
-        SAMPLE => on_record(Record::Sample(Sample { at, socket, figures })),
+        SAMPLE => record(None),
         OPENED => event(EventKind::Opened),
         CLOSED => event(EventKind::Closed),
         STATE => state_events(value.detail, &mut event),

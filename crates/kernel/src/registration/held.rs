@@ -68,7 +68,7 @@ fn leave(socket: &OwnedFd) {
     let Ok(found) = getsockopt(socket, sockopt::TcpCongestion) else { return };
     let found = found.to_string_lossy();
     let found = found.trim_end_matches('\0');
-    let Some(ours) = Bounded::ALL.iter().find(|bounded| bounded.name == found) else { return };
+    let Some(ours) = Bounded::named(found) else { return };
     debug_assert!(found.starts_with(PREFIX));
     let plain = OsString::from(available(ours.plain));
     if let Err(error) = setsockopt(socket, sockopt::TcpCongestion, &plain) {

@@ -50,14 +50,8 @@ fn vacate_default() -> std::io::Result<()> {
     let allowed = wakeai_host::read_sysctl("net.ipv4.tcp_allowed_congestion_control")?;
     let others = allowed.split(' ').rev().filter(|name| !name.starts_with(PREFIX));
     let write = |name| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name);
-    let mut result = write(plain).or_else(|_| write("cubic"));
-    for name in others {
-        if result.is_ok() {
-            break;
-        }
-        result = write(name);
-    }
-    result
+    let first = write(plain).or_else(|_| write("cubic"));
+    others.fold(first, |result, name| result.or_else(|_| write(name)))
 }
 
 /// The algorithm asked for, or Reno, which every kernel has.

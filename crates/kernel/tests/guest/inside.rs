@@ -101,11 +101,9 @@ fn own(port: u16) -> TcpSnapshot {
 fn obeyed(monitor: &mut Monitor, port: u16) {
     let mut windows = Vec::new();
     let mut opened = 0;
-    let mut keep = |record| match record {
-        Record::Sample(sample) if sample.socket.local.port() == port => {
-            windows.push(sample.figures.cwnd.get());
-        }
-        Record::Event(event) if event.kind == EventKind::Opened => opened += 1,
+    let mut keep = |record: Record| match record.event {
+        None if record.socket.local.port() == port => windows.push(record.figures.cwnd.get()),
+        Some(EventKind::Opened) => opened += 1,
         _ => {}
     };
     monitor.poll(Duration::from_millis(10), &mut keep).unwrap();

@@ -9,8 +9,7 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, bind, getsockname, socket,
 };
 use wakeai_kernel::{
-    CongestionState, ErrorCode, Event, EventKind, Filter, Monitor, MonitorConfig, Record, Sample,
-    snapshot,
+    CongestionState, ErrorCode, EventKind, Filter, Monitor, MonitorConfig, Record, snapshot,
 };
 
 use crate::path::PathConfig;
@@ -21,17 +20,13 @@ use crate::watch::monitor;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Everything that the monitor reports until `span` has passed.
-fn collect(monitor: &mut Monitor, span: Duration) -> (Vec<Sample>, Vec<Event>) {
-    let (mut samples, mut events) = (Vec::new(), Vec::new());
+fn collect(monitor: &mut Monitor, span: Duration) -> (Vec<Record>, Vec<Record>) {
+    let mut records = Vec::new();
     let until = Instant::now() + span;
     while Instant::now() < until {
-        let mut keep = |record| match record {
-            Record::Sample(sample) => samples.push(sample),
-            Record::Event(event) => events.push(event),
-        };
-        monitor.poll(Duration::from_millis(10), &mut keep).unwrap();
+        monitor.poll(Duration::from_millis(10), &mut |record| records.push(record)).unwrap();
     }
-    (samples, events)
+    records.into_iter().partition(|record: &Record| record.event.is_none())
 }
 
 /// Waits until the monitor reports an event of this kind.
@@ -42,8 +37,8 @@ fn wait_for_event(monitor: &mut Monitor, kind: EventKind) {
     }
 }
 
-fn kinds(events: &[Event]) -> Vec<EventKind> {
-    events.iter().map(|event| event.kind).collect()
+fn kinds(events: &[Record]) -> Vec<EventKind> {
+    events.iter().filter_map(|record| record.event).collect()
 }
 
 #[test]
@@ -55,7 +50,7 @@ fn samples_show_what_the_connection_does() {
     let (samples, events) = collect(&mut monitor, Duration::from_secs(1));
     let connection = rig.sender.run(|| snapshot(None)).unwrap().unwrap().remove(0);
     drop(flow);
-    assert_eq!(events[0].kind, EventKind::Opened);
+    assert_eq!(events[0].event, Some(EventKind::Opened));
     let last = samples.last().unwrap();
     assert_eq!(last.socket, connection.socket);
     assert_eq!(last.socket.local.ip(), IpAddr::from([10, 77, 0, 1]));
@@ -73,7 +68,7 @@ fn samples_show_what_the_connection_does() {
     let delivered = samples.windows(2).map(|pair| (pair[0].figures, pair[1].figures));
     assert!(delivered.clone().all(|(before, after)| before.delivered <= after.delivered));
     assert!(samples.windows(2).all(|pair| pair[0].at <= pair[1].at));
-    let flight = |f: &Sample| f.figures.packets_out.get();
+    let flight = |f: &Record| f.figures.packets_out.get();
     assert!(samples.iter().all(|sample| flight(sample) >= 1));
 }
 
@@ -223,7 +218,7 @@ fn a_connection_over_ipv6_is_seen_with_its_addresses() {
     let stream = rig.sender.run(connect).unwrap();
     drop(stream);
     let (_, events) = collect(&mut monitor, Duration::from_millis(50));
-    assert_eq!(events[0].kind, EventKind::Opened);
+    assert_eq!(events[0].event, Some(EventKind::Opened));
     assert_eq!(events[0].socket.remote, address);
     assert_eq!(events[0].socket.local.ip(), "fd77::1".parse::<IpAddr>().unwrap());
 }
@@ -309,13 +304,13 @@ fn a_filter_by_the_local_port_passes_the_close() {
 }
 
 /// Waits for this number of closes of connections from this address.
-fn wait_for_closes(monitor: &mut Monitor, local: IpAddr, count: usize) -> Vec<Event> {
+fn wait_for_closes(monitor: &mut Monitor, local: IpAddr, count: usize) -> Vec<Record> {
     let give_up = Instant::now() + Duration::from_secs(10);
     let mut closes = Vec::new();
     while closes.len() < count {
         assert!(Instant::now() < give_up, "waited in vain for closes: {closes:?}");
         let (_, events) = collect(monitor, Duration::from_millis(10));
-        let closed = events.into_iter().filter(|event| event.kind == EventKind::Closed);
+        let closed = events.into_iter().filter(|event| event.event == Some(EventKind::Closed));
         closes.extend(closed.filter(|event| event.socket.local.ip() == local));
     }
     closes

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use wakeai_kernel::{Control, Figures, Filter, Monitor, MonitorConfig, Record, Sample, snapshot};
+use wakeai_kernel::{Control, Figures, Filter, Monitor, MonitorConfig, Record, snapshot};
 
 use crate::rig::Rig;
 
@@ -15,10 +15,10 @@ pub(crate) fn monitor(rig: &Rig) -> Monitor {
 }
 
 /// Appends the samples of the next moment.
-pub(crate) fn poll(monitor: &mut Monitor, samples: &mut Vec<Sample>) {
-    let mut keep = |record| {
-        if let Record::Sample(sample) = record {
-            samples.push(sample);
+pub(crate) fn poll(monitor: &mut Monitor, samples: &mut Vec<Record>) {
+    let mut keep = |record: Record| {
+        if record.event.is_none() {
+            samples.push(record);
         }
     };
     monitor.poll(Duration::from_millis(10), &mut keep).unwrap();
@@ -26,7 +26,7 @@ pub(crate) fn poll(monitor: &mut Monitor, samples: &mut Vec<Sample>) {
 }
 
 /// Every sample of the sender's connections over `span`, with heartbeats of `heartbeat` if there is one.
-fn samples(rig: &Rig, heartbeat: Option<&Control>, span: Duration) -> Vec<Sample> {
+fn samples(rig: &Rig, heartbeat: Option<&Control>, span: Duration) -> Vec<Record> {
     let (cookie, interface) = rig.interface("wire");
     let mut samples = Vec::new();
     let is_over = AtomicBool::new(false);

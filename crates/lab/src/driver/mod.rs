@@ -11,7 +11,6 @@ mod thread;
 
 use std::fmt;
 use std::io;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -119,12 +118,11 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Starts the medium between `ports`; packets to `broadcast` go to all stations.
+    /// Starts the medium between `ports`.
     pub(crate) fn start(
         config: MediumConfig,
         rng: Pcg64Mcg,
         ports: Vec<Port>,
-        broadcast: Ipv4Addr,
         realtime: bool,
         steering: Option<Steering>,
     ) -> Result<Self, LabError> {
@@ -143,7 +141,6 @@ impl Driver {
             rng,
             epoch,
             ports,
-            broadcast,
             bell: Arc::clone(&bell),
             inbox,
             realtime,

@@ -10,7 +10,7 @@ use nix::sys::eventfd::EventFd;
 use rand_pcg::Pcg64Mcg;
 use wakeai_medium::{Destination, Medium, MediumConfig, Node};
 use wakeai_units::{Duration, Instant};
-use wakeai_world::Changes;
+use wakeai_world::{Changes, STATION_BROADCAST};
 
 use super::poller::Poller;
 use super::{Command, DriverReport, Lateness, Misrouted, realtime};
@@ -29,13 +29,15 @@ const READ_BURST: usize = 32;
 const BUSY_LIMIT: Duration = Duration::from_millis(100);
 const BUSY_PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
 
+/// RFC 919 section 7: a broadcast to the stations' network, and the limited broadcast.
+const BROADCASTS: [Ipv4Addr; 2] = [STATION_BROADCAST, Ipv4Addr::BROADCAST];
+
 pub(super) struct Setup {
     pub(super) config: MediumConfig,
     pub(super) rng: Pcg64Mcg,
     /// The medium's time zero.
     pub(super) epoch: Instant,
     pub(super) ports: Vec<Port>,
-    pub(super) broadcast: Ipv4Addr,
     pub(super) bell: Arc<EventFd>,
     pub(super) inbox: Receiver<Command>,
     pub(super) realtime: bool,
@@ -72,7 +74,6 @@ struct Loop {
     readable: Vec<bool>,
     by_address: BTreeMap<Ipv4Addr, Node>,
     by_node: BTreeMap<Node, usize>,
-    broadcast: Ipv4Addr,
     poller: Poller,
     bell: Arc<EventFd>,
     inbox: Receiver<Command>,
@@ -89,8 +90,7 @@ struct Loop {
 
 impl Loop {
     fn new(setup: Setup) -> io::Result<Self> {
-        let Setup { config, rng, epoch, ports, broadcast, bell, inbox, realtime: _, steering: _ } =
-            setup;
+        let Setup { config, rng, epoch, ports, bell, inbox, realtime: _, steering: _ } = setup;
         let medium = Medium::new(&config, rng).map_err(io::Error::other)?;
         let poller = Poller::new()?;
         poller.add(bell.as_ref(), BELL)?;
@@ -103,7 +103,6 @@ impl Loop {
             by_address: ports.iter().flat_map(Port::addresses).collect(),
             by_node: ports.iter().enumerate().map(|(i, port)| (port.node, i)).collect(),
             ports,
-            broadcast,
             poller,
             bell,
             inbox,
@@ -212,8 +211,6 @@ impl Loop {
     }
 
     fn read_host(&mut self, index: usize, node: Node, room: usize) -> io::Result<()> {
-        // RFC 919 section 7: a broadcast to the stations' network, or a limited broadcast.
-        let broadcasts = [self.broadcast, Ipv4Addr::BROADCAST];
         for _ in 0..room {
             let Some(packet) = self.ports[index].tun.read(&mut self.buffer)? else {
                 self.readable[index] = false;
@@ -225,7 +222,7 @@ impl Loop {
             };
             let to = match self.by_address.get(&address) {
                 Some(to) => Destination::Unicast(*to),
-                None if node != Node::Server && broadcasts.contains(&address) => {
+                None if node != Node::Server && BROADCASTS.contains(&address) => {
                     Destination::Broadcast
                 }
                 None => {

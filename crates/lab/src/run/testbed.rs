@@ -6,7 +6,6 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_host::Lease;
 use wakeai_medium::StationId;
 use wakeai_scenario::{Expanded, Experiment};
-use wakeai_world::STATION_BROADCAST;
 
 use crate::bench::Bench;
 use crate::driver::{Driver, DriverReport};
@@ -56,14 +55,8 @@ impl Testbed {
             testbed.behind.extend(sender.map(|sender| (testbed.hosts.len(), sender)));
             testbed.hosts.push(host);
         }
-        testbed.driver = Some(Driver::start(
-            config,
-            rng,
-            ports,
-            STATION_BROADCAST,
-            bench.realtime,
-            bench.steering,
-        )?);
+        let driver = Driver::start(config, rng, ports, bench.realtime, bench.steering)?;
+        testbed.driver = Some(driver);
         Ok(testbed)
     }
 

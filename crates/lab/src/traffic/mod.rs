@@ -5,6 +5,7 @@ pub(crate) mod transfer;
 
 use std::net::Ipv4Addr;
 
+use wakeai_kernel::HOLDS_A_RATE;
 use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind, Node};
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_world::flows::{chunk, saturating_rate, sender_algorithm};
@@ -19,8 +20,6 @@ const FIRST_PORT: u16 = 5201;
 const FIRST_DATA_PORT: u16 = 20_001;
 /// The most iperf3 clients of a run: so many connect before the first of them fills the air.
 const MAX_IPERF: usize = 16;
-/// The algorithm that holds a target rate.
-pub(crate) const HOLDS_A_RATE: &str = "wakeai_av";
 /// The size of an endless flow: more than any run carries.
 pub(crate) const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// The number of ports between [`FIRST_PORT`] and [`FIRST_DATA_PORT`], rounded down.

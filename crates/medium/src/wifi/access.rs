@@ -97,35 +97,18 @@ impl<P: Packet> Wifi<P> {
         let is_protected = turn.first && psdu.bytes > station.protected_above;
         let lead = if is_protected { station.lead } else { Duration::ZERO };
         let end = turn.start + lead + station.rate.duration(psdu.bytes);
-        let attempt = Attempt {
-            path,
-            psdu,
-            start: turn.start,
-            lead,
-            lead_frames: if is_protected { station.lead_frames } else { Duration::ZERO },
-            end,
-            end_if_collided: match station.rts {
-                Some(rts) if is_protected => turn.start + rts,
-                _ => end,
-            },
-            txop_end: turn.txop_end,
-        };
+        let mut attempt = Attempt::unprotected(path, psdu, turn, end);
+        if is_protected {
+            attempt.lead = lead;
+            attempt.lead_frames = station.lead_frames;
+            attempt.end_if_collided = station.rts.map_or(end, |rts| turn.start + rts);
+        }
         turn.admits(end + self.bss.sifs + station.answer(psdu.mpdus)).then_some(attempt)
     }
 
     fn plan_broadcast(&self, path: Path, turn: Turn) -> Option<Attempt> {
         let psdu = self.queue(path).plan(&BROADCAST)?;
         let end = turn.start + self.bss.broadcast.duration(psdu.bytes);
-        let attempt = Attempt {
-            path,
-            psdu,
-            start: turn.start,
-            lead: Duration::ZERO,
-            lead_frames: Duration::ZERO,
-            end,
-            end_if_collided: end,
-            txop_end: turn.txop_end,
-        };
-        turn.admits(end).then_some(attempt)
+        turn.admits(end).then(|| Attempt::unprotected(path, psdu, turn, end))
     }
 }

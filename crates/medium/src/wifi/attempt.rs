@@ -2,6 +2,7 @@
 
 use wakeai_units::{Duration, Instant};
 
+use super::access::Turn;
 use super::frames::Psdu;
 
 /// A contender for the air.
@@ -82,4 +83,13 @@ pub(crate) struct Attempt {
     pub(crate) end_if_collided: Instant,
     /// When the TXOP is over; equal to `start` where it holds only one exchange.
     pub(crate) txop_end: Instant,
+}
+
+impl Attempt {
+    /// An attempt without RTS and CTS, whose data frame ends at `end`.
+    pub(crate) fn unprotected(path: Path, psdu: Psdu, turn: Turn, end: Instant) -> Self {
+        let Turn { start, txop_end, .. } = turn;
+        let (lead, lead_frames) = (Duration::ZERO, Duration::ZERO);
+        Self { path, psdu, start, lead, lead_frames, end, end_if_collided: end, txop_end }
+    }
 }

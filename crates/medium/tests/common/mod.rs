@@ -6,7 +6,7 @@
 #![allow(unreachable_pub, reason = "a module of test files, not a library")]
 
 use wakeai_medium::{
-    Delivery, Destination, Medium, Node, Packet, StationId, WifiConfig, generator,
+    Delivery, Destination, Medium, MediumConfig, Node, Packet, StationId, WifiConfig, generator,
 };
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{Contention, Standard};
@@ -57,7 +57,7 @@ pub fn contend(config: &mut WifiConfig, contention: Contention) {
 }
 
 pub fn medium(config: &WifiConfig, seed: u64) -> Medium<Datagram> {
-    Medium::new(&config.clone().into(), generator(seed)).unwrap()
+    Medium::new(&MediumConfig::Wifi(config.clone()), generator(seed)).unwrap()
 }
 
 /// Runs until `end` or until nothing more happens, and passes on each arriving packet.

@@ -31,16 +31,11 @@ impl std::fmt::Debug for DurationHistogram {
 
 impl Default for DurationHistogram {
     fn default() -> Self {
-        Self::new()
+        Self { counts: vec![0; (EXACT + PER_DOUBLING * DOUBLINGS) as usize], total: 0 }
     }
 }
 
 impl DurationHistogram {
-    /// An empty histogram.
-    pub fn new() -> Self {
-        Self { counts: vec![0; (EXACT + PER_DOUBLING * DOUBLINGS) as usize], total: 0 }
-    }
-
     /// Counts one sample; a longer one than 2^32 - 1 us counts as 2^32 - 1 us.
     pub fn record(&mut self, duration: Duration) {
         self.counts[bucket(duration.as_micros())] += 1;
@@ -116,7 +111,7 @@ mod tests {
         let found = percents.map(|percent| percentile(&five, percent).unwrap());
         assert_eq!(found, [15, 15, 15, 20, 20, 20, 35, 50, 50]);
         assert_eq!(percentile::<u32>(&[], 50.0), None);
-        assert_eq!(DurationHistogram::new().percentile(50.0), None);
+        assert_eq!(DurationHistogram::default().percentile(50.0), None);
     }
 
     #[test]
@@ -134,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_sample_of_any_length_is_counted() {
-        let mut histogram = DurationHistogram::new();
+        let mut histogram = DurationHistogram::default();
         histogram.record(Duration::MAX);
         histogram.record(Duration::ZERO);
         assert_eq!(histogram.len(), 2);
@@ -149,7 +144,7 @@ mod tests {
         ) {
             let mut sorted = samples.clone();
             sorted.sort_unstable();
-            let mut histogram = DurationHistogram::new();
+            let mut histogram = DurationHistogram::default();
             for micros in samples {
                 histogram.record(Duration::from_micros(micros));
             }
@@ -164,7 +159,7 @@ mod tests {
             b in prop::collection::vec(0_u64..1_000_000, 1..100),
         ) {
             let (mut one, mut two, mut all) =
-                (DurationHistogram::new(), DurationHistogram::new(), DurationHistogram::new());
+                (DurationHistogram::default(), DurationHistogram::default(), DurationHistogram::default());
             for micros in &a {
                 one.record(Duration::from_micros(*micros));
                 all.record(Duration::from_micros(*micros));

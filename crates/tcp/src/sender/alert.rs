@@ -6,6 +6,7 @@ use wakeai_units::Instant;
 
 use super::Sender;
 use super::ack::Ack;
+use super::counting::Counting;
 use super::transmit::Retransmission;
 use crate::segment::SackBlocks;
 
@@ -209,7 +210,7 @@ impl Sender {
             // 8).
             self.board.unsack_all();
             self.last_sacks = SackBlocks::NONE;
-            self.counting.reset();
+            self.counting = Counting::default();
         }
         let mut from = first;
         while let Some(segment) = self.board.next_unsacked(from, self.board.next()) {

@@ -32,11 +32,6 @@ impl Counting {
             }
         }
     }
-
-    /// Discards the record of selective acknowledgements.
-    pub(super) fn reset(&mut self) {
-        *self = Self::default();
-    }
 }
 
 impl Sender {

@@ -20,14 +20,8 @@ const PEER_FIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
-    opened_at: Instant,
+    pub(super) opened_at: Instant,
     last_sent_at: Instant,
-}
-
-impl Handshake {
-    pub(super) fn open(&mut self, now: Instant) {
-        self.opened_at = now;
-    }
 }
 
 impl Sender {

@@ -152,7 +152,7 @@ impl Sender {
     pub fn open(&mut self, now: Instant) {
         debug_assert_eq!(self.phase, Phase::Idle, "opened once");
         self.phase = Phase::Opening;
-        self.handshake.open(now);
+        self.handshake.opened_at = now;
         self.output.syn = true;
     }
 

@@ -108,26 +108,24 @@ impl Rack {
             let record = board.record(self.judged);
             let marks = record.marks;
             if !(marks.sacked() || marks.lost() || marks.sent_again()) {
-                match self.verdict(now, window, (record.sent_at, self.judged)) {
-                    Verdict::Lost => lost += u32::from(board.lose(self.judged)),
-                    Verdict::Undecided => {
-                        undecided = true;
+                match self.is_lost(now, window, (record.sent_at, self.judged)) {
+                    Some(true) => lost += u32::from(board.lose(self.judged)),
+                    verdict => {
+                        undecided = verdict.is_some();
                         break;
                     }
-                    Verdict::Later => break,
                 }
             }
             self.judged += 1;
         }
         while let Some(&(sent_at, segment)) = self.retransmissions.front() {
             if Self::is_out(board, sent_at, segment) {
-                match self.verdict(now, window, (sent_at, segment)) {
-                    Verdict::Lost => lost += u32::from(board.lose(segment)),
-                    Verdict::Undecided => {
-                        undecided = true;
+                match self.is_lost(now, window, (sent_at, segment)) {
+                    Some(true) => lost += u32::from(board.lose(segment)),
+                    verdict => {
+                        undecided |= verdict.is_some();
                         break;
                     }
-                    Verdict::Later => break,
                 }
             }
             self.retransmissions.pop_front();
@@ -146,14 +144,9 @@ impl Rack {
         record.sent_at == sent_at && !record.marks.sacked() && !gone
     }
 
-    fn verdict(&self, now: Instant, window: Duration, transmission: Transmission) -> Verdict {
-        if transmission >= self.newest {
-            Verdict::Later
-        } else if transmission.0 + self.rtt + window <= now {
-            Verdict::Lost
-        } else {
-            Verdict::Undecided
-        }
+    /// Whether a transmission is lost by now; `None` where nothing sent after it was delivered.
+    fn is_lost(&self, now: Instant, window: Duration, transmission: Transmission) -> Option<bool> {
+        (transmission < self.newest).then(|| transmission.0 + self.rtt + window <= now)
     }
 
     /// Widens the reordering window once per round in which a D-SACK showed that it was too narrow
@@ -195,14 +188,6 @@ impl Rack {
         self.reordering = self.reordering.max(distance.min(MAX_REORDERING));
         self.reordering_seen = true;
     }
-}
-
-enum Verdict {
-    Lost,
-    /// Sent before the newest delivered, but not long enough ago.
-    Undecided,
-    /// Not sent before the newest delivered.
-    Later,
 }
 
 impl Sender {

@@ -114,19 +114,16 @@ fn unequal() -> Vec<Setting> {
 /// Settings with long paths, lossy air, or a bottleneck in the wire.
 fn paths() -> Vec<Setting> {
     use Promise::All;
+    let behind = |name, standard, rtt_ms, wire, stations| {
+        bss(standard, rtt_ms).wired(wire).up("s", stations, "").promises(name, All)
+    };
     vec![
         bss("802.11n", 250.0).lasting(60, 20).up("s", 6, "").promises("n-6-250ms", All),
         bss("802.11n", 500.0).lasting(90, 30).up("s", 8, "").promises("n-8-500ms", All),
         bss("802.11ac", 120.0).lasting(60, 20).up("s", 6, "").promises("ac-6-120ms", All),
         bss("802.11n", 40.0).up("s", 8, "frame_error_rate = 0.3").promises("n-8-lossy", All),
-        bss("802.11n", 20.0)
-            .wired("rate = '20Mbit/s'\nqueue = 200")
-            .up("s", 8, "")
-            .promises("wire-20", All),
-        bss("802.11ac", 30.0)
-            .wired("rate = '50Mbit/s'\nqueue = 1000")
-            .up("s", 6, "")
-            .promises("wire-50", All),
+        behind("wire-20", "802.11n", 20.0, "rate = '20Mbit/s'\nqueue = 200", 8),
+        behind("wire-50", "802.11ac", 30.0, "rate = '50Mbit/s'\nqueue = 1000", 6),
     ]
 }
 
@@ -176,6 +173,10 @@ fn neighbours() -> Vec<Setting> {
         let draft = bss(standard, rtt_ms).lasting(65, 5).agents("with").up("with", with, "");
         draft.up("without", without, keys).promises(name, Beside("with"))
     };
+    let changed = |name, rtt_ms, change: &str| {
+        let draft = bss("802.11n", rtt_ms).up("s", 6, "");
+        draft.event(&format!("at = '15s'\n{change}")).promises(name, All)
+    };
     vec![
         partly("n-half-agents", "802.11n", 20.0, 4, 4, ""),
         partly("n-one-agent", "802.11n", 15.0, 1, 7, ""),
@@ -186,13 +187,7 @@ fn neighbours() -> Vec<Setting> {
             .stations("radio", 1, "")
             .flow("radio", "server", "kind = 'udp'\nrate = '4Mbit/s'")
             .promises("n-udp", All),
-        bss("802.11n", 20.0)
-            .up("s", 6, "")
-            .event("at = '15s'\nstation = 's2'\nrate = '13Mbit/s'")
-            .promises("n-rate-falls", All),
-        bss("802.11n", 10.0)
-            .up("s", 6, "")
-            .event("at = '15s'\nstation = 's1'\nwired_delay = '60ms'")
-            .promises("n-delay-grows", All),
+        changed("n-rate-falls", 20.0, "station = 's2'\nrate = '13Mbit/s'"),
+        changed("n-delay-grows", 10.0, "station = 's1'\nwired_delay = '60ms'"),
     ]
 }

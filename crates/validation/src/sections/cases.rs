@@ -18,10 +18,6 @@ const ENDS_BOUND: f64 = 0.25;
 /// The bound on the factor between the numbers of timeouts and of drops.
 const FACTOR_BOUND: f64 = 2.0;
 
-/// The factor on the number of seeds of other comparisons. Timeouts come in clusters of a few
-/// connections, and a run of the simulator takes only a second.
-const MORE_SEEDS: u32 = 4;
-
 /// The runs that are compared with ns-3's.
 pub fn job(case: Case) -> Job {
     let job = Job::new("validation/scenarios/ns3-transfers.toml")
@@ -33,10 +29,6 @@ pub fn job(case: Case) -> Job {
         Congestion::RfcCubic => job,
         Congestion::Reno => job.set("flows.1.algorithm", "reno"),
     }
-}
-
-fn seeds(context: &Context) -> u32 {
-    context.seeds * MORE_SEEDS
 }
 
 /// The section's figures.
@@ -110,7 +102,8 @@ pub fn compare(
     case: Case,
 ) -> anyhow::Result<Option<Compared>> {
     let theirs: Vec<Transfers> = reference.of(case).map(Ns3::transfers).collect();
-    let ours = context.with_seeds(&job(case), seeds(context))?;
+    // Timeouts come in clusters of a few connections.
+    let ours = context.with_seeds(&job(case), context.more_seeds())?;
     let ours: Vec<Transfers> = ours.into_iter().map(|run| run.transfers).collect();
     let compared = Summary::of(&ours).zip(Summary::of(&theirs));
     Ok(compared.map(|(sim, ns3)| Compared { case, sim, ns3 }))
@@ -126,7 +119,7 @@ pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Fi
     for case in reference.cases() {
         compared.extend(compare(context, reference, case)?);
     }
-    let command = compared.last().map(|last| job(last.case).command_of(seeds(context)));
+    let command = compared.last().map(|last| job(last.case).command_of(context.more_seeds()));
     let rows = compared.iter().map(|one| Row {
         name: one.name(),
         sim: one.sim,

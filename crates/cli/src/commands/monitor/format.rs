@@ -3,8 +3,8 @@
 use std::io::Write as _;
 
 use serde::Serialize;
-use wakeai_kernel::{EventKind, Figures, INFINITE_SSTHRESH, Record, Socket};
-use wakeai_units::{Duration, Instant, Rate, Segments};
+use wakeai_kernel::{EventKind, INFINITE_SSTHRESH, Record};
+use wakeai_units::{Duration, Rate, Segments};
 
 /// A record as a JSON object. `docs/reference/cli.md` lists the fields.
 #[derive(Serialize)]
@@ -49,8 +49,8 @@ struct Detail {
 }
 
 pub(super) fn json(record: &Record, out: &mut Vec<u8>) {
-    let (at, socket, figures) = parts(record);
-    let (kind, detail) = kind(record);
+    let Record { at, socket, figures, event } = record;
+    let (kind, detail) = kind(*event);
     let time = |time: Option<Duration>| time.map(Duration::as_millis_f64);
     let line = Line {
         kind,
@@ -83,8 +83,8 @@ pub(super) fn json(record: &Record, out: &mut Vec<u8>) {
 }
 
 pub(super) fn text(record: &Record, out: &mut Vec<u8>) {
-    let (at, socket, figures) = parts(record);
-    let (kind, detail) = kind(record);
+    let Record { at, socket, figures, event } = record;
+    let (kind, detail) = kind(*event);
     let time = |time: Option<Duration>| {
         time.map_or("-".to_owned(), |time| format!("{:.3}ms", time.as_millis_f64()))
     };
@@ -118,17 +118,10 @@ pub(super) fn text(record: &Record, out: &mut Vec<u8>) {
     );
 }
 
-fn parts(record: &Record) -> (Instant, &Socket, &Figures) {
-    match record {
-        Record::Sample(sample) => (sample.at, &sample.socket, &sample.figures),
-        Record::Event(event) => (event.at, &event.socket, &event.figures),
-    }
-}
-
-fn kind(record: &Record) -> (&'static str, Detail) {
+fn kind(event: Option<EventKind>) -> (&'static str, Detail) {
     let none = Detail::default();
-    let Record::Event(event) = record else { return ("sample", none) };
-    let detail = match event.kind {
+    let Some(event) = event else { return ("sample", none) };
+    let detail = match event {
         EventKind::StateChange { from, to, .. } => {
             Detail { from: Some(from.name()), to: Some(to.name()), ..none }
         }
@@ -137,7 +130,7 @@ fn kind(record: &Record) -> (&'static str, Detail) {
         }
         _ => none,
     };
-    (event.kind.name(), detail)
+    (event.name(), detail)
 }
 
 fn threshold(ssthresh: Segments) -> Option<u32> {
@@ -147,8 +140,8 @@ fn threshold(ssthresh: Segments) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakeai_kernel::{CongestionState, ErrorCode, Event, Sample};
-    use wakeai_units::Bytes;
+    use wakeai_kernel::{CongestionState, ErrorCode, Figures, Socket};
+    use wakeai_units::{Bytes, Instant};
 
     fn socket() -> Socket {
         Socket {
@@ -185,7 +178,7 @@ mod tests {
     #[test]
     fn a_sample_is_one_object_with_null_for_what_is_unknown() {
         let at = Instant::from_nanos(1_500_000_000);
-        let found = line(&Record::Sample(Sample { at, socket: socket(), figures: figures() }));
+        let found = line(&Record { at, socket: socket(), figures: figures(), event: None });
         assert_eq!(found["type"], "sample");
         assert_eq!(found["at_s"], 1.5);
         assert_eq!(found["local"], "10.0.0.1:5000");
@@ -200,7 +193,7 @@ mod tests {
     fn an_error_event_has_the_number_of_the_papers_table() {
         let event = |kind| {
             let at = Instant::ZERO;
-            Record::Event(Event { at, socket: socket(), figures: figures(), kind })
+            Record { at, socket: socket(), figures: figures(), event: Some(kind) }
         };
         let codes = [
             ErrorCode::Reordering,
@@ -220,7 +213,7 @@ mod tests {
     fn a_text_line_ends_once_and_names_both_ends() {
         let mut out = Vec::new();
         let at = Instant::ZERO;
-        text(&Record::Sample(Sample { at, socket: socket(), figures: figures() }), &mut out);
+        text(&Record { at, socket: socket(), figures: figures(), event: None }, &mut out);
         let line = String::from_utf8(out).unwrap();
         assert_eq!(line.lines().count(), 1);
         assert!(

@@ -2,12 +2,10 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
-
 use wakeai_units::Rate;
 
 use super::{Answers, alone};
+use crate::output;
 
 /// One agent: a paragraph, a table of its connections and a table of its peers.
 pub(super) fn render(said: &Answers) -> String {
@@ -119,12 +117,7 @@ fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(head).add_rows(rows);
-    for column in table.column_iter_mut().skip(3) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.lines().fold(String::new(), |text, line| text + "  " + line.trim_end() + "\n")
+    output::table("  ", head, 3, rows)
 }
 
 /// The rate that a peer asks for, in parentheses if it is not admitted.

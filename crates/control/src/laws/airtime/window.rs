@@ -477,7 +477,7 @@ mod tests {
             Segments::new(10),
             "an initial window at least"
         );
-        assert!(first(&Observation { max_rate: None, ..idle(&[10]) }).is_none());
+        assert_eq!(first(&Observation { max_rate: None, ..idle(&[10]) }), Bounds::NONE);
     }
 
     #[test]

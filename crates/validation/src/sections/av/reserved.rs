@@ -22,9 +22,6 @@ const PROMISED: [u32; 4] = [10, 20, 25, 40];
 /// The targets that are run in the lab.
 const LAB_TARGETS: [u32; 3] = [20, 25, 40];
 
-/// The factor on the number of seeds of other comparisons: the totals of single runs differ by 2 %,
-/// and the effect is smaller.
-const MORE_SEEDS: u32 = 4;
 /// The promised achieved value ratio (AVR), and the promised index and total goodput.
 const AVR: f64 = 0.95;
 const JAIN: f64 = 0.95;
@@ -80,10 +77,6 @@ fn job(word: &str, nrt: u32) -> Job {
     Job::new(SIMULATED).condition(&format!("{word}-{nrt}"))
 }
 
-fn seeds(context: &Context) -> u32 {
-    context.seeds * MORE_SEEDS
-}
-
 pub(super) fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> {
     let sim = TARGETS.map(|nrt| simulated(context, nrt));
     let sim = sim.into_iter().collect::<anyhow::Result<Vec<Row>>>()?;
@@ -94,7 +87,7 @@ pub(super) fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Fig
     }
     let figures = Figures {
         sim,
-        command: job("reserved", 40).command_of(seeds(context)),
+        command: job("reserved", 40).command_of(context.more_seeds()),
         lab: measured,
         lab_command: lab_job(40, "-reserved").command_in("lab"),
     };
@@ -106,7 +99,8 @@ fn simulated(context: &Context, nrt: u32) -> anyhow::Result<Row> {
         // `Context::runs` would be wrong here: an agent computes the share of the air that a
         // reservation needs from the solo goodput of its station.
         let job = job(word, nrt);
-        let runs = context.with_seeds(&job, seeds(context))?.into_iter().map(|one| one.run);
+        // The totals of single runs differ by 2 %, and the effect is smaller.
+        let runs = context.with_seeds(&job, context.more_seeds())?.into_iter().map(|one| one.run);
         job.require(Found::of(&runs.collect::<Vec<Run>>()))
     };
     Ok(Row { nrt, plain: of("plain")?, agents: of("agents")?, reserved: of("reserved")? })
