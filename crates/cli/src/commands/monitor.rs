@@ -85,6 +85,7 @@ fn netns(name: &str) -> anyhow::Result<u32> {
     let found = std::fs::metadata(&path).with_context(|| {
         format!("--netns: found {name:?}, expected a name that `ip netns` lists, or an inode")
     })?;
-    u32::try_from(found.ino())
-        .context("--netns: the inode of {name} is not one of a network namespace")
+    u32::try_from(found.ino()).with_context(|| {
+        format!("--netns: the inode of {name:?} is not one of a network namespace")
+    })
 }
