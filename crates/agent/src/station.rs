@@ -34,7 +34,7 @@ pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 const TICK: Duration = Duration::from_millis(500);
 /// The time between heartbeats. Bounds expire when six of these intervals (1.5 s) have passed without one.
 const HEARTBEAT: Duration = Duration::from_millis(250);
-/// The largest number of idle connections that a tick reads, because they do not influence a decision.
+/// The largest number of idle connections that a tick reads; idle connections do not influence a decision.
 const IDLE_LISTED: u32 = 1_000;
 /// A connection is idle when it has nothing to send and has sent nothing for this long.
 const IDLE_AFTER: Duration = Duration::from_secs(10);
@@ -77,7 +77,7 @@ pub(crate) struct Station {
 }
 
 impl Station {
-    /// Does the first tick and heartbeat. From then on new connections are bound, too.
+    /// Does the first tick and heartbeat. From then on bounds apply to new connections, too.
     pub(crate) fn begin(&mut self) {
         let now = clock::now();
         self.tick(now);

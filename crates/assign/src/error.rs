@@ -41,9 +41,9 @@ pub enum AssignError {
     /// The default algorithm of the network namespace could not be set.
     #[error(transparent)]
     Default(#[from] SysctlError),
-    /// A network namespace other than the first takes only some algorithms as its default.
+    /// A network namespace other than the initial one takes only some algorithms as its default.
     #[error(
-        "this network namespace may have one of {allowed} as its default; the first namespace's \
+        "this network namespace may have one of {allowed} as its default; the initial namespace's \
          sysctl net.ipv4.tcp_allowed_congestion_control allows more"
     )]
     NotAllowed {

@@ -53,7 +53,7 @@ fn hold(
     tell: &mut dyn FnMut(Event),
 ) -> Result<(), AssignError> {
     let started = Instant::now();
-    // An algorithm of the kernel needs this, too, because the previous algorithm may be one of Wakeai's.
+    // The kernel's own algorithms need this record, too: the previous algorithm may be one of Wakeai's.
     lease.record(Change::KernelParts)?;
     if Bounded::named(&options.algorithm).is_some() {
         Control::open()?;
@@ -171,7 +171,7 @@ impl Running<'_> {
     }
 
     /// Covers the new cgroup of a unit that was started again. The connections of the earlier cgroup remain
-    /// assigned to this process. A cgroup that cannot be covered is tried again, and each reason is said once.
+    /// assigned to this process. A cgroup that cannot be covered is tried again; only a new reason is reported.
     fn follow(&mut self) {
         let Scope::Cgroup(first) = &self.found.scope else { return };
         let Some(next) = self.successor.as_ref().unwrap_or(first).successor() else { return };

@@ -26,7 +26,7 @@ pub enum EventKind {
     Error(ErrorCode),
 }
 
-/// What asks for a reduction to CWR other than a full local queue.
+/// The cause of a change to CWR, other than a full local queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// The receiver echoed congestion (RFC 3168).

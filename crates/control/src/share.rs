@@ -104,7 +104,7 @@ pub enum ReservationState {
         share: Share,
         /// The share of the admitted reservations.
         taken: Share,
-        /// The most that may be reserved in all.
+        /// The largest share that may be reserved in total.
         limit: Share,
     },
     /// It is admitted: the peers leave the rate free.
@@ -125,7 +125,7 @@ impl fmt::Display for ReservationState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => write!(f, "nothing is reserved"),
-            Self::Waiting => write!(f, "waiting for something to send"),
+            Self::Waiting => write!(f, "waiting for data to send (at least 2 s after the start)"),
             Self::Unmeasured => write!(
                 f,
                 "refused: neither what this station reaches alone (max) nor its PHY rate \
@@ -133,7 +133,7 @@ impl fmt::Display for ReservationState {
             ),
             Self::Refused { share, taken, limit } => write!(
                 f,
-                "refused: it takes {share} of the air, {taken} is taken, {limit} may be in all"
+                "refused: it takes {share} of the air, {taken} is taken, the limit is {limit}"
             ),
             Self::Admitted { share } => write!(f, "admitted with {share} of the air"),
         }

@@ -1,5 +1,5 @@
-//! Downloads Debian's packages of any suite on a machine with any distribution. It uses package lists of its own and
-//! this machine's mirror, and verifies with Debian's keys.
+//! Downloads Debian's packages of any suite on a machine with apt. It uses package lists of its own and this machine's
+//! mirror, and verifies with Debian's keys where these are installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -46,9 +46,9 @@ pub enum RouteError {
         /// Their number.
         found: usize,
     },
-    /// The route expires by itself, and would not once it is written back.
+    /// The route expires by itself; writing it back would make it permanent.
     #[error(
-        "the route to {0} expires by itself, because a router advertised it; writing it again would make it \
+        "the route to {0} expires by itself, like one that a router advertised; writing it again would make it \
          permanent, so add a route of your own"
     )]
     Expires(RouteKey),
@@ -287,7 +287,7 @@ fn read(message: Message, like: IpAddr) -> Option<Route> {
     Some(route)
 }
 
-/// The address in an attribute, which a default route does not have.
+/// The address in an attribute; a default route has no such attribute and the address 0.
 fn address(like: IpAddr, bytes: Option<&[u8]>) -> Option<IpAddr> {
     let bytes = bytes.unwrap_or(&[0; 16]);
     Some(if like.is_ipv4() {

@@ -109,7 +109,7 @@ void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
 }
 
-/* Without TCP_CONG_NON_RESTRICTED only the first namespace may make the algorithm its default. */
+/* Without TCP_CONG_NON_RESTRICTED only the initial namespace may make the algorithm its default. */
 #define HOOKS                                 \
 	.cwnd_event = (void *)cwnd_event,     \
 	.init = (void *)init,                 \

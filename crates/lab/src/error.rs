@@ -73,7 +73,7 @@ pub enum Lapse {
     /// The emulated radio was late.
     #[error(
         "packets were released late, p99 {p99} (allowed {allowed_p99}), max {max} (allowed \
-         {allowed_max}), of {releases}. Run it on a quieter machine, at a lower rate, or with wider \
+         {allowed_max}), among {releases} packets. Run it on a quieter machine, at a lower rate, or with wider \
          bounds (--lateness-p99, --lateness-max)"
     )]
     Late {

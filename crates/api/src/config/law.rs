@@ -10,8 +10,8 @@ use wakeai_units::{Duration, Segments};
 
 use super::value;
 
-/// The largest floor or ceiling that a file can have, in segments: far above any window that TCP can
-/// use, which is 1 GiB (RFC 7323, 2.3), in segments of 1 KiB.
+/// The largest floor or ceiling that a file can have, in segments: about the largest window of
+/// TCP, which is 1 GiB (RFC 7323, 2.3), in segments of 1 KiB.
 pub const MAX_SEGMENTS: u32 = 1_000_000;
 
 /// The keys of the table, with their places in the text.
@@ -52,7 +52,7 @@ impl Serialize for QueueTime {
     }
 }
 
-/// The problem of a table that is no law, with its place in the text.
+/// The problem of an invalid table, with its place in the text.
 pub(super) struct LawProblem {
     pub(super) span: Range<usize>,
     pub(super) problem: String,

@@ -31,7 +31,7 @@ fn a_request_replaces_the_configuration_until_it_is_withdrawn() {
     wait_for("the first tick", || (reservation(&agent)["rate_mbps"] == 2.0).then_some(()));
     let said = reserve(&agent, &["5Mbit/s"]);
     assert!(said.status.success(), "{}", stderr(&said));
-    assert!(stdout(&said).contains("5 Mbit/s: waiting for something to send"), "{}", stdout(&said));
+    assert!(stdout(&said).contains("5 Mbit/s: waiting for data to send"), "{}", stdout(&said));
     assert_eq!(reservation(&agent)["rate_mbps"], 5.0);
     let said = reserve(&agent, &["none", "--json"]);
     assert_eq!(stdout(&said), "null\n");

@@ -70,7 +70,7 @@ pub(crate) fn agents_follow_their_access_point() {
     wait_for("the interface is missed", || {
         (second.state() == "waiting-for-interface").then_some(())
     });
-    // By its number: iw looks a name up in /sys, which shows the first namespace's radios.
+    // By its number: iw looks a name up in /sys, which shows the initial namespace's radios.
     let radio = air.phy("b").replace("phy", "phy#");
     air.bss.inside("b", &format!("iw {radio} interface add {WIFI} type managed"));
     air.set_up("b");

@@ -42,7 +42,7 @@ pub(super) fn vacate_here() {
 }
 
 /// Moves the namespace's default. The kernel may refuse CUBIC: unless it is the kernel's own default, only
-/// the first namespace may set it. The default of new namespaces, and Reno, are always allowed.
+/// the initial namespace may set it. The default of new namespaces, and Reno, are always allowed.
 fn vacate_default() -> std::io::Result<()> {
     const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
     let found = wakeai_host::read_sysctl(DEFAULT)?;

@@ -18,7 +18,7 @@ const FIRST_PORT: u16 = 5201;
 /// The data connection's port at the receiver of the first flow. It distinguishes the data connection from
 /// iperf3's control connection.
 const FIRST_DATA_PORT: u16 = 20_001;
-/// The most iperf3 clients of a run: so many connect before the first of them fills the air.
+/// The largest number of iperf3 clients of a run: that many can connect before the first fills the air.
 const MAX_IPERF: usize = 16;
 /// The size of an endless flow: more than any run carries.
 pub(crate) const ENDLESS: Bytes = Bytes::new(u64::MAX);
@@ -32,8 +32,8 @@ pub(crate) enum Kind {
     Tcp,
     /// iperf3's datagrams at a rate.
     Udp(Rate),
-    /// TCP connections of the lab's own, one after another, with the bytes of each. They carry the
-    /// flows with a size, and the flows that start when the air may be loaded or that are many:
+    /// TCP connections of the lab's own, one after another, with the bytes of each. They carry
+    /// flows with a size, flows that start after time zero, and runs of more than [`MAX_IPERF`] flows:
     /// iperf3 opens a data connection three round trips after its start, and these take an unknown
     /// time on loaded air. If a flow of a run has a target, a limit or a proxy, they carry all TCP
     /// flows of the run: with iperf3 the receiver opens the connection, the lab has no access to
@@ -133,8 +133,7 @@ fn plan_flow(
         (FlowKind::Udp, Some(_)) => {
             return Err(unsupported(
                 format!("flows.{}: a UDP flow with a size", flow.entry + 1),
-                "give it a rate and no size: what the air loses is never sent again, so it would \
-                 not end",
+                "give it a rate and no size: lost datagrams are not sent again, so it would not end",
             ));
         }
     };
