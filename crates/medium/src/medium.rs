@@ -92,8 +92,8 @@ impl<P: Packet> Medium<P> {
     ///
     /// # Errors
     ///
-    /// The packet itself: the sender's queue is a FIFO and full (counted as a queue drop), or nobody
-    /// can receive it (counted as refused).
+    /// The packet itself: the sender's queue is a FIFO and full (counted as a queue drop), or it is longer
+    /// than `MAX_PACKET`, an end does not exist or both are the same node (counted as refused).
     pub fn enqueue(
         &mut self,
         now: Instant,
@@ -117,8 +117,8 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// Packets that still fit into the queue that `from` sends through without another being dropped:
-    /// a station's own, or for the server the wired leg's, as of the last event.
+    /// The number of packets that the queue of `from` still takes without a drop: a station's own
+    /// queue, or for the server the wired leg's, as of the last event.
     pub fn room(&self, from: Node) -> usize {
         let base = self.base();
         match from {
@@ -166,8 +166,8 @@ impl<P: Packet> Medium<P> {
         self.base_mut().departures.watch(station);
     }
 
-    /// The next packet that has left the queue of a watched station, in order. It left when its
-    /// last byte was across: at the time of the preceding [`Medium::handle_timeout`].
+    /// The next packet that has left the queue of a watched station, in order. It has arrived, was
+    /// given up, or was dropped by the queue after [`Medium::enqueue`] had accepted it.
     pub fn poll_departure(&mut self) -> Option<Departure<P>> {
         self.base_mut().departures.poll()
     }
@@ -182,15 +182,15 @@ impl<P: Packet> Medium<P> {
         self.base_mut().deliveries.pop_front()
     }
 
-    /// The time of the next event if nothing is enqueued before; such an event is also that a full
-    /// queue has room again. The time is in the past if [`Medium::handle_timeout`] is overdue.
+    /// The time of the next event if nothing is enqueued before. That the server's full queue has
+    /// room again is an event, too. The time is in the past if [`Medium::handle_timeout`] is overdue.
     pub fn next_timeout(&self) -> Option<Instant> {
         either!(&self.air, medium => medium.next_event().map(|(at, _)| at))
     }
 
     /// The counts until the last event. A cellular link has no contention, so there are no
     /// accesses, attempts or failures. Its airtime is that of both directions together, and is
-    /// updated at each boundary of an interval.
+    /// updated at the end of each transmission time interval.
     pub fn counters(&self) -> &Counters {
         &self.base().counters
     }

@@ -28,7 +28,7 @@ pub(crate) enum End {
     Finished,
     /// One side was reset or lost.
     Reset,
-    /// No byte was carried for the idle timeout.
+    /// No byte was carried for the idle limit of the slot.
     Idle,
     /// One side no longer answered.
     Dead,
@@ -78,7 +78,7 @@ pub(crate) async fn relay(
 /// Makes the connection end with a reset when it is dropped.
 pub(crate) fn reset(stream: &TcpStream) {
     if let Err(error) = SockRef::from(stream).set_linger(Some(Duration::ZERO)) {
-        tracing::debug!(%error, "no reset");
+        tracing::debug!(%error, "cannot make the connection end with a reset");
     }
 }
 
@@ -112,7 +112,7 @@ fn probe(stream: &TcpStream, idle_timeout: Duration) {
     let first = seconds(idle_timeout / 12);
     let probes = TcpKeepalive::new().with_time(first).with_interval(seconds(first / 10));
     if let Err(error) = SockRef::from(stream).set_tcp_keepalive(&probes.with_retries(4)) {
-        tracing::debug!(%error, "no probes");
+        tracing::debug!(%error, "cannot enable keepalive probes");
     }
 }
 
@@ -278,6 +278,6 @@ fn copy_chunk(shared: &Shared, from: &TcpStream, to: &TcpStream) -> io::Result<O
     })?;
     // With MSG_TRUNC TCP discards the bytes and does not copy them again (tcp(7)).
     let taken = recv(from.as_raw_fd(), &mut buffer[..sent], MsgFlags::MSG_TRUNC)?;
-    debug_assert_eq!(taken, sent, "what was looked at is still there");
+    debug_assert_eq!(taken, sent, "the bytes peeked at are still in the socket");
     Ok(Some(sent))
 }

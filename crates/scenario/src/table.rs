@@ -269,7 +269,7 @@ impl Sheet<'_> {
             lines.push(events.to_owned());
             if baseline[0].mean_utilisation.is_some() {
                 lines.push(
-                    "a share of solo goodput: what a station reached over what it reaches alone"
+                    "a share of solo goodput: a station's goodput over its goodput alone"
                         .to_owned(),
                 );
             }

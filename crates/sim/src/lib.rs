@@ -1,8 +1,8 @@
 //! The scenario in virtual time: the lab's network, agents and congestion control in one event loop.
 //!
 //! [`run`] is the command: all conditions and repeats of a scenario. [`simulate`] is one run, with more detail
-//! and an [`Observer`] of every packet. The crate reads no clock, and compares integers only: the same scenario
-//! and seed give the same run. `docs/concepts/sim.md` explains how it works, and its limits.
+//! and an [`Observer`] of every packet. The crate reads no clock and orders events by integer times: the same
+//! scenario and seed give the same run. `docs/concepts/sim.md` explains how it works, and its limits.
 
 mod announcing;
 mod capture;

@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 pub use wakeai_scenario::figures::mean;
 
-/// Two-sided 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom.
+/// 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom.
 const T_QUANTILES: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The mean of some runs and half the width of its 95 % interval.
+/// The mean of some runs and half the width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The mean.
@@ -20,7 +20,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval of the means of independent runs; `None` without any.
+    /// The confidence interval of the mean of independent runs; `None` without runs.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mean = mean(values)?;
         let freedom = values.len() - 1;
@@ -33,7 +33,7 @@ impl Interval {
         Some(Self { mean, half: Some(quantile * error) })
     }
 
-    /// Whether `value` lies in the interval.
+    /// Whether `value` lies in the interval; always true for a single run.
     pub fn contains(&self, value: f64) -> bool {
         self.half.is_none_or(|half| (value - self.mean).abs() <= half)
     }

@@ -36,9 +36,8 @@ fn reservations(condition: &ResolvedCondition) -> Vec<String> {
         Some((index + 1, why))
     });
     let name = condition.name();
-    let words = |(flow, why)| {
-        format!("condition \"{name}\": flows.{flow}.reserve keeps nothing free: {why}")
-    };
+    let words =
+        |(flow, why)| format!("condition \"{name}\": flows.{flow}.reserve has no effect: {why}");
     problems.map(words).collect()
 }
 

@@ -21,7 +21,7 @@ pub fn reserved(expanded: &Expanded) -> Vec<Option<Rate>> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReservationLog {
     state: ReservationState,
-    /// The last result that was more than waiting; admitted outranks the others.
+    /// The last result other than waiting; admitted outranks the others.
     result: Option<FlowReservation>,
     admitted: Duration,
     updated_at: Option<Instant>,

@@ -19,7 +19,7 @@ pub enum Rejection {
     #[error("neither SOCKS5 nor HTTP")]
     Protocol,
     /// SOCKS5, but the client insists on authentication.
-    #[error("no SOCKS5 method that needs no authentication")]
+    #[error("the client offers no SOCKS5 method without authentication")]
     Authentication,
     /// A SOCKS5 command other than CONNECT, or an HTTP method other than CONNECT.
     #[error("a command other than CONNECT")]

@@ -80,7 +80,7 @@ impl Context<'_> {
     fn on_wifi<'f, 'a>(&self, field: &'f Field<'a>) -> Option<&'f Field<'a>> {
         let is_wifi = self.access_point.is_none_or(|read| read.access_point.wifi().is_some());
         field.or_refuse(is_wifi.then_some(field), || {
-            "nothing on a cellular link: its rates are the access point's".to_owned()
+            "nothing on a cellular link: no frame errors, and one rate for all stations".to_owned()
         })
     }
 }
@@ -109,7 +109,7 @@ fn condition(
     names: &Names<'_>,
     seen: &mut BTreeSet<String>,
 ) -> Option<Condition> {
-    const NAME: &str = "1 to 32 of A-Z, a-z, 0-9, - and _, unlike the other conditions";
+    const NAME: &str = "1 to 32 of A-Z, a-z, 0-9, - and _, a name that no other condition has";
     let name = fields.require("name", NAME).and_then(|field| {
         field.text_if(NAME, |name| names::is_name(name) && seen.insert(name.to_owned()))
     });
@@ -138,7 +138,7 @@ fn bounds(
     let Some(field) = fields.get("bounds") else {
         if law == Some(Law::Fixed) {
             let path = format!("{}.bounds", fields.path);
-            let allowed = "what the law \"fixed\" holds, such as \
+            let allowed = "the bounds of the law \"fixed\", such as \
                            [{ stations = \"tablet\", floor = 1, ceiling = 50 }]";
             fields.problems.add(fields.origin, path, "nothing: it is required", allowed);
         }
@@ -202,7 +202,7 @@ fn set_keys(fields: &mut Fields<'_>) -> Vec<(String, String)> {
     for (path, node) in &flat {
         let first = path.split('.').next().unwrap_or_default();
         if matches!(first, "name" | "conditions") {
-            let allowed = "a key of the experiment: not its name, and no other condition";
+            let allowed = "a key of the experiment other than `name` and `conditions`";
             fields.problems.add(node.origin, &field.path, first, allowed);
         }
     }

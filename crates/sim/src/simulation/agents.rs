@@ -36,7 +36,7 @@ impl Agent {
     }
 
     /// Decides the bounds until the next tick. Returns those of every boundable connection of
-    /// `own`, in the same order.
+    /// `own`, in the same order; an agent that only observes returns none.
     pub(crate) fn tick(
         &mut self,
         now: Instant,

@@ -37,7 +37,7 @@ pub struct ReceiverCounters {
     pub duplicates: u64,
     /// Segments outside the window, or with timestamps that are too old.
     pub unacceptable: u64,
-    /// Segments that only acknowledge.
+    /// Segments sent that only acknowledge.
     pub acks: u64,
     /// Acknowledgements that left when their delay expired.
     pub delayed_acks: u64,
@@ -45,7 +45,7 @@ pub struct ReceiverCounters {
     pub compressed_acks: u64,
     /// Acknowledgements with a D-SACK.
     pub duplicate_sacks: u64,
-    /// Acknowledgements that closed the window.
+    /// Acknowledgements that announced a window of zero.
     pub zero_windows: u64,
     /// SYN-ACKs that were sent again.
     pub syn_ack_retransmits: u64,

@@ -31,7 +31,7 @@ pub(super) enum Forced {
     Head,
     /// The tail loss probe (RFC 8985 section 7.3).
     TailLossProbe,
-    /// An old acknowledgement, to which the peer answers with its window.
+    /// A segment with an old sequence number, which the peer answers with its window.
     WindowProbe,
 }
 
@@ -76,7 +76,7 @@ impl Sender {
         }
     }
 
-    /// Continues the repair after a timeout without new data to send (RFC 5682 section 3.1, step 2.b).
+    /// Retransmits after a timeout if no new data could be sent (RFC 5682 section 3.1, step 2.b).
     fn send_after_new(&mut self, now: Instant) -> Option<Segment> {
         if self.nxt > self.episode.high {
             return None;
