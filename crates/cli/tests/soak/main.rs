@@ -45,7 +45,7 @@ fn length() -> Duration {
 
 #[test]
 #[ignore = "takes SOAK_MINUTES; `make soak` runs it"]
-fn what_agents_hold_does_not_grow_under_churn() {
+fn the_resources_of_agents_do_not_grow_under_churn() {
     let length = length();
     let warm = WARM.min(length / 2);
     let Some(_machine) = Machine::take() else { return };
