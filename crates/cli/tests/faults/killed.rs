@@ -121,7 +121,7 @@ fn agent(most: usize) {
     kill_after_each(&command, Some("started"), Some(&bss), most, &kinds);
 }
 
-/// Assigns an algorithm to a namespace's new connections, then to its existing ones. Afterwards the open one uses CUBIC.
+/// Assigns an algorithm to a namespace's new connections, then to its existing ones. The open one ends under CUBIC.
 fn assigned(most: usize) {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
