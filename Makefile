@@ -3,7 +3,7 @@
 SCENARIO ?= scenarios/quickstart.toml
 MINUTES ?= 30
 WAKEAI := target/release/wakeai
-# Tests of the kernel parts wait for most of their time, so more of them than there are cores run side by side.
+# Tests of the kernel parts mostly wait, so more of them run at a time than there are cores.
 TEST_THREADS ?= 4
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
@@ -22,7 +22,7 @@ build: deps ## target/release/wakeai
 demo: build ## install, build, and run $(SCENARIO) on the real TCP stack
 	$(WAKEAI) lab $(SCENARIO)
 
-test: deps ## install, build, and run every test (kernel tests need root)
+test: deps ## install, build, and run the tests (kernel tests need root)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --locked --workspace
 	cargo run --locked --quiet -p wakeai-scenario --example fuzz_scenarios -- 1000000
 
@@ -42,23 +42,23 @@ test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill P
 test-faults: deps ## kill -9 after every step of agent, use and lab (minutes; root)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test faults -- --include-ignored --nocapture --test-threads=1
 
-soak: deps ## what agents hold under churn for MINUTES=30 (root)
+soak: deps ## memory, files and map entries of agents under churn for MINUTES=30 (root)
 	WAKEAI_REQUIRE_KERNEL=1 SOAK_MINUTES=$(MINUTES) cargo test --locked -p wakeai-cli --test soak -- --include-ignored --nocapture
 
-fuzz: deps ## libFuzzer: make fuzz SECONDS=900 TARGET=presence; without TARGET each (needs cargo-fuzz)
+fuzz: deps ## libFuzzer: make fuzz SECONDS=900 TARGET=presence; without TARGET all (needs cargo-fuzz)
 	@scripts/fuzz $(SECONDS) $(TARGET)
 
 bench: deps ## benchmarks: ratios measured side by side in one run
 	cargo bench --locked --workspace
 
-validation: build ## docs/reference/validation.md from runs (as root: those of the lab too)
+validation: build ## docs/reference/validation.md from runs (as root also from runs of the lab)
 	cargo run --release --locked --quiet -p wakeai-validation -- page
 
 ns3: ## our ns-3 program, with Debian's ns-3
 	@scripts/deps apt-packages-ns3
 	$(MAKE) --no-print-directory -C validation/ns3
 
-ns3-reference: ns3 ## the figures of ns-3 that are missing in validation/ns3/reference.json (hours)
+ns3-reference: ns3 ## add the missing figures of ns-3 to validation/ns3/reference.json (hours)
 	validation/ns3/reference
 
 bench-ns3: build ns3 ## simulated seconds per CPU second, beside ns-3

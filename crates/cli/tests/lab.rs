@@ -308,7 +308,7 @@ fn ctrl_c_ends_a_run_with_130_and_leaves_neither_records_nor_anything_on_the_hos
     assert_eq!(own_processes(), 0);
 }
 
-/// An agent that is stopped keeps the orderly end waiting for twenty seconds.
+/// A stopped agent delays the orderly end by twenty seconds, and the second Ctrl-C comes meanwhile.
 #[test]
 fn a_second_ctrl_c_ends_the_lab_at_once_and_the_next_command_removes_the_rest() {
     let Some(_machine) = Machine::take() else { return };
@@ -361,7 +361,7 @@ fn two_labs_at_a_time_know_of_each_other_and_each_has_its_own_result() {
     assert_eq!(own_processes(), 0);
 }
 
-/// The algorithms, which labs share, stay until the last has ended.
+/// Labs share the loaded algorithms, which stay until the last lab has ended.
 #[test]
 fn a_lab_that_is_killed_leaves_another_one_as_it_was() {
     let Some(_machine) = Machine::take() else { return };

@@ -1,4 +1,4 @@
-//! Attacks on presence, each with its possible effect and the limit to it. The first seven attackers have no
+//! Attacks on presence, each with its possible effect and its limit. The first seven attackers do not have the group
 //! key; the others are members of the group. `docs/security.md` lists the attacks.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -14,7 +14,7 @@ use wakeai_control::{
 };
 use wakeai_units::{Duration, Instant, Rate};
 
-/// One test per attack, and the table of all.
+/// Makes one test per attack, and the table of all attacks.
 macro_rules! attacks {
     ($($name:ident, $effect:literal, $limit:literal => $attack:block)*) => {
         /// Name, possible effect and limit.
@@ -37,7 +37,7 @@ fn yields(station: &mut Controller) -> Option<Share> {
 }
 
 #[test]
-fn the_page_on_security_has_each_attack_with_its_effect_and_its_limit() {
+fn the_page_on_security_lists_each_attack() {
     let page = include_str!("../../../docs/security.md");
     for (name, effect, limit) in ATTACKS {
         let row = page.lines().find(|line| line.contains(&format!("`{name}`")));
@@ -136,7 +136,7 @@ attacks! {
     "a boot that was dropped has to prove again that it is live" => {
         let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
         ether.run(seconds(10));
-        ether.run_where(seconds(60), |from, to| from == to); // out of reach of each other
+        ether.run_where(seconds(60), |from, to| from == to); // the stations do not hear each other
         assert!(peers(&ether.stations[0]).is_empty());
         let unheard: Vec<Vec<u8>> =
             ether.recorded.iter().filter(|(from, _)| *from == 1).map(|(_, d)| d.clone()).collect();
@@ -148,7 +148,7 @@ attacks! {
 
     replayed_messages_of_old_boots_do_not_keep_a_newcomer_out,
     "use up the answers by which newcomers prove that they are live",
-    "challenges are answered in the order in which they came" => {
+    "challenges are answered in the order of their arrival" => {
         let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
         let codec = Codec::new(&ether::KEY);
         // Sixteen boot ids that are sorted before all others, with fifty challenges each.
@@ -183,7 +183,7 @@ attacks! {
 
     messages_that_were_held_back_for_twelve_intervals_are_void,
     "make a station seem live, with old figures",
-    "a message is void twelve intervals after it was sent, or when the challenge in it has expired" => {
+    "a message of a known peer is refused twelve intervals after the last one that was received, a message of another station when the challenge that it answers has expired" => {
         let mut ether = Ether::new((0..2).map(|id| station(Instant::ZERO, id, 1)).collect());
         ether.run(seconds(10));
         ether.run_where(seconds(40), |from, to| from == to);
@@ -228,7 +228,7 @@ attacks! {
 
     a_table_of_invented_stations_is_empty_after_five_minutes,
     "keep real stations out for hours",
-    "they are forgotten five minutes after their last message" => {
+    "silent stations are removed five minutes after their last message" => {
         let codec = Codec::new(&ether::KEY);
         let mut victim = station(Instant::ZERO, 0, 1);
         let (now, challenge) = challenge_of(&mut victim);
@@ -246,7 +246,7 @@ attacks! {
 
     new_boots_in_the_name_of_a_peer_reach_that_peer_alone,
     "fill the table with the boots of one station",
-    "a station has one entry; no other peer is lost, and the station itself returns with its next proof" => {
+    "a station has one entry; no other peer is lost, and the station returns when it has proved again that it is live" => {
         let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
         ether.run(seconds(10));
         let codec = Codec::new(&ether::KEY);
@@ -261,7 +261,7 @@ attacks! {
         assert_eq!(peers(&ether.stations[0]), [1, 2]);
         ether.run(seconds(30));
         assert_eq!(peers(&ether.stations[0]), [1, 2]);
-        assert!(ether.stations[0].peers().all(|peer| !peer.announced.sending), "its own word again");
+        assert!(ether.stations[0].peers().all(|peer| !peer.announced.sending), "the station's own announcement counts again");
     }
 
     a_flood_of_a_member_makes_no_station_send_more,
@@ -290,7 +290,7 @@ attacks! {
     }
 
     a_challenge_of_zero_is_out_of_range,
-    "make the messages of all that answer it unreadable",
+    "make stations that answer it send invalid messages",
     "the message is rejected" => {
         let codec = Codec::new(&ether::KEY);
         let mut victim = station(Instant::ZERO, 0, 1);
@@ -330,10 +330,10 @@ attacks! {
             victim.handle_tick(victim.next_tick(), None, &own);
             let _ = victim.poll_transmit(victim.next_tick());
         }
-        assert_eq!(yields(&mut victim), None, "30 s after its last word");
+        assert_eq!(yields(&mut victim), None, "30 s after the owner's last message");
     }
 
-    a_reservation_with_the_first_ticket_stops_where_none_are_wanted,
+    nothing_is_reserved_where_the_limit_is_zero,
     "displace the earlier owners",
     "where `access_point.reservable_percent` is 0, nothing is reserved" => {
         let codec = Codec::new(&ether::KEY);

@@ -1,4 +1,4 @@
-//! The lines of the local API: what a client asks, and what it reads as an agent's answer.
+//! The lines of the local API: requests, and answers as a client reads them.
 
 use std::io::ErrorKind;
 use std::net::Shutdown;
@@ -6,10 +6,10 @@ use std::os::unix::net::UnixStream;
 
 use wakeai_api::{Answer, Body, Request, json_line};
 
-/// A longer line may not fit into a socket's buffer, and nobody reads while it is written.
+/// Later bytes are ignored: a socket's buffer may not hold them, and the line is written before it is read.
 const LONGEST: usize = 1 << 16;
 
-/// The bytes are a request, an answer, both or neither; each that is read can be written and reads back.
+/// The bytes may be a request, an answer, both or neither. What is accepted can be written and read back.
 pub(crate) fn target(bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(LONGEST)];
     question(bytes);
@@ -29,7 +29,7 @@ fn question(line: &[u8]) {
 fn answer(line: &[u8]) {
     let read = read(line);
     let Ok(answer) = read else {
-        let kind = read.expect_err("it is none").kind();
+        let kind = read.expect_err("it is an error").kind();
         let closed = kind == ErrorKind::UnexpectedEof;
         assert!(kind == ErrorKind::InvalidData || closed && line.is_empty(), "{kind}");
         return;

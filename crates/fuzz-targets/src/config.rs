@@ -2,10 +2,10 @@
 
 use wakeai_api::config::Config;
 
-/// Beyond this a file is not tried: `make fuzz` looks for what is wrong, not for what takes long.
+/// Later bytes are ignored: `make fuzz` looks for errors, not for inputs that take long.
 const LONGEST: usize = 1 << 16;
 
-/// A configuration is refused with a message, or it can be written and reads back as the same.
+/// A configuration is rejected with a message, or it is the same after it was written and read back.
 pub(crate) fn target(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(&bytes[..bytes.len().min(LONGEST)]) else { return };
     match Config::parse(text) {

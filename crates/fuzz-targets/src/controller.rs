@@ -1,4 +1,4 @@
-//! The controller of a station that sends, among peers that say anything.
+//! The controller of a station that sends, with peers whose messages are arbitrary.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::input::Input;
 use crate::presence::{announcement, rate, span};
 use crate::station::{BSSID, KEY, OWN, Station};
 
-/// A station with up to four connections, whose figures are anything, among live peers, whose messages are
-/// anything. At the end the peers fall silent, and the harm ends.
+/// Drives a station with up to four connections and with live peers; all figures and messages are arbitrary. For about
+/// one input in eight the peers then fall silent, and the bounds have to recover.
 pub(crate) fn target(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut world = World::new(&mut input);
@@ -20,7 +20,7 @@ pub(crate) fn target(bytes: &[u8]) {
     while !input.is_empty() && !world.station.is_over() {
         world.step(&mut input);
     }
-    // A configured maximum is the operator's word, and follows the PHY rate: it may keep a station from what it sends.
+    // A configured maximum follows the PHY rate, so it may rightly be lower than the rate at which the station sends.
     if recovers && !world.has_max && !world.station.is_over() {
         world.recover();
     }
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// Lets time pass, in which each connection delivers so many segments per tick.
+    /// Lets `span` pass. Each connection delivers this many segments per tick.
     fn pass(&mut self, span: Duration, delivered: u64) {
         let connections = &mut self.connections;
         self.station.pass(span, self.link_rate, || {
@@ -110,8 +110,8 @@ impl World {
         self.station.receive(&Codec::new(&KEY).encode(&message));
     }
 
-    /// The peers are silent, and one connection sends over a path of 20 ms without a queue: within a minute after
-    /// the last peer has left nothing keeps the station from what it sends.
+    /// The peers are silent, and one connection sends over a path of 20 ms without a queue. Within a minute after
+    /// the last peer has left, the ceiling has to reach the window of that connection.
     fn recover(&mut self) {
         const WINDOW: u32 = 20;
         let rtt = Some(Duration::from_millis(20));
@@ -127,7 +127,7 @@ impl World {
         self.connections = [(9, Connection { id: 9, figures, boundable: true })].into();
         self.link_rate = Some(Rate::from_mbps(65));
         self.station.controller.reserve(None);
-        // A window in each round trip: 25 of them in a tick.
+        // One window is delivered per round trip: 25 windows per tick.
         let delivered = u64::from(WINDOW) * 25;
         self.pass(Duration::from_secs(181), delivered);
         let mut largest = Segments::ZERO;
@@ -137,7 +137,7 @@ impl World {
             }
             self.pass(Duration::from_millis(500), delivered);
             let (seen, bounds) = self.station.controller.last();
-            assert_eq!((seen.senders, seen.peers.len()), (1, 0), "all have left");
+            assert_eq!((seen.senders, seen.peers.len()), (1, 0), "all peers have left");
             largest = largest.max(bounds.ceiling);
         }
         assert!(
@@ -163,7 +163,7 @@ fn law(input: &mut Input<'_>) -> LawConfig {
         2 => LawConfig::ShimadaAfter,
         3 => LawConfig::Airtime(AirtimeKnobs::default()),
         _ => {
-            // The ranges of the configuration.
+            // The configuration allows these ranges.
             let queue = |input: &mut Input<'_>| {
                 span(input).clamp(Duration::from_millis(1), Duration::from_secs(10))
             };

@@ -1,9 +1,9 @@
-//! Decisions that are read from a fuzzer's bytes.
+//! Reads decisions from a fuzzer's bytes.
 
 use wakeai_units::Duration;
 
-/// Reads decisions one after the other; after the end all are zero. Whatever is read, each byte has a meaning of
-/// its own, so that a fuzzer's small changes are small changes of what happens.
+/// Reads decisions one after the other; after the last byte all are zero. Each byte belongs to one decision, so that a
+/// small change of the bytes changes few decisions.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -28,7 +28,7 @@ impl<'a> Input<'a> {
         self.byte() & 1 == 1
     }
 
-    /// Once in eight times: for what takes long.
+    /// True in one of eight cases, for steps that take long.
     pub(crate) fn rarely(&mut self) -> bool {
         self.below(8) == 7
     }
@@ -44,7 +44,7 @@ impl<'a> Input<'a> {
         self.bytes(8).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// A number of any size: mostly small ones and powers of two, which one byte says.
+    /// A number of any size. Small numbers and powers of two take one byte.
     pub(crate) fn magnitude(&mut self) -> u64 {
         match self.byte() {
             small @ 0..=127 => u64::from(small),
@@ -55,7 +55,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A number of 32 bits, the largest one for all that are larger.
+    /// A number of 32 bits; a larger one becomes the largest of 32 bits.
     pub(crate) fn count(&mut self) -> u32 {
         u32::try_from(self.magnitude()).unwrap_or(u32::MAX)
     }

@@ -1,8 +1,8 @@
-//! Lease files: the next command of root obeys what they say.
+//! Lease files. The next command of root undoes the changes that they list.
 
 use wakeai_host::Holder;
 
-/// A lease is read as it was written, and every change in it can be named in the log.
+/// A lease is the same after it was written and read back, and each of its changes has a text for the log.
 pub(crate) fn target(bytes: &[u8]) {
     let Ok(holder) = Holder::parse(bytes) else { return };
     let written = serde_json::to_vec(&holder).expect("what was read can be written");

@@ -1,6 +1,6 @@
-//! What is fuzzed: one function per place where input from outside enters Wakeai.
+//! The fuzz targets: one function per place where input from outside enters Wakeai.
 //!
-//! Each takes any bytes and panics where something that must hold for them does not. The programs in `fuzz/`
+//! Each function takes any bytes, and panics where a property that must hold for them does not. The programs in `fuzz/`
 //! give these functions to libFuzzer; the tests of this crate give them the inputs that were kept in
 //! `fuzz/corpus`, with the stable compiler and without cargo-fuzz.
 
@@ -29,10 +29,10 @@ pub const TARGETS: [Target; 8] = [
     ("scenario", scenario::target),
 ];
 
-/// Runs the target of that name.
+/// Runs the target with this name.
 ///
 /// # Panics
-/// Where there is none, and where something that must hold does not.
+/// Where there is no such target, and where a property that must hold does not.
 pub fn run(name: &str, bytes: &[u8]) {
     let found = TARGETS.iter().find(|(target, _)| *target == name);
     found.expect("a target of this name").1(bytes);

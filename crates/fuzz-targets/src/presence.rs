@@ -1,4 +1,4 @@
-//! Presence messages, of members of the group and of others.
+//! Presence messages of members of the group and of outsiders.
 
 use wakeai_control::presence::{BootId, Challenge, Codec, MESSAGE_LEN, Presence};
 use wakeai_control::{
@@ -16,8 +16,8 @@ const RECORDED: usize = 64;
 /// The Unix time at the start, where clocks are synchronised.
 const UNIX: Duration = Duration::from_secs(1_700_000_000);
 
-/// A station hears what members and outsiders send. The messages of members are authentic, so the code behind
-/// the check of the authenticator is reached.
+/// A station receives datagrams of members and of outsiders. Those of members are authentic, so they pass the check of
+/// the authenticator and reach the code after it.
 pub(crate) fn target(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let silence = input.rarely();
@@ -32,7 +32,7 @@ pub(crate) fn target(bytes: &[u8]) {
 
 struct Group {
     station: Station,
-    /// The messages of members, for who replays them.
+    /// The first messages of members, which attackers replay.
     recorded: Vec<Vec<u8>>,
     sequence: u64,
 }
@@ -112,14 +112,14 @@ impl Group {
         datagram
     }
 
-    /// The time of a message: right, or off by anything.
+    /// The time in a message, which is off by an arbitrary span.
     fn unix_time(&self, input: &mut Input<'_>) -> Duration {
         let right = UNIX.saturating_add(self.station.now.saturating_since(Instant::ZERO));
         let off = input.millis();
         if input.flag() { right.saturating_add(off) } else { right.saturating_sub(off) }
     }
 
-    /// One of the station's own challenges, or a number.
+    /// One of the station's own challenges, or an arbitrary number.
     fn answer(&self, input: &mut Input<'_>) -> Challenge {
         let challenges = &self.station.challenges;
         match input.below(4) {
@@ -132,7 +132,7 @@ impl Group {
         }
     }
 
-    /// A message of a member whose bytes are not what it should write.
+    /// A member sends an authentic message with arbitrary changes.
     fn patched(&mut self, input: &mut Input<'_>) {
         let mut datagram = self.message(input);
         for _ in 0..=input.below(4) {
@@ -164,7 +164,7 @@ impl Group {
         }
     }
 
-    /// An attacker without the key sends anything.
+    /// An attacker without the key sends arbitrary bytes.
     fn noise(&mut self, input: &mut Input<'_>) {
         let length = usize::from(input.byte());
         let mut datagram = if input.flag() { b"WKAI\x02".to_vec() } else { Vec::new() };
@@ -175,7 +175,7 @@ impl Group {
         self.station.receive_forged(&datagram);
     }
 
-    /// Nobody sends any more: after three of the longest intervals nobody is live.
+    /// All stations fall silent: after three of the longest intervals no peer is live.
     fn silence(&mut self) {
         self.station.pass(Duration::from_secs(181), None, Vec::new);
         if !self.station.is_over() {
@@ -184,7 +184,7 @@ impl Group {
     }
 }
 
-/// What a member announces of itself: all that a message can say.
+/// An announcement with arbitrary values.
 pub(crate) fn announcement(input: &mut Input<'_>) -> Announcement {
     Announcement {
         sending: input.flag(),
@@ -215,15 +215,15 @@ fn reservation(input: &mut Input<'_>) -> Reservation {
     }
 }
 
-/// Whether the format has this message: values that are too large are limited, those that are zero where zero is
-/// not allowed are not.
+/// Whether the encoded message is valid. The encoder limits values that are too large; a zero where zero is not allowed
+/// makes the message invalid.
 fn is_encodable(message: &Presence) -> bool {
     let named = |of: Reservation| of.rate > Rate::ZERO && of.ticket > 0 && of.share > Share::ZERO;
     let numbers = || message.answers.iter().chain([&message.challenge]);
     numbers().all(|number| number.0 > 0) && message.announced.reservation.is_none_or(named)
 }
 
-/// Writes the authenticator of the format's description, `docs/concepts/presence.md`.
+/// Writes the authenticator as `docs/concepts/presence.md` describes it.
 fn authenticate(datagram: &mut [u8]) {
     let key = blake3::derive_key("Wakeai presence v2 authenticator", &KEY);
     let (body, tag) = datagram.split_at_mut(MESSAGE_LEN - TAG_LEN);

@@ -1,4 +1,4 @@
-//! What clients of the proxy say.
+//! Requests of the proxy's clients.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -28,8 +28,8 @@ fn check(input: &[u8], piece: u8) {
     }
 }
 
-/// Where every destination is allowed, one that the standard library takes for this machine's, for the link's or
-/// for a group's is not.
+/// A list that allows every destination must not allow a loopback, link-local, multicast, broadcast or unspecified
+/// address, as the standard library classifies it.
 fn never_special(destination: IpAddr) {
     let everywhere = ["0.0.0.0/0", "::/0"].map(|text| text.parse().expect("a network"));
     let access = Access { to: Vec::<Network>::from(everywhere), ..Access::default() };

@@ -1,4 +1,4 @@
-//! A controller that is driven by a fuzzer, and what holds for it whatever it is told.
+//! A controller that a fuzzer drives, and the properties that must hold for any input.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +19,14 @@ pub(crate) const OWN: StationId = StationId(0);
 /// Its incarnation.
 pub(crate) const OWN_BOOT: BootId = BootId([1; 16]);
 
-/// The most ticks of a run, so that no input takes long.
+/// The largest number of ticks of a run, so that no input takes long.
 const MOST_TICKS: u32 = 1_500;
 const TICK: Duration = Duration::from_millis(500);
 /// The shortest time between two own messages.
 const APART: Duration = Duration::from_millis(500);
-/// The longest interval that counts.
+/// The upper limit of an announced interval.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
-/// A peer is live for so many of its intervals.
+/// A peer is live for this many of its intervals.
 const LIVE_INTERVALS: u64 = 3;
 /// A silent owner keeps its reservation for this long.
 const RESERVED_FOR: Duration = Duration::from_secs(30);
@@ -45,9 +45,9 @@ pub(crate) struct Station {
     heard: BTreeMap<StationId, Instant>,
     /// Every datagram that was accepted.
     accepted: BTreeSet<Vec<u8>>,
-    /// Its last event in words, for who looks for the cause of a finding.
+    /// The text of the last event, which helps to explain a finding.
     pub(crate) said: String,
-    /// What it left free at the last tick.
+    /// The share of the air that it left free at the last tick.
     claimed: Option<Share>,
     ticks: u32,
 }
@@ -70,7 +70,7 @@ impl Station {
         }
     }
 
-    /// Whether this run has had all its ticks.
+    /// Whether this run has had its largest number of ticks.
     pub(crate) fn is_over(&self) -> bool {
         self.ticks >= MOST_TICKS
     }
@@ -124,7 +124,7 @@ impl Station {
         }
     }
 
-    /// What holds for the bounds of every law, and what each law promises.
+    /// Checks the bounds of every law, and the properties of single laws.
     fn check_bounds(&self, bounds: Bounds, least: Rate, sending: u32, has_rtt: bool) {
         assert!(bounds.floor <= bounds.ceiling, "{bounds}");
         assert!(bounds.ceiling >= Segments::new(1), "{bounds}");
@@ -173,7 +173,7 @@ impl Station {
         }
     }
 
-    /// Gives it a datagram, and says whether it was accepted.
+    /// Gives the controller a datagram; returns whether it was accepted.
     pub(crate) fn receive(&mut self, datagram: &[u8]) -> bool {
         let before = *self.controller.counters();
         let shown = self.shown();
@@ -192,7 +192,7 @@ impl Station {
         accepted
     }
 
-    /// Gives it a datagram of somebody without the key, which never counts as a member's.
+    /// Gives the controller a datagram of an attacker without the key, which must be refused.
     pub(crate) fn receive_forged(&mut self, datagram: &[u8]) {
         let refused = |c: &PresenceCounters| c.malformed + c.wrong_version + c.forged;
         let before = refused(self.controller.counters());
@@ -227,7 +227,7 @@ fn received(counters: &PresenceCounters) -> u64 {
     accepted + unproven + replayed + stale + table_full + refused
 }
 
-/// The parts of the connections are those of the station's bounds.
+/// Checks that the bounds of the connections add up to those of the station at most; ceilings are rounded up.
 fn check_parts(bounds: Bounds, actuation: &Actuation) {
     let sockets = || actuation.sockets.iter().map(|(_, part)| part);
     for part in sockets().chain([&actuation.default]) {

@@ -1,4 +1,4 @@
-//! The inputs that fuzzing has kept, given to their targets: what was mended stays mended.
+//! Runs each target with the inputs in its corpus, so that corrected errors stay corrected.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use wakeai_fuzz_targets::TARGETS;
 
-/// Few and small, so that they are read in seconds and belong into a repository.
+/// The limits of a corpus, so that the test takes seconds and the repository stays small.
 const MOST_FILES: usize = 200;
 const MOST_BYTES: u64 = 300_000;
 

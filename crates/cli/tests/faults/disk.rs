@@ -1,5 +1,5 @@
-//! A full disk and a read-only `/run`, in a mount namespace of the test's own. The error names the path, and the host
-//! is as before.
+//! Commands on a full disk or with a read-only `/run`, which each test mounts in a mount namespace of its own. The
+//! error names the path, and the host is unchanged.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -9,12 +9,12 @@ use crate::support::bss::Bss;
 use crate::support::{ANY_LATENESS, Machine, host_state, nothing_left, stderr, stdout, wakeai};
 
 const WAKEAI: &str = env!("CARGO_BIN_EXE_wakeai");
-/// A file system of two pages in place of the state.
+/// Mounts a file system of two pages over Wakeai's state directory.
 const FULL: &str =
     "mount -t tmpfs -o size=8k,mode=755 none /run/wakeai && mkdir -m 700 /run/wakeai/leases";
 const READ_ONLY: &str = "mount --rbind /run /run && mount -o remount,bind,ro /run";
 
-/// A scenario of a second, in this directory.
+/// Writes a scenario of one second to this directory, and returns its path.
 fn scenario(directory: &std::path::Path) -> String {
     let path = directory.join("small.toml");
     let text = "name = \"small\"\nduration = \"1s\"\naccess_point = { standard = \"802.11g\" }\n\
@@ -23,10 +23,10 @@ fn scenario(directory: &std::path::Path) -> String {
     path.display().to_string()
 }
 
-/// Runs a command of the program after `prepared`, of which nobody else sees anything.
+/// Runs a command after the shell commands `prepared`, in a mount namespace of its own.
 fn run(prepared: &str, command: &[&str]) -> Output {
     let script = format!("{prepared} && exec \"$@\"");
-    let mut apart = Command::new("timeout"); // where it is not refused
+    let mut apart = Command::new("timeout"); // ends a command that is not refused
     apart.args(["60", "unshare", "--mount", "sh", "-c", &script, "sh"]);
     apart.args(command).output().unwrap()
 }
@@ -54,7 +54,7 @@ fn commands(bss: &Bss, fleet: &Fleet) -> Vec<Vec<String>> {
     commands.map(|words| words.into_iter().map(str::to_owned).collect()).to_vec()
 }
 
-/// Each command fails with 1 or 77, and one of these texts.
+/// Each command fails with exit status 1, and the last line of its error contains all of these texts.
 fn each_is_refused(prepared: &str, expected: &[&str]) {
     let (bss, fleet) = (Bss::new(&["a"]), Fleet::new());
     let before = (host_state(), bss.default("a"));
@@ -73,16 +73,16 @@ fn each_is_refused(prepared: &str, expected: &[&str]) {
 }
 
 #[test]
-fn where_the_records_have_no_room_nothing_is_changed() {
+fn without_room_for_a_lease_nothing_is_changed() {
     let Some(_machine) = Machine::take() else { return };
-    wakeai(&["sweep"]); // makes the directory
+    wakeai(&["sweep"]); // creates the directory
     let full = format!("{FULL} && dd if=/dev/zero of=/run/wakeai/full bs=4k count=2 2>/dev/null");
     each_is_refused(&full, &["/run/wakeai/leases", "No space left on device"]);
 }
 
-/// The first record is written; the next one, which is written beside it, is not.
+/// There is room for the first record, but not for the second, which is written to a file beside it.
 #[test]
-fn where_the_records_have_no_room_for_a_second_what_was_done_is_undone() {
+fn without_room_for_a_second_record_every_change_is_undone() {
     let Some(_machine) = Machine::take() else { return };
     wakeai(&["sweep"]);
     let nearly = format!("{FULL} && dd if=/dev/zero of=/run/wakeai/full bs=4k count=1 2>/dev/null");
@@ -97,7 +97,7 @@ fn where_run_is_read_only_nothing_is_changed() {
 }
 
 #[test]
-fn where_the_output_directory_is_full_the_command_names_it_and_the_host_is_as_before() {
+fn a_full_output_directory_is_named_and_the_host_unchanged() {
     let Some(_machine) = Machine::take() else { return };
     wakeai(&["sweep"]);
     let before = host_state();

@@ -1,5 +1,5 @@
-//! `kill -9` after each step of start and stop: the next command leaves the host as it was found. The tests that
-//! run by themselves kill after some steps, evenly spread; `make test-faults` after every one.
+//! Programs are ended by `kill -9` after a step of their start or stop, and the next command undoes their changes.
+//! `make test` kills after some steps, evenly spread; `make test-faults` kills after each step.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,10 +38,10 @@ law = "fixed"
 bounds = [{ stations = "player", floor = 1, ceiling = 8 }]
 "#;
 
-/// How many of its steps a program is killed after, one run each, beside those of the kinds that a test names.
+/// The number of runs that are killed after evenly spread steps, besides the last step of each kind that a test names.
 const SOME: usize = 2;
 
-/// The host, the station's network and the directories of Wakeai.
+/// The state of the host, the station's default algorithm, and the files in the directories that Wakeai uses.
 fn state(bss: Option<&Bss>) -> Vec<String> {
     let mut state = host_state();
     state.extend(bss.map(|bss| bss.default("a")));
@@ -50,7 +50,7 @@ fn state(bss: Option<&Bss>) -> Vec<String> {
     for directory in ["/run/wakeai", "/run/wakeai/leases", "/run/netns", "/sys/fs/bpf"] {
         files.extend(fs::read_dir(directory).into_iter().flatten().flatten().map(|it| it.path()));
     }
-    // Locks stay: to remove one that another process waits for would give it to two.
+    // Locks stay: if one were removed while a process waits for it, two processes could hold it.
     let stay = |path: &Path| path.ends_with(".lock") || path.ends_with("kernel.lock");
     files.retain(|path| !stay(path) && path != Path::new("/run/wakeai/leases"));
     files.sort();
@@ -58,8 +58,8 @@ fn state(bss: Option<&Bss>) -> Vec<String> {
     state
 }
 
-/// Runs the command to its end, then once for each of its steps, with `kill -9` after it; or for `most` of them, and
-/// for the last of each kind.
+/// Runs the command to its end, and then several times with `kill -9`: after `most` of its steps, evenly spread, and
+/// after the last step of each of `kinds`.
 fn kill_after_each(
     command: &[&str],
     up: Option<&str>,
@@ -75,7 +75,7 @@ fn kill_after_each(
         assert!(whole.steps.iter().any(|step| step.contains(kind)), "{kind}: {:#?}", whole.steps);
     }
     let count = whole.steps.len();
-    wakeai(&["sweep"]); // the bpffs, which an agent has given up the privilege to unmount
+    wakeai(&["sweep"]); // unmounts the bpffs, for which the agent has no privilege any more
     wait_for("the whole run has left nothing", || (state(bss) == before).then_some(()));
     let most = most.min(count);
     let mut fatal: BTreeSet<_> = (0..most).map(|number| number * count / most).collect();
@@ -85,7 +85,7 @@ fn kill_after_each(
         let died = run(command, up, Some(fatal));
         let step = died.steps.last().map_or("none", String::as_str);
         println!("killed after step {fatal} of {count}: {step}");
-        // A run can have a step less than the one before, and end.
+        // A run can have fewer steps than the first, and then ends by itself; the last four may be missing.
         assert!(died.end == End::Killed || fatal + 5 > count, "{:?}", died.end);
         let swept = wakeai(&["sweep"]);
         let said = stderr(&swept);
@@ -97,7 +97,7 @@ fn kill_after_each(
     }
 }
 
-/// Processes that run the program under test, and those that a lab has started.
+/// The number of processes that run the program under test, or that a lab starts.
 fn processes() -> usize {
     let program = fs::canonicalize(WAKEAI).unwrap();
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -121,7 +121,7 @@ fn agent(most: usize) {
     kill_after_each(&command, Some("started"), Some(&bss), most, &kinds);
 }
 
-/// Of a namespace with connections, which are moved and moved back.
+/// Assigns an algorithm to a namespace's new connections, then to its existing ones. The open one ends under CUBIC.
 fn assigned(most: usize) {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
@@ -139,7 +139,7 @@ fn assigned(most: usize) {
     }
 }
 
-/// With an agent and a proxy, which are processes of their own.
+/// The station of this lab has an agent and a proxy, which are processes of their own.
 fn lab(most: usize) {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
@@ -152,34 +152,34 @@ fn lab(most: usize) {
 }
 
 #[test]
-fn an_agent_that_is_killed_after_some_of_its_steps_leaves_nothing() {
+fn an_agent_killed_after_some_steps_is_undone() {
     agent(SOME);
 }
 
 #[test]
-fn an_assignment_that_is_killed_after_some_of_its_steps_leaves_nothing() {
+fn an_assignment_killed_after_some_steps_is_undone() {
     assigned(1);
 }
 
 #[test]
-fn a_lab_that_is_killed_after_some_of_its_steps_leaves_nothing() {
+fn a_lab_killed_after_some_steps_is_undone() {
     lab(SOME);
 }
 
 #[test]
 #[ignore = "takes minutes; `make test-faults` runs it"]
-fn an_agent_that_is_killed_after_any_of_its_steps_leaves_nothing() {
+fn an_agent_killed_after_any_step_is_undone() {
     agent(usize::MAX);
 }
 
 #[test]
 #[ignore = "takes minutes; `make test-faults` runs it"]
-fn an_assignment_that_is_killed_after_any_of_its_steps_leaves_nothing() {
+fn an_assignment_killed_after_any_step_is_undone() {
     assigned(usize::MAX);
 }
 
 #[test]
 #[ignore = "takes minutes; `make test-faults` runs it"]
-fn a_lab_that_is_killed_after_any_of_its_steps_leaves_nothing() {
+fn a_lab_killed_after_any_step_is_undone() {
     lab(usize::MAX);
 }

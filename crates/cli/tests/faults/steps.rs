@@ -1,5 +1,5 @@
-//! A program that is ended by `kill -9` after its n-th step: after a system call that changes something outside of
-//! the program. It is stopped at each system call by ptrace(2), so the program itself knows nothing of it.
+//! Runs a program and ends it by `kill -9` after its n-th step. A step is a system call that changes something outside
+//! of the program. ptrace(2) stops the program at each system call, so the program needs no code for the test.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -14,22 +14,22 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-/// What became of the program.
+/// The end of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Exited(i32),
     Killed,
 }
 
-/// Its steps, in words, and its end.
+/// The steps of a run, in words, and its end.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) steps: Vec<String>,
     pub(crate) end: End,
 }
 
-/// Runs a program that begins with `program` and these arguments. Once it has written `up` somewhere, it is sent
-/// SIGTERM; without `up` it ends by itself. It is killed after its step number `fatal`, counted from zero.
+/// Runs the command. Once it has written `up` to a file or a socket, it is sent SIGTERM; without `up` it ends by
+/// itself. It is killed after its step number `fatal`, counted from zero.
 #[expect(clippy::zombie_processes, reason = "the tracer waits for it")]
 pub(crate) fn run(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> Run {
     // The shell waits until it is traced.
@@ -65,7 +65,7 @@ struct Tracer<'a> {
 
 impl Tracer<'_> {
     fn follow(&mut self) -> End {
-        // Of this thread's children only: other tests have their own.
+        // Only this thread's children are waited for, because other tests have children of their own.
         let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
         loop {
             let status = match waitpid(None, Some(flags)) {
@@ -119,7 +119,7 @@ fn has_failed(info: &libc::ptrace_syscall_info) -> bool {
     exit.is_error != 0
 }
 
-/// A thread is no step.
+/// The step of a clone(2) with these flags: a new process is a step, and a new thread is none.
 fn started(flags: u64) -> Option<String> {
     (flags & libc::CLONE_THREAD as u64 == 0).then(|| "start a process".to_owned())
 }
@@ -132,7 +132,7 @@ struct Call {
 }
 
 impl Call {
-    /// By `proc_pid_syscall(5)`.
+    /// The call at which the thread is stopped, from `proc_pid_syscall(5)`.
     fn of(thread: Pid) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;
         let mut words = text.split_ascii_whitespace();
@@ -141,7 +141,7 @@ impl Call {
         Some(Self { thread, number, arguments: words.map_while(hexadecimal).collect() })
     }
 
-    /// What it changes outside of the program; `None` for a call that changes nothing that stays.
+    /// Its change outside of the program, in words; `None` where it has no lasting effect there.
     fn step(&self) -> Option<String> {
         let path = |argument: usize| self.text(self.arguments[argument]);
         let named = |call: &str, argument: usize| Some(format!("{call} {}", path(argument)));
@@ -170,11 +170,11 @@ impl Call {
                 let file = self.file(0)?;
                 file.starts_with("/proc/sys/").then(|| format!("write {file}"))
             }
-            // A step of an iterator over connections, which moves them.
+            // Reading runs an iterator over connections, which may move them.
             libc::SYS_read => {
                 (self.file(0)? == "anon_inode:bpf_iter").then(|| "iterate".to_owned())
             }
-            // <linux/bpf.h>
+            // The commands of `enum bpf_cmd` in <linux/bpf.h>.
             libc::SYS_bpf => match self.arguments[0] {
                 6 => Some("bpf: pin".to_owned()),
                 8 => Some("bpf: attach".to_owned()),
@@ -193,7 +193,7 @@ impl Call {
         }
     }
 
-    /// Whether it hands this text to another program.
+    /// Whether it writes or sends this text.
     fn writes(&self, text: &str) -> bool {
         let writes = self.number == libc::SYS_write || self.number == libc::SYS_sendto;
         writes && {
@@ -202,7 +202,7 @@ impl Call {
         }
     }
 
-    /// Of a Unix socket that is to be bound in the file system.
+    /// The path to which a Unix socket is bound; `None` for other addresses.
     fn socket_path(&self) -> Option<String> {
         let address = self.bytes(self.arguments[1], self.arguments[2].min(110) as usize);
         let (family, path) = address.split_first_chunk::<2>()?;
@@ -221,7 +221,7 @@ impl Call {
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     }
 
-    /// What the program has at this address, as far as that can be read.
+    /// At most `most` bytes of the program's memory from this address on, as far as they can be read.
     fn bytes(&self, address: u64, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
         let memory = File::open(format!("/proc/{}/mem", self.thread));

@@ -1,5 +1,5 @@
-//! Agents on a real 802.11 stack: radios of `mac80211_hwsim`, two of them hostapd's access points. Nothing in
-//! the agents' configurations names an access point, so all that they know of it is nl80211's.
+//! Agents on Linux's own 802.11 stack, with radios of `mac80211_hwsim`, two of which are hostapd's access points. The
+//! agents' configurations name no access point, so the agents know theirs from nl80211 only.
 
 use std::fs;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::support::agent::{Agent, Fleet, in_namespace};
 use crate::support::bss::{Bss, WIFI};
 use crate::support::{must, nothing_left, stderr, stdout, wait_for, wakeai};
 
-/// The namespaces: the second access point relays nothing between its stations.
+/// The namespaces. The second access point isolates its stations from each other.
 const NAMESPACES: [&str; 4] = ["ap1", "ap2", "a", "b"];
 
 pub(crate) fn agents_follow_their_access_point() {
@@ -37,7 +37,7 @@ pub(crate) fn agents_follow_their_access_point() {
     air.join("b", "ap2");
     wait_for("roaming is seen", || (bssid(&second) == air.address("ap2")).then_some(()));
     assert_eq!(second.peers(), [0_u64; 0], "peers of another access point do not count");
-    wait_for("the one that stays hears it no more", || first.peers().is_empty().then_some(()));
+    wait_for("the other one has no peer any more", || first.peers().is_empty().then_some(()));
     assert_eq!(bssid(&first), air.address("ap1"));
     passed("an agent roamed", began);
 
@@ -50,7 +50,7 @@ pub(crate) fn agents_follow_their_access_point() {
     let socket = first.socket.display().to_string();
     let said = stdout(&wakeai(&["status", "--socket", &socket]));
     assert!(said.contains("client isolation"), "{said}");
-    passed("isolated stations were told so", began);
+    passed("status named client isolation as a possible cause", began);
 
     let began = Instant::now();
     for station in ["a", "b"] {
@@ -67,7 +67,7 @@ pub(crate) fn agents_follow_their_access_point() {
 
     let began = Instant::now();
     air.bss.inside("b", &format!("iw dev {WIFI} del"));
-    wait_for("the interface is missed", || {
+    wait_for("the agent notices that the interface is gone", || {
         (second.state() == "waiting-for-interface").then_some(())
     });
     // By its number: iw looks a name up in /sys, which shows the initial namespace's radios.
@@ -103,7 +103,7 @@ fn bssid(agent: &Agent) -> String {
     agent.ask(Request::Status)["bssid"].as_str().unwrap_or_default().to_owned()
 }
 
-/// A radio for each namespace.
+/// Loads the modules, with a radio for each namespace.
 fn load_modules() {
     for module in fs::read_to_string("/modules/wifi").unwrap().lines() {
         let radios = format!(" radios={}", NAMESPACES.len());
@@ -112,7 +112,7 @@ fn load_modules() {
     }
 }
 
-/// Two access points and two stations, which all receive each other.
+/// Two access points and two stations, whose radios all receive each other.
 struct Air {
     bss: Bss,
     phys: Vec<String>,

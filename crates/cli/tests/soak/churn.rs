@@ -17,16 +17,16 @@ use crate::support::wakeai;
 
 /// The server's address among five stations.
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 5);
-/// How many connections of a station are open at a time: each lives for so many openings, two seconds, so that
-/// agents see it in some of their ticks.
+/// The number of connections of a station that are open at a time. With 50 openings per second each is open for two
+/// seconds, so that agents see it in some of their ticks.
 const OPEN: usize = 100;
-/// At each opening one in so many of the open connections sends: each does, between two ticks.
+/// At each opening one in this many of the open connections sends.
 const SENDING: usize = 10;
-/// What it sends.
+/// The number of bytes that it sends at a time.
 const BYTES: usize = 2_000;
 
-/// Opens so many connections per second from a station to the server, which send until they are closed. Every tenth
-/// is reset instead.
+/// Opens this many connections per second from a station to the server, and closes the oldest ones. Every tenth is
+/// reset instead of closed.
 pub(crate) struct Connections {
     opened: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -42,7 +42,7 @@ impl Connections {
         let open = move || {
             station.enter().unwrap();
             open_and_close(address, per_second, &count, &stopped);
-            drop(TcpStream::connect(address)); // wakes the server for its end
+            drop(TcpStream::connect(address)); // wakes the server, so that it ends
         };
         let stopped = Arc::clone(&stop);
         let serve = move || serve(&listener, &stopped);
@@ -82,12 +82,12 @@ fn open_and_close(to: SocketAddr, per_second: u32, opened: &AtomicU64, stop: &At
             open.pop_front();
         }
         for stream in open.iter_mut().skip(number as usize % SENDING).step_by(SENDING) {
-            let _ = stream.write_all(&bytes); // what was sent is no matter
+            let _ = stream.write_all(&bytes); // a failure does not matter
         }
     }
 }
 
-/// Reads all connections in turn. Few bytes are outstanding, so each read returns at once or waits for little.
+/// After each new connection, reads from all open ones, without waiting for more bytes.
 fn serve(listener: &TcpListener, stop: &AtomicBool) {
     let mut open: Vec<TcpStream> = Vec::new();
     let mut buffer = vec![0; 1 << 16];
@@ -108,7 +108,7 @@ fn serve(listener: &TcpListener, stop: &AtomicBool) {
     }
 }
 
-/// A station whose agent starts and ends, in order and by `kill -9` in turn.
+/// A station whose agent starts and ends several times, by SIGTERM and by `kill -9` in turn.
 pub(crate) struct Peer {
     name: &'static str,
     number: u64,
@@ -121,7 +121,7 @@ impl Peer {
         Self { name, number, agent: None, turns: 0 }
     }
 
-    /// It comes where it is gone, and goes where it is there.
+    /// Starts the agent if it does not run, and ends it otherwise.
     pub(crate) fn turn(&mut self, fleet: &Fleet, bss: &Bss) {
         self.turns += 1;
         match self.agent.take() {

@@ -1,4 +1,4 @@
-//! What agents and their BPF maps hold: memory, open files, entries.
+//! The resources that agents and their BPF maps hold: memory, open files, entries.
 
 use std::fmt;
 use std::fs;
@@ -11,16 +11,16 @@ use crate::support::must;
 
 /// The maps that all agents share, by their pins.
 const MAPS: [&str; 4] = [SOCKETS, "interface_bounds", "heartbeats", "socket_targets"];
-/// It has an entry for each connection that is sending, so the number of its entries goes up and down.
+/// This map has an entry for each connection that is sending, so the number of its entries goes up and down.
 const SOCKETS: &str = "socket_bounds";
 const SOCKETS_SLACK: u64 = 20;
-/// Growth up to this part of what was held is none.
+/// Growth is tolerated up to this part of the early value.
 const TOLERATED_PERCENT: u64 = 5;
-/// A few open files or entries more are no growth where there are few: an open question of `wakeai status`,
-/// the interface of a peer that has just come.
+/// Growth by this many open files or entries is tolerated, because a client may be connected, or a peer may have
+/// just started.
 const SLACK: u64 = 4;
 
-/// One quantity at one time.
+/// The value of one quantity at one time.
 #[derive(Clone, Debug)]
 pub(crate) struct Quantity {
     name: String,
@@ -57,7 +57,7 @@ fn entries(map: &str) -> u64 {
     serde_json::from_str::<Value>(&dump).unwrap().as_array().unwrap().len() as u64
 }
 
-/// What was held at two times.
+/// The quantities at two times.
 #[derive(Debug)]
 pub(crate) struct Held {
     rows: Vec<Row>,

@@ -1,4 +1,4 @@
-//! `make soak`: agents under churn for `SOAK_MINUTES`. What they hold after five minutes must not grow.
+//! `make soak`: agents under churn for `SOAK_MINUTES`. After five minutes the resources that they hold must not grow.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 #![allow(clippy::print_stdout, reason = "the table is the result")]
@@ -23,19 +23,19 @@ use support::{Machine, nothing_left, wakeai};
 const MEASURED: [&str; 2] = ["a", "b"];
 /// The stations whose agents come and go.
 const COMING_AND_GOING: [&str; 2] = ["c", "d"];
-/// Of each measured station. Together they open 100 connections per second.
+/// The connections that each measured station opens per second. Together they open 100.
 const CONNECTIONS_PER_SECOND: u32 = 50;
-/// How long a peer stays, and how long it is gone.
+/// The time between the turns of the two peers. Each peer runs for two of these times, and is gone for two.
 const STAY: Duration = Duration::from_secs(7);
 /// The time between two samples.
 const BETWEEN_SAMPLES: Duration = Duration::from_secs(2);
-/// What is held at a mark is the mean over this time before it: twice that in which all peers have come and gone, because
-/// the part of shared memory that counts for one agent depends on how many there are.
+/// A value at a mark is the mean over this time before it. All peers come and go twice in it, because an agent's part
+/// of the shared memory depends on the number of agents.
 const WINDOW: Duration = Duration::from_secs(56);
-/// The mark with which the end is compared; half of a shorter run.
+/// The end is compared with this time, or with half of the run where that is shorter.
 const WARM: Duration = Duration::from_mins(5);
 
-/// From `SOAK_MINUTES`; `make soak` has a default for it.
+/// The duration of the run from `SOAK_MINUTES`, 30 minutes by default.
 fn length() -> Duration {
     let minutes = std::env::var("SOAK_MINUTES").unwrap_or_else(|_| "30".to_owned());
     let minutes: f64 = minutes.parse().unwrap_or(0.0);
@@ -45,7 +45,7 @@ fn length() -> Duration {
 
 #[test]
 #[ignore = "takes SOAK_MINUTES; `make soak` runs it"]
-fn what_agents_hold_does_not_grow_under_churn() {
+fn the_resources_of_agents_do_not_grow_under_churn() {
     let length = length();
     let warm = WARM.min(length / 2);
     let Some(_machine) = Machine::take() else { return };
@@ -66,7 +66,7 @@ fn what_agents_hold_does_not_grow_under_churn() {
     let mut turn = 0;
     while began.elapsed() < length {
         for (index, peer) in peers.iter_mut().enumerate() {
-            // One after the other, so that mostly one is there and one is not.
+            // The peers take turns, so that none, one or both run.
             let due = STAY * (2 * turn + index as u32);
             if began.elapsed() >= due && peer.turns() == turn {
                 peer.turn(&fleet, &bss);

@@ -141,7 +141,7 @@ pub(crate) fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challe
     }
 }
 
-/// The challenge that a station sends, as a member of its group hears it.
+/// The time and the challenge of a station's next message, as a member of its group reads it.
 pub(crate) fn challenge_of(victim: &mut Controller) -> (Instant, Challenge) {
     loop {
         let now = victim.next_timeout().unwrap();

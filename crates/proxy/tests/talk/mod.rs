@@ -1,4 +1,4 @@
-//! A talk with the proxy, and what holds for every talk. The fuzz targets use it, too.
+//! A client's dialogue with the proxy, and assertions for every dialogue. The fuzz targets use them, too.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ const CONNECTED: Outcome = Outcome::Connected(SocketAddr::new(
     0x1234,
 ));
 
-/// What a talk came to, all input at once or byte by byte.
+/// The outcome of a dialogue: the result, the proxy's replies, and the data that the client sent early.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Talk {
     pub(crate) result: Result<Option<Target>, Rejection>,
@@ -46,8 +46,8 @@ pub(crate) fn talk(input: &[u8], piece: usize) -> Talk {
     Talk { result, said, early }
 }
 
-/// Talks all at once and in pieces. Panics where the two differ, where more is held than allowed, and where the
-/// target is one that cannot be asked for.
+/// Feeds the input at once, and in pieces. Panics where the outcomes differ, where the negotiation holds more bytes
+/// than allowed, and where the target is not valid.
 pub(crate) fn check(input: &[u8], piece: usize) -> Talk {
     let whole = talk(input, input.len().max(1));
     assert_eq!(whole, talk(input, piece), "the same in pieces of {piece}");

@@ -1,9 +1,9 @@
-//! What is done with a scenario file of a fuzzer. The fuzz targets use it, too.
+//! Checks a scenario file that a fuzzer made. The fuzz targets use this file, too.
 
 use wakeai_scenario::{Scenario, solo_plan};
 
-/// Reads `text` and, where it is accepted, does with it what a world does. Panics where that
-/// goes wrong; says whether it was accepted.
+/// Parses `text`. If it is accepted, it is written and read back, its conditions are expanded, and solo
+/// runs are planned. Panics where one of these fails; returns whether `text` was accepted.
 pub(crate) fn exercise(text: &str) -> bool {
     match Scenario::parse(text) {
         Err(error) => {
@@ -19,7 +19,7 @@ pub(crate) fn exercise(text: &str) -> bool {
                 let expanded = condition.scenario.expand(1);
                 assert_eq!(expanded.stations.len(), condition.agents().len());
                 assert!(condition.bounds().len() == expanded.stations.len());
-                // The plan of thousands of stations is tested by itself.
+                // Plans are made for at most 100 flows, so that no file takes long.
                 if expanded.flows.len() <= 100 {
                     for run in solo_plan(&condition) {
                         assert_eq!(run.scenario.expand(1).flows.len(), 1);

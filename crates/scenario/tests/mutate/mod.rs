@@ -1,4 +1,4 @@
-//! Mutated scenario files: what the fuzzer feeds, the same from the same number.
+//! Mutated scenario files. The same number always gives the same file.
 
 mod exercise;
 
@@ -6,10 +6,10 @@ pub(crate) use exercise::exercise;
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-/// A file with every key, beside those that are shipped.
+/// A file with nearly every key, in addition to the files in `scenarios`.
 const EVERYTHING: &str = include_str!("everything.toml");
 
-/// Words that mean something in a scenario, and numbers at the edges.
+/// Keys and values of scenarios, and numbers at the limits of their ranges.
 const WORDS: [&str; 46] = [
     "name",
     "duration",
@@ -59,7 +59,7 @@ const WORDS: [&str; 46] = [
     "1979-05-27",
 ];
 
-/// Characters that mean something in TOML, and some that do not.
+/// Characters with a meaning in TOML, and a few others.
 const CHARACTERS: [&str; 16] =
     ["\"", "'", "[", "]", "[[", "]]", "{", "}", "=", ".", ",", "#", "\n", "\0", "\u{feff}", "é"];
 
@@ -92,7 +92,7 @@ fn below(rng: &mut Pcg64Mcg, limit: usize) -> usize {
     (rng.next_u64() % limit.max(1) as u64) as usize
 }
 
-/// Changes bytes: a bit, a run of them removed, doubled or added.
+/// Flips a bit, removes or doubles a run of bytes, cuts the text off, or adds characters.
 fn bytes(rng: &mut Pcg64Mcg, text: String) -> String {
     let mut bytes = text.into_bytes();
     let at = below(rng, bytes.len());
@@ -140,7 +140,7 @@ fn tokens(rng: &mut Pcg64Mcg, text: &str) -> String {
     format!("{}{other}{}", &text[..replaced.start], &text[replaced.end..])
 }
 
-/// Removes, doubles or moves a line.
+/// Removes a line, copies one to another place, or swaps two lines.
 fn lines(rng: &mut Pcg64Mcg, text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     if lines.is_empty() {
