@@ -159,7 +159,7 @@ fn registered_maps() -> Vec<u32> {
 }
 
 /// Whether another container holds a registration whose pins are not visible here. Algorithms are registered for the
-/// whole machine, while pins and leases belong to a container. Without links only the first PID namespace can tell,
+/// whole machine, while pins and leases belong to a container. Without links only the initial PID namespace can tell,
 /// because it sees every process: a registration without a pin has no holder there.
 fn is_registered_elsewhere() -> bool {
     let registered = registered_maps();
