@@ -34,8 +34,8 @@ pub(crate) fn stage(change: &Change) -> Stage {
     }
 }
 
-/// Undoes the change. The kernel's parts, which other processes may use, and connections are left to
-/// [`crate::sweep`], which has a [`crate::KernelUndo`].
+/// Undoes the change. Connections need a [`crate::KernelUndo`]. The kernel's parts are unloaded by the
+/// callers, because other processes may use them.
 pub(crate) fn undo(change: &Change) -> io::Result<Undone> {
     let was_there = match change {
         Change::Socket { path, made } => return remove(path, Kind::Socket, made.as_ref()),

@@ -38,8 +38,8 @@ const PREFIX: &str = "wakeai_";
 
 const LOAD: &str = "register the congestion controls wakeai_*";
 const UNLOAD: &str = "remove the congestion controls wakeai_*";
-const ELSEWHERE: &str = "they are registered from outside this container, or from a container, whose /sys/fs/bpf and /run/wakeai \
-     are not visible here: run the command there. Under `ip netns exec`, which mounts a /sys of its own, enter the \
+const ELSEWHERE: &str = "they are registered from outside this container, or from another one. The /sys/fs/bpf and /run/wakeai \
+     of that place are not visible here: run the command there. Under `ip netns exec`, which mounts a /sys of its own, enter the \
      network namespace alone: `nsenter --net=/run/netns/NAME wakeai ...`";
 
 pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
@@ -185,14 +185,14 @@ fn unregister() -> Result<(), Error> {
             tracing::debug!(%error, "struct_ops map not unregistered");
         }
     }
-    // Pins would keep the maps, on whose end `wait_until_gone` waits.
+    // Pins would keep the maps, and `wait_until_gone` waits until they are freed.
     pinned_algorithms().try_for_each(|pin| {
         std::fs::remove_file(pin).map_err(|error| Error::from_io(UNLOAD, error))
     })
 }
 
-/// Makes the connections that no iterator sees change their algorithm. This follows the unregistration,
-/// before which new connections could get it.
+/// Makes connections change their algorithm that no iterator shows. This follows the unregistration, because
+/// until then new connections could get the algorithm.
 fn retire() {
     let pinned = MapHandle::from_pinned_path(place::pin(RETIRED)).ok();
     let by_name = MapInfoIter::default()
@@ -221,8 +221,8 @@ const ROUNDS_PER_LOOK: u32 = 50;
 const SOON: u32 = 10;
 
 /// Waits until the kernel has freed all `struct_ops`, which takes an RCU grace period. Connections that were
-/// accepted while the others were moved are moved in a later round, and so are those that only open files
-/// keep. A connection that is closed with data in flight, in a namespace that cannot be entered, changes its
+/// accepted while the others were moved are moved in a later round, and so are sockets that exist only as
+/// open files. A connection that is closed with data in flight, in a namespace that cannot be entered, changes its
 /// algorithm with its next retransmission. Returns whether all are freed.
 fn wait_until_gone(patience_ms: u64) -> bool {
     let give_up = Instant::now() + Duration::from_millis(patience_ms);
