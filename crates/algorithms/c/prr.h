@@ -55,8 +55,8 @@ static __always_inline void prr_on_entry(struct sock *sk)
 	prr_on_ack(sk, 1, 1, 0);
 }
 
-// Undoes prr_on_entry() at an ACK with the time of the begin of the Recovery: this ACK found the losses, and
-// the segments that it delivered set the window.
+// Undoes prr_on_entry() at an ACK with the time stamp of the entry: this ACK found the losses, and the
+// segments that it delivered set the window.
 static __always_inline void prr_take_back_entry(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
