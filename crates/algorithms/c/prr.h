@@ -2,7 +2,7 @@
 //
 // Proportional rate reduction (RFC 6937, with the slow-start bound of section 3.1), in segments.
 // The kernel counts the segments that are sent during the reduction (prr_out), and has set prior_cwnd and
-// snd_ssthresh at its begin. With cong_control the rest is left to the algorithm.
+// snd_ssthresh at its start. With cong_control the rest is left to the algorithm.
 
 #ifndef WAKEAI_PRR_H
 #define WAKEAI_PRR_H

@@ -32,7 +32,7 @@ pub(super) struct Release {
     /// Ticks with such a queueing delay, less the other ticks.
     disobeyed: u32,
     until: Option<Instant>,
-    /// The begin of the last release.
+    /// The start of the last release.
     pub(super) began: Instant,
     lasts: Duration,
 }
