@@ -38,9 +38,9 @@ const PREFIX: &str = "wakeai_";
 
 const LOAD: &str = "register the congestion controls wakeai_*";
 const UNLOAD: &str = "remove the congestion controls wakeai_*";
-const ELSEWHERE: &str = "they are registered from outside this container, or from another one, whose /sys/fs/bpf \
-     and /run/wakeai are not visible here: run the command there. Under `ip netns exec`, which mounts a /sys of \
-     its own, enter the network namespace alone: `nsenter --net=/run/netns/NAME wakeai ...`";
+const ELSEWHERE: &str = "they are registered from outside this container, or from inside a container. The \
+     /sys/fs/bpf and /run/wakeai there are not visible here: run the command there. Under `ip netns exec`, which \
+     mounts a /sys of its own, enter the network namespace alone: `nsenter --net=/run/netns/NAME wakeai ...`";
 
 pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
     quiet();
