@@ -78,7 +78,7 @@ impl Brain {
         self.current = next;
         self.why.clear();
         let access_point = bssid.map_or("none".to_owned(), |bssid| bssid.to_string());
-        tracing::info!(access_point, "associated");
+        tracing::info!(access_point, "association changed");
         Ok(true)
     }
 

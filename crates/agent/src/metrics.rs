@@ -25,7 +25,7 @@ pub(crate) enum Fault {
     Wifi,
     /// A tick came more than half a tick late.
     Late,
-    /// Messages of other stations were refused because of their time.
+    /// Messages of other stations were refused because of their timestamps.
     Clock,
 }
 

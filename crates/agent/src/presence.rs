@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
 /// The size of the buffer for a datagram, bytes. A presence message is far shorter. A datagram that exceeds the
-/// buffer is cut, and then refused for its length.
+/// buffer is truncated, and then refused for its length.
 const LONGEST_DATAGRAM: usize = 512;
 const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 /// The largest number of datagrams that are received before the loop looks at its timers again.
@@ -38,7 +38,7 @@ impl Presence {
         port: u16,
     ) -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
-        // Before `bind`, so that its queue never holds a datagram of another interface.
+        // This precedes `bind`, so that the queue never holds a datagram of another interface.
         socket.bind_device(Some(interface.as_bytes()))?;
         socket.set_broadcast(true)?;
         socket.set_nonblocking(true)?;

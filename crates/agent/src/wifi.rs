@@ -8,7 +8,7 @@ use wl_nl80211::{
     Nl80211Attr, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationInfo,
 };
 
-/// The longest wait for an answer. An answer takes microseconds, and a driver that hangs must not delay the tick.
+/// The longest wait for an answer. An answer takes microseconds, and a driver that hangs must not delay the start.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// An association is kept for this long while nl80211 gives errors: a driver that scans or is reset may not
 /// answer for a second or two, and a new association would forget all peers.
@@ -33,8 +33,8 @@ pub(crate) enum WifiError {
     NotWifi(String),
     /// The interface is no client of an access point.
     #[error(
-        "the interface is of type {0}, not a station; to use it beside an access point of its own, state \
-         bssid and link_rate in the configuration"
+        "the interface is of type {0}, not a station; to use it all the same, state bssid and link_rate \
+         in the configuration"
     )]
     NotStation(String),
     /// The driver does not list the access point, although the interface has joined a network.
@@ -151,7 +151,7 @@ fn association(station: &Nl80211Message) -> Option<Association> {
     bssid.map(|bssid| Association { bssid, rate, sent_packets })
 }
 
-/// A rate in units of 100 kbit/s. The field of 16 bits is absent where the rate does not fit.
+/// The rate in nl80211's fields, which count 100 kbit/s. The 16-bit field is absent where the rate does not fit.
 fn bit_rate(rate: &[Nl80211RateInfo]) -> Option<Rate> {
     let units = rate.iter().filter_map(|info| match info {
         Nl80211RateInfo::Bitrate32(units) => Some(u64::from(*units)),

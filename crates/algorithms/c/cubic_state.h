@@ -9,7 +9,7 @@
 
 struct wakeai_cubic {
 	struct wakeai_connection connection;
-	u64 epoch_start_us;  // begin of this stage of congestion avoidance; 0: none has begun
+	u64 epoch_start_us;  // start of this stage of congestion avoidance; 0: none has begun
 	u32 price;           // segments to be acknowledged before the window grows by one
 	u32 priced_cwnd;     // the window for which the price was computed
 	u32 priced_us;       // the time at which it was computed

@@ -2,7 +2,7 @@
 //
 // Proportional rate reduction (RFC 6937, with the slow-start bound of section 3.1), in segments.
 // The kernel counts the segments that are sent during the reduction (prr_out), and has set prior_cwnd and
-// snd_ssthresh at its begin. With cong_control the rest is left to the algorithm.
+// snd_ssthresh at its start. With cong_control the rest is left to the algorithm.
 
 #ifndef WAKEAI_PRR_H
 #define WAKEAI_PRR_H
@@ -55,8 +55,8 @@ static __always_inline void prr_on_entry(struct sock *sk)
 	prr_on_ack(sk, 1, 1, 0);
 }
 
-// Undoes prr_on_entry() at an ACK with the time of the begin of the Recovery: this ACK found the losses, and
-// the segments that it delivered set the window.
+// Undoes prr_on_entry() at an ACK with the time stamp of the entry: this ACK found the losses, and the
+// segments that it delivered set the window.
 static __always_inline void prr_take_back_entry(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

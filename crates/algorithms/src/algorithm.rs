@@ -97,7 +97,7 @@ impl Algorithm {
         call!(self.after_idle());
     }
 
-    /// K in microseconds, with a resolution of 1/1024 s: the time from the begin of a stage of congestion avoidance
+    /// K in microseconds, with a resolution of 1/1024 s: the time from the start of a stage of congestion avoidance
     /// until the curve of CUBIC reaches `W_max` (RFC 9438 equation 2), or with [`Knobs::rtt_fair`] the K' of Kozu et
     /// al., equation 3. `None` outside of such a stage, and for an algorithm without a curve.
     pub fn k_us(&self) -> Option<u32> {

@@ -34,7 +34,7 @@ pub struct TcpSock {
     pub prior_cwnd: u32,
     /// Segments delivered in a reduction that began before the algorithm was set.
     pub prr_delivered: u32,
-    /// Segments sent since the begin of the reduction; counted by the sender.
+    /// Segments sent since the start of the reduction; counted by the sender.
     pub prr_out: u32,
     /// Segments that are sent and not yet acknowledged.
     pub packets_out: u32,

@@ -123,7 +123,7 @@ fn a_train_of_acks_for_half_an_rtt_ends_slow_start() {
 
 #[test]
 fn a_round_begins_with_a_flight_even_below_the_low_window() {
-    // A queue grows within each flight and is empty before the next one. The RTT at the begin of a round counts,
+    // A queue grows within each flight and is empty before the next one. The RTT at the start of a round counts,
     // and not that in the middle.
     let mut sender = Sender::new(10, Knobs::default());
     for _ in 0..6 {

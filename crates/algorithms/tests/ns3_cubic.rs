@@ -67,8 +67,8 @@ fn the_count_of_a_plateau_is_spent_after_a_timeout() {
         sender.round(rtt_us);
         sender.tcp.snd_cwnd
     });
-    // Before a loss the window grows by 5 % per round. In ns-3 it also grows by a segment per ACK while the count
-    // of the plateau lasts.
+    // After a timeout the window grows by 5 % per round. In ns-3 it also grows by a segment per ACK while the
+    // segments that were counted on the plateau last.
     assert!((104..=105).contains(&linux) && ns3 >= 115, "{linux} {ns3}");
 }
 

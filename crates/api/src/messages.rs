@@ -254,7 +254,7 @@ pub struct Reservation {
     pub share: Option<f64>,
     /// Where it is refused: the share of the admitted reservations.
     pub taken: Option<f64>,
-    /// Where it is refused: the most that may be reserved in all.
+    /// Where it is refused: the largest share that may be reserved in total.
     pub limit: Option<f64>,
     /// The share of airtime that the other stations have to leave free now.
     pub claim: Option<f64>,

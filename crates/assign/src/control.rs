@@ -177,7 +177,7 @@ pub fn end(wanted: Option<u32>) -> Result<usize, AssignError> {
         None => holders()?,
         Some(id) => vec![one(id)?],
     };
-    // The newest ends first, so that each restores the state that it found at its begin.
+    // The newest ends first, so that each restores the state that it found at its start.
     ending.iter().rev().try_for_each(end_one)?;
     Ok(ending.len())
 }

@@ -143,7 +143,7 @@ fn namespace(name: &str) -> Result<Namespace, AssignError> {
     let unknown = |source| AssignError::NoNamespace { name: name.to_owned(), source };
     match name.parse() {
         Ok(inode) => NetnsId(inode).open().ok_or_else(|| unknown(None)),
-        // `ip netns` lists no name that leaves the directory of the names.
+        // `ip netns` lists file names, which contain no slash.
         Err(_) if Path::new(name).components().count() != 1 => Err(unknown(None)),
         Err(_) => Namespace::open(name).map_err(|error| unknown(Some(error))),
     }

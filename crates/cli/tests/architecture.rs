@@ -152,7 +152,7 @@ fn the_page_on_security_names_tests_that_exist() {
     sources(&root.join("crates"), &mut source);
     let quoted = page.split('`').skip(1).step_by(2);
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    // What has three underscores and nothing else is a test, not an option or a counter.
+    // A name with three underscores or more is that of a test; options and counters have fewer.
     let tests = quoted.filter(|name| name.chars().all(word) && name.matches('_').count() >= 3);
     let tests: Vec<&str> = tests.collect();
     assert!(tests.len() > 40, "{}", tests.len());

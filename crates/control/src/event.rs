@@ -13,11 +13,11 @@ pub enum Phase {
     Opening,
     /// The window holds the path and the target queue.
     Steady,
-    /// The queue is empty: the window grows a little in each round trip.
+    /// The queue is short: the window is larger than in `Steady`, to find unused airtime.
     Probing,
     /// The station sends less than its share for some ticks, to measure the RTT of the empty path.
     Draining,
-    /// Stations without agents fill the queue, so the law sets no bounds.
+    /// Stations without agents fill the queue, so the law sets no bounds, except a floor in the first seconds.
     Released,
 }
 
@@ -74,7 +74,7 @@ pub enum Reason {
         /// The largest rate at which this station may send.
         level: Rate,
     },
-    /// The law does not bind this station below its own reservation.
+    /// The law does not bound this station below its own reservation.
     Reserved {
         /// The reserved rate.
         rate: Rate,

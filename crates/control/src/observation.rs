@@ -7,8 +7,8 @@ use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::Reservation;
 
-/// The id of a station among those that share an access point, which the operator assigns. It need not be
-/// secret. Of two stations with the same id the others see only one.
+/// The id of a station among those that share an access point: configured, or derived by the agent. It need not
+/// be secret. Of two stations with the same id the others see only one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u64);
 
@@ -48,7 +48,7 @@ pub struct StationView {
 pub struct Announcement {
     /// Whether it is sending.
     pub sending: bool,
-    /// Its delivery rate, a mean of some ticks.
+    /// Its delivery rate, the mean of four ticks.
     pub delivery_rate: Rate,
     /// The rate that it reaches alone, where it is known (`Max_i` of Matsuno et al.).
     pub max_rate: Option<Rate>,
@@ -99,13 +99,13 @@ pub struct Observation {
     pub rtt: Option<RttView>,
     /// The delivery rate since the last tick.
     pub delivery_rate: Rate,
-    /// The delivery rate that this station announces: a mean of some seconds.
+    /// The delivery rate that this station announces: the mean of four ticks.
     pub mean_rate: Rate,
     /// The aggregate goodput: the sum of the announced rates and the own one, as a windowed maximum.
     pub total_rate: Rate,
     /// The rate that this station reaches alone, where it is configured or was measured.
     pub max_rate: Option<Rate>,
-    /// The access point's buffer in packets, as configured or probed.
+    /// The access point's buffer in packets, as configured.
     pub access_point_buffer: u32,
     /// Data segments that one ACK acknowledges.
     pub segments_per_ack: u32,

@@ -83,7 +83,7 @@ impl RateWatch {
         }
     }
 
-    /// Scales the rate that was measured alone with the PHY rate, at a lasting change of that.
+    /// Scales the rate that was measured alone with the PHY rate, once that has changed for two seconds.
     fn take_link_rate(&mut self, now: Instant, link_rate: Option<Rate>) {
         if let Some((before, after)) = self.link.on_tick(now, link_rate) {
             self.alone.scale(|rate| scaled(rate, after, before));
@@ -119,8 +119,8 @@ impl RateWatch {
         }
     }
 
-    /// A rate above the measured one disproves that, also without a queue. Otherwise a station that measured while
-    /// something disturbed its air would be held there: short windows make no queue, and it would not measure again.
+    /// Replaces the measured rate by a higher one, also without a queue. Otherwise a rate that was measured during
+    /// interference would stay too low: short windows make no queue, so the station would not measure again.
     fn outdo_alone(&mut self, now: Instant) {
         let (measured, mean) = (self.alone.get(), self.mean());
         if measured > Rate::ZERO && mean > measured && !self.link.is_in_doubt() {

@@ -15,7 +15,7 @@ pub enum CgroupError {
     /// The machine has version 1 only, or none.
     #[error(
         "no cgroup v2 is mounted here; boot with systemd.unified_cgroup_hierarchy=1, or `mount -t cgroup2 \
-         none /sys/fs/cgroup/unified`. `ip netns exec` hides it: run this command without, because a \
+         none /sys/fs/cgroup/unified`. `ip netns exec` hides it: run this command without that, because a \
          cgroup may have connections in all network namespaces"
     )]
     NoHierarchy,

@@ -26,7 +26,9 @@ pub enum LeaseError {
         interface: String,
     },
     /// Another process applies an algorithm to the same target.
-    #[error("another command applies to {what} (pid {pid}): `wakeai use --undo {pid}` ends it")]
+    #[error(
+        "another command assigns an algorithm to {what} (pid {pid}): `wakeai use --undo {pid}` ends it"
+    )]
     UseRuns {
         /// The other process.
         pid: ProcessId,
@@ -38,7 +40,7 @@ pub enum LeaseError {
     Held {
         /// The other process.
         pid: ProcessId,
-        /// What it has made.
+        /// The change.
         change: Box<Change>,
     },
     /// The lease file could not be read or written.

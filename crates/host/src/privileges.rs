@@ -2,8 +2,8 @@
 //!
 //! The uid stays 0, without `CAP_DAC_OVERRIDE`: root owns the leases and sockets, so they can still
 //! be removed, and writing `/proc/sys/net` takes `CAP_NET_ADMIN` in the namespace alone. Steps that need
-//! more (entering other namespaces, mounting bpffs, looking for programs by id) come before, or
-//! are left to the next command's sweep.
+//! more (entering other namespaces, mounting bpffs, looking for BPF programs by id) precede the
+//! drop, or are left to the next command's sweep.
 
 use std::collections::HashSet;
 

@@ -32,7 +32,7 @@ pub enum Role {
     Lab,
     /// A command that applies an algorithm to connections.
     Use {
-        /// Its target in words, where no other command may have the same target at the same time.
+        /// Its target in words, where only one command at a time may have that target.
         exclusive: Option<String>,
     },
     /// Any other command.

@@ -16,8 +16,8 @@ pub(crate) enum Stage {
     RouteConnections,
     /// All other connections. They may use an algorithm that is unloaded after this stage.
     Connections,
-    /// Everything else, namespaces included. Connections in a namespace without a name cannot be moved off an
-    /// algorithm any more, and would keep it loaded.
+    /// Everything else, namespaces included. Connections in a namespace whose name is removed cannot be moved off
+    /// an algorithm any more, and would keep it loaded.
     Rest,
 }
 
@@ -33,8 +33,9 @@ pub(crate) fn stage(change: &Change) -> Stage {
         _ => Stage::Rest,
     }
 }
-/// Undoes the change. Other processes may use the kernel's parts, so [`crate::sweep`] undoes these,
-/// and connections with [`crate::KernelUndo`].
+
+/// Undoes the change. Connections need a [`crate::KernelUndo`]. The kernel's parts are unloaded by the
+/// callers, because other processes may use them.
 pub(crate) fn undo(change: &Change) -> io::Result<Undone> {
     let was_there = match change {
         Change::Socket { path, made } => return remove(path, Kind::Socket, made.as_ref()),
@@ -63,9 +64,9 @@ pub(crate) fn undo(change: &Change) -> io::Result<Undone> {
     was_there.map(|was_there| if was_there { Undone::Done } else { Undone::Nothing })
 }
 
-/// Runs `undo` in a namespace; nothing is left to undo where the namespace is gone. To enter the
-/// calling thread's own takes no privilege, so a process that has dropped its privileges can undo its
-/// changes.
+/// Runs `undo` in a namespace; nothing is left to undo where the namespace is gone. The calling
+/// thread's own namespace is not entered, because setns(2) needs a privilege that the process may have
+/// dropped.
 fn inside(netns: NetnsId, undo: impl FnOnce() -> io::Result<bool> + Send) -> io::Result<bool> {
     if NetnsId::current().is_ok_and(|here| here == netns) {
         return undo();

@@ -19,7 +19,7 @@ static __always_inline bool is_idle(struct tcp_sock *tp)
 	       !has_name(ops, (algorithm_name){ "reno" });
 }
 
-/* The connections that the last `snapshot_connections` with marks has written. */
+/* The connections that `snapshot_connections` wrote when it last ran with `request.marks`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -65,7 +65,7 @@ int snapshot_connections(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* Unlike the iterator above, this one does not lock the sockets: figures of one may be of two moments. */
+/* Unlike the iterator above, this one does not lock the sockets: the figures of one may differ in time. */
 SEC("iter/bpf_sk_storage_map")
 int snapshot_marked(struct bpf_iter__bpf_sk_storage_map *ctx)
 {

@@ -55,8 +55,8 @@ pub fn move_connections(
     run(&asked, request)
 }
 
-/// Runs an iterator over the sockets of the calling thread's network namespace, which happens by reading it. Returns
-/// the bytes that its program has written.
+/// Runs an iterator over the sockets of the calling thread's network namespace by reading from it. Returns the
+/// bytes that its program has written.
 pub(crate) fn run_iterator(program: &Link, asked: &str) -> Result<Vec<u8>, Error> {
     let mut written = Vec::new();
     let mut iterator = Iter::new(program).map_err(|error| explain(asked, ITERATE, error))?;

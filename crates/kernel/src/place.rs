@@ -19,8 +19,8 @@ const BPFFS: &str = "/sys/fs/bpf";
 /// the mount, because a process in another namespace does not see the mount.
 const MOUNTED_BY_US: &str = "/run/wakeai/bpffs-mounted";
 
-/// The machine's bpffs, which a process whose own mounts do not show it keeps open. Opening it again needs privileges
-/// that an agent drops.
+/// The machine's bpffs, kept open by a process whose mount namespace does not have it. Opening it again needs
+/// privileges that an agent drops.
 static KEPT: Mutex<Option<File>> = Mutex::new(None);
 
 fn kept() -> MutexGuard<'static, Option<File>> {
@@ -65,7 +65,7 @@ pub(crate) fn in_machine_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Keeps the bpffs open for a process whose own mounts do not show it.
+/// Keeps the bpffs open in a process whose mount namespace does not have it.
 pub(crate) fn keep() {
     let mut kept = kept();
     if kept.is_none() && mounts::is_elsewhere() {
@@ -74,7 +74,7 @@ pub(crate) fn keep() {
     }
 }
 
-/// Whether this process is in the first PID namespace, and so sees all processes.
+/// Whether this process is in the initial PID namespace, and so sees all processes.
 pub(crate) fn in_first_pid_namespace() -> bool {
     // PROC_PID_INIT_INO of <linux/proc_ns.h>
     fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() == 0xEFFF_FFFC)
@@ -95,8 +95,8 @@ pub(crate) fn has_bpffs() -> bool {
 /// Mounts the bpffs if it is not mounted, and makes the directory of the pins.
 pub(crate) fn prepare() -> io::Result<()> {
     if !has_bpffs() {
-        // The file comes first: a process that dies in between leaves a file without a mount,
-        // which is harmless, and not a mount that is never removed.
+        // The file comes first: a process that dies in between leaves a file without a mount, which is
+        // harmless. A mount without the file would never be removed.
         fs::write(MOUNTED_BY_US, mounts::here().unwrap_or_default().to_string())?;
         mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>)?;
     }

@@ -52,8 +52,8 @@ struct Visit {
 
 const ASKED: &str = "read TCP connections";
 
-/// With more idle connections than this many times those that are read, not every call visits all: the kernel
-/// takes about a microsecond for each.
+/// Where there are more than this many times as many idle connections as are read, not every call visits all:
+/// the kernel takes about a microsecond for each.
 const MANY: u32 = 10;
 /// The number of calls between two visits to all connections, where there are so many.
 const REUSED: u32 = 3;
@@ -95,8 +95,8 @@ impl Snapshotter {
     /// examining each takes longer than skipping it.
     ///
     /// With more than ten times `idle_most` idle connections, only every fourth call with the same arguments visits
-    /// all connections. The calls between read those connections again that this call has read, so that a connection
-    /// that begins to send is found three calls late. All calls have to come from one network namespace.
+    /// all connections. The other three calls read the connections that this call has read, so that another one that
+    /// begins to send is found up to three calls late. All calls have to come from one network namespace.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Snapshotter {
     }
 }
 
-/// [`Snapshotter::snapshot`] with a program loaded for this once.
+/// [`Snapshotter::snapshot`] with a program that is loaded for this call.
 ///
 /// # Errors
 ///

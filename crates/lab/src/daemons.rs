@@ -76,7 +76,7 @@ impl<T> Daemons<T> {
                     Ok(Some(status)) if status.code() == Some(MISSING) => {
                         let station = &daemon.child.station;
                         return Err(LabError::Missing {
-                            what: format!("what {} of {station} needs", daemon.program),
+                            what: format!("a requirement of {} of {station}", daemon.program),
                             remedy: daemon.log_tail(),
                         });
                     }

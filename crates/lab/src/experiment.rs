@@ -54,8 +54,8 @@ pub fn run(
     asked.note_keys_without_effect(keys::without_effect, progress);
     let lease = Lease::take(Role::Lab)?;
     note_other_labs(progress);
-    // What the stations' agents and proxies register goes with the lab: they have given up the
-    // privilege to unmount the bpffs by the time that they end.
+    // The lab removes the registrations of its agents and proxies: when these end, they have given up
+    // the privilege to unmount the bpffs.
     lease.record(Change::KernelParts)?;
     let realtime = Realtime::prepare();
     realtime.missing.iter().for_each(|missing| progress.note(missing));
@@ -83,7 +83,7 @@ pub fn run(
     result
 }
 
-/// Labs share the processor of the driver's thread; nothing else of one reaches another.
+/// Warns of other labs, because labs share the processor of the driver's thread.
 fn note_other_labs(progress: &dyn Progress) {
     let own = std::process::id().cast_signed();
     for other in wakeai_host::holders().unwrap_or_default() {
@@ -91,7 +91,7 @@ fn note_other_labs(progress: &dyn Progress) {
         if other.role == Role::Lab && pid != own {
             progress.note(&format!(
                 "another lab runs (pid {pid}): each delays the packets of the other, which the bounds on \
-                 lateness show; for figures that count, run one after the other"
+                 lateness show; for reliable figures, run one after the other"
             ));
         }
     }
@@ -198,8 +198,8 @@ impl Lab<'_> {
         let waits = run.waits.percentile(99.0);
         if waits > self.options.waits_p99 && !run.has_helpers {
             self.bench.progress.note(&format!(
-                "{name}: ordinary processes waited {waits} and longer for a processor (one time in \
-                 100): there were neither agents nor proxies, which would have starved"
+                "{name}: ordinary processes waited for a processor, p99 {waits}; this run has no agents \
+                 or proxies, which would have been late"
             ));
         }
         if let Some(lapse) = self.lapse(run) {

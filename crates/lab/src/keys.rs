@@ -19,7 +19,7 @@ pub(crate) fn refuse_false_announcements(experiment: &Experiment) -> Result<(), 
     };
     let keys = group.announces.keys().join(", ");
     Err(unsupported(
-        format!("stations.{}.announces says something of {keys}", group.name),
+        format!("stations.{}.announces sets {keys}", group.name),
         "the lab's agents announce the truth; the simulator's can be told to lie",
     ))
 }

@@ -3,7 +3,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "helpers of tests fail and talk as tests do"
+    reason = "helpers of tests panic and print as tests do"
 )]
 
 use std::path::Path;
@@ -30,7 +30,7 @@ fn able() -> bool {
     able
 }
 
-/// Makes the labs of one process take turns: a process has only one lease, and the labs measure.
+/// Makes the labs of one process take turns: a process has only one lease, and labs disturb each other's measurements.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -70,7 +70,7 @@ fn ensure(holds: bool, found: impl std::fmt::Debug) -> Result<(), String> {
     if holds { Ok(()) } else { Err(format!("{found:?}")) }
 }
 
-/// The objects of this process on the host: namespaces, children and leases.
+/// The objects of this process on the host: namespaces, leases and files.
 fn left_of(pid: u32) -> Vec<String> {
     let mark = format!("wakeai-{pid}-");
     let names = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();

@@ -31,8 +31,8 @@ pub const DEFAULT_PORT: u16 = 19719;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The Wi-Fi interface. The agent sends presence messages over it and binds the connections over
-    /// it, and no others.
+    /// The Wi-Fi interface. The agent sends presence messages over it and bounds only the connections
+    /// over it.
     #[serde(deserialize_with = "value::interface")]
     pub interface: String,
     /// The file with the group key.

@@ -197,7 +197,7 @@ pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Automatic<Ip
     automatic(from, |text| text.parse().map_err(|_| expected(text)))
 }
 
-/// A UDP port that can be bound and named.
+/// A UDP port, not 0.
 pub(super) fn port<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
     integer(from, 1, 65_535)
 }

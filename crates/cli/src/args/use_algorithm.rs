@@ -24,7 +24,7 @@ use wakeai_units::{Duration, Rate};
     after_help = "\
 Examples:
   wakeai use wakeai_rtt                             new connections of this network namespace
-  wakeai use bbr --route 192.0.2.0/24 --for 10min   new connections over a route, ten minutes long
+  wakeai use bbr --route 192.0.2.0/24 --for 10min   new connections over a route, for ten minutes
   wakeai use wakeai_rtt --unit backup.service       new connections of a service
   wakeai use wakeai_av --rate 5Mbit/s --connections --to 192.0.2.0/24:443
                                                     existing connections to this network
@@ -62,7 +62,7 @@ pub(crate) struct UseArguments {
     /// shows it in hexadecimal); may be repeated
     #[arg(long, value_name = "COOKIE", requires = "algorithm")]
     pub(crate) connection: Vec<u64>,
-    /// Limit the connections of a cgroup, or the existing ones, to those to this network; an IPv6 network with a port
+    /// With a cgroup, a unit or --connections: only connections to this network; an IPv6 network with a port
     /// is written in brackets
     #[arg(long, value_name = "NETWORK[:PORT]", requires = "movable", value_parser = destination)]
     pub(crate) to: Option<Destination>,

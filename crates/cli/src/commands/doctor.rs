@@ -97,7 +97,7 @@ fn of_kernel(features: &Features) -> Vec<Finding> {
     features.features.iter().map(finding).collect()
 }
 
-/// A finding outside the BPF parts, about something that the lab or an agent with default settings uses.
+/// A finding about a requirement besides BPF, of the lab or of an agent with default settings.
 fn other(name: &str, found: Option<String>, consequence: &str, remedy: &str) -> Finding {
     let ok = found.is_some();
     Finding {
@@ -130,7 +130,7 @@ fn iperf3() -> Finding {
     other(
         "iperf3",
         program.map(|program| program.display().to_string()),
-        "`wakeai lab` has no traffic",
+        "`wakeai lab` does not run",
         "install the package iperf3",
     )
 }

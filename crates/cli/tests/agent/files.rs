@@ -1,4 +1,4 @@
-//! No file near the agent's socket that is not the agent's is ever lost.
+//! The agent and the sweep never remove a user's file at or near the path of the agent's socket.
 
 use std::fs;
 use std::os::unix::net::UnixListener;

@@ -85,8 +85,8 @@ impl Bss {
         self.namespace(station).run(|| must(program, arguments)).unwrap()
     }
 
-    /// Sets the algorithm of connections that select none. Returns whether the kernel allows it: outside the first
-    /// namespace it allows only what `tcp_allowed_congestion_control` lists.
+    /// Sets the algorithm of connections that select none. Returns whether the kernel allows it: outside the
+    /// initial namespace it allows only what `tcp_allowed_congestion_control` lists.
     pub(crate) fn set_default(&self, station: &str, algorithm: &str) -> bool {
         let write = || std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", algorithm);
         self.namespace(station).run(write).unwrap().is_ok()

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
 
-/// Bounds that no lateness and no wait exceeds, because other tests check those.
+/// Bounds that are too wide for any run to exceed. Other tests check lateness and waits.
 pub(crate) const ANY_LATENESS: [&str; 6] =
     ["--lateness-p99", "10s", "--lateness-max", "60s", "--waits-p99", "60s"];
 
@@ -69,7 +69,7 @@ pub(crate) fn must(program: &str, arguments: &str) -> String {
     stdout(&output)
 }
 
-/// Repeats `found` until it gives a value. The time that this takes is no fact about the program.
+/// Repeats `found` until it gives a value, for at most 30 s. The time depends on the machine and is not tested.
 pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let give_up = Instant::now() + Duration::from_secs(30);
     loop {

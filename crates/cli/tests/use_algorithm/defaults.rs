@@ -18,12 +18,12 @@ fn new_connections_of_a_namespace_and_no_others_get_the_algorithm() {
         assert_eq!(running.shown["scope"], "namespace");
         let (new, asks) = (Talk::open(&bss, SERVER), Talk::asking(&bss, SERVER, Some("cubic")));
         assert_eq!(new.algorithm(), algorithm);
-        assert_eq!(asks.algorithm(), "cubic", "who asks for one gets it");
+        assert_eq!(asks.algorithm(), "cubic", "a program's own choice is kept");
         assert_eq!(earlier.algorithm(), "reno");
         assert_eq!(bss.default("server"), "reno");
 
         running.ends_well();
-        assert_eq!(new.algorithm(), "reno", "back on what it would have had");
+        assert_eq!(new.algorithm(), "reno", "back on the previous default");
         assert_eq!(asks.algorithm(), "cubic");
         assert_eq!(Talk::open(&bss, SERVER).algorithm(), "reno");
         drop((new, asks));

@@ -63,7 +63,7 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     preamble + payload + padding
 }
 
-/// The largest limit of announced intervals. Three intervals of this length are as long as a thousand stations need.
+/// The largest limit of announced intervals. In three such intervals a thousand stations can send a message each.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The limit of the interval that a peer may announce, where this station knows `stations` stations and a message

@@ -9,8 +9,8 @@ use crate::{PeerView, StationId};
 
 /// A peer leaves after this many of its announced intervals without a message.
 const LIVE_INTERVALS: u64 = 3;
-/// For this many intervals, the next message of the same incarnation makes a peer that left live again without a new
-/// proof. Broadcasts are not retransmitted, and where many stations contend many of them collide.
+/// For this many intervals, a peer that left is live again with the next message of the same incarnation, without a
+/// new proof. Broadcasts are not retransmitted, and where many stations contend many of them collide.
 const DORMANT_INTERVALS: u64 = 12;
 /// The limit of that time, so that invented stations do not fill the table for longer.
 const DORMANT_FOR: Duration = Duration::from_secs(300);

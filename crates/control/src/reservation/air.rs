@@ -51,8 +51,8 @@ impl Air {
         (whole > Rate::ZERO).then_some(whole)
     }
 
-    /// The rate that the air carries: the measured rate, but at least an estimate from the weights, because little
-    /// may be sent.
+    /// The rate that the air carries: the measured rate, but at least an estimate from the weights, because the
+    /// stations may send little.
     fn carried(&self) -> Rate {
         let least = match self.basis {
             Basis::Max => UNIT * 9 / 10,

@@ -42,7 +42,7 @@ pub(super) struct ClaimControl {
 pub(super) struct Measured {
     /// The reserved rate.
     pub(super) rate: Rate,
-    /// Its delivery rate, a mean of some ticks.
+    /// Its delivery rate, the mean of four ticks.
     pub(super) delivered: Rate,
     /// The rate that the air carries for this station; `None` where it is not known.
     pub(super) whole: Option<Rate>,

@@ -50,7 +50,7 @@ pub(super) fn of_other(
     )
 }
 
-/// The bounds of a station whose reservation is admitted. The law does not bind it below the reserved rate. While
+/// The bounds of a station whose reservation is admitted. The law does not bound it below the reserved rate. While
 /// others leave airtime free for it, its rate is limited, too; `level` is the largest rate of the others.
 pub(super) fn of_owner(
     bounds: Bounds,

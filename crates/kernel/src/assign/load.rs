@@ -72,7 +72,7 @@ fn load_here(
     })
 }
 
-/// Loads the programs that a kernel may not support only where they are needed.
+/// Leaves out the programs that are not needed, because the kernel may not support them.
 fn choose_programs(open: &mut OpenAssignSkel<'_>, assignment: &Assignment<'_>) {
     let covered = &assignment.covered;
     open.progs.take_in_cgroup.set_autoload(matches!(covered, Covered::Cgroup(_)));

@@ -38,9 +38,9 @@ const PREFIX: &str = "wakeai_";
 
 const LOAD: &str = "register the congestion controls wakeai_*";
 const UNLOAD: &str = "remove the congestion controls wakeai_*";
-const ELSEWHERE: &str = "they are registered from outside this container, or from a container, whose /sys/fs/bpf and /run/wakeai \
-     are not visible here: run the command there. Under `ip netns exec`, which mounts a /sys of its own, enter the \
-     network namespace alone: `nsenter --net=/run/netns/NAME wakeai ...`";
+const ELSEWHERE: &str = "they are registered from outside this container, or from inside a container. The \
+     /sys/fs/bpf and /run/wakeai there are not visible here: run the command there. Under `ip netns exec`, which \
+     mounts a /sys of its own, enter the network namespace alone: `nsenter --net=/run/netns/NAME wakeai ...`";
 
 pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
     quiet();
@@ -159,7 +159,7 @@ fn registered_maps() -> Vec<u32> {
 }
 
 /// Whether another container holds a registration whose pins are not visible here. Algorithms are registered for the
-/// whole machine, while pins and leases belong to a container. Without links only the first PID namespace can tell,
+/// whole machine, while pins and leases belong to a container. Without links only the initial PID namespace can tell,
 /// because it sees every process: a registration without a pin has no holder there.
 fn is_registered_elsewhere() -> bool {
     let registered = registered_maps();
@@ -185,14 +185,14 @@ fn unregister() -> Result<(), Error> {
             tracing::debug!(%error, "struct_ops map not unregistered");
         }
     }
-    // Pins would keep the maps, on whose end `wait_until_gone` waits.
+    // Pins would keep the maps, and `wait_until_gone` waits until they are freed.
     pinned_algorithms().try_for_each(|pin| {
         std::fs::remove_file(pin).map_err(|error| Error::from_io(UNLOAD, error))
     })
 }
 
-/// Makes the connections that no iterator sees change their algorithm. This follows the unregistration,
-/// before which new connections could get it.
+/// Makes the connections that no iterator shows change their algorithm. It follows the unregistration, because
+/// until then new connections could get the algorithm.
 fn retire() {
     let pinned = MapHandle::from_pinned_path(place::pin(RETIRED)).ok();
     let by_name = MapInfoIter::default()
@@ -221,8 +221,8 @@ const ROUNDS_PER_LOOK: u32 = 50;
 const SOON: u32 = 10;
 
 /// Waits until the kernel has freed all `struct_ops`, which takes an RCU grace period. Connections that were
-/// accepted while the others were moved are moved in a later round, and so are those that only open files
-/// keep. A connection that is closed with data in flight, in a namespace that cannot be entered, changes its
+/// accepted while the others were moved are moved in a later round, and so are sockets that exist only as
+/// open files. A connection that is closed with data in flight, in a namespace that cannot be entered, changes its
 /// algorithm with its next retransmission. Returns whether all are freed.
 fn wait_until_gone(patience_ms: u64) -> bool {
     let give_up = Instant::now() + Duration::from_millis(patience_ms);

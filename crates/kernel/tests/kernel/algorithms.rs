@@ -148,7 +148,7 @@ fn wakeai_compounds_delay_window_gives_way_to_a_queue_without_a_loss() {
         let mut times = 0;
         for pair in gave_way {
             times += 1;
-            // The path has held 30 segments too many.
+            // Compound shrinks the delay window from 30 queued segments on.
             let latest = pair[1].latest_rtt.unwrap().as_secs_f64();
             let waited = latest - pair[1].min_rtt.unwrap().as_secs_f64();
             let queued = f64::from(pair[0].cwnd.get()) * waited / latest;

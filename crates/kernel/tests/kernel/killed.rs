@@ -1,4 +1,4 @@
-//! A process that is killed while it registers or unregisters leaves nothing that the next process does not remove.
+//! The next process removes everything that a process leaves when it is killed while it registers or unregisters.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

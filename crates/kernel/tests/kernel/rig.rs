@@ -18,7 +18,7 @@ use wakeai_kernel::Control;
 use crate::path::{Path, PathConfig};
 
 /// The registration and its pins are the machine's: a test that makes, removes or counts them runs alone. Tests
-/// that only bind connections in namespaces of their own share them and run side by side.
+/// that only bound connections in namespaces of their own share them and run side by side.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// How many tests share the registration.
@@ -38,7 +38,7 @@ fn is_usable() -> bool {
     let lacking: Vec<_> =
         found.features.iter().filter(|feature| feature.problem.is_some()).collect();
     assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "kernel lacks {lacking:?}");
-    println!("skipped: needs root and a kernel that lacks nothing, but: {lacking:?}");
+    println!("skipped: not root, or the kernel lacks features: {lacking:?}");
     false
 }
 
@@ -46,7 +46,7 @@ fn is_usable() -> bool {
 pub(crate) struct Registration(pub(crate) Control, Option<RwLockReadGuard<'static, ()>>);
 
 impl Registration {
-    /// For a test that holds [`kernel`].
+    /// Opens it for a test that holds [`kernel`].
     pub(crate) fn open() -> Self {
         Self(Control::open().unwrap(), None)
     }

@@ -142,7 +142,7 @@ impl Loop {
         Ok(())
     }
 
-    /// The medium's time: the wall clock since the driver's start.
+    /// The medium's time: the lab's clock since the medium's time zero.
     fn now(&self) -> Instant {
         Instant::ZERO + clock::now().saturating_since(self.epoch)
     }

@@ -125,7 +125,7 @@ impl Drop for Child {
 
 /// A command for [`Child::spawn`]: it dies with the calling thread, and its program begins only after a line on its
 /// standard input. A lab that is killed before it has recorded the process closes that without a line, and the process
-/// ends. Without it, a process would run on whose parent was killed before setpriv(1) had set `PR_SET_PDEATHSIG`.
+/// ends. Otherwise a process would continue if its parent is killed before setpriv(1) sets `PR_SET_PDEATHSIG`.
 pub(crate) fn held_back(program: impl AsRef<OsStr>) -> Command {
     let mut command = dying_with_us("sh");
     command.args(["-c", "read -r _ && exec \"$@\" </dev/null", "sh"]).arg(program);

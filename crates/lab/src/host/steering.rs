@@ -63,8 +63,8 @@ impl Steering {
     pub(super) fn apply(self, interface: &str) -> io::Result<()> {
         unshare(CloneFlags::CLONE_NEWNS)?;
         let none = None::<&Path>;
-        // Only /sys becomes a slave mount, which keeps the new mount here: in a chroot the root is
-        // no mount point.
+        // /sys becomes a slave mount, so that the new mount does not propagate. The root does not,
+        // because in a chroot it is no mount point.
         mount(none, "/sys", none, MsFlags::MS_SLAVE, none)?;
         mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)?;
         let path = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");

@@ -172,7 +172,7 @@ struct Interval {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Sum {
-    /// Seconds from the begin of the test.
+    /// Seconds from the start of the test.
     start: f64,
     end: f64,
     bytes: u64,

@@ -4,7 +4,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{Situation, TICK};
 
-/// The tick after the begin of sending at which a station drains together with those that began with it. By
+/// The tick after the start of sending at which a station drains together with those that began with it. By
 /// then they know each other.
 const TOGETHER_AT: u32 = 6;
 /// The smallest number of senders that drain together. Fewer senders do not build such a queue.

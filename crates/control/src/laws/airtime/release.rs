@@ -25,14 +25,14 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Decides whether this station has no bounds.
 ///
 /// Beside stations that fill the access point's queue, a station with a short window gets nearly nothing,
-/// because that queue makes its RTT long. The queue is not that of stations with agents where it stays long
-/// although they hold their windows, and where they deliver less than the air carries.
+/// because that queue makes its RTT long. It is the queue of stations without agents where it stays long
+/// although those with agents hold their windows, and where these deliver less than the air carries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Release {
     /// Ticks with such a queueing delay, less the other ticks.
     disobeyed: u32,
     until: Option<Instant>,
-    /// The begin of the last release.
+    /// The start of the last release.
     pub(super) began: Instant,
     lasts: Duration,
 }
