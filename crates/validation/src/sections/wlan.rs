@@ -66,7 +66,7 @@ fn job(kind: &str, stations: usize) -> Job {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
     let mut rows = Vec::new();
     for (kind, words, most) in TRAFFIC {
