@@ -171,7 +171,7 @@ fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     match Control::unload() {
         Err(error) if error.is_missing() => {
             // Unmounting an unused bpffs needs a privilege that the proxy has given up.
-            tracing::info!(%error, "left to the next command, or to `wakeai sweep`");
+            tracing::info!(%error, "its removal is left to the next command, or to `wakeai sweep`");
             Ok(true)
         }
         other => other.map_err(Into::into),
