@@ -175,7 +175,7 @@ fn assert_conserved(medium: &Medium<Datagram>) {
     let wires = [counters.wired_up, counters.wired_down];
     let on_wires: u64 = wires.iter().map(|w| w.offered - w.queue_drops - w.delivered).sum();
     assert_eq!(in_the_air + on_wires, medium.packets_inside() as u64);
-    // What leaves the stations or the server comes to the wire or to the access point's queue.
+    // Packets from the stations and the server go to the wire or to the access point's queue.
     let handed_on: u64 = counters.stations.iter().map(|c| c.delivered).sum();
     let taken = counters.wired_up.offered + counters.access_point.offered;
     assert_eq!(handed_on + counters.wired_down.delivered, taken);

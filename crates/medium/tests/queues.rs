@@ -18,9 +18,9 @@ fn saturate_downlink(config: &WifiConfig, every: Duration) -> (Vec<u64>, Vec<f64
     let stations = config.stations.len();
     let (mut arrived, mut now, mut first) = (vec![0; stations], Instant::ZERO, 0);
     while now < Instant::ZERO + Duration::from_secs(20) {
-        // In turns: whoever is always first would get every place that falls free in a FIFO.
+        // In turns: a station that is always first would get every free place in a FIFO.
         for index in (0..stations).map(|index| (first + index) % stations) {
-            // What the wire's queue refuses is part of the load.
+            // Packets that the wire's queue refuses are part of the load.
             let _ = medium.enqueue(now, Node::Server, to_station(index), packet(0));
         }
         now += every;

@@ -21,7 +21,7 @@ pub enum NetworkError {
     /// Bits beyond the prefix are set.
     #[error("found {found:?}, with bits set beyond the prefix; did you mean {meant}?")]
     HostBits {
-        /// What was found.
+        /// The text that was found.
         found: String,
         /// The network around it.
         meant: Network,

@@ -91,7 +91,7 @@ fn a_limited_flow_carries_what_its_application_writes() {
         let (outcome, ()) =
             simulate(&scenario("802.11n", 2, &format!("{flow}\nlimit = \"2Mbit/s\""), ""), 1, ());
         for flow in &outcome.outcome.flows {
-            // What was written in the last few milliseconds may still be on its way.
+            // Bytes written in the last few milliseconds may still be on their way.
             assert!((written(9_950)..=written(10_000)).contains(&flow.bytes.get()), "{flow:?}");
             assert_eq!((flow.retransmits, flow.timeouts), (0, 0));
         }

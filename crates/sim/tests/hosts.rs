@@ -1,4 +1,4 @@
-//! The host's queue, and what its sender hears of it.
+//! The host's queue, and its effects on the sender.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! All runs of a command: the solo runs, which find what each station reaches alone, and the conditions.
+//! All runs of a command: the solo runs, which measure each station's solo goodput, and the conditions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

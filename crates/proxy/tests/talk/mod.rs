@@ -1,4 +1,4 @@
-//! A talk with the proxy, and what holds for every talk. The fuzz targets use it, too.
+//! A negotiation with the proxy, and the properties of each. The fuzz targets use it, too.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ const CONNECTED: Outcome = Outcome::Connected(SocketAddr::new(
     0x1234,
 ));
 
-/// What a talk came to, all input at once or byte by byte.
+/// The outcome of a negotiation, with all input at once or byte by byte.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Talk {
     pub(crate) result: Result<Option<Target>, Rejection>,

@@ -1,9 +1,9 @@
-//! What is done with a scenario file of a fuzzer. The fuzz targets use it, too.
+//! The use of a scenario file of a fuzzer. The fuzz targets call it, too.
 
 use wakeai_scenario::{Scenario, solo_plan};
 
-/// Reads `text` and, where it is accepted, does with it what a world does. Panics where that
-/// goes wrong; says whether it was accepted.
+/// Reads `text` and, if it is accepted, uses it as a world does. Panics if that goes wrong; returns
+/// whether it was accepted.
 pub(crate) fn exercise(text: &str) -> bool {
     match Scenario::parse(text) {
         Err(error) => {

@@ -1,4 +1,4 @@
-//! Mutated scenario files: what the fuzzer feeds, the same from the same number.
+//! Mutated scenario files, as a fuzzer makes them; the same number gives the same file.
 
 mod exercise;
 

@@ -1,4 +1,4 @@
-//! What the classic sender does and Linux does not.
+//! Behaviour of the classic sender that Linux does not have.
 
 use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};

@@ -16,7 +16,7 @@ fn flight() -> SenderScript {
     tcp
 }
 
-/// What is called while `script` runs.
+/// The calls of the algorithm while `script` runs.
 fn calls(tcp: &mut SenderScript, script: impl FnOnce(&mut SenderScript)) -> Vec<Call> {
     let before = tcp.sender.algorithm().recorded().len();
     script(tcp);

@@ -1,4 +1,4 @@
-//! When the receiver acknowledges, and what its acknowledgements contain.
+//! The times and the content of the receiver's acknowledgements.
 
 use wakeai_tcp::{Flags, Profile, Segment, TcpConfig, Timestamp};
 

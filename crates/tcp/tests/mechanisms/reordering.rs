@@ -25,7 +25,7 @@ fn overtaken() -> SenderScript {
     tcp.at(200).ack_with(0, &[1..3]);
     drain(&mut tcp);
     assert_eq!(tcp.sender.counters().retransmits, 0);
-    // The hole is filled by what was sent once: reordering.
+    // A segment that was sent only once fills the hole: reordering.
     tcp.at(201).ack(3);
     drain(&mut tcp);
     tcp
