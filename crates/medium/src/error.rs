@@ -63,7 +63,7 @@ pub enum ConfigError {
     NoSuchStation {
         /// The position asked for.
         found: u32,
-        /// How many there are.
+        /// The number of stations.
         stations: usize,
     },
 }
