@@ -60,7 +60,7 @@ fn a_fair_queue_gives_stations_equal_air() {
     let (arrived, air) = saturate_downlink(&config, Duration::from_micros(200));
     let (least, most) =
         (air.iter().copied().fold(9e9, f64::min), air.iter().copied().fold(0.0, f64::max));
-    // Frames alone: the slow station's share is a little less for its spaces, not more.
+    // `air` has only the frames; the spaces between them make the parts differ a little.
     assert!(least / most > 0.8, "{air:?}");
     assert!(arrived[1] > 5 * arrived[0], "{arrived:?}");
 }

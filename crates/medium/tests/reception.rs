@@ -38,7 +38,7 @@ fn a_receiver_that_reports_whole_ppdus_hands_them_up_together() {
     config.hand_up_after_ppdu = true;
     let found = arrivals(&config);
     assert!(found.iter().all(|at| *at == found[0]), "{found:?}");
-    // When the last of them ends, however they are handed up.
+    // The last one arrives at the end of the PPDU in both cases.
     config.hand_up_after_ppdu = false;
     assert_eq!(arrivals(&config).last(), found.last());
 }

@@ -80,7 +80,7 @@ fn an_unknown_algorithm_is_refused_by_name() {
     assert_eq!(error.exit_status(), 2);
 }
 
-/// The bytes that a limit of 2 Mbit/s lets be written in so many ms, in segments.
+/// The bytes that a flow with a limit of 2 Mbit/s has written after `millis` ms, in segments.
 fn written(millis: u64) -> u64 {
     millis * 250 / 1_448 * 1_448
 }

@@ -1,4 +1,4 @@
-//! Every key of the reference page is felt in the simulator, or refused.
+//! Every key of the reference page has an effect in the simulator, or the user is told.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 

@@ -46,7 +46,7 @@ fn records_are_the_same_for_any_number_of_jobs() {
 fn airtime_adds_up_and_has_presence_only_under_a_law() {
     let directory = tempfile::tempdir().unwrap();
     let report = record(directory.path(), 1);
-    // Condition, whose, kind: nanoseconds.
+    // Nanoseconds by condition, contender and kind.
     let mut air = BTreeMap::<(String, String, String), u64>::new();
     let mut last = BTreeMap::<(String, u32), u64>::new();
     for row in reader(directory.path(), "airtime.parquet").get_row_iter(None).unwrap() {
@@ -82,7 +82,7 @@ fn a_sample_has_cubics_k_once_a_loss_has_begun_a_stage() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options { out: Some(directory.path().into()), ..Options::default() };
     wakeai_sim::run(&options, 1, &scenario, &Silent).unwrap();
-    // Of each flow, how many samples have none, and the largest.
+    // For each flow the number of samples without K, and the largest K.
     let mut without = [0, 0];
     let mut largest_ms = [None, None];
     for row in reader(directory.path(), "samples.parquet").get_row_iter(None).unwrap() {

@@ -1,4 +1,4 @@
-//! Reservations over the air: held, refused, given back, and never silently nothing.
+//! Reservations over the air: held, refused, given back, and never ignored without a note.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -46,8 +46,8 @@ pub(crate) fn talk(input: &[u8], piece: usize) -> Talk {
     Talk { result, said, early }
 }
 
-/// Talks all at once and in pieces. Panics where the two differ, where more is held than allowed, and where the
-/// target is one that cannot be asked for.
+/// Negotiates with all input at once and in pieces. Panics if the two differ, if more is held than
+/// allowed, or if the target is one that cannot be asked for.
 pub(crate) fn check(input: &[u8], piece: usize) -> Talk {
     let whole = talk(input, input.len().max(1));
     assert_eq!(whole, talk(input, piece), "the same in pieces of {piece}");

@@ -1,5 +1,5 @@
 //! The keys of a scenario: those of the reference page, those that are read, and for each a change
-//! that must be felt. Shared by the tests of every crate that a key goes through.
+//! that must have an effect. Shared by the tests of every crate that a key goes through.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
@@ -53,10 +53,10 @@ pub(crate) type Settings = &'static [(&'static str, &'static str)];
 pub(crate) enum Effect {
     /// It changes the run itself, and so its figures.
     Run,
-    /// How the run is reported: these keys of the result and no others, see
+    /// It changes only the report: these keys of the result and no others, see
     /// docs/reference/scenario.md.
     Report(&'static [&'static str]),
-    /// Nothing, as the reference says of this world, which says so too.
+    /// It changes nothing: the reference says so of this world, and the world tells the user.
     Nothing,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// A change that the run feels.
+    /// A change that affects the run.
     const fn run(base: Settings, set: Settings) -> Self {
         Self { base, set, effect: Effect::Run }
     }

@@ -1,4 +1,4 @@
-//! Keys that say nothing where they stand: each is refused, and named.
+//! Keys without an effect where they stand: each is refused, and the error names it.
 
 use super::Settings;
 use super::access_point::CELL;

@@ -59,7 +59,7 @@ pub(super) const CASES: &[Case] = &[
         &[("conditions.one.law", "airtime"), ("stations.tablet.announces.max_rate", "unknown")],
         &[("stations.tablet.announces.link_rate", "unknown")],
     ),
-    // Whoever has no minimum knows no growth either, and does not count where growths are compared.
+    // A station without a minimum RTT has no queueing delay, and is left out of its median.
     Case::run(
         &[
             ("conditions.one.law", "airtime"),

@@ -101,8 +101,8 @@ fn run(tcp: &mut SenderScript, end_ms: u64, drains: bool) -> u64 {
     }
 }
 
-/// How many packets a sender keeps in a host's queue that stands still, once a round trip of 100 ms has
-/// brought it to the floor of its bounds: floor, ceiling, pacing rate and share of the queue.
+/// The number of packets that a sender keeps in a host's queue that does not drain, once its window is
+/// at the floor of `bounds`: floor, ceiling, pacing rate and share of the queue.
 fn kept(algorithm: &str, bounds: (u32, u32, u64, u64)) -> usize {
     let config = TcpConfig { small_queues: true, ..TcpConfig::new(Profile::Linux) };
     let algorithm = by_name(algorithm, &config).expect("it is known");

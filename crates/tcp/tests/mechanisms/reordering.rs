@@ -31,7 +31,7 @@ fn overtaken() -> SenderScript {
     tcp
 }
 
-/// The next hole of a flight, and how long after its ACK it is taken for lost.
+/// Acknowledges up to `hole`, and returns the time until this segment is taken for lost.
 fn patience(tcp: &mut SenderScript, millis: u64, hole: u64) -> Duration {
     tcp.at(millis).ack_with(hole, &[hole + 1..hole + 6]);
     drain(tcp);
