@@ -16,7 +16,7 @@ pub(crate) struct File {
 pub(crate) struct Packet {
     pub(crate) at_ns: u64,
     pub(crate) inbound: bool,
-    /// How long it was, of which `bytes` are the first.
+    /// The length of the packet, which begins with `bytes`.
     pub(crate) length: usize,
     pub(crate) bytes: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! Where the hooks of an algorithm are called, and in which order: as the kernel does it.
+//! The calls of an algorithm's hooks: their places and their order are those of the kernel.
 
 use wakeai_algorithms::Call::{Ack, AfterIdle, BeforeSending, SetState, Ssthresh, Undo};
 use wakeai_algorithms::{Algorithm, Call, TcpSock};
