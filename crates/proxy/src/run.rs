@@ -288,7 +288,7 @@ async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shar
         is_failing = false;
         if !is_welcome(&shared, &listener, &client, from) {
             shared.counters.denied_sources.one();
-            tracing::debug!(%from, "not allowed");
+            tracing::debug!(%from, "this source is not allowed");
             continue;
         }
         let share = loop {
@@ -301,7 +301,7 @@ async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shar
         };
         let Some(share) = share else {
             shared.counters.over_share.one();
-            tracing::debug!(%from, "holds its share of the connections");
+            tracing::debug!(%from, "this client holds its share of the connections");
             continue;
         };
         let slot = Rc::new(Slot::new(&shared, share));
