@@ -46,7 +46,7 @@ fn records_are_the_same_for_any_number_of_jobs() {
 fn airtime_adds_up_and_has_presence_only_under_a_law() {
     let directory = tempfile::tempdir().unwrap();
     let report = record(directory.path(), 1);
-    // Nanoseconds by condition, contender and kind.
+    // Nanoseconds by condition, sender and kind.
     let mut air = BTreeMap::<(String, String, String), u64>::new();
     let mut last = BTreeMap::<(String, u32), u64>::new();
     for row in reader(directory.path(), "airtime.parquet").get_row_iter(None).unwrap() {
