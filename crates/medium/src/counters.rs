@@ -64,7 +64,7 @@ pub struct ContenderCounters {
     pub airtime: Airtime,
 }
 
-/// Time on the air, by what it carried.
+/// Time on the air, by content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Airtime {
     /// Application data in unicast data frames that did not collide. The time of an A-MPDU with packets

@@ -42,7 +42,8 @@ pub enum ConfigError {
     },
     /// A station whose standard does not fit the access point's.
     #[error(
-        "station {station} speaks {found}, its access point {access_point}: a station needs the same band and nothing newer"
+        "station {station} uses {found}, its access point {access_point}: they need the same band, and \
+         the station no newer standard"
     )]
     Standard {
         /// Position of the station.
@@ -63,7 +64,7 @@ pub enum ConfigError {
     NoSuchStation {
         /// The position asked for.
         found: u32,
-        /// How many there are.
+        /// The number of stations.
         stations: usize,
     },
 }

@@ -92,8 +92,8 @@ impl<P: Packet> Medium<P> {
     ///
     /// # Errors
     ///
-    /// The packet itself: the sender's queue is a FIFO and full (counted as a queue drop), or it is longer
-    /// than `MAX_PACKET`, an end does not exist or both are the same node (counted as refused).
+    /// The packet itself: the sender's queue is a full FIFO (counted as a queue drop), or the packet is
+    /// longer than `MAX_PACKET`, an end does not exist or both are the same node (counted as refused).
     pub fn enqueue(
         &mut self,
         now: Instant,
@@ -182,8 +182,8 @@ impl<P: Packet> Medium<P> {
         self.base_mut().deliveries.pop_front()
     }
 
-    /// The time of the next event if nothing is enqueued before. That the server's full queue has
-    /// room again is an event, too. The time is in the past if [`Medium::handle_timeout`] is overdue.
+    /// The time of the next event if nothing is enqueued before. An event is also that the
+    /// server's full queue has room again. The time is past if [`Medium::handle_timeout`] is overdue.
     pub fn next_timeout(&self) -> Option<Instant> {
         either!(&self.air, medium => medium.next_event().map(|(at, _)| at))
     }

@@ -65,7 +65,7 @@ pub enum Node {
     Station(StationId),
 }
 
-/// Where a packet is to go.
+/// The destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Destination {
     /// One node. Station to station goes through the access point.
@@ -80,9 +80,9 @@ pub struct Delivery<P> {
     /// When its last bit arrived, in virtual time: at or before the `now` of the
     /// [`handle_timeout`](crate::Medium::handle_timeout) that produced it.
     pub at: Instant,
-    /// Where it arrived.
+    /// The node at which it arrived.
     pub to: Node,
-    /// Who sent it.
+    /// The node that sent it.
     pub from: Node,
     /// The packet itself.
     pub packet: P,

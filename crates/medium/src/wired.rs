@@ -104,7 +104,7 @@ impl<T> Wire<T> {
         Ok(())
     }
 
-    /// When the next packet arrives.
+    /// The arrival time of the next packet.
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         self.heads.peek().map(|Reverse((arrival, ..))| *arrival)
     }

@@ -74,8 +74,8 @@ fn rts_ahead_of_data_alone_spares_the_acknowledgements() {
 #[test]
 fn one_connection_gets_what_tcp_gets_in_ns3() {
     // ns-3 3.37, one endless CUBIC connection, 1 ms of wire: download and upload in Mbit/s, with RTS
-    // ahead of every unicast frame. A fixed window is no TCP: it never loses and never times out,
-    // which costs ns-3's download with RTS some percent.
+    // ahead of every unicast frame. A fixed window, unlike TCP, has no losses and no timeouts, which
+    // cost ns-3's download with RTS some percent.
     let cases = [
         (Standard::G, Protection::None, 24.4, 24.2, 0.02),
         (Standard::G, Protection::RtsCts, 18.8, 19.3, 0.04),

@@ -72,7 +72,7 @@ fn an_ampdu_with_errors_is_acknowledged_in_part_and_arrives_in_order() {
 fn after_a_damaged_frame_the_others_wait_eifs_and_the_sender_comes_first() {
     // Station 0 is never heard. Were its frames merely busy air, station 1 would begin DIFS after
     // them; as frames received with errors they hold it back for EIFS, while station 0, after its
-    // ACK timeout, counts first. Both draw from 0 alone: whoever starts to count first sends.
+    // ACK timeout, counts first. Both draw from 0 alone: the first one to count sends.
     let mut config = config(Standard::A, 2);
     config.stations[0].frame_error_ppm = ALWAYS;
     let window = wakeai_wifi::Contention { aifsn: 2, cw_min: 0, cw_max: 0, txop: Duration::ZERO };

@@ -176,7 +176,7 @@ fn assert_conserved(medium: &Medium<Datagram>) {
     let wires = [counters.wired_up, counters.wired_down];
     let on_wires: u64 = wires.iter().map(|w| w.offered - w.queue_drops - w.delivered).sum();
     assert_eq!(in_the_air + on_wires, medium.packets_inside() as u64);
-    // What leaves the stations or the server comes to the wire or to the access point's queue.
+    // Packets from the stations and the server go to the wire or to the access point's queue.
     let handed_on: u64 = counters.stations.iter().map(|c| c.delivered).sum();
     let taken = counters.wired_up.offered + counters.access_point.offered;
     assert_eq!(handed_on + counters.wired_down.delivered, taken);
@@ -244,8 +244,8 @@ fn a_configuration_out_of_range_says_what_was_found_and_what_is_allowed() {
         (|c| c.buffer = 0, "buffer is 0; allowed: 1 and more packets"),
         (|c| c.stations[1].radio.rate = Rate::from_mbps(64), "rate of 64Mbit/s"),
         (|c| c.stations[1].frame_error_ppm = 1_000_001, "frame_error_ppm is 1000001"),
-        (|c| c.stations[1].radio.standard = Standard::Ac, "station 1 speaks 802.11ac"),
-        (|c| c.stations[1].radio.standard = Standard::G, "station 1 speaks 802.11g"),
+        (|c| c.stations[1].radio.standard = Standard::Ac, "station 1 uses 802.11ac"),
+        (|c| c.stations[1].radio.standard = Standard::G, "station 1 uses 802.11g"),
         (|c| c.bss.basic_rate = Rate::from_mbps(5), "basic_rate of 5Mbit/s"),
         (|c| c.bss.streams = 5, "streams is 5; allowed: 1 to 4"),
         (|c| c.wired.rate = Rate::ZERO, "wired.rate is 0; allowed: 1bit/s and more"),

@@ -18,9 +18,9 @@ fn saturate_downlink(config: &WifiConfig, every: Duration) -> (Vec<u64>, Vec<f64
     let stations = config.stations.len();
     let (mut arrived, mut now, mut first) = (vec![0; stations], Instant::ZERO, 0);
     while now < Instant::ZERO + Duration::from_secs(20) {
-        // In turns: whoever is always first would get every place that falls free in a FIFO.
+        // In turns: a station that is always first would get every free place in a FIFO.
         for index in (0..stations).map(|index| (first + index) % stations) {
-            // What the wire's queue refuses is part of the load.
+            // Packets that the wire's queue refuses are part of the load.
             let _ = medium.enqueue(now, Node::Server, to_station(index), packet(0));
         }
         now += every;
@@ -60,7 +60,7 @@ fn a_fair_queue_gives_stations_equal_air() {
     let (arrived, air) = saturate_downlink(&config, Duration::from_micros(200));
     let (least, most) =
         (air.iter().copied().fold(9e9, f64::min), air.iter().copied().fold(0.0, f64::max));
-    // Frames alone: the slow station's share is a little less for its spaces, not more.
+    // `air` has only the frames; the spaces between them make the parts differ a little.
     assert!(least / most > 0.8, "{air:?}");
     assert!(arrived[1] > 5 * arrived[0], "{arrived:?}");
 }

@@ -38,7 +38,7 @@ fn a_receiver_that_reports_whole_ppdus_hands_them_up_together() {
     config.hand_up_after_ppdu = true;
     let found = arrivals(&config);
     assert!(found.iter().all(|at| *at == found[0]), "{found:?}");
-    // When the last of them ends, however they are handed up.
+    // The last one arrives at the end of the PPDU in both cases.
     config.hand_up_after_ppdu = false;
     assert_eq!(arrivals(&config).last(), found.last());
 }
@@ -77,7 +77,7 @@ fn a_damaged_mpdu_holds_back_those_behind_it_also_in_mid_aggregate() {
     assert!(counters.mpdu_failures > 50);
     assert_eq!(counters.delivered, arrived.len() as u64);
     assert_eq!(counters.delivered + counters.retry_drops, 500);
-    // What was held back comes together with the one that was missing, but for the wire.
+    // The MPDUs in the reorder buffer arrive with the missing one, one after the other over the wire.
     let gaps = arrived.windows(2).map(|pair| pair[1].at - pair[0].at);
     let together = gaps.filter(|gap| *gap < Duration::from_micros(1)).count();
     assert!((50..450).contains(&together), "{together}");

@@ -124,7 +124,7 @@ fn frames_up_to_the_rts_threshold_go_without_rts() {
     assert_eq!(goodput(rts, 1_535), goodput(rts, 0));
     assert_eq!(goodput(rts, 1_536), goodput(none, 0));
     assert_ne!(goodput(rts, 0), goodput(none, 0));
-    // Protection from those who cannot decode OFDM knows no threshold.
+    // CTS-to-self protects every frame: the RTS threshold does not apply to it.
     assert_eq!(goodput(Protection::CtsToSelf, 1_536), goodput(Protection::CtsToSelf, 0));
 }
 

@@ -19,9 +19,9 @@ pub enum NetworkError {
     #[error("found {0:?}, expected an address or a network such as \"192.168.0.0/16\"")]
     Syntax(String),
     /// Bits beyond the prefix are set.
-    #[error("found {found:?}, whose address lies inside the network; meant is {meant}?")]
+    #[error("found {found:?}, with bits set beyond the prefix; did you mean {meant}?")]
     HostBits {
-        /// What was found.
+        /// The text that was found.
         found: String,
         /// The network around it.
         meant: Network,
@@ -249,7 +249,7 @@ impl Access {
     /// Whether a client at `source` may connect to `destination`. `is_own` says whether an address
     /// is this machine's.
     ///
-    /// Services that listen on this machine or on its link only often trust every client there. So
+    /// Services that listen only on this machine or on its link often trust every client there. So
     /// [`Network::SPECIAL`] and the machine's own addresses, in every form of IPv6, are reached only if they
     /// are listed by themselves. By default this machine reaches itself.
     pub fn allows(

@@ -69,7 +69,7 @@ pub struct Config {
     pub algorithm: Option<String>,
     /// The target rates of connections over the wireless hop, for the algorithm `wakeai_av`.
     pub rates: Vec<TargetRate>,
-    /// Which connection of the proxy goes over the wireless hop.
+    /// The connection of the proxy that goes over the wireless hop.
     pub leg: Leg,
     /// The sources that are served, and the destinations that they may reach.
     pub access: Access,

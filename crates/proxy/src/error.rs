@@ -22,9 +22,9 @@ pub enum ProxyError {
          modules that it can load, and ours, which need root)"
     )]
     NoAlgorithm {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
-        /// What `net.ipv4.tcp_available_congestion_control` lists.
+        /// The list of `net.ipv4.tcp_available_congestion_control`.
         available: String,
     },
     /// Only a privileged process may use the algorithm.
@@ -33,7 +33,7 @@ pub enum ProxyError {
          net.ipv4.tcp_allowed_congestion_control"
     )]
     AlgorithmNotAllowed {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
     },
     /// A target rate for an algorithm that holds none.
@@ -42,7 +42,7 @@ pub enum ProxyError {
          leave --rate out", name.as_deref().unwrap_or("the host's default")
     )]
     HoldsNoRate {
-        /// What was asked for.
+        /// The name that was asked for.
         name: Option<String>,
     },
     /// TCP-AV without a rate to hold.
@@ -94,7 +94,7 @@ pub enum ProxyError {
     /// A system call failed.
     #[error("cannot {asked}: {source}")]
     System {
-        /// What was asked.
+        /// The action that failed.
         asked: &'static str,
         /// The kernel's error.
         source: io::Error,

@@ -48,7 +48,7 @@ pub(crate) async fn connect(
             match connect_to(shared, address, source).await {
                 Ok(stream) => return Ok(stream),
                 Err(error) => {
-                    tracing::debug!(%client, %address, %error, "not connected");
+                    tracing::debug!(%client, %address, %error, "cannot connect");
                     outcome = outcome_of(&error);
                 }
             }
@@ -94,7 +94,7 @@ async fn addresses(
                         .map(|found| (found.ip().to_canonical(), found.port()).into())
                         .collect()),
                     Err(error) => {
-                        tracing::debug!(name, %error, "not found");
+                        tracing::debug!(name, %error, "the name was not found");
                         Err(Outcome::NoSuchName)
                     }
                 };

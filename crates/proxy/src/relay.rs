@@ -34,8 +34,8 @@ pub(crate) enum End {
     Dead,
 }
 
-/// Relays until the end. When both connections are dropped afterwards, finished ones are closed,
-/// and others are reset.
+/// Relays until the end. Dropping the two connections then closes them after [`End::Finished`], and
+/// resets them after any other end.
 ///
 /// A half-close is passed on after all bytes before it; the other direction goes on. A reset of one
 /// connection resets the other at once and discards the bytes in between, as on a connection without a proxy.
@@ -105,7 +105,7 @@ fn ended_by(error: Option<io::Error>) -> End {
 }
 
 /// Makes the kernel probe the other end of an idle connection (RFC 9293 section 3.8.4): first after a twelfth
-/// of the idle timeout, then at intervals of a tenth of that, four times in all.
+/// of the idle timeout, then at intervals of a tenth of this twelfth, four times in all.
 fn probe(stream: &TcpStream, idle_timeout: Duration) {
     // tcp(7): whole seconds, at most 32,767.
     let seconds = |time: Duration| time.clamp(Duration::from_secs(1), Duration::from_secs(32_767));

@@ -169,7 +169,7 @@ fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     match Control::unload() {
         Err(error) if error.is_missing() => {
             // Unmounting an unused bpffs needs a privilege that the proxy has given up.
-            tracing::info!(%error, "left to the next command, or to `wakeai sweep`");
+            tracing::info!(%error, "its removal is left to the next command, or to `wakeai sweep`");
             Ok(true)
         }
         other => other.map_err(Into::into),
@@ -272,7 +272,7 @@ async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shar
         is_failing = false;
         if !is_welcome(&shared, &listener, &client, from) {
             shared.counters.denied_sources.one();
-            tracing::debug!(%from, "not allowed");
+            tracing::debug!(%from, "this source is not allowed");
             continue;
         }
         let share = loop {
@@ -285,7 +285,7 @@ async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shar
         };
         let Some(share) = share else {
             shared.counters.over_share.one();
-            tracing::debug!(%from, "holds its share of the connections");
+            tracing::debug!(%from, "this client holds its share of the connections");
             continue;
         };
         let slot = Rc::new(Slot::new(&shared, share));

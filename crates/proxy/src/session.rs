@@ -50,7 +50,7 @@ async fn open(
     from: SocketAddr,
 ) -> Option<Opened> {
     if let Err(error) = client.set_nodelay(true) {
-        tracing::debug!(%from, %error, "lost at once");
+        tracing::debug!(%from, %error, "the connection was lost at once");
         return None;
     }
     match entry {
@@ -69,7 +69,7 @@ async fn transparent(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> O
     match connected {
         Ok(destination) => Some((destination, Vec::new())),
         Err(outcome) => {
-            tracing::debug!(%from, %to, ?outcome, "reset");
+            tracing::debug!(%from, %to, ?outcome, "the client was reset");
             reset(client); // as the destination itself does when it refuses
             None
         }
@@ -84,13 +84,13 @@ async fn explicit(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> Opti
         Ok(Ok(Ok(Some(target)))) => target,
         Ok(Ok(Ok(None))) => return None, // it left without asking
         Ok(Ok(Err(rejection))) => {
-            tracing::debug!(%from, %rejection, "refused");
+            tracing::debug!(%from, %rejection, "the request was refused");
             shared.counters.bad_requests.one();
             part(shared, client).await;
             return None;
         }
         Ok(Err(error)) => {
-            tracing::debug!(%from, %error, "lost before it asked");
+            tracing::debug!(%from, %error, "the connection was lost before the request");
             return None;
         }
         Err(_elapsed) => {
@@ -107,7 +107,7 @@ async fn explicit(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> Opti
         Err(outcome) => *outcome,
     };
     negotiation.answer(outcome);
-    tracing::debug!(%from, %target, ?outcome, "asked");
+    tracing::debug!(%from, %target, ?outcome, "the request was answered");
     let answered = tokio::time::timeout(shared.connect_timeout, send(client, &mut negotiation));
     match (connected, answered.await) {
         (Ok(destination), Ok(Ok(()))) => Some((destination, negotiation.into_early_data())),
@@ -137,7 +137,7 @@ async fn part(shared: &Shared, client: &TcpStream) {
         Ok(())
     };
     if let Ok(Err(error)) = tokio::time::timeout(PARTING, drained).await {
-        tracing::debug!(%error, "gone before its answer");
+        tracing::debug!(%error, "the client left before it read the answer");
     }
 }
 

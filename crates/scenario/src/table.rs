@@ -359,7 +359,7 @@ fn jain_of_the_others(run: &Run) -> Option<f64> {
     crate::figures::jain(&others.map(|flow| flow.goodput_mbps).collect::<Vec<_>>())
 }
 
-/// The description of the first repeat's outcome, with the mean time over all repeats.
+/// The description of the first repeat's outcome, with the mean admitted time of all repeats.
 fn reserved(runs: &[&Run], flow: usize) -> String {
     let of = |run: &&Run| run.flows.get(flow)?.reservation;
     let all: Vec<FlowReservation> = runs.iter().filter_map(of).collect();

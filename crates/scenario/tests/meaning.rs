@@ -1,4 +1,4 @@
-//! What an accepted scenario means: defaults, overrides, single flows and solo runs.
+//! The meaning of an accepted scenario: defaults, overrides, single flows and solo runs.
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use proptest::prelude::*;
@@ -156,7 +156,7 @@ fn an_override_reaches_any_key_and_may_go_without_quotes() {
     assert_eq!(scenario.expand(1).flows.len(), 3);
     assert_eq!(scenario.flows[0].size, Some(Bytes::new(10_000_000)));
     assert_eq!(scenario.conditions()[1].agents(), [true, false, true]);
-    // What is written down reproduces it.
+    // The scenario as TOML reproduces it.
     assert_eq!(*parse(&scenario.to_toml()), *scenario);
 }
 

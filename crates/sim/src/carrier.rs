@@ -14,7 +14,7 @@ pub enum Seen<'a> {
     Segment {
         /// Index of the flow, as in the result's `flows`.
         flow: u32,
-        /// Which connection of the flow, from 0.
+        /// The number of the connection in its flow, from 0.
         connection: u32,
         /// Whether it goes from the flow's receiver to its sender.
         to_sender: bool,

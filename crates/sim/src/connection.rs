@@ -18,7 +18,7 @@ pub(crate) struct Connection {
     pub(crate) id: u32,
     /// Index of its flow.
     pub(crate) flow: u32,
-    /// Which of the flow's connections, from 0.
+    /// The number of the connection in its flow, from 0.
     pub(crate) number: u32,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,

@@ -1,4 +1,4 @@
-//! Agents: who is bound, who is heard.
+//! Agents: the connections with bounds, and the presence messages that arrive.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! How many frames an A-MPDU holds, and what that is worth: against the airtime of the exchanges,
+//! The number of frames in an A-MPDU and the goodput with it, against the airtime of the exchanges,
 //! added up by hand as in `crates/medium/tests/one_station.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
@@ -9,7 +9,7 @@ use common::{DOWN, UP, goodput, report, scenario, simulate};
 use wakeai_scenario::Scenario;
 use wakeai_world::Options;
 
-/// What one exchange carries: `frames` datagrams of 1472 bytes in `data_us` of data frame.
+/// The goodput of one exchange, Mbit/s: `frames` datagrams of 1472 bytes in `data_us` of data frame.
 ///
 /// AIFS 43 us, 7.5 slots of backoff, SIFS, and an ACK of 28 us to one frame at 24 Mbit/s, a `BlockAck`
 /// of 32 us to several.

@@ -48,7 +48,7 @@ fn files(directory: &Path) -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// The segments that each host saw: when, whether they came to it, and what they were.
+/// The segments at each host: the time, whether it received the segment, and the segment.
 #[derive(Default)]
 struct Witness {
     seen: BTreeMap<Node, Vec<(u64, bool, Segment)>>,

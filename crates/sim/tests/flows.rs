@@ -80,7 +80,7 @@ fn an_unknown_algorithm_is_refused_by_name() {
     assert_eq!(error.exit_status(), 2);
 }
 
-/// The bytes that a limit of 2 Mbit/s lets be written in so many ms, in segments.
+/// The bytes that a flow with a limit of 2 Mbit/s has written after `millis` ms, in segments.
 fn written(millis: u64) -> u64 {
     millis * 250 / 1_448 * 1_448
 }
@@ -91,7 +91,7 @@ fn a_limited_flow_carries_what_its_application_writes() {
         let (outcome, ()) =
             simulate(&scenario("802.11n", 2, &format!("{flow}\nlimit = \"2Mbit/s\""), ""), 1, ());
         for flow in &outcome.outcome.flows {
-            // What was written in the last few milliseconds may still be on its way.
+            // Bytes written in the last few milliseconds may still be on their way.
             assert!((written(9_950)..=written(10_000)).contains(&flow.bytes.get()), "{flow:?}");
             assert_eq!((flow.retransmits, flow.timeouts), (0, 0));
         }

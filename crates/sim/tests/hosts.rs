@@ -1,4 +1,4 @@
-//! The host's queue, and what its sender hears of it.
+//! The host's queue, and its effects on the sender.
 
 mod common;
 
@@ -76,7 +76,7 @@ fn a_run_with_fq_codel_is_repeated_bit_for_bit() {
     assert_ne!(one.counters, run(TSQ).counters);
 }
 
-/// How long data segments are on their way, by flow.
+/// The one-way delays of data segments, by flow.
 #[derive(Debug, Default)]
 struct Delays {
     sent: BTreeMap<(u32, u64), Duration>,

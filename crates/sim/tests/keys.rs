@@ -1,4 +1,4 @@
-//! Every key of the reference page is felt in the simulator, or refused.
+//! Every key of the reference page has an effect in the simulator, or the user is told.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use wakeai_scenario::Scenario;
 use wakeai_world::{Options, Progress};
 
-/// The result as the user gets it, without what it took.
+/// The result as the user gets it, without its real times.
 fn result(scenario: &Scenario) -> Value {
     let report = report(scenario, &Options::default());
     serde_json::from_str(&report.to_json()).unwrap()
@@ -44,7 +44,7 @@ fn compare(path: &str, a: &Value, b: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What the simulator has said.
+/// The simulator's notes to the user.
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 
@@ -54,7 +54,7 @@ impl Progress for Notes {
     }
 }
 
-/// What it says of a scenario.
+/// The simulator's notes about a scenario.
 fn notes(scenario: &Scenario) -> String {
     let notes = Notes::default();
     wakeai_sim::run(&Options::default(), 1, scenario, &notes).unwrap();

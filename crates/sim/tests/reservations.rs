@@ -1,4 +1,4 @@
-//! Reservations over the air: held, refused, given back, and never silently nothing.
+//! Reservations over the air: held, refused, given back, and never ignored without a note.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -95,7 +95,7 @@ fn an_owner_that_is_done_gives_the_air_back() {
     assert!(tablets(&runs[1]) > 0.97 * tablets(&runs[0]), "{runs:?}");
 }
 
-/// Keeps what it is told.
+/// Keeps the notes to the user.
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! The page from stored results, and where the figures in its prose come from.
+//! The page from stored results, and the origin of the figures in its prose.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 

@@ -36,7 +36,7 @@ pub struct Cell {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
     /// Proportional fair (Jalali, Padovani and Pankaj, VTC 2000, for equal rates): the station with
-    /// the least throughput of late is served next, so a station that has paused comes first.
+    /// the least recent throughput is served next, so a station that has paused comes first.
     #[default]
     ProportionalFair,
     /// Round robin in turns of equal bytes: a station that has paused is served after all others.

@@ -25,7 +25,7 @@ pub enum Standard {
 }
 
 impl Standard {
-    /// All of them, in the order of the reference.
+    /// All of them, from the oldest to the newest.
     pub const ALL: [Self; 5] = [Self::A, Self::G, Self::N, Self::Ac, Self::Ax];
 
     /// The standard's name, as it is written in a scenario: `802.11ax`.

@@ -63,14 +63,14 @@ pub enum RunError {
         world: &'static str,
         /// The key and its value.
         asked: String,
-        /// What to do about it.
+        /// The remedy.
         remedy: String,
     },
     /// The medium refused the scenario's radio.
     #[error("the radio of the scenario cannot be built: {0}")]
     Radio(#[from] wakeai_medium::ConfigError),
     /// The scenario has no such condition.
-    #[error("--conditions {asked}: the scenario has {known}")]
+    #[error("--conditions {asked}: the conditions of the scenario are {known}")]
     Condition {
         /// The name that was asked for.
         asked: String,

@@ -1,4 +1,4 @@
-//! All runs of a command: the solo runs, which find what each station reaches alone, and the conditions.
+//! All runs of a command: the solo runs, which measure each station's solo goodput, and the conditions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -79,9 +79,9 @@ pub struct Outcome {
     pub rtt: Vec<DurationHistogram>,
     /// Congestion events after the warmup.
     pub errors: ErrorCounts,
-    /// How late packets were released; only the lab measures this.
+    /// The lateness of packet releases; only the lab measures this.
     pub lateness: Option<Lateness>,
-    /// Where packets were dropped; only the simulator counts this.
+    /// The packets dropped by place; only the simulator counts them.
     pub drops: Option<Drops>,
 }
 

@@ -13,7 +13,7 @@ pub(crate) enum Step {
     Condition {
         /// Its index.
         condition: usize,
-        /// Which repeat, from 0.
+        /// The number of the repeat, from 0.
         repeat: u32,
         /// The seed of this repeat.
         seed: u64,

@@ -81,7 +81,7 @@ fn open_and_close(to: SocketAddr, per_second: u32, opened: &AtomicU64, stop: &At
         if open.len() > OPEN {
             open.pop_front();
         }
-        for stream in open.iter_mut().skip(number as usize % SENDING).step_by(SENDING) {
+        for stream in open.iter_mut().step_by(SENDING) {
             let _ = stream.write_all(&bytes); // a failure does not matter
         }
     }

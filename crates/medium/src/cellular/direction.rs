@@ -104,7 +104,7 @@ impl<T> Direction<T> {
         Ok(())
     }
 
-    /// When something happens next.
+    /// The time of the next interval boundary; `None` while the direction is idle.
     pub(super) fn next_boundary(&self) -> Option<Instant> {
         self.boundary
     }

@@ -81,7 +81,7 @@ pub(crate) struct Attempt {
     /// The end of the transmission if it collides: that of the RTS or, without RTS, of the data
     /// frame.
     pub(crate) end_if_collided: Instant,
-    /// When the TXOP is over; equal to `start` where it holds only one exchange.
+    /// The end of the TXOP; equal to `start` if it holds only one exchange.
     pub(crate) txop_end: Instant,
 }
 

@@ -146,8 +146,8 @@ impl<P: Packet> Wifi<P> {
         self.on_air.clear();
     }
 
-    /// Records that a collision lost a data frame or the RTS before it. A lost RTS counts as a
-    /// failure of the first MPDU of its data frame.
+    /// Records that a collision lost a data frame or the RTS before it. A lost RTS is one more
+    /// attempt of the first MPDU of its data frame, for the retry limit.
     fn lose_data(&mut self, attempt: Attempt, station: usize, at: Instant) {
         let Attempt { path, psdu, .. } = attempt;
         let sender = path.sender();
@@ -171,8 +171,8 @@ impl<P: Packet> Wifi<P> {
         self.backoff(sender).failed();
     }
 
-    /// Records that a collision lost a broadcast. Without an ACK its sender does not notice, so its
-    /// backoff succeeds.
+    /// Records that a collision lost a broadcast. Without an ACK its sender does not notice, so it
+    /// resets its contention window.
     fn lose_broadcast(&mut self, attempt: Attempt) {
         let Some((_, from)) = self.take_broadcast(attempt) else { return };
         let receivers = self.links.len() - usize::from(from != Node::Server);

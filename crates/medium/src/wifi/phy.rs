@@ -76,8 +76,8 @@ impl PhyRate {
     }
 }
 
-/// The duration of the fields ahead of the data field: non-HT (17.3.2), HT mixed format (19.3.2), VHT (21.3.2) and HE SU
-/// (27.3.4) for as many training fields as there are streams.
+/// The duration of the fields ahead of the data field: non-HT (17.3.2), HT mixed format (19.3.2),
+/// VHT (21.3.2) and HE SU (27.3.4), with the training fields for the mode's streams.
 fn preamble(mode: &Mode) -> Duration {
     let training = u64::from(match mode.streams {
         3 => 4,

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     const TARGET: Rate = Rate::from_mbps(8);
-    /// What the target carries in a second.
+    /// The data that the target rate carries in a second.
     const SECOND: Bytes = Bytes::new(1_000_000);
 
     /// A flow of `seconds` that gets `of_target` percent of its target.

@@ -11,7 +11,7 @@ pub(super) const CELL: Settings = &[IS_A_CELL];
 const AGENTS: Settings = &[("conditions.one.law", "airtime")];
 
 pub(super) const CASES: &[Case] = &[
-    // What a cell has in place of a standard comes with it.
+    // `IS_A_CELL` replaces the standard by the key of a cell.
     Case::run(&[], &[("access_point.medium", "cellular"), IS_A_CELL]),
     Case::run(&[], &[("access_point.buffer", "10")]),
     Case::run(CELL, &[("access_point.buffer", "10")]),

@@ -35,7 +35,7 @@ pub(super) const CASES: &[Case] = &[
     Case::run(SIZED, &[("flows.1.chunks", "4")]),
     Case::run(UDP, &[("flows.1.rate", "1Mbit/s")]),
     Case::run(AV, &[("flows.1.rate", "5Mbit/s")]),
-    // What any other algorithm reaches is measured against it, in windows of 5 s.
+    // With any other algorithm it is the target of the AVR, in windows of 5 s.
     Case {
         base: &[("duration", "11s")],
         set: &[("flows.1.rate", "5Mbit/s")],

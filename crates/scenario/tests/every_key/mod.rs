@@ -1,5 +1,5 @@
 //! The keys of a scenario: those of the reference page, those that are read, and for each a change
-//! that must be felt. Shared by the tests of every crate that a key goes through.
+//! that must have an effect. Shared by the tests of every crate that a key goes through.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
@@ -15,8 +15,8 @@ mod stations;
 
 use wakeai_scenario::{Scenario, ScenarioError};
 
-/// What every case begins with: two stations send, a third receives. What each reaches alone is
-/// given, so that a difference is one of the run itself.
+/// The scenario of every case: two stations send, a third receives. Their solo goodputs are given,
+/// so that a difference is one of the run itself.
 const BASE: &str = r#"
 name = "keys"
 duration = "3s"
@@ -48,31 +48,31 @@ name = "one"
 /// `--set KEY=VALUE`, in order.
 pub(crate) type Settings = &'static [(&'static str, &'static str)];
 
-/// What a key changes in a result.
+/// The effect of a key on a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// What happens in the run, and so its figures.
+    /// It changes the run itself, and so its figures.
     Run,
-    /// How the run is reported: these keys of the result and no others, see
+    /// It changes only the report: these keys of the result and no others, see
     /// docs/reference/scenario.md.
     Report(&'static [&'static str]),
-    /// Nothing, as the reference says of this world, which says so too.
+    /// It changes nothing: the reference says so of this world, and the world tells the user.
     Nothing,
 }
 
-/// One change that must be felt.
+/// One change that must have an effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
-    /// What is set beforehand.
+    /// The settings beforehand.
     pub(crate) base: Settings,
-    /// What is changed: the key that the case is for, then what has to change with it.
+    /// The change: the key of the case, then the keys that have to change with it.
     pub(crate) set: Settings,
-    /// What that changes in the simulator.
+    /// The effect of the change in the simulator.
     pub(crate) effect: Effect,
 }
 
 impl Case {
-    /// A change that the run feels.
+    /// A change that affects the run.
     const fn run(base: Settings, set: Settings) -> Self {
         Self { base, set, effect: Effect::Run }
     }
@@ -82,7 +82,7 @@ impl Case {
         key_of_path(self.set[0].0)
     }
 
-    /// What it is compared with.
+    /// The scenario with which it is compared.
     pub(crate) fn base(&self) -> Scenario {
         overridden(&Scenario::parse(BASE).unwrap(), self.base)
             .unwrap_or_else(|error| panic!("{:?}: {error}", self.base))

@@ -1,4 +1,4 @@
-//! The keys that are read, by what the reader says to one that it does not know.
+//! The keys that are read, taken from the reader's error for an unknown key.
 
 use std::collections::BTreeSet;
 

@@ -1,14 +1,14 @@
-//! Keys that say nothing where they stand: each is refused, and named.
+//! Keys without an effect where they stand: each is refused, and the error names it.
 
 use super::Settings;
 use super::access_point::CELL;
 
-/// What is not allowed together.
+/// Settings that are not allowed together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal {
-    /// What is set beforehand.
+    /// The settings beforehand.
     pub(crate) base: Settings,
-    /// What is refused.
+    /// The settings that are refused.
     pub(crate) set: Settings,
     /// The key that the error names.
     pub(crate) names: &'static str,

@@ -3,7 +3,7 @@
 use super::access_point::CELL;
 use super::{Case, Effect, Settings};
 
-/// What agents announce matters where there are agents.
+/// Announcements have an effect only if there are agents.
 const LAW: Settings = &[("conditions.one.law", "airtime")];
 
 pub(super) const CASES: &[Case] = &[
@@ -49,7 +49,7 @@ pub(super) const CASES: &[Case] = &[
             "runs[].stations[].max_mbps",
         ]),
     },
-    // An agent is told what its station reaches alone.
+    // An agent is configured with its station's solo goodput.
     Case::run(&[("conditions.one.law", "airtime")], &[("stations.tablet.max", "5Mbit/s")]),
     Case::run(&[("stations.tablet.queue", "50")], &[("stations.tablet.tcp", "classic")]),
     Case::run(LAW, &[("stations.tablet.announces.sending", "false")]),
@@ -59,7 +59,7 @@ pub(super) const CASES: &[Case] = &[
         &[("conditions.one.law", "airtime"), ("stations.tablet.announces.max_rate", "unknown")],
         &[("stations.tablet.announces.link_rate", "unknown")],
     ),
-    // Whoever has no minimum knows no growth either, and does not count where growths are compared.
+    // A station without a minimum RTT has no queueing delay, and is left out of its median.
     Case::run(
         &[
             ("conditions.one.law", "airtime"),

@@ -46,8 +46,8 @@ pub(super) fn tcp(packet: &mut Vec<u8>, ends: &Ends, segment: &Segment, scale: u
     length as u32 // a packet has at most 2296 bytes
 }
 
-/// Writes a datagram whose payload is `payload` and `zeros` bytes that are not written. Returns the
-/// length of the packet.
+/// Writes the headers of a datagram and `payload`. The caller may omit `zeros` bytes after it, which
+/// the returned length of the packet includes.
 pub(super) fn udp(packet: &mut Vec<u8>, ends: &Ends, payload: &[u8], zeros: u16) -> u32 {
     let datagram = UDP_HEADER + payload.len() + usize::from(zeros);
     let length = IP_HEADER + datagram;
@@ -57,7 +57,7 @@ pub(super) fn udp(packet: &mut Vec<u8>, ends: &Ends, payload: &[u8], zeros: u16)
     packet.extend((datagram as u16).to_be_bytes());
     packet.extend([0; 2]);
     packet.extend(payload);
-    // A checksum of 0 means that there is none; it is sent as all ones (RFC 768).
+    // The value 0 means that there is no checksum; a sum of 0 is sent as all ones (RFC 768).
     let checksum = match transport_checksum(packet, ends, UDP, length) {
         0 => u16::MAX,
         checksum => checksum,

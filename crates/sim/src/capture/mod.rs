@@ -1,8 +1,8 @@
 //! Captures of the packets that hosts see, as IPv4 with TCP or UDP.
 //!
 //! A packet is in the file of the host that put it into its queue, and in the file of each host at which it
-//! arrived. The simulator carries no payload bytes except those of presence messages, and only those are
-//! captured; lengths and checksums are those of payloads of zeros.
+//! arrived. The simulator carries no payload bytes except those of presence messages. All other payloads are
+//! left out of the captured bytes; lengths and checksums count them as zeros.
 
 mod headers;
 mod options;

@@ -48,7 +48,7 @@ impl Agent {
             return Vec::new();
         }
         self.default = default;
-        // Both are in the order of the connections.
+        // `sockets` has the order of `own`, without some of its connections.
         let mut sockets = sockets.into_iter().peekable();
         let mut of = |id| sockets.next_if(|(own, _)| *own == id).map_or(default, |(_, part)| part);
         let boundable = own.iter().filter(|one| one.boundable).map(|one| one.id);

@@ -23,7 +23,7 @@ pub(crate) const UP: &str = "from = \"tablet\"\nto = \"server\"";
 /// A download to each station.
 pub(crate) const DOWN: &str = "from = \"server\"\nto = \"tablet\"";
 
-/// All runs of a scenario, up to `jobs` at once; what they took is left out.
+/// All runs of a scenario, up to `jobs` at once; their real times are set to 0.
 pub(crate) fn report_on(jobs: usize, scenario: &Scenario, options: &Options) -> Report {
     let mut report = wakeai_sim::run(options, jobs, scenario, &Silent).unwrap();
     report.runs.iter_mut().for_each(|run| run.wall_s = 0.0);

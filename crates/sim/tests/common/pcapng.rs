@@ -16,7 +16,7 @@ pub(crate) struct File {
 pub(crate) struct Packet {
     pub(crate) at_ns: u64,
     pub(crate) inbound: bool,
-    /// How long it was, of which `bytes` are the first.
+    /// The length of the packet, which begins with `bytes`.
     pub(crate) length: usize,
     pub(crate) bytes: Vec<u8>,
 }
@@ -88,14 +88,14 @@ fn checksum(bytes: &[&[u8]]) -> u16 {
 }
 
 impl Packet {
-    /// What stands behind the IPv4 header, its lengths and checksums checked.
+    /// The bytes after the IPv4 header. Lengths and checksums are checked.
     fn transport(&self, protocol: u8) -> &[u8] {
         let (ip, rest) = self.bytes.split_at(20);
         assert_eq!((ip[0], ip[9]), (0x45, protocol));
         assert_eq!(usize::from(u16::from_be_bytes([ip[2], ip[3]])), self.length);
         assert_eq!(checksum(&[ip]), 0, "of the IPv4 header");
         let length = (self.length as u16 - 20).to_be_bytes();
-        // What is not captured is zero and adds nothing.
+        // Bytes that are not captured are zero and add nothing.
         assert_eq!(checksum(&[&ip[12..], &[0, protocol], &length, rest]), 0, "{self:?}");
         rest
     }

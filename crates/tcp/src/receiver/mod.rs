@@ -37,7 +37,7 @@ pub struct ReceiverCounters {
     pub duplicates: u64,
     /// Segments outside the window, or with timestamps that are too old.
     pub unacceptable: u64,
-    /// Segments sent that only acknowledge.
+    /// Pure ACKs sent.
     pub acks: u64,
     /// Acknowledgements that left when their delay expired.
     pub delayed_acks: u64,

@@ -17,7 +17,7 @@ pub enum Reading {
 /// The time between two reads of an application that reads at a rate.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// When the application reads, and how much.
+/// The times at which the application reads, and the amounts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reader {
     reading: Reading,

@@ -20,7 +20,7 @@ pub(super) struct Retransmission {
     limit: u32,
 }
 
-/// What follows the expiry of the timer.
+/// The action that follows the expiry of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expiry {
     /// Retransmit the segment.
@@ -50,7 +50,7 @@ impl Retransmission {
         self.at = now + self.timeout;
     }
 
-    /// Handles the timer if it has expired, and returns what follows. Each timeout is twice the one
+    /// Handles the timer if it has expired, and returns the action. Each timeout is twice the one
     /// before.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Expiry> {
         if now < self.at {

@@ -2,7 +2,7 @@
 
 use crate::segment::SackBlocks;
 
-/// The number of blocks that are kept, as in Linux: one more than fit an ACK.
+/// The number of blocks that are kept, as in Linux: one more than fits in an ACK.
 const REMEMBERED: usize = 4;
 
 /// The intervals that changed last, and the positions that arrived twice since the last ACK.

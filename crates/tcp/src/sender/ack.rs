@@ -8,7 +8,7 @@ use super::stamp;
 use super::transmit::Retransmission;
 use crate::segment::Segment;
 
-/// What an acknowledgement shows.
+/// The findings from one acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Ack {

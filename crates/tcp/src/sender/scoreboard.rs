@@ -245,7 +245,7 @@ impl Scoreboard {
     /// was not marked before.
     pub(super) fn lose(&mut self, segment: u64) -> bool {
         let marks = self.record(segment).marks;
-        debug_assert!(!marks.sacked(), "what arrived is not lost");
+        debug_assert!(!marks.sacked(), "a segment that arrived is not lost");
         if marks.lost() {
             self.forget_retransmission(segment);
             return marks.retransmitted();

@@ -1,4 +1,4 @@
-//! Which segment leaves next, and when.
+//! The choice of the next segment, the peer's window, and pacing.
 
 use wakeai_units::{Duration, Instant};
 

@@ -8,7 +8,7 @@ use super::ack::Ack;
 use super::stamped_before;
 use super::transmit::Retransmission;
 
-/// The recovery or reduction that the connection is in, and what is needed to undo it.
+/// The recovery or reduction that the connection is in, and the state that is needed to undo it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Episode {
     /// `snd_nxt` when it began: it ends when this is acknowledged (RFC 6675's `RecoveryPoint`).

@@ -1,5 +1,5 @@
-//! Where algorithms that have `cong_control` must do by themselves what Linux does for `cubic` and
-//! `reno`. The numbers are those of Linux; `crates/kernel/tests/kernel/as_linux.rs` has the same
+//! The steps that Linux takes for `cubic` and `reno`, and that algorithms with `cong_control` must
+//! take themselves. The numbers are those of Linux; `crates/kernel/tests/kernel/as_linux.rs` has the same
 //! situations on the running kernel, beside its own algorithms.
 
 use wakeai_connection::CongestionState;

@@ -1,4 +1,4 @@
-//! What the classic sender does and Linux does not.
+//! Behaviour of the classic sender that Linux does not have.
 
 use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
@@ -99,7 +99,7 @@ fn as_in_ns_3_an_ack_of_a_retransmission_ends_the_backoff() {
         let answered = tcp.now() + Duration::from_millis(400);
         tcp.at_us(answered.as_nanos() / 1_000).ack(1);
         let rto = due(&tcp).saturating_since(answered);
-        // The handshake told 100 ms: 100 + 4 · 50.
+        // The handshake measured 100 ms: 100 + 4 · 50.
         assert_eq!(rto == Duration::from_millis(300), forgets_backoff, "{rto}");
     }
 }

@@ -1,4 +1,4 @@
-//! Where the hooks of an algorithm are called, and in which order: as the kernel does it.
+//! The calls of an algorithm's hooks: their places and their order are those of the kernel.
 
 use wakeai_algorithms::Call::{Ack, AfterIdle, BeforeSending, SetState, Ssthresh, Undo};
 use wakeai_algorithms::{Algorithm, Call, TcpSock};
@@ -16,7 +16,7 @@ fn flight() -> SenderScript {
     tcp
 }
 
-/// What is called while `script` runs.
+/// The calls of the algorithm while `script` runs.
 fn calls(tcp: &mut SenderScript, script: impl FnOnce(&mut SenderScript)) -> Vec<Call> {
     let before = tcp.sender.algorithm().recorded().len();
     script(tcp);

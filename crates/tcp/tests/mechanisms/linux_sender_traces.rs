@@ -1,6 +1,6 @@
-//! What Linux 6.18 was seen to do, segment by segment: the kernel (cubic) was the sender, a program
-//! that read and wrote packets on a TUN device the receiver. Its clock was rounded to that of the
-//! script, and its timers to what they were set to (the kernel's timer wheel is up to a tenth late).
+//! The observed behaviour of Linux 6.18, segment by segment: the kernel (cubic) was the sender, and a
+//! program that read and wrote packets on a TUN device was the receiver. The kernel's clock was rounded
+//! to that of the script, and its timers to their set times (its timer wheel is up to a tenth late).
 
 use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};

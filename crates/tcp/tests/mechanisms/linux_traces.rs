@@ -1,6 +1,6 @@
-//! What Linux 6.18 was seen to do, step by step: the kernel was one end (CUBIC at the sender, an
-//! application that reads at once at the receiver), a program that wrote packets into a TUN device the
-//! other (`tests/record_linux_traces.py`). The RTT is 10 ms for receivers and 100 ms for senders.
+//! The observed behaviour of Linux 6.18, step by step: the kernel was one end (CUBIC at the sender, an
+//! application that reads at once at the receiver), and a program that wrote packets into a TUN device
+//! was the other (`tests/record_linux_traces.py`). The RTT is 10 ms for receivers and 100 ms for senders.
 
 use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 use wakeai_tcp::{Flags, Profile, TcpConfig, by_name};

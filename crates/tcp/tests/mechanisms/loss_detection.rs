@@ -91,7 +91,7 @@ fn the_classic_sender_waits_for_the_timeout_there() {
     assert_eq!((state(&tcp), tcp.sender.counters().timeouts), (CongestionState::Loss, 1));
 }
 
-/// Segment 0 is lost, its retransmission at 200 ms too, and what was sent after that arrives.
+/// Segment 0 and its retransmission at 200 ms are lost; the segments sent after that arrive.
 fn lost_retransmission(profile: Profile) -> SenderScript {
     let mut tcp = flight(profile);
     tcp.at(200).ack_with(0, &[1..3]).sends([10, 11]);

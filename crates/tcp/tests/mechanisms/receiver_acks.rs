@@ -1,4 +1,4 @@
-//! When the receiver acknowledges, and what its acknowledgements contain.
+//! The times and the content of the receiver's acknowledgements.
 
 use wakeai_tcp::{Flags, Profile, Segment, TcpConfig, Timestamp};
 
@@ -75,7 +75,7 @@ fn a_long_pause_makes_acks_quick_again() {
 #[test]
 fn the_classic_receiver_acknowledges_every_second_segment() {
     let mut tcp = ReceiverScript::established(&classic());
-    // The first tells of the window, for which a SYN-ACK has no room.
+    // The first announces the window, for which the field of a SYN-ACK is too small.
     tcp.data(0..6).acks_each([1, 3, 5]).sends_nothing();
     tcp.at_us(49_999).sends_nothing();
     tcp.at(50).acks(6);

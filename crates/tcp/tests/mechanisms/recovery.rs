@@ -35,7 +35,7 @@ fn the_window_shrinks_in_proportion_to_what_arrives() {
         tcp.ack_with(0, &[1..6]).sends([13]);
         tcp.ack_with(0, &[1..7]).sends([]);
         tcp.ack_with(0, &[1..8]).sends([]);
-        // In flight is less than the threshold: as much as arrives.
+        // Fewer segments than the threshold are in flight: as many leave as arrive.
         tcp.ack_with(0, &[1..9]).sends([14]);
         tcp.ack_with(0, &[1..10]).sends([15]);
         let sample = tcp.sender.figures();

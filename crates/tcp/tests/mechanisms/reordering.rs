@@ -25,13 +25,13 @@ fn overtaken() -> SenderScript {
     tcp.at(200).ack_with(0, &[1..3]);
     drain(&mut tcp);
     assert_eq!(tcp.sender.counters().retransmits, 0);
-    // The hole is filled by what was sent once: reordering.
+    // A segment that was sent only once fills the hole: reordering.
     tcp.at(201).ack(3);
     drain(&mut tcp);
     tcp
 }
 
-/// The next hole of a flight, and how long after its ACK it is taken for lost.
+/// Acknowledges up to `hole`, and returns the time until this segment is taken for lost.
 fn patience(tcp: &mut SenderScript, millis: u64, hole: u64) -> Duration {
     tcp.at(millis).ack_with(hole, &[hole + 1..hole + 6]);
     drain(tcp);

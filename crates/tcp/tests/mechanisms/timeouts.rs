@@ -1,4 +1,4 @@
-//! The retransmission timeout (RFC 6298) and what follows from it.
+//! The retransmission timeout (RFC 6298) and its consequences.
 
 use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};

@@ -64,7 +64,7 @@ fn steady_writes_keep_the_queue_empty_and_the_window_small() {
         let config = TcpConfig::new(Profile::Linux);
         let algorithm = by_name(algorithm, &config).expect("it is known");
         let mut tcp = SenderScript::established(&config, algorithm, 100);
-        // Ten segments are out, and slow start goes on to twice what was used.
+        // Ten segments are out, and slow start goes on to twice the used window.
         let largest = writes_every_10_ms(&mut tcp, 20_000);
         assert!((10..=20).contains(&largest), "{largest}");
         assert_eq!(tcp.sender.counters().retransmits, 0);
@@ -76,7 +76,7 @@ fn a_backlog_leaves_as_fast_as_the_window_lets_it() {
     let mut tcp = established(Profile::Linux);
     writes_every_10_ms(&mut tcp, 1_000);
     let before = tcp.sender.figures();
-    // 60 segments at once, of which the window takes what it has left.
+    // 60 segments at once, of which as many leave as the window has room for.
     tcp.supply(Some(160));
     let mut sent = 0;
     while tcp.take().is_some() {

@@ -127,7 +127,7 @@ impl Pair {
         pair
     }
 
-    /// Sends what either end wants to send.
+    /// Sends the segments that are due at either end.
     pub(crate) fn flush(&mut self) {
         while let Some(segment) = self.sender.poll_transmit(self.now) {
             let refused = self.forward.send(self.now, segment);

@@ -183,7 +183,7 @@ impl SenderScript {
         self
     }
 
-    /// Takes what the sender sends now.
+    /// Takes the segments that the sender sends now.
     pub(crate) fn poll(&mut self) -> &mut Self {
         while let Some(segment) = self.sender.poll_transmit(self.now) {
             if self.room == Some(0) {

@@ -1,4 +1,4 @@
-//! One setting of the matrix: a scenario, and what the law promises in it.
+//! One setting of the matrix: a scenario, and the promise of the law in it.
 
 use std::fmt::Write as _;
 

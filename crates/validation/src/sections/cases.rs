@@ -113,7 +113,7 @@ pub fn compare(
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Figures>> {
     let mut compared = Vec::new();
     for case in reference.cases() {

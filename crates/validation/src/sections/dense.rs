@@ -117,7 +117,7 @@ fn alone(direction: &str, protection: &str, rate: u32) -> Job {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
     let mut choice = Vec::new();
     for protection in ["none", "cts-to-self", "rts-cts"] {

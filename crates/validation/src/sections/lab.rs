@@ -106,7 +106,7 @@ impl World {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> {
     let (mut rows, mut commands) = (Vec::new(), Vec::new());
     for (name, job) in compared() {

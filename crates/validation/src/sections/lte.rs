@@ -39,7 +39,7 @@ struct Row {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
     let alone = rows(context, "lte", None)?;
     let figures = Figures {

@@ -78,7 +78,7 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// Where a run fails.
+    /// A run fails.
     pub fn run(
         context: &Context,
         reference: &Reference,

@@ -45,7 +45,7 @@ pub fn job(stations: u32, rts: bool) -> Job {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Figures>> {
     let both = reference.saturated(false).chain(reference.saturated(true));
     let rows = both.map(|row| Row::find(context, row)).collect::<anyhow::Result<Vec<Row>>>()?;

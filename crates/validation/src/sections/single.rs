@@ -46,7 +46,7 @@ pub fn job(standard: &str, rts: bool, direction: &str) -> Job {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Figures>> {
     let mut rows = Vec::new();
     for (standard, rts) in SETTINGS {

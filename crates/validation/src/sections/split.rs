@@ -43,7 +43,7 @@ fn job(condition: &str) -> Job {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
     let mut rows = Vec::new();
     for condition in CONDITIONS {

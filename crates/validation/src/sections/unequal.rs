@@ -19,7 +19,7 @@ const CONDITIONS: [&str; 6] = [
     "wire-1000-shimada",
     "wire-1000-airtime",
 ];
-/// The name of the row with aggregates as long as the phones can make them: 64 frames instead of
+/// The name of the row in which 802.11ac limits A-MPDUs to 64 frames, and the access point not to
 /// 65,535 bytes.
 const LONGER: &str = "wire-1000, A-MPDU 1 MB";
 
@@ -57,7 +57,7 @@ pub fn lab_jobs() -> Vec<Job> {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> {
     let mut rows = Vec::new();
     for condition in CONDITIONS {
@@ -101,7 +101,7 @@ fn verdicts(rows: &[Row], world: &str) -> Vec<Verdict> {
         what: format!(
             "Matsuno et al., section 7.2, {world}: capacity-normalised index at 100 Mbit/s"
         ),
-        bound: "falls under the papers' control".to_owned(),
+        bound: "is lower with the papers' control".to_owned(),
         found: format!("{plain:.3} without, {controlled:.3} with"),
         holds: controlled < plain,
     });

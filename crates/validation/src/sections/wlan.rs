@@ -41,7 +41,7 @@ struct Row {
     total: f64,
     jain: f64,
     least_jain: f64,
-    /// Stations that starve in a run.
+    /// The mean number of stations that starve in a run.
     starving: f64,
     /// Runs in which some station starves.
     unfair_runs: usize,
@@ -66,7 +66,7 @@ fn job(kind: &str, stations: usize) -> Job {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
     let mut rows = Vec::new();
     for (kind, words, most) in TRAFFIC {

@@ -185,7 +185,7 @@ fn a_post_backoff_that_is_not_over_goes_on() {
     assert_eq!(contention.next_access(), None, "it has nothing to send");
     let drawn = left(&contention, 0);
     assert!(drawn > 100);
-    // 100 slots later its next packet waits for the rest of what was drawn, no less and no more.
+    // 100 slots later its next packet waits for exactly the rest of the drawn backoff.
     contention.request(0, boundary(2_000, 100), &mut rng);
     assert_eq!(contention.next_access(), Some(boundary(2_000, 2 + drawn)));
 }

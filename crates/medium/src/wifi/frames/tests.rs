@@ -84,7 +84,7 @@ fn a_frame_on_the_air_is_not_taken_back() {
     assert_eq!(frames.pop_untried(1), None);
 }
 
-/// What is handed up while an aggregate goes on.
+/// The packets that are handed up while an aggregate is on the air.
 fn handed_up(frames: &mut Frames<u32>) -> Vec<u32> {
     std::iter::from_fn(|| frames.hand_up().map(|frame| frame.packet)).collect()
 }

@@ -34,7 +34,7 @@ fn a_sparse_flow_goes_ahead_of_a_bulk_flow() {
     for number in 0..10 {
         push(&mut queue, ms(1), (2, number));
         assert_eq!(pop(&mut queue, ms(1)), Some((2, number)), "though 90 are ahead of it");
-        // It is empty, and goes through the list of the others, of which one has its turn.
+        // Flow 2 is now empty and joins the list of old flows, in which flow 1 has its turn.
         assert_eq!(pop(&mut queue, ms(1)), Some((1, 10 + number)));
     }
 }
@@ -102,7 +102,7 @@ fn stations_of_802_11ac_may_keep_more() {
 
 #[test]
 fn codel_is_of_one_flow_alone() {
-    // Flow 1 stands for longer than it may; flow 2 has two packets at a time and never waits.
+    // The packets of flow 1 wait for longer than CoDel's target; those of flow 2 do not wait.
     let mut queue = HostQueue::new(ROOM);
     let mut dropped = Vec::new();
     for number in 0..1_000 {
@@ -191,7 +191,7 @@ fn play(operations: &[Operation], room: Room) -> Vec<Numbered> {
                         assert!(!flow.is_empty(), "the last packet of a flow was dropped");
                         model.dropped += 1;
                     }
-                    assert_eq!(next.is_none(), model.len() == 0, "what waits can go");
+                    assert_eq!(next.is_none(), model.len() == 0, "a packet leaves while any waits");
                     let Some(packet) = next else { break };
                     model.leave(packet);
                     went.push(packet);

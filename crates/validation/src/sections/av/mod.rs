@@ -31,7 +31,7 @@ pub struct Figures {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> {
     let target = target::run(context)?;
     let reserved = reserved::run(context, lab)?;

@@ -20,7 +20,7 @@ const PLACES: [(&str, &str); 7] = [
     ("pc-1024", "128 : 1024"),
 ];
 
-/// The promised bounds on Compound's loss of goodput and on the change of the index.
+/// The promised bounds on Compound's loss of goodput and on the change of Jain's index.
 const LOSS: f64 = 0.05;
 const INDEX: f64 = 0.05;
 

@@ -99,7 +99,7 @@ fn job(file: &str, condition: &str) -> Job {
 ///
 /// # Errors
 ///
-/// Where a run fails.
+/// A run fails.
 pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> {
     let (mut alone, mut curves, mut moving) = (Vec::new(), Vec::new(), Vec::new());
     let (mut pictures, mut competing, mut compound) = (Vec::new(), Vec::new(), Vec::new());
