@@ -69,8 +69,8 @@ pub fn run(
     asked.note_keys_without_effect(keys::without_effect, progress);
     let lease = Lease::take(Role::Lab)?;
     note_other_labs(progress);
-    // What the stations' agents and proxies register goes with the lab: they have given up the
-    // privilege to unmount the bpffs by the time that they end.
+    // The lab unloads what the stations' agents and proxies register, because at their end they no
+    // longer have the privilege to unmount the bpffs.
     lease.record(Change::KernelParts)?;
     let realtime = Realtime::prepare();
     realtime.missing.iter().for_each(|missing| progress.note(missing));
@@ -98,15 +98,15 @@ pub fn run(
     result
 }
 
-/// Labs share the processor of the driver's thread; nothing else of one reaches another.
+/// Names the other labs that run. Their drivers share a processor; nothing else of one lab affects another.
 fn note_other_labs(progress: &dyn Progress) {
     let own = std::process::id().cast_signed();
     for other in wakeai_host::holders().unwrap_or_default() {
         let pid = other.process.pid;
         if other.role == Role::Lab && pid != own {
             progress.note(&format!(
-                "another lab runs (pid {pid}): each delays the packets of the other, which the bounds on \
-                 lateness show; for figures that count, run one after the other"
+                "another lab runs (pid {pid}), and each delays the packets of the other; a run that is too \
+                 late is reported as not faithful; to avoid this, run one lab after the other"
             ));
         }
     }
@@ -213,8 +213,8 @@ impl Lab<'_> {
         let waits = run.waits.percentile(99.0);
         if waits > self.options.waits_p99 && !run.has_helpers {
             self.bench.progress.note(&format!(
-                "{name}: ordinary processes waited {waits} and longer for a processor (one time in \
-                 100): there were neither agents nor proxies, which would have starved"
+                "{name}: ordinary processes waited {waits} or longer for a processor (one time in \
+                 100); the run is faithful in this respect, because it has neither agents nor proxies"
             ));
         }
         if let Some(lapse) = self.lapse(run) {
