@@ -171,7 +171,7 @@ impl Running<'_> {
     }
 
     /// Covers the new cgroup of a unit that was started again. The connections of the earlier cgroup remain
-    /// assigned to this process. After a failure the next call tries again; it warns if the reason is another one.
+    /// assigned to this process. A cgroup that cannot be covered is tried again; only a new reason is reported.
     fn follow(&mut self) {
         let Scope::Cgroup(first) = &self.found.scope else { return };
         let Some(next) = self.successor.as_ref().unwrap_or(first).successor() else { return };
