@@ -30,7 +30,7 @@ test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of REA
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli -p wakeai-kernel --test guest -- \
 		--ignored --nocapture --skip inside_ --skip quickstart_ --skip _on_arm64
 
-test-guests-quickstart: deps ## the quickstart on each kernel of README's list, under qemu (many minutes)
+test-guests-quickstart: deps ## the quickstart on each of these kernels that runs Wakeai (many minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test guest -- --ignored --nocapture quickstart_
 
 test-arm64: ## monitor and algorithms in an arm64 kernel under qemu (minutes; root to install packages)

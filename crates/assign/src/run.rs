@@ -18,7 +18,7 @@ const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 pub enum Event {
     /// The assignment is in force from now on.
     InForce(InForce),
-    /// Something failed that does not end the assignment.
+    /// A failure that does not end the assignment.
     Warning(String),
 }
 
@@ -95,7 +95,7 @@ struct Running<'a> {
     guard: Option<Guard>,
     /// The cgroup that has taken the place of the one that was found at the start.
     successor: Option<Cgroup>,
-    /// Why the cgroup's successor could not be covered when that was tried last.
+    /// The reason why the cgroup's successor could not be covered at the last attempt.
     refused: Option<String>,
     started: Instant,
     deadline: Option<Instant>,
@@ -193,8 +193,8 @@ impl Running<'_> {
         }
     }
 
-    /// Restores the default first, so that no new connection gets the algorithm, and then the algorithms of the
-    /// connections. The release of the lease unloads the algorithm.
+    /// Restores the default first, so that no new connection gets the algorithm, and then moves the connections
+    /// back to their algorithms. The algorithm is unloaded when the lease is released.
     fn give_back(mut self, change: &Change) {
         self.assigner.stop();
         if let Some(Err(error)) = self.guard.take().map(|guard| guard.restore(self.lease)) {

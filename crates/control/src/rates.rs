@@ -29,7 +29,7 @@ const ALONE_FOR: Duration = Duration::from_secs(10);
 /// From this queueing delay on, the air and not the sender limits the rate.
 const QUEUE: Duration = Duration::from_millis(10);
 
-/// TCP goodput is at most this part of the PHY rate.
+/// TCP goodput is at most this part of the PHY rate, percent.
 const MOST_GOODPUT_PERCENT: u64 = 90;
 /// The air does not limit a station that alone reaches less than this part of its PHY rate, percent.
 const AIR_LIMITED_PERCENT: u64 = 40;
@@ -119,8 +119,8 @@ impl RateWatch {
         }
     }
 
-    /// Replaces the measured rate by a higher one, also without a queue. Otherwise a rate that was measured during
-    /// interference would stay too low: short windows make no queue, so the station would not measure again.
+    /// Replaces the rate that was measured alone by a higher one, also without a queue. Otherwise a station that has
+    /// measured a disturbed air would keep that low rate: its short windows make no queue, so it never measures again.
     fn outdo_alone(&mut self, now: Instant) {
         let (measured, mean) = (self.alone.get(), self.mean());
         if measured > Rate::ZERO && mean > measured && !self.link.is_in_doubt() {
@@ -142,7 +142,7 @@ impl RateWatch {
         Rate::of(bytes, span)
     }
 
-    /// The aggregate goodput: the largest sum of the delivery rates of the last ten seconds.
+    /// The aggregate goodput: the largest sum of all delivery rates in the last ten seconds.
     pub(crate) fn total(&self) -> Rate {
         self.total.get()
     }
@@ -154,7 +154,7 @@ impl RateWatch {
         Some(rates.map_or(max, |(now, then)| scaled(max, now, then)))
     }
 
-    /// The rate that this station reaches alone: as configured, else as last measured.
+    /// The rate that this station reaches alone: the configured one, or else the measured one.
     pub(crate) fn alone(&self) -> Option<Rate> {
         self.configured().or_else(|| Some(self.alone.get()).filter(|rate| *rate > Rate::ZERO))
     }
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(run(30, &[peer(true, 1)], queue), None, "not alone");
     }
 
-    /// The only sender, with a queue.
+    /// A station that is the only sender, and has a queue while it delivers.
     struct Alone {
         watch: RateWatch,
         tick: u64,
@@ -230,8 +230,8 @@ mod tests {
             Self { watch: RateWatch::new(configured.map(Rate::from_mbps)), tick: 0 }
         }
 
-        /// The rate that it reaches alone, kbit/s, after `ticks` ticks. Each has one of these PHY rates in turn
-        /// (Mbit/s), and delivers `segments`.
+        /// The rate that it reaches alone, kbit/s, after `ticks` ticks. The PHY rates (Mbit/s) alternate from tick to
+        /// tick, and each tick delivers `segments`.
         fn run(&mut self, ticks: u64, link_mbps: &[u64], segments: u32) -> Option<u64> {
             for _ in 0..ticks {
                 let link = link_mbps[self.tick as usize % link_mbps.len()];

@@ -70,8 +70,8 @@ impl ProcessId {
         Ok(was_there)
     }
 
-    /// Sends a signal to the process; returns `false` where it had ended. The process is held by a file
-    /// descriptor before it is compared, so no process that gets its pid meanwhile gets the signal
+    /// Sends a signal to the process; returns `false` where it had ended. A pidfd is opened before the start
+    /// time is compared, so another process that gets the same pid meanwhile does not receive the signal
     /// (`pidfd_open(2)`).
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl ProcessId {
         self.signal_after(signal, || {})
     }
 
-    /// See [`Self::signal`]; `between` runs after the comparison.
+    /// As [`Self::signal`]; `between` runs after the comparison and before the signal.
     fn signal_after(self, signal: Signal, between: impl FnOnce()) -> io::Result<bool> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let pid = Pid::from_raw(self.pid).filter(|_| self.pid > 0).ok_or_else(invalid)?;

@@ -32,7 +32,7 @@ pub enum Role {
     Lab,
     /// A command that applies an algorithm to connections.
     Use {
-        /// Its target in words, where only one command at a time may have that target.
+        /// Its target in words, if only one command at a time may have this target.
         exclusive: Option<String>,
     },
     /// Any other command.
@@ -133,7 +133,7 @@ impl Registry {
         Ok(holders)
     }
 
-    /// The living processes whose leases cannot be read. What they have changed is unknown.
+    /// The living processes whose leases cannot be read. Their changes are not known.
     pub(crate) fn unread(&self) -> io::Result<Vec<ProcessId>> {
         let unread = self.files(LEASE)?.into_iter().filter(|path| {
             let content = private::read(path).ok();
@@ -174,8 +174,8 @@ fn set_aside(lease: &Path, reason: &str) {
     if let Some(process) = process_of(lease).filter(|process| process.is_alive()) {
         tracing::warn!(
             reason,
-            "the lease of process {process}, which runs, cannot be read, so its changes and the BPF \
-             parts stay; if it is another version of Wakeai, end it before you use this one"
+            "the lease of the running process {process} cannot be read, so its changes and the BPF \
+             parts stay; if the process is of another version of Wakeai, end it first"
         );
         return;
     }

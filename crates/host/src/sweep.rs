@@ -50,7 +50,7 @@ impl fmt::Display for Removed {
     }
 }
 
-/// A change of a dead process could not be undone.
+/// A failure to undo changes.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The leases could not be read.
@@ -64,7 +64,7 @@ pub enum SweepError {
         /// The reason.
         reason: String,
     },
-    /// Something else has taken the place of the change. It stays, and the record is removed.
+    /// Something else has taken the place of what the process made. It stays, and the record is removed.
     #[error("left alone: {change}: {reason}")]
     Kept {
         /// The change.
@@ -134,8 +134,8 @@ fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
     failed
 }
 
-/// Whether a live process holds the kernel's parts. A process whose lease cannot be read may hold them, and where the
-/// leases cannot be listed, any process may.
+/// Whether a live process may hold the kernel's parts. That is also assumed where the lease of a live process cannot be
+/// read, and where the leases cannot be listed.
 fn kernel_parts_held(registry: &Registry) -> bool {
     let held = || -> io::Result<bool> {
         let mut holders = registry.holders()?.into_iter();
@@ -167,7 +167,7 @@ pub fn holders() -> Result<Vec<Holder>, SweepError> {
 ///
 /// # Errors
 ///
-/// Returned with the changes that were undone: after a failure the others are still undone.
+/// They are returned beside the changes that were undone. A change that cannot be undone does not end the sweep.
 pub fn sweep(kernel: &dyn KernelUndo) -> (Vec<Removed>, Vec<SweepError>) {
     sweep_in(&Registry::system(), kernel)
 }
@@ -188,7 +188,7 @@ struct Sweep<'a> {
     kernel: &'a dyn KernelUndo,
     removed: Vec<Removed>,
     errors: Vec<SweepError>,
-    /// The leases of the rounds before.
+    /// The leases of earlier rounds, which are not undone again.
     seen: Vec<(ProcessId, u32)>,
     /// Whether this round has killed a process.
     killed: bool,
@@ -198,7 +198,7 @@ impl Sweep<'_> {
     fn run(&mut self, registry: &Registry) -> io::Result<()> {
         let _lock = registry.lock()?;
         registry.remove_unfinished()?;
-        // A process that a round kills, such as an agent of a dead lab, leaves a lease of its own.
+        // A killed process, such as an agent of a dead lab, leaves a lease of its own, which the next round undoes.
         loop {
             self.killed = false;
             self.round(registry)?;
@@ -293,7 +293,7 @@ mod tests {
     use crate::registry::Role;
     use std::cell::Cell;
 
-    /// A kernel whose parts the function unloads.
+    /// A kernel whose parts are unloaded by this function.
     struct Kernel<F>(F);
 
     impl<F: Fn() -> bool> KernelUndo for Kernel<F> {
@@ -314,7 +314,7 @@ mod tests {
         ProcessId { start_time: me.start_time - 1, ..me }
     }
 
-    /// The record of a file that this makes.
+    /// Makes a file, and returns its record.
     fn made(path: &std::path::Path) -> Change {
         std::fs::write(path, "").unwrap();
         let made = FileId::of(&std::fs::symlink_metadata(path).unwrap());
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_was_not_written_to_its_end_goes() {
+    fn an_unfinished_lease_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
         let _ = registry.lock().unwrap();
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_lease_of_a_living_process_stays_and_keeps_the_kernels_parts() {
+    fn an_unreadable_lease_of_a_living_process_stays() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(dir.path());
         let me = ProcessId::current().unwrap();
@@ -494,7 +494,7 @@ mod tests {
             .unwrap();
         let (removed, errors) = sweep_in(&registry, &Kernel(|| panic!("the parts may be held")));
         assert!(removed.is_empty() && errors.is_empty(), "{removed:?} {errors:?}");
-        assert!(lease.exists(), "its process cannot write it again");
+        assert!(lease.exists(), "its process still needs it");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* An iterator that reads the connections that may still send. */
+/* Iterators that read the connections that may still send. */
 #include "program.h"
 
 struct snapshot_request request;
 
 /*
- * Whether a connection has no data and has sent nothing lately. A connection under CUBIC or Reno is never
- * idle here, because it has to be read to be moved to the bounded algorithm.
+ * Whether a connection has nothing to send and has sent nothing lately. A connection under CUBIC or Reno never
+ * counts as idle, because it has to be read in order to be moved to a bounded algorithm.
  */
 static __always_inline bool is_idle(struct tcp_sock *tp)
 {
@@ -65,7 +65,7 @@ int snapshot_connections(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* Unlike the iterator above, this one does not lock the sockets: the figures of one may differ in time. */
+/* This iterator does not lock the sockets, so the figures of one connection may be of different moments. */
 SEC("iter/bpf_sk_storage_map")
 int snapshot_marked(struct bpf_iter__bpf_sk_storage_map *ctx)
 {

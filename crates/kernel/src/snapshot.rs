@@ -1,4 +1,4 @@
-//! Reads connections with a TCP iterator.
+//! Reads connections with BPF iterators.
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
@@ -17,7 +17,7 @@ use crate::raw::{SnapshotRequest, SnapshotValue, Socket, name_of};
 use crate::skeleton::quiet;
 use crate::skeleton::snapshot::SnapshotSkelBuilder;
 
-/// One connection, read by the TCP iterator.
+/// One connection, as an iterator has read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpSnapshot {
     /// The connection.
@@ -33,7 +33,7 @@ pub struct TcpSnapshot {
 pub struct Snapshotter {
     /// Visits all connections.
     all: Link,
-    /// Visits the connections that the last visit to all has marked.
+    /// Visits the connections that the last visit to all connections has marked.
     marked: Link,
     /// The programs' global variable: a [`SnapshotRequest`].
     request: MapHandle,
@@ -44,22 +44,22 @@ pub struct Snapshotter {
 /// A visit to all connections.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
-    /// The request, with its result.
+    /// The request. The program has counted the idle connections in it.
     request: SnapshotRequest,
-    /// How often its marks were used since.
+    /// The number of later calls that have used its marks.
     reused: u32,
 }
 
 const ASKED: &str = "read TCP connections";
 
-/// Where there are more than this many times as many idle connections as are read, not every call visits all:
-/// the kernel takes about a microsecond for each.
+/// If there are more idle connections than this many times the number of those that are read, not every call visits
+/// all connections: the kernel takes about a microsecond for each.
 const MANY: u32 = 10;
-/// The number of calls between two visits to all connections, where there are so many.
+/// The number of calls between two visits to all connections, if there are that many.
 const REUSED: u32 = 3;
 
 impl Snapshotter {
-    /// Loads the program.
+    /// Loads the programs.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Snapshotter {
         let mut object = MaybeUninit::uninit();
         let open = SnapshotSkelBuilder::default().open(&mut object).map_err(failed)?;
         let skel = open.load().map_err(failed)?;
-        // The link and the handle keep the program and its map; the rest of the skeleton is dropped.
+        // The links and the handle keep the programs and their maps; the rest of the skeleton is dropped.
         let all = skel.progs.snapshot_connections.attach().map_err(failed)?;
         let map = skel.maps.marked.as_fd();
         let marked = skel.progs.snapshot_marked.attach_iter(map).map_err(failed)?;
@@ -95,7 +95,7 @@ impl Snapshotter {
     /// examining each takes longer than skipping it.
     ///
     /// With more than ten times `idle_most` idle connections, only every fourth call with the same arguments visits
-    /// all connections. The other three calls read the connections that this call has read, so that another one that
+    /// all connections. The three calls after it read the same connections again, so that another connection that
     /// begins to send is found up to three calls late. All calls have to come from one network namespace.
     ///
     /// # Errors
@@ -152,7 +152,7 @@ impl Snapshotter {
         Ok((connections, visit.request.idle.saturating_sub(idle_most)))
     }
 
-    /// Visits all connections. Returns the request with its result, and the connections that were written.
+    /// Visits all connections. Returns the request with the number of idle ones, and the bytes that were written.
     fn visit_all(&self, request: SnapshotRequest) -> Result<(SnapshotRequest, Vec<u8>), Error> {
         let failed = |error| explain(ASKED, ITERATE, error);
         let place = 0_u32.to_ne_bytes();
@@ -164,7 +164,7 @@ impl Snapshotter {
     }
 }
 
-/// [`Snapshotter::snapshot`] with a program that is loaded for this call.
+/// Loads the programs for a single [`Snapshotter::snapshot`].
 ///
 /// # Errors
 ///

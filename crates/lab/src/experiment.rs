@@ -54,8 +54,8 @@ pub fn run(
     asked.note_keys_without_effect(keys::without_effect, progress);
     let lease = Lease::take(Role::Lab)?;
     note_other_labs(progress);
-    // The lab removes the registrations of its agents and proxies: when these end, they have given up
-    // the privilege to unmount the bpffs.
+    // The lab unloads what the stations' agents and proxies register, because at their end they no
+    // longer have the privilege to unmount the bpffs.
     lease.record(Change::KernelParts)?;
     let realtime = Realtime::prepare();
     realtime.missing.iter().for_each(|missing| progress.note(missing));

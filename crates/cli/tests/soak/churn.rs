@@ -20,7 +20,7 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 5);
 /// The number of connections of a station that are open at a time. With 50 openings per second each is open for two
 /// seconds, so that agents see it in some of their ticks.
 const OPEN: usize = 100;
-/// At each opening one in this many of the open connections sends.
+/// At each opening one in this many of the open connections sends, and each does at every tenth opening.
 const SENDING: usize = 10;
 /// The number of bytes that it sends at a time.
 const BYTES: usize = 2_000;

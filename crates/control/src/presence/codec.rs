@@ -28,7 +28,7 @@ const HAS_RESERVATION: u8 = 1 << 5;
 const SHORT: u8 = 1 << 6;
 const KNOWN_FLAGS: u8 = (1 << 7) - 1;
 
-/// The longest interval that a station may announce; 1024 stations need less.
+/// The longest interval that a station may announce. At a basic rate of 6 Mbit/s 1024 stations need less.
 pub(super) const MAX_INTERVAL: Duration = Duration::from_secs(600);
 /// The largest valid rate. No radio is faster.
 const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
@@ -50,14 +50,14 @@ pub struct Presence {
     pub announced: Announcement,
     /// The Unix time at which it was sent, where the clock of the station is synchronised.
     pub unix_time: Option<Duration>,
-    /// The challenge of the station, which others repeat to prove that they are live. It is not zero: an answer to
-    /// that would look like an empty slot.
+    /// The challenge of the station, which others repeat to prove that they are live. It is above zero, because an
+    /// answer slot with zero is empty.
     pub challenge: Challenge,
     /// The challenges of other stations that it repeats; at most 16.
     pub answers: Vec<Challenge>,
 }
 
-/// The reason why a datagram is not a message of this group.
+/// The reason why a datagram is not a valid message of this group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Wrong length or wrong magic.
@@ -94,12 +94,12 @@ impl Codec {
 
     /// A codec that also accepts messages under `others`, while a fleet changes its key.
     pub fn accepting(group_key: &[u8; 32], others: &[[u8; 32]]) -> Self {
-        // The key of messages is derived from the group key, which may then have other uses.
+        // The authenticator's key is derived from the group key, so that the group key may have other uses.
         let derive = |key: &[u8; 32]| blake3::derive_key("Wakeai presence v2 authenticator", key);
         Self { key: derive(group_key), others: others.iter().map(derive).collect() }
     }
 
-    /// Encodes `message`. Values are rounded down to the units of the format, times that are too long are limited,
+    /// Encodes `message`. Values are rounded down to the units of the format, values that are too large are limited,
     /// and answers after the sixteenth are left out.
     pub fn encode(&self, message: &Presence) -> Vec<u8> {
         let announced = &message.announced;
@@ -189,7 +189,7 @@ fn reservation(reservation: Option<Reservation>) -> [u8; RESERVATION_LEN] {
     bytes
 }
 
-/// The reservation of an authentic message with these flags; `Err` where it is out of range.
+/// The reservation in an authentic message; `Err` where it is out of range.
 fn parse_reservation(message: &[u8; MESSAGE_LEN]) -> Result<Option<Reservation>, ()> {
     let u32_at = |at| u32::from_be_bytes(field(message, at));
     let u64_at = |at| u64::from_be_bytes(field(message, at));
@@ -356,15 +356,15 @@ mod tests {
         }
 
         #[test]
-        fn another_group_s_message_is_forged(message in any_presence(), key: [u8; 32]) {
+        fn a_message_of_another_group_is_forged(message in any_presence(), key: [u8; 32]) {
             prop_assume!(key != [7; 32]);
             let bytes = Codec::new(&key).encode(&message);
             prop_assert_eq!(Codec::new(&[7; 32]).decode(&bytes), Err(DecodeError::Forged));
         }
 
         #[test]
-        fn authentic_bytes_have_one_reading_and_one_writing(body: [u8; 32], at in 5..TAG_AT - 32) {
-            // A station of the group may send any bytes. Those that are accepted have the same encoding.
+        fn an_accepted_message_has_exactly_one_encoding(body: [u8; 32], at in 5..TAG_AT - 32) {
+            // A member of the group may send any bytes. An accepted message is encoded as the same bytes.
             let codec = Codec::new(&[7; 32]);
             let mut bytes = vec![0; TAG_AT];
             bytes[..4].copy_from_slice(&MAGIC);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_of_zero_and_an_answer_after_an_empty_slot_are_refused() {
+    fn a_zero_challenge_and_an_answer_after_an_empty_slot_are_refused() {
         let codec = Codec::new(&[7; 32]);
         let with = |challenge: u8, slot: usize| {
             let mut bytes = vec![0; TAG_AT];
@@ -392,7 +392,7 @@ mod tests {
             codec.decode(&bytes).map(|message| message.answers.len())
         };
         assert_eq!(with(1, 0), Ok(1));
-        assert_eq!(with(0, 0), Err(DecodeError::Invalid), "nobody could answer it");
+        assert_eq!(with(0, 0), Err(DecodeError::Invalid), "its answer would be an empty slot");
         for slot in 1..ANSWER_SLOTS {
             assert_eq!(with(1, slot), Err(DecodeError::Invalid), "{slot}");
         }

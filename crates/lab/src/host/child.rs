@@ -62,7 +62,7 @@ impl Child {
             .map_err(LabError::system(format!("identify the process of {name}")))?;
         lease.record(Change::Process(id))?;
         child.registered = Some(Change::Process(id));
-        // Where it has ended already, its caller finds that.
+        // Where the process has ended already, this fails, and the caller notices the end.
         let _ = gate.map(|mut gate| gate.write_all(b"\n"));
         Ok(child)
     }
@@ -124,8 +124,8 @@ impl Drop for Child {
 }
 
 /// A command for [`Child::spawn`]: it dies with the calling thread, and its program begins only after a line on its
-/// standard input. A lab that is killed before it has recorded the process closes that without a line, and the process
-/// ends. Otherwise a process would continue if its parent is killed before setpriv(1) sets `PR_SET_PDEATHSIG`.
+/// standard input. If the lab is killed before it has recorded the process, the input ends without a line, and the
+/// process ends. `PR_SET_PDEATHSIG` alone has no effect if the parent is killed before setpriv(1) has set it.
 pub(crate) fn held_back(program: impl AsRef<OsStr>) -> Command {
     let mut command = dying_with_us("sh");
     command.args(["-c", "read -r _ && exec \"$@\" </dev/null", "sh"]).arg(program);

@@ -16,14 +16,15 @@ const PROBE_MOST: u32 = 1250;
 const PROBE_MOST_YOUNG: u32 = 2000;
 const YOUNG_TICKS: u32 = 10;
 /// After `EMPTY_TICKS` consecutive ticks with a queueing delay below one part in this many of the target, the limit
-/// of the probe grows by a step: then the air has room, whatever the peers announce.
+/// of the probe grows by [`PROBE_STEP`], because such a short queue shows that the air is not used up.
 const EMPTY_PART: u64 = 3;
 const EMPTY_TICKS: u32 = 4;
 /// The largest limit of the probe after such ticks, permille.
 const PROBE_MOST_EMPTY: u32 = 8000;
-/// The shortest path on which the window opens. On a shorter path the target queue needs nearly a whole window.
+/// The shortest minimum RTT with an opening phase. On a shorter path the target queue holds nearly a whole window, so
+/// probing is sufficient.
 const OPENING_RTT: Duration = Duration::from_millis(150);
-/// The RTT of the path that is assumed before it is measured.
+/// The minimum RTT that is assumed before one is measured.
 const NEWCOMER_RTT: Duration = Duration::from_millis(100);
 /// A window holds at most this much queue, percent of the target, at the rate that this station or the median
 /// peer has delivered. The limit is needed because announcements may be old or wrong.
@@ -48,7 +49,7 @@ fn mean(one: Segments, other: Segments) -> Segments {
     Segments::new(one.get() / 2 + other.get() / 2 + (one.get() & other.get() & 1))
 }
 
-/// The bounds of a connection that begins to send at this share.
+/// The bounds of a station that does not send yet; `share` is the share with which it would begin.
 pub(super) fn of_newcomer(share: Rate, queue: Duration, seen: &Observation) -> Bounds {
     let window = Segments::in_flight(share, NEWCOMER_RTT + queue, seen.mss());
     Bounds::window(Segments::ZERO, window.max(Segments::new(10)))
@@ -60,7 +61,7 @@ pub(super) fn drained(window: Segments, situation: &Situation, seen: &Observatio
     Bounds { small_queue: small_queue(seen), ..Bounds::window(window, ceiling) }
 }
 
-/// The bytes that may wait in the host's queue: an aggregate.
+/// The bytes that may wait in the host's queue: an aggregate, or zero where [`target::aggregate`] gives none.
 fn small_queue(seen: &Observation) -> Bytes {
     target::aggregate(seen.own.link_rate).unwrap_or_default()
 }
@@ -146,8 +147,8 @@ impl Airtime {
         Bounds { pacing, small_queue: small_queue(seen), ..Bounds::window(floor, whole.max(least)) }
     }
 
-    /// Rounds the window to whole aggregates, where it holds at least one. The rest of an aggregate would need a
-    /// turn of its own, with the overhead of a turn. The next ticks compensate for the rounding.
+    /// Rounds the window to whole aggregates, if it holds at least one. A partial aggregate would take a turn of its
+    /// own, with the overhead of a whole one. The next ticks compensate for the rounding.
     fn whole_aggregates(&mut self, window: Segments, seen: &Observation) -> Segments {
         let packet = seen.mss().get() + BESIDE_PAYLOAD;
         let aggregate = target::aggregate(seen.own.link_rate)
@@ -208,7 +209,7 @@ impl Airtime {
         let window = situation.window.max(floor).bytes(mss);
         let doubled = times(Rate::of(window, path.current), 5, 2);
         self.ceiling = Some(ceiling);
-        // A segment that waits beyond the tick would stall.
+        // At least one segment per tick, because a slower connection would stall.
         let pacing = Some(doubled.max(times(rate, 3, 1)).max(Rate::of(mss, TICK)));
         Bounds { pacing, ..Bounds::window(floor, ceiling) }
     }
@@ -421,9 +422,9 @@ mod tests {
             (0..count).map(|_| ticks.tick(&with_queue(growth)).0.ceiling).last().expect("it ticked")
         };
         let share = window(30, 20);
-        assert!(window(18, 40).get() >= 4 * share.get(), "room is used");
-        assert!(window(30, 1).get() >= 4 * share.get(), "and kept while nothing more queues");
-        assert!(window(80, 5).get() <= share.get() + 1, "until it queues");
+        assert!(window(18, 40).get() >= 4 * share.get(), "above the share");
+        assert!(window(30, 1).get() >= 4 * share.get(), "kept while the queue is short");
+        assert!(window(80, 5).get() <= share.get() + 1, "until the queue is long");
     }
 
     #[test]
