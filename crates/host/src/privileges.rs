@@ -6,11 +6,15 @@
 //! drop, or are left to the next command's sweep.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use caps::{CapSet, CapsHashSet};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 
 pub use caps::Capability;
+
+/// The time in which threads that have been joined end.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The privileges could not be checked or dropped.
 #[derive(Debug, thiserror::Error)]
@@ -83,10 +87,7 @@ pub fn require_privileges(
 ///
 /// Where there are more threads or the kernel refuses.
 pub fn drop_privileges(kept: &[Capability]) -> Result<(), PrivilegeError> {
-    let threads = std::fs::read_dir("/proc/self/task").map_err(refused)?.count();
-    if threads != 1 {
-        return Err(PrivilegeError::Threads { threads });
-    }
+    wait_for_one_thread()?;
     let kept: CapsHashSet = kept.iter().copied().collect();
     if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).map_err(refused)? {
         for capability in caps::runtime::thread_all_supported().difference(&kept) {
@@ -102,6 +103,21 @@ pub fn drop_privileges(kept: &[Capability]) -> Result<(), PrivilegeError> {
         caps::set(None, set, &left).map_err(refused)?;
     }
     nix::sys::prctl::set_no_new_privs().map_err(refused)
+}
+
+/// A thread that was joined may still be listed for a moment, because the kernel wakes the joining thread first.
+fn wait_for_one_thread() -> Result<(), PrivilegeError> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        let threads = std::fs::read_dir("/proc/self/task").map_err(refused)?.count();
+        if threads == 1 {
+            return Ok(());
+        }
+        if Instant::now() >= give_up {
+            return Err(PrivilegeError::Threads { threads });
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Gives this process to `uid` and `gid`, in no other group, permanently. It keeps its capabilities, so

@@ -62,7 +62,7 @@ pub(crate) struct UseArguments {
     /// shows it in hexadecimal); may be repeated
     #[arg(long, value_name = "COOKIE", requires = "algorithm")]
     pub(crate) connection: Vec<u64>,
-    /// With a cgroup, a unit or --connections: only connections to this network; an IPv6 network with a port
+    /// With a cgroup, a unit or `--connections`: only connections to this network; an IPv6 network with a port
     /// is written in brackets
     #[arg(long, value_name = "NETWORK[:PORT]", requires = "movable", value_parser = destination)]
     pub(crate) to: Option<Destination>,

@@ -115,7 +115,7 @@ fn a_sweep_keeps_the_lease_of_an_agent_of_another_version() {
     let (lease, good) = (lease(&agent), fs::read(lease(&agent)).unwrap());
     fs::write(&lease, r#"{"process":{"pid":1},"role":{"role":"of-a-later-version"}}"#).unwrap();
     let swept = stderr(&wakeai(&["sweep"]));
-    assert!(swept.contains(&format!("process {}, which runs", agent.pid())), "{swept}");
+    assert!(swept.contains(&format!("the running process {} ", agent.pid())), "{swept}");
     assert!(lease.exists());
     let ticks = agent.metric("ticks");
     wait_for("some ticks pass", || (agent.metric("ticks") > ticks + 2).then_some(()));
