@@ -247,7 +247,9 @@ fn an_endless_flow_is_counted_from_both_ends_alike() {
     run(scenario, |run| {
         // The kernel's own figure of the senders: every sample crossed 20 ms twice.
         assert!(run.rtt_ms.p50.unwrap() >= 40.0, "{:?}", run.rtt_ms);
-        ensure(run.flows.iter().all(|flow| flow.bytes > 1_000_000), &run.flows)?;
+        // The download's ACKs wait in the queue of the upload: it gets 0.8 to 2.5 MB, depending on
+        // where its slow start ends.
+        ensure(run.flows.iter().all(|flow| flow.bytes > 400_000), &run.flows)?;
         // TCP with its ACKs stays below UDP's 29.7 and above half of it.
         let goodput = run.total_goodput_mbps;
         ensure((14.8..29.7).contains(&goodput), goodput)
