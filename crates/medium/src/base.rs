@@ -123,7 +123,7 @@ impl<P: Packet> Base<P> {
         let room = self.wired_down.next_room().map(|at| (at, WiredEvent::Room));
         let down = self.wired_down.next_arrival().map(|at| (at, WiredEvent::FromServer));
         let up = self.wired_up.next_arrival().map(|at| (at, WiredEvent::ToServer));
-        [room, down, up].into_iter().flatten().min_by_key(|(at, _)| *at)
+        earlier(earlier(room, down), up)
     }
 
     /// Handles the event. Returns the packet of the server that has arrived at the access point, if
@@ -170,6 +170,17 @@ impl<P: Packet> Base<P> {
         ranges::delay("wired_delay", delay)?;
         self.wired_delays[place] = delay;
         Ok(())
+    }
+}
+
+/// The earlier of two events, and the first of them where both are at the same instant.
+pub(crate) fn earlier<E>(
+    first: Option<(Instant, E)>,
+    second: Option<(Instant, E)>,
+) -> Option<(Instant, E)> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(if second.0 < first.0 { second } else { first }),
+        (first, second) => first.or(second),
     }
 }
 

@@ -16,7 +16,7 @@ use wakeai_wifi::{Cell, Wired};
 
 use direction::Direction;
 
-use crate::base::{Base, Transit, WiredEvent};
+use crate::base::{Base, Transit, WiredEvent, earlier};
 use crate::error::ConfigError;
 use crate::node::{Destination, Node, Packet, StationId};
 use crate::ranges;
@@ -148,7 +148,7 @@ impl<P: Packet> Cellular<P> {
         let wired = self.base.next_event().map(|(at, event)| (at, Event::Wired(event)));
         let uplink = self.uplink.next_boundary().map(|at| (at, Event::Uplink));
         let downlink = self.downlink.next_boundary().map(|at| (at, Event::Downlink));
-        [wired, uplink, downlink].into_iter().flatten().min_by_key(|(at, _)| *at)
+        earlier(earlier(wired, uplink), downlink)
     }
 
     /// An interval of the uplink ends, and the next begins.

@@ -32,7 +32,7 @@ use host_queue::{HostQueue, Room};
 use link::{Common, Link};
 use reception::Reception;
 
-use crate::base::{Base, WiredEvent};
+use crate::base::{Base, WiredEvent, earlier};
 use crate::error::ConfigError;
 use crate::node::{Destination, Packet, StationId};
 
@@ -163,7 +163,7 @@ impl<P: Packet> Wifi<P> {
         };
         let wired = self.base.next_event().map(|(at, event)| (at, Event::Wired(event)));
         let mpdu = self.reception.map(|reception| (reception.at, Event::MpduEnds));
-        [wired, mpdu, air].into_iter().flatten().min_by_key(|(at, _)| *at)
+        earlier(earlier(wired, mpdu), air)
     }
 
     pub(crate) fn packets(&self) -> usize {
