@@ -23,14 +23,14 @@ pub struct MoveReport {
 }
 
 impl MoveReport {
-    /// The sums of both.
+    /// Adds the counts of `other`.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self { moved: self.moved + other.moved, failed: self.failed + other.failed }
     }
 }
 
-/// Moves the TCP sockets of the calling thread's network namespace whose algorithm is one of `from` (at most 8;
-/// empty: any other) to the algorithm `to`; with `ifindex` only those routed over that interface. Listening sockets
+/// Moves the TCP sockets of the calling thread's network namespace whose algorithm is one of `from` (at most 8; if it
+/// is empty, any but `to`) to the algorithm `to`; with `ifindex` only those routed over that interface. Listening sockets
 /// are moved, too, and with them the connections that they accept later.
 ///
 /// # Errors

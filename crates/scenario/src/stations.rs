@@ -47,7 +47,8 @@ pub struct StationGroup {
     pub host_queue: HostQueue,
     /// The share of lost MPDUs, in parts per million.
     pub frame_error_ppm: u32,
-    /// The delay in each direction, in addition to [`Wired::delay`], to this station's server.
+    /// The additional delay, each way, between each of these stations and the server, on top of
+    /// [`Wired::delay`].
     pub wired_delay: Duration,
     /// The goodput that one of the stations reaches alone, if the file states it.
     pub max: Option<Rate>,
@@ -76,8 +77,8 @@ pub struct Announces {
     pub min_rtt: Option<Duration>,
     /// Its queueing delay: the RTT minus the minimum.
     pub growth: Option<Duration>,
-    /// The share of airtime, in millionths, that the station asks its peers to leave free. It
-    /// claims the whole share, and to have asked before all others.
+    /// The share of airtime, in millionths, that the station asks its peers to leave free. The
+    /// message says that the station uses all of it, and that it asked before all others.
     pub reservation: Option<u32>,
 }
 

@@ -5,7 +5,7 @@ use wakeai_units::{Duration, Rate};
 /// The wired leg between the access point and the server, alike in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wired {
-    /// Rate of each direction, in bits of IP packets.
+    /// Rate of each direction. The bits of IP packets count, headers of the link layer do not.
     pub rate: Rate,
     /// Delay of each direction: the RTT grows by twice this.
     pub delay: Duration,

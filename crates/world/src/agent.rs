@@ -11,7 +11,7 @@ use wakeai_units::{Duration, Rate, Segments};
 /// The emulated access point's address: locally administered, the letters "WAKEA" in it.
 pub const BSSID: [u8; 6] = [0x02, 0x57, 0x41, 0x4b, 0x45, 0x41];
 
-/// The figures about its station in an agent's configuration.
+/// What the configuration of an agent says about its station.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationFacts {
     /// Its PHY rate.
@@ -125,7 +125,7 @@ pub fn facts(
     let experiment = &*condition.scenario;
     let expanded = experiment.expand(0);
     let mut directions = vec![Direction::Up; expanded.stations.len()];
-    // The direction of the station's first flow, to which its bounds apply.
+    // Bounds apply to the direction of a station's first flow, which is written last.
     for flow in expanded.flows.iter().rev() {
         directions[flow.station()] = Flow::direction(flow);
     }

@@ -239,7 +239,7 @@ impl<P> Frames<P> {
         unsettled.next().map(|(place, frame)| (place, frame.shape.mpdu))
     }
 
-    /// Records that the frame at `place` has arrived while its aggregate goes on.
+    /// Records the reception of the frame at `place`, decoded or damaged, while its aggregate goes on.
     pub(crate) fn decode(&mut self, place: usize, damaged: bool) {
         self.queue[place].state = if damaged { State::Damaged } else { State::Decoded };
     }
@@ -257,8 +257,8 @@ impl<P> Frames<P> {
         self.queue.get(self.handed_up - 1)
     }
 
-    /// Records the outcome of each frame of `psdu`. `arrived` draws it, in order, for each frame
-    /// that was not decoded before. A frame that has failed `retry_limit` times is given up. `gone`
+    /// Records the outcome of each frame of `psdu`. `arrived` draws the outcome, in order, of
+    /// each frame for which [`Self::decode`] was not called. A frame that has failed `retry_limit` times is given up. `gone`
     /// is called for each packet that the sender removes.
     pub(crate) fn settle(
         &mut self,

@@ -30,7 +30,7 @@ pub(crate) struct Link {
     pub(crate) lead: Duration,
     /// The part of `lead` in which a frame is on the air.
     pub(crate) lead_frames: Duration,
-    /// The time of an RTS, if it is used; nothing else is then on the air in a collision.
+    /// The time of an RTS, if it is used: in a collision its sender has sent nothing else.
     pub(crate) rts: Option<Duration>,
     ack: Duration,
     block_ack: Duration,
@@ -72,8 +72,8 @@ impl Link {
             },
             protected_above: match bss.protection {
                 Protection::RtsCts => u32::try_from(bss.rts_threshold.get()).unwrap_or(u32::MAX),
-                // CTS-to-self is for stations that cannot decode OFDM, so it precedes a data frame
-                // of any length.
+                // CTS-to-self is for older stations, which cannot decode the data frame, so it
+                // precedes a data frame of any length. Without protection no frame precedes it.
                 Protection::None | Protection::CtsToSelf => 0,
             },
             lead,

@@ -13,12 +13,12 @@ use crate::carrier::Observer;
 use crate::connection::Connection;
 use crate::packet::Packet;
 
-/// A station's agent: the controller, and the state that its driver keeps.
+/// A station's agent: the controller, and the state that the simulation keeps for it.
 pub(crate) struct Agent {
     pub(crate) controller: Controller,
     /// Whether it bounds connections, or only observes them.
     pub(crate) binds: bool,
-    /// The PHY rate that the driver reports.
+    /// The PHY rate, which on a device the Wi-Fi driver reports.
     pub(crate) link_rate: Option<Rate>,
     pub(crate) announcing: Option<Announcing>,
     /// The bounds of a connection that is opened before the next tick.
@@ -26,7 +26,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// The presence message that is due, in the form that is sent.
+    /// The presence message that is due, with the figures that the station announces instead of the true ones.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         let message = self.controller.poll_transmit(now)?;
         Some(match &self.announcing {

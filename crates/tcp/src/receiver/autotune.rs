@@ -1,8 +1,8 @@
 //! The size of the receive buffer: dynamic right-sizing, as Linux does it
 //! (`tcp_rcv_space_adjust`; Fisk and Feng, "Dynamic Right-Sizing in TCP").
 //!
-//! The sender's window is the number of bytes that the application took in one RTT. The buffer is made
-//! twice that, and larger while the number grows, so that it does not limit the sender.
+//! The estimate of the sender's window is the number of bytes that the application took in one RTT. The
+//! buffer is made twice that, and larger while the number grows, so that it does not limit the sender.
 
 use wakeai_units::{Duration, Instant};
 
@@ -131,8 +131,8 @@ mod tests {
         let mut autotune = Autotune::new(at(0), MSS);
         autotune.on_echo(1, 100, true, true);
         assert_eq!(autotune.on_read(at(99), read(40 * MSS)), None);
-        // The window is doubled, and for the growth from 10 to 20 segments twice that is added, two
-        // times.
+        // Twice the 20 segments is 40. They are 100 % more than the 10 before, so twice 100 % of 40 is
+        // added.
         assert_eq!(autotune.on_read(at(100), read(1 + 20 * MSS)), Some(120 * MSS));
         assert_eq!(autotune.on_read(at(200), read(1 + 40 * MSS)), None, "no more than before");
     }

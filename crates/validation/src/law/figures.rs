@@ -27,7 +27,7 @@ const STEP: Duration = Duration::from_millis(50);
 pub struct Figures {
     /// The aggregate goodput, Mbit/s.
     pub goodput: f64,
-    /// The capacity-normalised index.
+    /// Jain's index of the goodputs, each divided by what the station reaches alone.
     pub index: f64,
     /// The queueing delay: the 95th percentile of the RTT minus the RTT of the path, ms.
     pub growth_ms: f64,
@@ -37,14 +37,14 @@ pub struct Figures {
     pub completion: Option<(f64, f64)>,
     /// Goodput of each group of stations, Mbit/s.
     pub groups: BTreeMap<String, f64>,
-    /// The goodput of a station alone, Mbit/s.
+    /// The goodput of the first station alone, Mbit/s.
     pub alone: f64,
     /// The figures of goodput over time.
     #[serde(default, rename = "course")]
     pub timeline: TimelineFigures,
 }
 
-/// The figures of goodput over time to which the promise of a setting refers.
+/// The figures of goodput over time by which a setting is judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelineFigures {
     /// Seconds until a newcomer has half of its share.
@@ -58,7 +58,7 @@ pub struct TimelineFigures {
     pub shares: BTreeMap<String, f64>,
     /// The same part at the end of the run.
     pub at_the_end: BTreeMap<String, f64>,
-    /// The standard deviation of the means of 5 s, as a part of the share.
+    /// The standard deviation of a station's mean goodputs of 5 s, as a part of its mean over the run.
     pub swing: Option<f64>,
 }
 
@@ -92,7 +92,7 @@ pub enum Conditions {
     All,
     /// The conditions that a change of the law does not affect.
     Others,
-    /// The conditions of the law.
+    /// The conditions with the law `airtime`.
     OfTheLaw,
 }
 

@@ -29,8 +29,8 @@ impl Random {
     }
 }
 
-/// The impairments of one direction; each is the mean number of segments per event, and 0 for
-/// never.
+/// One direction of the path. On average one of `loss` segments is lost, one of `copy` duplicated, and one of
+/// `reorder` delayed; 0: none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Direction {
     pub(super) loss: u64,
@@ -66,7 +66,7 @@ pub(super) struct Path {
     pub(super) up: Direction,
     pub(super) down: Direction,
     pub(super) events: Vec<EventKind>,
-    /// The mean number of segments per one that finds the host's queue full.
+    /// On average one of so many segments finds the host's queue full; 0: none.
     pub(super) local_drop: u64,
     lines: [Line; 2],
     /// By arrival time and order of departure; `true`: towards the receiver.

@@ -18,7 +18,7 @@ const CONDITIONS: [(&str, &str); 6] = [
     ("air-unequal", "air, the last three want twice as much"),
     ("air-beside-reno", "air, the first two are Reno"),
 ];
-/// The least index of five senders with equal targets.
+/// The lowest index that five senders with equal targets may have.
 const FAIR: f64 = 0.95;
 
 /// The section's figures.
