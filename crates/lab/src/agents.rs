@@ -227,7 +227,7 @@ fn config(
     // The agent cannot find this address itself, because a TUN device is no broadcast link to the
     // kernel.
     config.presence.broadcast = Automatic::Given(STATION_BROADCAST);
-    config.access_point.buffer = access_point.buffer;
+    config.access_point.buffer = access_point.buffer.full_packets();
     if let Some(wifi) = access_point.wifi() {
         config.access_point.basic_rate = wifi.basic_rate;
     }

@@ -118,7 +118,8 @@ impl<P: Packet> Medium<P> {
     }
 
     /// The number of packets that the queue of `from` still takes without a drop: a station's own
-    /// queue, or for the server the wired leg's, as of the last event.
+    /// queue, or for the server the wired leg's, as of the last event. If that is limited in bytes, packets of
+    /// 1500 bytes are meant.
     pub fn room(&self, from: Node) -> usize {
         let base = self.base();
         match from {

@@ -1,8 +1,9 @@
 //! The ranges of the values that Wi-Fi and cellular configurations have in common.
 
 use wakeai_units::Duration;
-use wakeai_wifi::Wired;
+use wakeai_wifi::{QueueLimit, Wired};
 
+use crate::MAX_PACKET;
 use crate::error::ConfigError;
 
 /// Longest delay on the wire.
@@ -11,7 +12,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
 /// Checks the wired leg.
 pub(crate) fn wired(wired: &Wired) -> Result<(), ConfigError> {
     range("wired.rate", wired.rate.bits_per_second(), 1, u64::MAX, "1bit/s and more")?;
-    packets("wired.queue", wired.queue as usize)?;
+    limit("wired.queue", wired.queue)?;
     delay("wired.delay", wired.delay)
 }
 
@@ -29,6 +30,17 @@ pub(crate) fn stations(count: usize) -> Result<(), ConfigError> {
 /// Checks the length of a queue.
 pub(crate) fn packets(what: &'static str, count: usize) -> Result<(), ConfigError> {
     range(what, count as u64, 1, u64::from(u32::MAX), "1 and more packets")
+}
+
+/// Checks the limit of a queue.
+pub(crate) fn limit(what: &'static str, limit: QueueLimit) -> Result<(), ConfigError> {
+    match limit {
+        QueueLimit::Packets(count) => packets(what, count as usize),
+        QueueLimit::Bytes(bytes) => {
+            let least = MAX_PACKET as u64;
+            range(what, bytes.get(), least, u64::from(u32::MAX), "2296 B to 4 GB")
+        }
+    }
 }
 
 /// Checks that a number is from `least` to `most`; `allowed` names this range in the error.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use wakeai_units::{Bytes, Duration, Instant, Serializer};
-use wakeai_wifi::Wired;
+use wakeai_wifi::{QueueLimit, Wired};
 
 use crate::counters::WireCounters;
 
@@ -17,9 +17,11 @@ use crate::counters::WireCounters;
 pub(crate) struct Wire<T> {
     line: Serializer,
     delay: Duration,
-    limit: usize,
-    /// The departure times of the packets that are still at the sending end.
-    departures: VecDeque<Instant>,
+    limit: QueueLimit,
+    /// The departure times and the lengths of the packets that are still at the sending end.
+    departures: VecDeque<(Instant, u32)>,
+    /// The sum of these lengths.
+    bytes: u64,
     flows: Vec<Flow<T>>,
     /// The first packet of each flow that has any, by arrival and then by order of sending.
     heads: BinaryHeap<Reverse<(Instant, u64, u32)>>,
@@ -39,33 +41,47 @@ impl<T> Wire<T> {
         Self {
             line: Serializer::new(rate),
             delay,
-            limit: queue as usize,
+            limit: queue,
             departures: VecDeque::new(),
+            bytes: 0,
             flows: (0..flows).map(|_| flow()).collect(),
             heads: BinaryHeap::with_capacity(flows),
             sent: 0,
         }
     }
 
-    /// Packets that still fit in at `now`.
+    /// Full packets that still fit in at `now`.
     pub(crate) fn room(&self, now: Instant) -> usize {
-        self.limit.saturating_sub(self.queued(now))
+        let left = self.left_by(now);
+        let bytes: u64 = self.departures.range(..left).map(|(_, length)| u64::from(*length)).sum();
+        self.limit.room(self.departures.len() - left, self.bytes - bytes)
     }
 
     /// Packets at the sending end at `now`.
     pub(crate) fn queued(&self, now: Instant) -> usize {
-        self.departures.len() - self.departures.partition_point(|departure| *departure <= now)
+        self.departures.len() - self.left_by(now)
+    }
+
+    /// The packets in `departures` that have left the sending end by `now`.
+    fn left_by(&self, now: Instant) -> usize {
+        self.departures.partition_point(|(departure, _)| *departure <= now)
     }
 
     /// The time at which a full queue has room again, so that a refused sender can try again.
     pub(crate) fn next_room(&self) -> Option<Instant> {
-        if self.departures.len() < self.limit { None } else { self.departures.front().copied() }
+        if self.limit.room(self.departures.len(), self.bytes) > 0 {
+            return None;
+        }
+        self.departures.front().map(|(departure, _)| *departure)
     }
 
     /// Removes the packets that have left the sending end by `now`.
     pub(crate) fn depart(&mut self, now: Instant) {
-        while self.departures.front().is_some_and(|departure| *departure <= now) {
+        while let Some((departure, length)) = self.departures.front().copied()
+            && departure <= now
+        {
             self.departures.pop_front();
+            self.bytes -= u64::from(length);
         }
     }
 
@@ -86,12 +102,13 @@ impl<T> Wire<T> {
     ) -> Result<(), T> {
         counters.offered += 1;
         self.depart(now);
-        if self.departures.len() >= self.limit {
+        if !self.limit.takes(self.departures.len(), self.bytes, length) {
             counters.queue_drops += 1;
             return Err(packet);
         }
         let departure = self.line.send(now, Bytes::new(length as u64));
-        self.departures.push_back(departure);
+        self.departures.push_back((departure, length as u32));
+        self.bytes += length as u64;
         let (number, flow_id) = (self.sent, flow as u32);
         self.sent += 1;
         let flow = &mut self.flows[flow];

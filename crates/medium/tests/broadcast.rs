@@ -5,7 +5,7 @@ mod common;
 use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
 use wakeai_medium::{Destination, Node};
 use wakeai_units::{Duration, Instant};
-use wakeai_wifi::{QueueDiscipline, Standard};
+use wakeai_wifi::{QueueDiscipline, QueueLimit, Standard};
 
 const SHORT: Datagram = Datagram { id: 1, length: 100 };
 
@@ -65,7 +65,7 @@ fn a_broadcast_waits_its_turn_in_the_access_points_fifo() {
 #[test]
 fn a_broadcast_counts_against_the_access_points_buffer() {
     let mut config = config(Standard::G, 2);
-    config.buffer = 3;
+    config.buffer = QueueLimit::Packets(3);
     let mut medium = medium(&config, 1);
     for id in 0..4 {
         let packet = Datagram { id, length: 1_500 };

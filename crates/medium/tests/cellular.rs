@@ -11,7 +11,7 @@ use wakeai_medium::{
     MediumConfig, Node, StationId,
 };
 use wakeai_units::{Duration, Instant, Rate};
-use wakeai_wifi::{Cell, Scheduler, Wired};
+use wakeai_wifi::{Cell, QueueLimit, Scheduler, Wired};
 
 const INTERVAL: Duration = Duration::from_millis(1);
 
@@ -20,8 +20,12 @@ fn config(stations: usize, scheduler: Scheduler) -> CellularConfig {
     let one = CellularStationConfig { queue: 1_000, wired_delay: Duration::ZERO };
     CellularConfig {
         cell: Cell { uplink: Rate::from_mbps(12), downlink: Rate::from_mbps(24), scheduler },
-        buffer: 1_000,
-        wired: Wired { rate: Rate::from_mbps(100_000), delay: Duration::ZERO, queue: 1_000_000 },
+        buffer: QueueLimit::Packets(1_000),
+        wired: Wired {
+            rate: Rate::from_mbps(100_000),
+            delay: Duration::ZERO,
+            queue: QueueLimit::Packets(1_000_000),
+        },
         stations: vec![one; stations],
     }
 }
@@ -118,7 +122,7 @@ fn the_directions_do_not_disturb_each_other() {
 #[test]
 fn the_delay_of_a_full_buffer_is_its_length_by_the_rate() {
     let mut config = config(1, Scheduler::ProportionalFair);
-    config.buffer = 300;
+    config.buffer = QueueLimit::Packets(300);
     let mut cell = cell(&config);
     for id in 0..400 {
         cell.enqueue(Instant::ZERO, Node::Server, to_station(0), full(id)).unwrap();
@@ -134,7 +138,7 @@ fn the_delay_of_a_full_buffer_is_its_length_by_the_rate() {
 #[test]
 fn a_buffer_is_each_stations_own() {
     let mut config = config(2, Scheduler::ProportionalFair);
-    config.buffer = 10;
+    config.buffer = QueueLimit::Packets(10);
     let mut cell = cell(&config);
     for id in 0..50 {
         cell.enqueue(Instant::ZERO, Node::Server, to_station(0), full(id)).unwrap();
@@ -279,11 +283,11 @@ proptest! {
     fn every_packet_is_dropped_delivered_or_inside_and_none_overtakes(
         steps in prop::collection::vec(step(), 1..200),
         fair in any::<bool>(),
-        limit in 1..20_usize,
+        limit in 1..20_u32,
         kbps in 10..50_000_u64,
     ) {
         let mut config = config(3, BOTH[usize::from(fair)]);
-        config.buffer = limit;
+        config.buffer = QueueLimit::Packets(limit);
         config.cell.uplink = Rate::from_bps(kbps * 1_000);
         config.stations[0].queue = limit;
         config.wired = Wired { rate: Rate::from_mbps(10), ..Wired::default() };

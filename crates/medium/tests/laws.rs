@@ -13,7 +13,7 @@ use wakeai_medium::{
     WifiConfig,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate};
-use wakeai_wifi::{Contention, Protection, QueueDiscipline, Standard};
+use wakeai_wifi::{Contention, Protection, QueueDiscipline, QueueLimit, Standard};
 
 const STATIONS: usize = 4;
 
@@ -60,7 +60,7 @@ prop_compose! {
             Protection::None, Protection::CtsToSelf, Protection::RtsCts,
         ]),
         queue in prop::sample::select(vec![QueueDiscipline::Fifo, QueueDiscipline::Fq]),
-        (buffer, host, wire) in (1_usize..60, 1_usize..60, 1_u32..60),
+        (buffer, host, wire) in (limit(), 1_usize..60, limit()),
         (retry_limit, cw_min, txop_us) in (1_u8..8, 0_u16..16, prop::sample::select(vec![0, 500, 3_000])),
         (eifs_after_collision, mixed) in any::<(bool, bool)>(),
         ampdu in 1_u64..70_000,
@@ -110,7 +110,14 @@ fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) ->
                         .stations
                         .get(from)
                         .is_none_or(|station| station.host_queue == HostQueueKind::Fifo);
-                    assert_eq!(taken, addressed && (room > 0 || !refuses));
+                    // Of a queue that is limited in bytes, `room` is the full packets that it takes.
+                    let in_bytes = matches!(config.wired.queue, QueueLimit::Bytes(_))
+                        && node(from) == Node::Server;
+                    if !in_bytes || !addressed {
+                        assert_eq!(taken, addressed && (room > 0 || !refuses));
+                    } else if taken != (room > 0) {
+                        assert_eq!(taken, length < 1_500, "{length} bytes");
+                    }
                 }
             }
             Operation::Wait { us } => {
@@ -182,6 +189,13 @@ fn assert_conserved(medium: &Medium<Datagram>) {
     assert_eq!(handed_on + counters.wired_down.delivered, taken);
 }
 
+fn limit() -> impl Strategy<Value = QueueLimit> {
+    prop_oneof![
+        (1_u32..60).prop_map(QueueLimit::Packets),
+        (2_296_u64..60_000).prop_map(|bytes| QueueLimit::Bytes(Bytes::new(bytes))),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -240,8 +254,12 @@ fn a_configuration_out_of_range_says_what_was_found_and_what_is_allowed() {
             Medium::<Datagram>::new(&MediumConfig::Wifi(config), wakeai_medium::generator(1));
         made.map(|_| ()).unwrap_err()
     };
-    let cases: [(Change, &str); 9] = [
-        (|c| c.buffer = 0, "buffer is 0; allowed: 1 and more packets"),
+    let cases: [(Change, &str); 10] = [
+        (|c| c.buffer = QueueLimit::Packets(0), "buffer is 0; allowed: 1 and more packets"),
+        (
+            |c| c.buffer = QueueLimit::Bytes(Bytes::new(2_295)),
+            "buffer is 2295; allowed: 2296 B to 4 GB",
+        ),
         (|c| c.stations[1].radio.rate = Rate::from_mbps(64), "rate of 64Mbit/s"),
         (|c| c.stations[1].frame_error_ppm = 1_000_001, "frame_error_ppm is 1000001"),
         (|c| c.stations[1].radio.standard = Standard::Ac, "station 1 uses 802.11ac"),

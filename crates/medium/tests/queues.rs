@@ -5,7 +5,7 @@ mod common;
 use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
 use wakeai_medium::{HostQueueKind, Medium, Node, StationId, WifiConfig};
 use wakeai_units::{Duration, Instant, Rate};
-use wakeai_wifi::{QueueDiscipline, Standard};
+use wakeai_wifi::{QueueDiscipline, QueueLimit, Standard};
 
 fn packet(id: u64) -> Datagram {
     Datagram { id, length: 1_500 }
@@ -70,7 +70,7 @@ fn a_fair_queue_keeps_a_flood_from_crowding_out_a_trickle() {
     let trickle_through = |queue| {
         let mut config = config(Standard::G, 2);
         config.bss.queue = queue;
-        config.buffer = 50;
+        config.buffer = QueueLimit::Packets(50);
         let mut medium = medium(&config, 1);
         let mut now = Instant::ZERO;
         for round in 0..1_000 {
@@ -111,7 +111,7 @@ fn an_access_point_aggregates_what_lies_apart_in_its_fifo() {
 fn room_is_what_still_fits() {
     let mut config = config(Standard::G, 2);
     config.stations[1].queue = 4;
-    config.wired.queue = 3;
+    config.wired.queue = QueueLimit::Packets(3);
     let mut medium = medium(&config, 1);
     for (from, to, limit) in [(station(1), TO_SERVER, 4), (Node::Server, to_station(0), 3)] {
         for taken in 0..limit {

@@ -6,7 +6,7 @@ use common::{Datagram, TO_SERVER, config, drain, medium, run, station, to_statio
 use proptest::prelude::*;
 use wakeai_medium::{Node, StationId};
 use wakeai_units::{Duration, Instant, Rate};
-use wakeai_wifi::Standard;
+use wakeai_wifi::{QueueLimit, Standard};
 
 fn packet(id: u64) -> Datagram {
     Datagram { id, length: 1_500 }
@@ -46,7 +46,7 @@ fn a_station_without_load_sees_the_delays_and_the_air_alone() {
 fn a_full_wire_drops_and_counts_both_ways() {
     let mut config = config(Standard::N, 1);
     config.wired.rate = Rate::from_mbps(1);
-    config.wired.queue = 10;
+    config.wired.queue = QueueLimit::Packets(10);
     let mut medium = medium(&config, 1);
     for id in 0..100 {
         medium.enqueue(Instant::ZERO, station(0), TO_SERVER, packet(id)).unwrap();

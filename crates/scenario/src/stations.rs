@@ -1,7 +1,7 @@
 //! The access point or cell that the stations share, and the groups of stations.
 
 use wakeai_units::{Duration, Rate};
-use wakeai_wifi::{Bss, Cell, StationRadio};
+use wakeai_wifi::{Bss, Cell, QueueLimit, StationRadio};
 
 /// The medium that carries the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,9 +15,9 @@ pub enum Medium {
 /// The access point of a BSS, or a cellular base station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessPoint {
-    /// The buffer towards the stations, in packets: for all stations together on Wi-Fi, for each on
-    /// a cellular link.
-    pub buffer: u32,
+    /// The limit of the buffer towards the stations: for all stations together on Wi-Fi, for each on a
+    /// cellular link.
+    pub buffer: QueueLimit,
     /// The medium that carries the packets.
     pub medium: Medium,
 }

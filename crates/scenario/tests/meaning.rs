@@ -9,7 +9,8 @@ use wakeai_scenario::{
 };
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 use wakeai_wifi::{
-    Cell, Contention, GuardInterval, Protection, QueueDiscipline, Scheduler, Standard, Width, Wired,
+    Cell, Contention, GuardInterval, Protection, QueueDiscipline, QueueLimit, Scheduler, Standard,
+    Width, Wired,
 };
 
 /// The smallest valid scenario.
@@ -40,12 +41,15 @@ fn what_is_left_out_has_the_defaults_of_the_reference() {
     let AccessPoint { buffer, medium: Medium::Wifi(wifi) } = scenario.access_point else {
         panic!("not Wi-Fi")
     };
-    assert_eq!(buffer, 300);
+    assert_eq!(buffer, QueueLimit::Packets(300));
     assert_eq!((wifi.queue, wifi.protection), (QueueDiscipline::Fifo, Protection::None));
     assert_eq!((wifi.basic_rate, wifi.control_rate), (Rate::from_mbps(6), None));
     assert_eq!(wifi.retry_limit, 7);
-    let wired =
-        Wired { rate: Rate::from_mbps(1_000), delay: Duration::from_millis(1), queue: 1_000 };
+    let wired = Wired {
+        rate: Rate::from_mbps(1_000),
+        delay: Duration::from_millis(1),
+        queue: QueueLimit::Packets(1_000),
+    };
     assert_eq!(scenario.wired, wired);
     let group = &scenario.stations[0];
     assert_eq!((group.count, group.queue, group.frame_error_ppm), (1, 1_000, 0));

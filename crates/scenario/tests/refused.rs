@@ -80,6 +80,8 @@ fn a_wrong_value_is_refused_with_place_found_and_allowed() {
         (STANDARD, "standard = \"802.11b\""),
         (STANDARD, ""),
         (STANDARD, "standard = \"802.11n\"\nqueue = \"codel\""),
+        (STANDARD, "standard = \"802.11n\"\nbuffer = \"2kB\""),
+        (STANDARD, "standard = \"802.11n\"\nbuffer = 0"),
         (STANDARD, "standard = \"802.11n\"\nbasic_rate = \"7Mbit/s\""),
         (STANDARD, "standard = \"802.11n\"\nwidth = \"80MHz\""),
         (STANDARD, "standard = \"802.11n\"\nguard_interval = \"1600ns\""),

@@ -2,6 +2,8 @@
 
 use wakeai_units::{Duration, Rate};
 
+use crate::queue::QueueLimit;
+
 /// The wired leg between the access point and the server, alike in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wired {
@@ -9,14 +11,18 @@ pub struct Wired {
     pub rate: Rate,
     /// Delay of each direction: the RTT grows by twice this.
     pub delay: Duration,
-    /// The most packets in each direction's queue, the one on the wire included.
-    pub queue: u32,
+    /// The limit of each direction's queue, the packet on the wire included.
+    pub queue: QueueLimit,
 }
 
 impl Default for Wired {
     /// 1 Gbit/s, 1 ms, 1000 packets.
     fn default() -> Self {
-        Self { rate: Rate::from_mbps(1_000), delay: Duration::from_millis(1), queue: 1_000 }
+        Self {
+            rate: Rate::from_mbps(1_000),
+            delay: Duration::from_millis(1),
+            queue: QueueLimit::Packets(1_000),
+        }
     }
 }
 

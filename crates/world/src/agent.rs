@@ -109,7 +109,7 @@ pub fn controller_config(
 ) -> ControllerConfig {
     let access_point = &condition.scenario.access_point;
     let mut config = ControllerConfig::new(StationId(station_number(index)), BSSID, group_key);
-    config.access_point_buffer = access_point.buffer;
+    config.access_point_buffer = access_point.buffer.full_packets();
     config.max_rate = facts.max;
     if let Some(wifi) = access_point.wifi() {
         config.basic_rate = wifi.basic_rate;

@@ -78,15 +78,13 @@ fn cellular(
     queue: impl Fn(&StationGroup) -> StationQueue,
 ) -> CellularConfig {
     let stations = experiment.stations.iter().flat_map(|group| {
-        let station = CellularStationConfig {
-            queue: queue(group).packets as usize,
-            wired_delay: group.wired_delay,
-        };
+        let station =
+            CellularStationConfig { queue: queue(group).packets, wired_delay: group.wired_delay };
         std::iter::repeat_n(station, group.count as usize)
     });
     CellularConfig {
         cell,
-        buffer: experiment.access_point.buffer as usize,
+        buffer: experiment.access_point.buffer,
         wired: experiment.wired,
         stations: stations.collect(),
     }
@@ -121,7 +119,7 @@ fn wifi(
     });
     WifiConfig {
         bss,
-        buffer: buffer as usize,
+        buffer,
         wired: experiment.wired,
         stations: stations.flatten().collect(),
         eifs_after_collision: false,

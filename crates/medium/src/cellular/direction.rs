@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
-use wakeai_wifi::Scheduler;
+use wakeai_wifi::{QueueLimit, Scheduler};
 
 use super::turns::Turns;
 use crate::counters::{Airtime, BytesByKind};
@@ -26,7 +26,9 @@ const BYTE: u64 = 8_000_000_000;
 pub(super) struct Direction<T> {
     rate: Rate,
     queues: Vec<VecDeque<Waiting<T>>>,
-    limits: Vec<usize>,
+    limits: Vec<QueueLimit>,
+    /// By station: the bytes in its queue that are not yet granted.
+    waiting: Vec<u64>,
     turns: Turns,
     /// The fraction of a byte that earlier intervals could not carry, in units of 1 / [`BYTE`]
     /// byte.
@@ -54,14 +56,15 @@ struct Waiting<T> {
 }
 
 impl<T> Direction<T> {
-    /// `limits`: the most packets in each station's queue.
-    pub(super) fn new(rate: Rate, scheduler: Scheduler, limits: Vec<usize>) -> Self {
+    /// `limits`: those of the stations' queues.
+    pub(super) fn new(rate: Rate, scheduler: Scheduler, limits: Vec<QueueLimit>) -> Self {
         let stations = limits.len();
         let quantum = rate.bytes_in(INTERVAL).get();
         Self {
             rate,
             queues: (0..stations).map(|_| VecDeque::new()).collect(),
             limits,
+            waiting: vec![0; stations],
             turns: Turns::new(scheduler, stations, quantum),
             owed: 0,
             boundary: None,
@@ -80,7 +83,7 @@ impl<T> Direction<T> {
 
     /// Packets that still fit into the station's queue.
     pub(super) fn room(&self, station: usize) -> usize {
-        self.limits[station].saturating_sub(self.queued(station))
+        self.limits[station].room(self.queued(station), self.waiting[station])
     }
 
     /// Adds a packet of `length` bytes, or gives it back where the queue is full.
@@ -91,7 +94,7 @@ impl<T> Direction<T> {
         (length, kind): (usize, Kind),
         packet: T,
     ) -> Result<(), T> {
-        if self.room(station) == 0 {
+        if !self.limits[station].takes(self.queued(station), self.waiting[station], length) {
             return Err(packet);
         }
         if self.queues[station].is_empty() {
@@ -100,6 +103,7 @@ impl<T> Direction<T> {
         // A packet without bytes takes one, so that it is scheduled.
         let left = (length as u64).max(1);
         self.queues[station].push_back(Waiting { packet, kind, left });
+        self.waiting[station] += left;
         self.boundary.get_or_insert(boundary_at(now));
         Ok(())
     }
@@ -152,6 +156,7 @@ impl<T> Direction<T> {
                 self.on_air.extend(whole);
             }
         }
+        self.waiting[station] -= most - left;
         most - left
     }
 

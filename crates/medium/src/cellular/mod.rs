@@ -12,7 +12,7 @@ mod direction;
 mod turns;
 
 use wakeai_units::{Duration, Instant, Rate};
-use wakeai_wifi::{Cell, Wired};
+use wakeai_wifi::{Cell, QueueLimit, Wired};
 
 use direction::Direction;
 
@@ -26,8 +26,8 @@ use crate::ranges;
 pub struct CellularConfig {
     /// The rates, in bits of IP packets, and the scheduler.
     pub cell: Cell,
-    /// Packets that the base station keeps for each station.
-    pub buffer: usize,
+    /// The limit of what the base station keeps for each station.
+    pub buffer: QueueLimit,
     /// The wired leg between the base station and the server.
     pub wired: Wired,
     /// The stations, in the order of their [`StationId`](crate::StationId).
@@ -38,7 +38,7 @@ pub struct CellularConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellularStationConfig {
     /// Packets that its modem keeps for the air.
-    pub queue: usize,
+    pub queue: u32,
     /// Delay each way between this station's server and the wired leg, on top of the leg's own.
     pub wired_delay: Duration,
 }
@@ -47,11 +47,11 @@ pub struct CellularStationConfig {
 fn validate(config: &CellularConfig) -> Result<(), ConfigError> {
     granted_rate("uplink", config.cell.uplink)?;
     granted_rate("downlink", config.cell.downlink)?;
-    ranges::packets("buffer", config.buffer)?;
+    ranges::limit("buffer", config.buffer)?;
     ranges::wired(&config.wired)?;
     ranges::stations(config.stations.len())?;
     for station in &config.stations {
-        ranges::packets("queue", station.queue)?;
+        ranges::packets("queue", station.queue as usize)?;
         ranges::delay("wired_delay", station.wired_delay)?;
     }
     Ok(())
@@ -87,7 +87,8 @@ impl<P: Packet> Cellular<P> {
         validate(config)?;
         let CellularConfig { cell, buffer, wired, stations } = config;
         let Cell { uplink, downlink, scheduler } = *cell;
-        let queues = stations.iter().map(|station| station.queue).collect();
+        let packets = |station: &CellularStationConfig| QueueLimit::Packets(station.queue);
+        let queues = stations.iter().map(packets).collect();
         let buffers = vec![*buffer; stations.len()];
         let delays = stations.iter().map(|station| station.wired_delay).collect();
         Ok(Self {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use wakeai_units::Duration;
-use wakeai_wifi::QueueDiscipline;
+use wakeai_wifi::{QueueDiscipline, QueueLimit};
 
 use super::attempt::Receiver;
 use super::frames::{Frames, Shape};
@@ -26,7 +26,7 @@ pub(crate) struct AccessPoint<P> {
     /// fair queue finds the longest of up to a thousand fast.
     lengths: Vec<u32>,
     turns: Turns,
-    limit: usize,
+    limit: QueueLimit,
     waiting: usize,
 }
 
@@ -40,7 +40,7 @@ enum Turns {
 }
 
 impl<P> AccessPoint<P> {
-    pub(crate) fn new(stations: usize, kind: QueueDiscipline, limit: usize) -> Self {
+    pub(crate) fn new(stations: usize, kind: QueueDiscipline, limit: QueueLimit) -> Self {
         let receivers = stations + 1;
         let turns = match kind {
             QueueDiscipline::Fifo => Turns::Fifo(VecDeque::new()),
@@ -82,22 +82,25 @@ impl<P> AccessPoint<P> {
         self.waiting
     }
 
-    /// Adds a frame. Returns `false` where the limit was reached and a frame was dropped: this one (FIFO, or
-    /// fq if its own queue is the longest) or the last of the longest queue. The first `on_air` frames of a
-    /// receiver are on the air and are not dropped.
+    /// Adds a frame, and returns the number of frames that were dropped because the limit was reached: this one
+    /// (FIFO, or fq if its own queue is the longest) or the last of the longest queue. The first `on_air` frames
+    /// of a receiver are on the air and are not dropped.
     pub(crate) fn push(
         &mut self,
         receiver: Receiver,
         frame: (P, Node, Destination, Shape),
         on_air: Option<(Receiver, usize)>,
-    ) -> bool {
+    ) -> u64 {
         let receiver = self.index(receiver);
         let on_air = on_air.map(|(receiver, span)| (self.index(receiver), span));
-        let fits = self.waiting < self.limit;
-        if !fits && !self.make_room(receiver, on_air) {
-            return false;
-        }
         let (packet, from, to, shape) = frame;
+        let mut dropped = 0;
+        while !self.takes(shape) {
+            dropped += 1;
+            if !self.make_room(receiver, on_air) {
+                return dropped;
+            }
+        }
         let number = self.frames[receiver].push(packet, from, to, shape);
         self.waiting += 1;
         self.lengths[receiver] += 1;
@@ -105,7 +108,16 @@ impl<P> AccessPoint<P> {
             Turns::Fifo(order) => order.push_back((receiver as u32, number)),
             Turns::Fair(robin) => robin.activate(receiver),
         }
-        fits
+        dropped
+    }
+
+    /// Whether there is room for a frame.
+    fn takes(&self, shape: Shape) -> bool {
+        let bytes = match self.limit {
+            QueueLimit::Packets(_) => 0,
+            QueueLimit::Bytes(_) => self.frames.iter().map(Frames::waiting_bytes).sum(),
+        };
+        self.limit.takes(self.waiting, bytes, shape.packet as usize)
     }
 
     /// Drops the last frame of the longest queue, unless that is the queue of the new frame.
@@ -113,19 +125,26 @@ impl<P> AccessPoint<P> {
         if matches!(self.turns, Turns::Fifo(_)) {
             return false;
         }
-        let most = self.lengths.iter().copied().max().unwrap_or(0);
-        if most <= self.lengths[newcomer] {
+        let most = (0..self.frames.len()).map(|receiver| self.length(receiver)).max().unwrap_or(0);
+        if most <= self.length(newcomer) {
             return false;
         }
-        let Some(longest) = self.lengths.iter().position(|length| *length == most) else {
-            return false;
-        };
+        let of_most = (0..self.frames.len()).find(|receiver| self.length(*receiver) == most);
+        let Some(longest) = of_most else { return false };
         let keep = on_air.filter(|(receiver, _)| *receiver == longest).map_or(0, |(_, span)| span);
         let dropped = self.frames[longest].pop_untried(keep).is_some();
         if dropped {
             self.left(self.receiver(longest), 1);
         }
         dropped
+    }
+
+    /// The length of a receiver's queue, in the unit of the limit.
+    fn length(&self, receiver: usize) -> u64 {
+        match self.limit {
+            QueueLimit::Packets(_) => u64::from(self.lengths[receiver]),
+            QueueLimit::Bytes(_) => self.frames[receiver].waiting_bytes(),
+        }
     }
 
     /// The receiver whose frames go next.
@@ -207,26 +226,49 @@ impl RoundRobin {
 
 #[cfg(test)]
 mod tests {
+    use wakeai_units::Bytes;
+
     use super::*;
     use crate::node::{Kind, StationId};
 
     fn push(point: &mut AccessPoint<u32>, receiver: usize, packet: u32) -> bool {
         let to = Destination::Unicast(Node::Station(StationId(receiver as u32)));
-        let shape = Shape { mpdu: 100, kind: Kind::Data };
-        point.push(Receiver::Station(receiver), (packet, Node::Server, to, shape), None)
+        let shape = Shape { packet: 100, mpdu: 138, kind: Kind::Data };
+        point.push(Receiver::Station(receiver), (packet, Node::Server, to, shape), None) == 0
     }
 
     #[test]
     fn a_full_fifo_drops_the_newcomer() {
-        let mut point = AccessPoint::new(3, QueueDiscipline::Fifo, 2);
+        let mut point = AccessPoint::new(3, QueueDiscipline::Fifo, QueueLimit::Packets(2));
         assert_eq!([push(&mut point, 0, 1), push(&mut point, 1, 2)], [true, true]);
         assert!(!push(&mut point, 2, 3));
         assert_eq!((point.waiting(), point.next_receiver()), (2, Some(Receiver::Station(0))));
     }
 
     #[test]
+    fn a_limit_in_bytes_counts_what_waits() {
+        let limit = QueueLimit::Bytes(Bytes::new(250));
+        let mut point = AccessPoint::new(3, QueueDiscipline::Fifo, limit);
+        let taken: Vec<bool> = (0..3).map(|packet| push(&mut point, 0, packet)).collect();
+        assert_eq!(taken, [true, true, false], "100 bytes each");
+    }
+
+    #[test]
+    fn a_long_packet_takes_the_place_of_several_short_ones() {
+        let limit = QueueLimit::Bytes(Bytes::new(450));
+        let mut point = AccessPoint::new(3, QueueDiscipline::Fq, limit);
+        for packet in 0..4 {
+            push(&mut point, 0, packet);
+        }
+        let long = Shape { packet: 250, mpdu: 288, kind: Kind::Data };
+        let to = Destination::Unicast(Node::Station(StationId(1)));
+        assert_eq!(point.push(Receiver::Station(1), (9, Node::Server, to, long), None), 2);
+        assert_eq!((point.frames[0].waiting(), point.frames[1].waiting()), (2, 1));
+    }
+
+    #[test]
     fn a_full_fair_queue_drops_from_the_longest() {
-        let mut point = AccessPoint::new(3, QueueDiscipline::Fq, 3);
+        let mut point = AccessPoint::new(3, QueueDiscipline::Fq, QueueLimit::Packets(3));
         for packet in 0..3 {
             push(&mut point, 0, packet);
         }

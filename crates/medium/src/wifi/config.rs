@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use wakeai_units::Duration;
-use wakeai_wifi::{Bss, Contention, Standard, StationRadio, Wired};
+use wakeai_wifi::{Bss, Contention, QueueLimit, Standard, StationRadio, Wired};
 
 use crate::error::ConfigError;
 use crate::ranges::{self, range};
@@ -13,8 +13,8 @@ use crate::ranges::{self, range};
 pub struct WifiConfig {
     /// The settings that the access point decides for the whole BSS.
     pub bss: Bss,
-    /// The most packets that the access point keeps for the air, over all stations together.
-    pub buffer: usize,
+    /// The limit of what the access point keeps for the air, over all stations together.
+    pub buffer: QueueLimit,
     /// The wired leg between the access point and the server.
     pub wired: Wired,
     /// The stations, in the order of their [`StationId`](crate::StationId).
@@ -34,7 +34,7 @@ impl WifiConfig {
         let bss = Bss::new(standard);
         Self {
             bss,
-            buffer: 300,
+            buffer: QueueLimit::Packets(300),
             wired: Wired::default(),
             stations: vec![WifiStationConfig::new(standard, &bss); stations],
             eifs_after_collision: false,
@@ -88,7 +88,7 @@ pub enum HostQueueKind {
 
 /// Everything but the rates, which are looked up where they are used.
 pub(super) fn validate(config: &WifiConfig) -> Result<(), ConfigError> {
-    ranges::packets("buffer", config.buffer)?;
+    ranges::limit("buffer", config.buffer)?;
     bss(&config.bss)?;
     ranges::wired(&config.wired)?;
     ranges::stations(config.stations.len())?;

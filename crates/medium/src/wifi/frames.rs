@@ -43,6 +43,8 @@ impl Framing {
 /// The properties of a frame that the medium needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
+    /// Length of the packet.
+    pub(crate) packet: u32,
     /// Length of the MPDU.
     pub(crate) mpdu: u32,
     pub(crate) kind: Kind,
@@ -52,8 +54,9 @@ impl Shape {
     /// The frame, with a QoS field or without, that carries `packet`.
     pub(crate) fn of<P: Packet>(qos: bool, packet: &P) -> Self {
         let qos = if qos { QOS_CONTROL } else { 0 };
-        let mpdu = packet.len().min(MAX_PACKET) as u32 + LLC_SNAP + DATA_HEADER + qos + FCS;
-        Self { mpdu, kind: packet.kind() }
+        let length = packet.len().min(MAX_PACKET) as u32;
+        let mpdu = length + LLC_SNAP + DATA_HEADER + qos + FCS;
+        Self { packet: length, mpdu, kind: packet.kind() }
     }
 }
 
@@ -128,6 +131,8 @@ impl<P> Frame<P> {
 pub(crate) struct Frames<P> {
     queue: VecDeque<Frame<P>>,
     waiting: usize,
+    /// The length of the waiting packets, in bytes.
+    bytes: u64,
     /// Frames that were removed from the front since the start.
     taken: u64,
     /// Frames in front that [`Frames::hand_up`] has passed.
@@ -136,12 +141,17 @@ pub(crate) struct Frames<P> {
 
 impl<P> Frames<P> {
     pub(crate) fn new() -> Self {
-        Self { queue: VecDeque::new(), waiting: 0, taken: 0, handed_up: 0 }
+        Self { queue: VecDeque::new(), waiting: 0, bytes: 0, taken: 0, handed_up: 0 }
     }
 
     /// The number of frames that the sender still keeps.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// The length of their packets, in bytes.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Packets that were not handed up, at the sender or in the receiver's reorder buffer.
@@ -160,6 +170,7 @@ impl<P> Frames<P> {
         let number = self.taken + self.queue.len() as u64;
         self.queue.push_back(Frame { packet, from, to, shape, attempts: 0, state: State::Waiting });
         self.waiting += 1;
+        self.bytes += u64::from(shape.packet);
         number
     }
 
@@ -188,6 +199,7 @@ impl<P> Frames<P> {
             return None;
         }
         self.waiting -= 1;
+        self.bytes -= u64::from(last.shape.packet);
         self.queue.pop_back().map(|frame| frame.packet)
     }
 
@@ -278,6 +290,7 @@ impl<P> Frames<P> {
             if has_arrived {
                 frame.state = State::Held;
                 settled.acknowledged += 1;
+                self.bytes -= u64::from(frame.shape.packet);
                 gone(&frame.packet);
                 continue;
             }
@@ -287,6 +300,7 @@ impl<P> Frames<P> {
             if frame.attempts >= retry_limit {
                 frame.state = State::GivenUp;
                 settled.dropped += 1;
+                self.bytes -= u64::from(frame.shape.packet);
                 gone(&frame.packet);
             }
         }

@@ -72,10 +72,10 @@ impl<P: Packet> Wifi<P> {
             Path::Down(receiver) => Some((receiver, attempt.psdu.span)),
             Path::Up(_) => None,
         });
-        let kept = self.access_point.push(receiver, (packet, from, to, shape), on_air);
+        let dropped = self.access_point.push(receiver, (packet, from, to, shape), on_air);
         let counters = &mut self.base.counters.access_point;
         counters.offered += 1;
-        counters.queue_drops += u64::from(!kept);
+        counters.queue_drops += dropped;
         if !self.contention.is_active(me) {
             self.contention.request(me, at, &mut self.rng);
         }

@@ -147,6 +147,11 @@ impl<'a> Field<'a> {
         self.within(value, &range, "a size", "in B, kB, MB, GB or TB")
     }
 
+    /// Whether the value is in quotes.
+    pub(crate) fn is_text(&self) -> bool {
+        self.node.as_str().is_some()
+    }
+
     pub(crate) fn integer<T>(&self, range: RangeInclusive<T>) -> Option<T>
     where
         T: Copy + PartialOrd + Display + TryFrom<i64>,

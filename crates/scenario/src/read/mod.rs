@@ -8,8 +8,8 @@ pub(crate) mod problems;
 mod radio;
 mod stations;
 
-use wakeai_units::{Duration, Rate};
-use wakeai_wifi::Wired;
+use wakeai_units::{Bytes, Duration, Rate};
+use wakeai_wifi::{QueueLimit, Wired};
 
 use crate::experiment::Experiment;
 use crate::tree::{Origin, Table};
@@ -24,6 +24,9 @@ const SLOWEST: Rate = Rate::from_bps(1_000);
 const FASTEST: Rate = Rate::from_mbps(1_000_000);
 /// The most packets that a queue may hold.
 const LONGEST_QUEUE: u32 = 1_000_000;
+/// The least and the most bytes that a queue may hold: the longest packet of the medium, and a million full ones.
+const LEAST_BYTES: Bytes = Bytes::new(2_296);
+const MOST_BYTES: Bytes = Bytes::new(1_500_000_000);
 /// The shortest and the longest run.
 const SHORTEST_RUN: Duration = Duration::from_millis(1);
 const LONGEST_RUN: Duration = Duration::from_secs(1_000 * 3_600);
@@ -91,7 +94,7 @@ fn wired(fields: &mut Fields<'_>) -> Wired {
     let read = Wired {
         rate: wired.read_or("rate", defaults.rate, rate),
         delay: wired.read_or("delay", defaults.delay, delay),
-        queue: wired.read_or("queue", defaults.queue, queue),
+        queue: wired.read_or("queue", defaults.queue, limit),
     };
     wired.finish();
     read
@@ -107,6 +110,14 @@ fn delay(field: &Field<'_>) -> Option<Duration> {
 
 fn queue(field: &Field<'_>) -> Option<u32> {
     field.integer(1..=LONGEST_QUEUE)
+}
+
+/// The limit of a queue: packets as an integer, or bytes as a size such as "450kB".
+fn limit(field: &Field<'_>) -> Option<QueueLimit> {
+    if field.is_text() {
+        return field.size(LEAST_BYTES..=MOST_BYTES).map(QueueLimit::Bytes);
+    }
+    queue(field).map(QueueLimit::Packets)
 }
 
 /// The tables of a list that may be absent.

@@ -4,12 +4,12 @@ use std::fmt::Display;
 
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{
-    Bss, Cell, Contention, GuardInterval, LEGACY_RATES, Protection, QueueDiscipline, Scheduler,
-    Standard, Width,
+    Bss, Cell, Contention, GuardInterval, LEGACY_RATES, Protection, QueueDiscipline, QueueLimit,
+    Scheduler, Standard, Width,
 };
 
 use super::fields::{Field, Fields, quoted};
-use super::{queue, rate};
+use super::{limit, rate};
 use crate::stations::{AccessPoint, Medium};
 
 /// The EDCA parameter set counts a TXOP in units of 32 us. 255 units are longer than any in the
@@ -27,7 +27,7 @@ pub(super) fn access_point(fields: &mut Fields<'_>) -> Option<Read> {
     let mut fields = field.table()?;
     let kinds = [("wifi", false), ("cellular", true)];
     let is_cellular = fields.read_or("medium", false, |field| field.choice(&kinds));
-    let buffer = fields.read_or("buffer", 300, queue);
+    let buffer = fields.read_or("buffer", QueueLimit::Packets(300), limit);
     let read = if is_cellular {
         cellular(&mut fields).map(|cell| (Medium::Cellular(cell), ContentionKeys::default()))
     } else {

@@ -15,6 +15,8 @@ pub(super) const CASES: &[Case] = &[
     Case::run(&[], &[("access_point.medium", "cellular"), IS_A_CELL]),
     Case::run(&[], &[("access_point.buffer", "10")]),
     Case::run(CELL, &[("access_point.buffer", "10")]),
+    Case::run(&[], &[("access_point.buffer", "15kB")]),
+    Case::run(CELL, &[("access_point.buffer", "15kB")]),
     Case::run(&[], &[("access_point.standard", "802.11ac")]),
     Case::run(&[("flows.2.to", "tablet")], &[("access_point.queue", "fq")]),
     Case::run(&[], &[("access_point.protection", "cts-to-self")]),

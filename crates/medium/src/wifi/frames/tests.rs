@@ -10,7 +10,7 @@ fn frames(count: u32) -> Frames<u32> {
             packet,
             Node::Station(StationId(0)),
             TO,
-            Shape { mpdu: 1_538, kind: Kind::Data },
+            Shape { packet: 1_500, mpdu: 1_538, kind: Kind::Data },
         );
     }
     frames
@@ -116,7 +116,7 @@ fn nothing_is_handed_up_past_a_damaged_mpdu_until_its_retry() {
     assert_eq!(settled, Settled { acknowledged: 3, failed: 1, dropped: 0 });
     assert_eq!(released(&mut frames), []);
     // The retry goes with a newcomer; those that were held come with the retry.
-    frames.push(4, Node::Server, TO, Shape { mpdu: 1_538, kind: Kind::Data });
+    frames.push(4, Node::Server, TO, Shape { packet: 1_500, mpdu: 1_538, kind: Kind::Data });
     let retry = frames.plan(&ht(64, 65_535)).unwrap();
     assert_eq!(retry.mpdus, 2);
     assert_eq!(frames.unsettled_from(0), Some((0, 1_538)));
