@@ -6,35 +6,11 @@ use super::Wifi;
 use super::attempt::{Attempt, Contender, Path};
 use super::frames::{Framing, Limits};
 use super::link::Link;
+use super::turn::Turn;
 use crate::node::{Node, Packet, StationId};
 
 /// A broadcast is one MPDU without QoS field.
 const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0 };
-
-/// The time of an exchange within a TXOP.
-#[derive(Clone, Copy)]
-pub(crate) struct Turn {
-    pub(crate) start: Instant,
-    pub(crate) txop_end: Instant,
-    /// Whether this is the first exchange of the TXOP. The first one may be protected and have any
-    /// length; a further one must fit into the rest of the TXOP (10.23.2.9).
-    pub(crate) first: bool,
-}
-
-impl Turn {
-    /// The limits of the data frame, which starts after the RTS and CTS of the first exchange.
-    fn limits(&self, station: &Link) -> Limits {
-        if self.txop_end == self.start {
-            return station.limits;
-        }
-        let lead = if self.first { station.lead } else { Duration::ZERO };
-        station.limits_within(self.txop_end.saturating_since(self.start + lead))
-    }
-
-    fn admits(&self, end: Instant) -> bool {
-        self.first || end <= self.txop_end
-    }
-}
 
 impl<P: Packet> Wifi<P> {
     /// Starts the transmissions of all contenders whose backoff counter has reached zero.

@@ -2,8 +2,8 @@
 
 use wakeai_units::{Duration, Instant};
 
-use super::access::Turn;
 use super::frames::Psdu;
+use super::turn::Turn;
 
 /// A contender for the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ mod outcome;
 mod phy;
 mod ports;
 mod reception;
+mod turn;
 mod wheel;
 
 use rand_pcg::Pcg64Mcg;
