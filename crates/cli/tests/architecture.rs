@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("agent", &["units", "control", "api", "host", "kernel"]),
     ("proxy", &["units", "host", "kernel"]),
     ("assign", &["units", "api", "host", "kernel"]),
+    ("probe", &["units", "wifi", "medium"]), // its tests send through the medium
     ("fuzz-targets", &["units", "connection", "control", "scenario", "api", "host", "proxy"]),
     (
         "lab",
@@ -50,7 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units", "scenario", "api", "host", "kernel", "assign", "agent", "world", "sim", "lab",
-            "proxy", "guest",
+            "proxy", "probe", "guest",
         ],
     ),
 ];

@@ -12,8 +12,19 @@ use std::process::{Command, Output};
 
 use support::{Machine, stderr, stdout, wakeai};
 
-const COMMANDS: [&str; 10] =
-    ["sim", "lab", "agent", "status", "monitor", "proxy", "use", "doctor", "completion", "sweep"];
+const COMMANDS: [&str; 11] = [
+    "sim",
+    "lab",
+    "agent",
+    "status",
+    "monitor",
+    "probe",
+    "proxy",
+    "use",
+    "doctor",
+    "completion",
+    "sweep",
+];
 
 #[test]
 fn help_names_every_command_and_every_exit_status() {

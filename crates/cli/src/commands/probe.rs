@@ -1,0 +1,16 @@
+//! `wakeai probe`.
+
+mod addresses;
+mod buffer;
+mod listening;
+mod solo;
+
+use crate::args::{Probe, ProbeArguments};
+use crate::failure::Failure;
+
+pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
+    match &arguments.probe {
+        Probe::Buffer(arguments) => buffer::run(arguments),
+        Probe::Solo(arguments) => solo::run(arguments),
+    }
+}
