@@ -12,7 +12,9 @@ use clap_complete::Shell;
 use wakeai_proxy::{Interface, Network, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
-pub(crate) use probe::{BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments};
+pub(crate) use probe::{
+    BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments, WriteArguments,
+};
 pub(crate) use use_algorithm::{UseArguments, Which};
 
 const EXIT_STATUS: &str = "\

@@ -63,6 +63,8 @@ pub(crate) struct BufferArguments {
     #[arg(long, value_name = "RATE", default_value = "900Mbit/s", conflicts_with = "listen",
           value_parser = some_rate)]
     pub(crate) rate: Rate,
+    #[command(flatten)]
+    pub(crate) write: WriteArguments,
 }
 
 /// Measure what this station reaches alone
@@ -97,6 +99,8 @@ pub(crate) struct SoloArguments {
     /// The socket of the agent to ask [default: that of this network namespace, if one runs]
     #[arg(long, value_name = "PATH", conflicts_with = "listen")]
     pub(crate) socket: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) write: WriteArguments,
 }
 
 /// The arguments of a listening end, and of both ends.
@@ -111,6 +115,15 @@ pub(crate) struct ListenArguments {
     /// Print JSON: one object, and a listener one more at its start
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The argument of a measuring end whose result is a key of the agent's configuration.
+#[derive(Debug, Args)]
+pub(crate) struct WriteArguments {
+    /// Write the result into this configuration of an agent, whose comments stay
+    #[arg(long, value_name = "FILE", conflicts_with = "listen", num_args = 0..=1,
+          default_missing_value = wakeai_api::config::DEFAULT_PATH)]
+    pub(crate) write: Option<PathBuf>,
 }
 
 impl ListenArguments {

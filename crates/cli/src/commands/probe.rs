@@ -4,6 +4,7 @@ mod addresses;
 mod buffer;
 mod listening;
 mod solo;
+mod write;
 
 use crate::args::{Probe, ProbeArguments};
 use crate::failure::Failure;

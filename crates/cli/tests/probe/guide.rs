@@ -41,16 +41,14 @@ fn every_command_of_the_guide_works_as_it_stands_there() {
             continue;
         }
         let is_measuring = words.contains(&"--to");
-        let again;
-        let second = if words.contains(&"SECOND") {
-            // Each measurement needs listeners of its own.
-            listening = Some(Listener::start(inside(&lab.name("a")), probe, "10.73.0.1", &[]));
-            again = Listener::start(inside(&lab.name("b")), probe, "10.73.0.2", &[]);
-            Some(&again)
-        } else {
-            None
-        };
-        let replaced = words.iter().map(|word| match (*word, &listening, second) {
+        if is_measuring && listening.is_none() {
+            // The guide says that each measurement needs a listener of its own.
+            let address = if listens == "server" { SERVER } else { "10.73.0.1" };
+            listening = Some(Listener::start(inside(&lab.name(listens)), probe, address, &[]));
+        }
+        let in_b = || Listener::start(inside(&lab.name("b")), probe, "10.73.0.2", &[]);
+        let second = words.contains(&"SECOND").then(in_b);
+        let replaced = words.iter().map(|word| match (*word, &listening, &second) {
             ("STATION" | "SERVER", Some(listener), _) => listener.address.clone(),
             ("TOKEN", Some(listener), _) => listener.token.clone(),
             ("SECOND", _, Some(second)) => second.address.clone(),
@@ -61,11 +59,16 @@ fn every_command_of_the_guide_works_as_it_stands_there() {
         let host = if is_measuring { measures } else { "a" };
         let mut command: Command = inside(&lab.name(host));
         let output = command.args(replaced).output().unwrap();
+        if is_measuring {
+            listening = None;
+        }
         let shown = format!("{words:?}: {}{}", stdout(&output), stderr(&output));
         println!("{shown}");
         assert!(output.status.success(), "{shown}");
     }
-    assert!(seen >= 4, "{seen} commands");
+    assert!(seen >= 8, "{seen} commands");
+    let written = fs::read_to_string(&config).unwrap();
+    assert!(written.contains("# of the laptop") && written.contains("max = "), "{written}");
     drop((listening, lab));
     nothing_left();
 }

@@ -10,6 +10,7 @@ mod solo;
 #[path = "../support/mod.rs"]
 mod support;
 mod wire;
+mod write;
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};

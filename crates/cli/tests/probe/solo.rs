@@ -30,14 +30,19 @@ fn simulated(directory: &Path, access_point: &str) -> [f64; 2] {
     let output = wakeai(&["sim", path.to_str().unwrap(), "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    let flows = &result["runs"][0]["flows"];
-    [0, 1].map(|flow| flows[flow]["max_mbps"].as_f64().unwrap())
+    let alone = result["runs"][0]["stations"].as_array().unwrap();
+    ["up", "down"].map(|direction| {
+        let found = alone.iter().find(|one| one["direction"] == direction).unwrap();
+        assert_eq!(found["max_from"], "solo");
+        found["max_mbps"].as_f64().unwrap()
+    })
 }
 
 #[test]
 fn a_station_alone_reaches_what_the_medium_gives_it() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
+    let mut missed = Vec::new();
     for standard in ["802.11g", "802.11n", "802.11ac"] {
         let access_point = format!("standard = \"{standard}\"");
         let expected = simulated(directory.path(), &access_point);
@@ -48,13 +53,16 @@ fn a_station_alone_reaches_what_the_medium_gives_it() {
             let leg = &found[*direction];
             let mbps = leg["goodput_mbps"].as_f64().unwrap();
             let off = (mbps - expected).abs() / expected * 100.0;
-            assert!(off <= 3.0, "{standard} {direction}: {mbps} Mbit/s, {off:.1} % off: {found}");
+            if off > 3.0 {
+                missed.push(format!("{standard} {direction}: {mbps} Mbit/s, {off:.1} % off"));
+            }
             let [idle, loaded] =
                 [&found["idle"], &leg["rtt"]].map(|rtt| rtt["median_ms"].as_f64().unwrap());
             assert!(loaded > idle, "{standard} {direction}: {found}");
         }
         assert_eq!((&found["alone"], &found["company"]["law"]), (&true.into(), &Value::Null));
     }
+    assert_eq!(missed, [""; 0]);
     nothing_left();
 }
 

@@ -18,7 +18,7 @@ const STALLED: std::time::Duration = std::time::Duration::from_secs(10);
 /// What a connection may last beyond the time that it measures.
 const BEYOND: Duration = Duration::from_secs(20);
 /// The bytes of a read or a write.
-const CHUNK: usize = 1 << 16;
+const CHUNK: usize = 1 << 17;
 
 /// Binds the sockets of a listener for `probe solo`, both to the same port.
 ///

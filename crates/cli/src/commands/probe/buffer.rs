@@ -3,9 +3,13 @@
 mod table;
 
 use anyhow::Context as _;
+use serde::Serialize;
+use wakeai_api::config::{Changed, Measured};
+use wakeai_probe::buffer::{Drops, Report};
 use wakeai_probe::{BufferProbe, Peer, ProbeError, Progress, SendError, Token};
 
 use super::listening::{announce, finish, interrupted, limits};
+use super::write::write;
 use crate::args::BufferArguments;
 use crate::failure::{Failure, note};
 use crate::interrupt::Interrupt;
@@ -37,7 +41,7 @@ fn listen(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Fail
 }
 
 fn measure(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Failure> {
-    let BufferArguments { end, to, token, runs, rate } = arguments;
+    let BufferArguments { end, to, token, runs, rate, write: _ } = arguments;
     if to.len() != token.len() || to.len() > 2 {
         return Err(Failure::usage(anyhow::anyhow!(
             "found {} --to and {} --token; expected one of each, or two of each in the same order",
@@ -58,13 +62,38 @@ fn measure(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Fai
         Err(ProbeError::Send(SendError::Stopped)) => return Err(interrupted(interrupt)),
         Err(error) => return Err(Failure::failed(error)),
     };
-    if end.json {
-        output::json(&report)?;
-    } else {
+    if !end.json {
         output::write(&table::render(&report))?;
     }
+    let written = write(&arguments.write, for_agent(&report));
+    if end.json {
+        let written = written.as_deref().unwrap_or_default();
+        output::json(&Answer { report: &report, written })?;
+    }
+    written?;
     if probe.second.is_none() {
         note("one queue for all stations or one for each: not tested, which needs a second --to");
     }
     Ok(())
+}
+
+/// The result, and what was changed in the agent's configuration.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    written: &'a [Changed],
+}
+
+/// The buffer as the agent's configuration has it: in packets of full length.
+fn for_agent(report: &Report) -> Result<Measured, String> {
+    match (report.packets, report.drops) {
+        (_, Drops::Aqm) => {
+            Err("active queue management keeps the queue shorter than its limit, which \
+                                the measurement has not seen"
+                .to_owned())
+        }
+        (Some(found), _) => Ok(Measured::Buffer(found.median.round() as u32)),
+        (None, _) => Err("the buffer was not found".to_owned()),
+    }
 }

@@ -5,11 +5,14 @@ mod table;
 
 use anyhow::Context as _;
 use serde::Serialize;
+use wakeai_api::config::{Changed, Measured};
 use wakeai_probe::solo::SoloReport;
 use wakeai_probe::{Peer, ProbeError, SendError, Token};
+use wakeai_units::Rate;
 
 use self::company::{Company, Watch};
 use super::listening::{announce, finish, interrupted, limits};
+use super::write::write;
 use crate::args::SoloArguments;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -48,6 +51,8 @@ struct Solo {
     /// Whether nothing tells of other stations that sent meanwhile.
     alone: bool,
     company: Company,
+    /// What was changed in the agent's configuration.
+    written: Vec<Changed>,
 }
 
 fn measure(
@@ -66,11 +71,23 @@ fn measure(
         Err(error) => return Err(Failure::failed(error)),
     };
     company.unsteady = !report.up.is_steady() || !report.down.is_steady();
-    let solo = Solo { alone: company.is_alone(), report, company };
-    if arguments.end.json {
-        output::json(&solo)?;
-    } else {
-        output::write(&table::render(&solo.report, &solo.company))?;
+    if !arguments.end.json {
+        output::write(&table::render(&report, &company))?;
     }
-    Ok(())
+    let written = write(&arguments.write, for_agent(&report, &company));
+    if arguments.end.json {
+        let changed = written.as_ref().map_or_else(|_| Vec::new(), Clone::clone);
+        let alone = company.is_alone();
+        output::json(&Solo { report, alone, company, written: changed })?;
+    }
+    written.map(|_| ())
+}
+
+/// The upload as the agent's configuration has it: the laws bound what the station sends.
+fn for_agent(report: &SoloReport, company: &Company) -> Result<Measured, String> {
+    if !company.is_alone() {
+        return Err("the station was not alone".to_owned());
+    }
+    let tenths = (report.up.goodput_mbps * 10.0).round() as u64;
+    Ok(Measured::Max(Rate::from_bps(tenths * 100_000)))
 }
