@@ -23,7 +23,7 @@ fn every_command_of_the_guide_works_as_it_stands_there() {
     wakeai_agent::key::GroupKeys::generate(&directory.path().join("group.key")).unwrap();
     let key = directory.path().join("group.key").display().to_string();
     let text = format!(
-        "interface = \"wlan0\" # of the laptop\nkey_file = {key:?}\nbssid = \"02:00:00:00:00:01\"\n"
+        "interface = \"wlan0\" # of the laptop\nkey_file = {key:?}\nbssid = \"02:00:00:00:00:01\"\nstation = 1\n"
     );
     fs::write(&config, text).unwrap();
     let lab = Lab::start(directory.path(), "standard = \"802.11n\"");
