@@ -62,6 +62,29 @@ fn ctrl_c_ends_both_ends_and_the_listener_learns_of_it() {
 }
 
 #[test]
+fn where_the_way_is_as_fast_as_the_sender_the_command_says_that_no_queue_fills() {
+    // A socket of both families answers to either.
+    for (listen, to) in
+        [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "[::1]"), ("[::]:0", "127.0.0.1")]
+    {
+        if listen != "127.0.0.1:0" && std::net::UdpSocket::bind("[::1]:0").is_err() {
+            println!("SKIPPED: no IPv6 here");
+            continue;
+        }
+        let listener = Listener::start(here(), "buffer", listen, &[]);
+        let port = listener.address.rsplit_once(':').unwrap().1;
+        let to = format!("{to}:{port}");
+        let found = wakeai(&["probe", "buffer", "--to", &to, "--token", &listener.token]);
+        assert_eq!(found.status.code(), Some(1));
+        assert!(
+            stderr(&found).contains("does not fill; raise --rate"),
+            "{listen}: {}",
+            stderr(&found)
+        );
+    }
+}
+
+#[test]
 fn a_wrong_token_gets_no_answer() {
     let listener = Listener::start(here(), "buffer", "127.0.0.1:0", &[]);
     let wrong = "0".repeat(32);

@@ -1,7 +1,7 @@
 //! A UDP socket whose datagrams have the kernel's time stamps.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd as _;
 
 use nix::cmsg_space;
@@ -63,14 +63,11 @@ pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Optio
     Ok(Some(Received { from, length: message.bytes, at, overflowed }))
 }
 
-/// The address as Rust knows it. An IPv4 address in IPv6 (RFC 4291, 2.5.5.2) is itself.
+/// The address as Rust knows it. An IPv4 address in IPv6 (RFC 4291, 2.5.5.2) stays one, because answers go to it by the
+/// same socket.
 fn address(found: &SockaddrStorage) -> Option<SocketAddr> {
     if let Some(v4) = found.as_sockaddr_in() {
         return Some(SocketAddr::from((v4.ip(), v4.port())));
     }
-    let v6 = found.as_sockaddr_in6()?;
-    match v6.ip().to_ipv4_mapped() {
-        Some(v4) => Some(SocketAddr::new(IpAddr::V4(v4), v6.port())),
-        None => Some(SocketAddr::V6(std::net::SocketAddrV6::from(*v6))),
-    }
+    found.as_sockaddr_in6().map(|v6| SocketAddr::V6(std::net::SocketAddrV6::from(*v6)))
 }
