@@ -31,7 +31,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("proxy", &["units", "host", "kernel"]),
     ("assign", &["units", "api", "host", "kernel"]),
     ("probe", &["units", "wifi", "medium"]), // its tests send through the medium
-    ("fuzz-targets", &["units", "connection", "control", "scenario", "api", "host", "proxy"]),
+    (
+        "fuzz-targets",
+        &["units", "connection", "control", "scenario", "api", "host", "proxy", "probe"],
+    ),
     (
         "lab",
         &[

@@ -50,7 +50,7 @@ impl Part {
     }
 
     /// Reads a body; `None` where its length is not that of a list.
-    pub(crate) fn decode(body: &[u8]) -> Option<Self> {
+    pub fn decode(body: &[u8]) -> Option<Self> {
         let (head, entries) = body.split_first_chunk::<HEAD_BYTES>()?;
         let [t0, t1, t2, t3, o0, o1, o2, o3] = *head;
         if entries.len() % ENTRY_BYTES != 0 {
