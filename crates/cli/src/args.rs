@@ -1,5 +1,6 @@
 //! The arguments of all commands.
 
+mod probe;
 mod use_algorithm;
 
 use std::net::{IpAddr, SocketAddr};
@@ -11,6 +12,9 @@ use clap_complete::Shell;
 use wakeai_proxy::{Interface, Network, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
+pub(crate) use probe::{
+    BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments, WriteArguments,
+};
 pub(crate) use use_algorithm::{UseArguments, Which};
 
 const EXIT_STATUS: &str = "\
@@ -40,6 +44,7 @@ pub(crate) enum Command {
     Status(StatusArguments),
     Reserve(ReserveArguments),
     Monitor(MonitorArguments),
+    Probe(ProbeArguments),
     Proxy(ProxyArguments),
     Use(UseArguments),
     Doctor(DoctorArguments),

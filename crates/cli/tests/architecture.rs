@@ -30,7 +30,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("agent", &["units", "control", "api", "host", "kernel"]),
     ("proxy", &["units", "host", "kernel"]),
     ("assign", &["units", "api", "host", "kernel"]),
-    ("fuzz-targets", &["units", "connection", "control", "scenario", "api", "host", "proxy"]),
+    ("probe", &["units", "wifi", "medium"]), // its tests send through the medium
+    (
+        "fuzz-targets",
+        &["units", "connection", "control", "scenario", "api", "host", "proxy", "probe"],
+    ),
     (
         "lab",
         &[
@@ -50,7 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units", "scenario", "api", "host", "kernel", "assign", "agent", "world", "sim", "lab",
-            "proxy", "guest",
+            "proxy", "probe", "guest",
         ],
     ),
 ];

@@ -12,8 +12,19 @@ use std::process::{Command, Output};
 
 use support::{Machine, stderr, stdout, wakeai};
 
-const COMMANDS: [&str; 10] =
-    ["sim", "lab", "agent", "status", "monitor", "proxy", "use", "doctor", "completion", "sweep"];
+const COMMANDS: [&str; 11] = [
+    "sim",
+    "lab",
+    "agent",
+    "status",
+    "monitor",
+    "probe",
+    "proxy",
+    "use",
+    "doctor",
+    "completion",
+    "sweep",
+];
 
 #[test]
 fn help_names_every_command_and_every_exit_status() {
@@ -26,6 +37,27 @@ fn help_names_every_command_and_every_exit_status() {
     }
     for status in ["  0 ", "  1 ", "  2 ", "  77 ", "  130 "] {
         assert!(text.contains(status), "{text}");
+    }
+}
+
+#[test]
+fn the_reference_page_names_every_option_of_each_probe() {
+    let page = include_str!("../../../docs/reference/cli.md");
+    let help = stdout(&wakeai(&["probe", "--help"]));
+    let probes = help.split("Commands:").nth(1).unwrap().lines().skip(1);
+    let probes =
+        probes.map_while(|line| line.trim().split(' ').next().filter(|one| !one.is_empty()));
+    let probes: Vec<&str> = probes.filter(|probe| *probe != "help").collect();
+    assert!(probes.len() >= 2, "{help}");
+    for probe in probes {
+        let heading = format!("### wakeai probe {probe}\n");
+        let section = page.split(heading.as_str()).nth(1).unwrap_or_else(|| panic!("{heading}"));
+        let section = section.split("\n##").next().unwrap();
+        let help = stdout(&wakeai(&["probe", probe, "--help"]));
+        let options = help.lines().filter_map(|line| line.trim().strip_prefix("--"));
+        for option in options.map(|line| line.split([' ', ',']).next().unwrap()) {
+            assert!(section.contains(&format!("`--{option}")), "{probe}: {option}");
+        }
     }
 }
 

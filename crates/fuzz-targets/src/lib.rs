@@ -10,6 +10,7 @@ mod controller;
 mod input;
 mod lease;
 mod presence;
+mod probe;
 mod proxy;
 mod scenario;
 mod station;
@@ -18,7 +19,7 @@ mod station;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("presence", presence::target),
     ("controller", controller::target),
     ("lease", lease::target),
@@ -27,6 +28,7 @@ pub const TARGETS: [Target; 8] = [
     ("socks", proxy::socks),
     ("connect", proxy::connect),
     ("scenario", scenario::target),
+    ("probe", probe::target),
 ];
 
 /// Runs the target with this name.

@@ -4,6 +4,7 @@
 //! Values that the host decides, such as the interface's index, are not in the file: the agent finds them out while
 //! it runs. `docs/reference/agent.md` lists every key.
 
+mod edit;
 mod error;
 mod examine;
 mod law;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use wakeai_control::{AirtimeKnobs, LawConfig};
 use wakeai_units::{Duration, Rate};
 
+pub use edit::{Changed, EditError, Measured, write_measured};
 pub use error::ConfigError;
 pub use examine::Examined;
 pub use law::MAX_SEGMENTS;

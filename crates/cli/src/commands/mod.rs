@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 mod experiment;
 pub(crate) mod lab;
 pub(crate) mod monitor;
+pub(crate) mod probe;
 pub(crate) mod proxy;
 pub(crate) mod reserve;
 pub(crate) mod sim;

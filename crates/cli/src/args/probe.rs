@@ -1,0 +1,170 @@
+//! The arguments of `wakeai probe`.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{ArgGroup, Args, Subcommand};
+use wakeai_probe::Token;
+use wakeai_units::{Duration, Rate};
+
+/// The port of a listener that names none.
+const DEFAULT_PORT: u16 = 4780;
+
+/// Measure this access point
+///
+/// A measurement has two ends. One runs with --listen and prints a token and the command for the other end.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArguments {
+    #[command(subcommand)]
+    pub(crate) probe: Probe,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Probe {
+    Buffer(BufferArguments),
+    Solo(SoloArguments),
+}
+
+/// Measure the buffer of the access point
+///
+/// Bursts of numbered UDP datagrams go from the wired side to a station, faster than the air takes them. The
+/// losses and delays tell how many packets the access point keeps, whether its limit counts packets or bytes,
+/// whether all packets wait in one queue, and whether it drops packets before the queue is full. It takes
+/// seconds, during which the stations of this access point are disturbed. Needs no privileges; a listener with
+/// root gets a longer socket buffer.
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("end").args(["listen", "to"]).required(true)),
+    after_help = "\
+Examples:
+  wakeai probe buffer --listen                              on the station
+  wakeai probe buffer --to 192.168.1.23 --token TOKEN       on a machine with a cable to the access point
+  wakeai probe buffer --to 192.168.1.23 --token TOKEN --to 192.168.1.24 --token TOKEN
+                                                            with a listener on a second station, too
+
+docs/guides/field.md explains the results."
+)]
+pub(crate) struct BufferArguments {
+    #[command(flatten)]
+    pub(crate) end: ListenArguments,
+    /// Measure the way to the listener at this address; twice, with two tokens, to compare the queues of two
+    /// stations
+    #[arg(long, value_name = "ADDRESS[:PORT]", requires = "token")]
+    pub(crate) to: Vec<Place>,
+    /// The token that the listener has printed
+    #[arg(long, value_name = "TOKEN", requires = "to")]
+    pub(crate) token: Vec<Token>,
+    /// The number of bursts whose spread is reported
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "listen",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+    /// The fastest rate to send at; it must be below the rate of every cable up to the access point
+    #[arg(long, value_name = "RATE", default_value = "900Mbit/s", conflicts_with = "listen",
+          value_parser = some_rate)]
+    pub(crate) rate: Rate,
+    #[command(flatten)]
+    pub(crate) write: WriteArguments,
+}
+
+/// Measure what this station reaches alone
+///
+/// One TCP connection each way, with the kernel's congestion control, and the round trips of small datagrams
+/// before and meanwhile. The station runs --to, and a machine with a cable to the access point --listen. If
+/// other stations send meanwhile, the result is not what the station reaches alone: the command asks the agent
+/// of this network namespace for its peers, and looks for seconds with less goodput.
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("end").args(["listen", "to"]).required(true)),
+    after_help = "\
+Examples:
+  wakeai probe solo --listen                            on a machine with a cable to the access point
+  wakeai probe solo --to 192.168.1.5 --token TOKEN      on the station
+
+docs/guides/field.md explains the results."
+)]
+pub(crate) struct SoloArguments {
+    #[command(flatten)]
+    pub(crate) end: ListenArguments,
+    /// Measure the way to the listener at this address
+    #[arg(long, value_name = "ADDRESS[:PORT]", requires = "token")]
+    pub(crate) to: Option<Place>,
+    /// The token that the listener has printed
+    #[arg(long, value_name = "TOKEN", requires = "to")]
+    pub(crate) token: Option<Token>,
+    /// The seconds that are measured in each direction, after three seconds that are not
+    #[arg(long, value_name = "TIME", default_value = "10s", conflicts_with = "listen",
+          value_parser = whole_seconds)]
+    pub(crate) time: Duration,
+    /// The socket of the agent to ask [default: that of this network namespace, if one runs]
+    #[arg(long, value_name = "PATH", conflicts_with = "listen")]
+    pub(crate) socket: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) write: WriteArguments,
+}
+
+/// The arguments of a listening end, and of both ends.
+#[derive(Debug, Args)]
+pub(crate) struct ListenArguments {
+    /// Listen, for one measurement, at this address [default: 0.0.0.0:4780]
+    #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, default_missing_value = "0.0.0.0")]
+    pub(crate) listen: Option<Place>,
+    /// With --listen: the longest wait for the other end
+    #[arg(long, value_name = "TIME", default_value = "10min", conflicts_with = "to")]
+    pub(crate) wait: Duration,
+    /// Print JSON: one object, and a listener one more at its start
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The argument of a measuring end whose result is a key of the agent's configuration.
+#[derive(Debug, Args)]
+pub(crate) struct WriteArguments {
+    /// Write the result into this configuration of an agent, whose comments stay
+    #[arg(long, value_name = "FILE", conflicts_with = "listen", num_args = 0..=1,
+          default_missing_value = wakeai_api::config::DEFAULT_PATH)]
+    pub(crate) write: Option<PathBuf>,
+}
+
+impl ListenArguments {
+    /// The address to listen at.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), DEFAULT_PORT);
+        self.listen.map_or(any, |place| place.0)
+    }
+}
+
+/// The address of a listener.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place(pub(crate) SocketAddr);
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let whole = text.parse::<SocketAddr>();
+        let bare = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DEFAULT_PORT));
+        whole.or_else(|_| bare()).map(Self).map_err(|_| {
+            let example = Ipv4Addr::new(192, 168, 1, 23);
+            format!("expected an address such as {example}, or {example}:{DEFAULT_PORT}")
+        })
+    }
+}
+
+fn some_rate(text: &str) -> Result<Rate, String> {
+    match text.parse::<Rate>() {
+        Ok(Rate::ZERO) => Err("expected a rate above zero".to_owned()),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn whole_seconds(text: &str) -> Result<Duration, String> {
+    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
+    let second = Duration::from_secs(1);
+    let is_whole = time.as_nanos().is_multiple_of(second.as_nanos());
+    if is_whole && (second..=wakeai_probe::solo::MOST_TIME).contains(&time) {
+        return Ok(time);
+    }
+    Err(format!("expected whole seconds, from 1s to {}", wakeai_probe::solo::MOST_TIME))
+}

@@ -1,0 +1,17 @@
+//! `wakeai probe`.
+
+mod addresses;
+mod buffer;
+mod listening;
+mod solo;
+mod write;
+
+use crate::args::{Probe, ProbeArguments};
+use crate::failure::Failure;
+
+pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
+    match &arguments.probe {
+        Probe::Buffer(arguments) => buffer::run(arguments),
+        Probe::Solo(arguments) => solo::run(arguments),
+    }
+}

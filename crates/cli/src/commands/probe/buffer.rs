@@ -1,0 +1,99 @@
+//! `wakeai probe buffer`.
+
+mod table;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use wakeai_api::config::{Changed, Measured};
+use wakeai_probe::buffer::{Drops, Report};
+use wakeai_probe::{BufferProbe, Peer, ProbeError, Progress, SendError, Token};
+
+use super::listening::{announce, finish, interrupted, limits};
+use super::write::write;
+use crate::args::BufferArguments;
+use crate::failure::{Failure, note};
+use crate::interrupt::Interrupt;
+use crate::output;
+
+pub(super) fn run(arguments: &BufferArguments) -> Result<(), Failure> {
+    let interrupt =
+        Interrupt::install().context("cannot handle signals").map_err(Failure::failed)?;
+    if arguments.end.listen.is_some() {
+        listen(arguments, &interrupt)
+    } else {
+        measure(arguments, &interrupt)
+    }
+}
+
+fn listen(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Failure> {
+    let end = &arguments.end;
+    let address = end.address();
+    let token = Token::random().map_err(Failure::failed)?;
+    let socket = wakeai_probe::bind(address)
+        .with_context(|| format!("cannot listen at {address}"))
+        .map_err(Failure::failed)?;
+    let bound = socket.local_addr().map_err(Failure::failed)?;
+    announce(bound, &token, ("buffer", "on a machine with a cable to the access point"), end)?;
+    let heard = wakeai_probe::listen(&socket, &token, limits(end), &|| interrupt.is_asked())
+        .context("cannot listen")
+        .map_err(Failure::failed)?;
+    finish(&heard, end, interrupt)
+}
+
+fn measure(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Failure> {
+    let BufferArguments { end, to, token, runs, rate, write: _ } = arguments;
+    if to.len() != token.len() || to.len() > 2 {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "found {} --to and {} --token; expected one of each, or two of each in the same order",
+            to.len(),
+            token.len()
+        )));
+    }
+    let peers = to.iter().zip(token).map(|(to, token)| Peer { address: to.0, token: *token });
+    let peers: Vec<Peer> = peers.collect();
+    let probe =
+        BufferProbe { station: peers[0], second: peers.get(1).copied(), runs: *runs, limit: *rate };
+    let say = |progress: &Progress| {
+        let Progress { stage, sent, arrived, rate } = progress;
+        tracing::info!(?stage, sent, arrived, %rate, "burst");
+    };
+    let report = match wakeai_probe::probe_buffer(&probe, &|| interrupt.is_asked(), say) {
+        Ok(report) => report,
+        Err(ProbeError::Send(SendError::Stopped)) => return Err(interrupted(interrupt)),
+        Err(error) => return Err(Failure::failed(error)),
+    };
+    if !end.json {
+        output::write(&table::render(&report))?;
+    }
+    let written = write(&arguments.write, for_agent(&report));
+    if end.json {
+        let written = written.as_deref().unwrap_or_default();
+        output::json(&Answer { report: &report, written })?;
+    }
+    written?;
+    if probe.second.is_none() {
+        note("one queue for all stations or one for each: not tested, which needs a second --to");
+    }
+    Ok(())
+}
+
+/// The result, and what was changed in the agent's configuration.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    written: &'a [Changed],
+}
+
+/// The buffer as the agent's configuration has it: in packets of full length.
+fn for_agent(report: &Report) -> Result<Measured, String> {
+    match (report.packets, report.drops) {
+        (_, Drops::Aqm) => {
+            Err("active queue management keeps the queue shorter than its limit, which \
+                                the measurement has not seen"
+                .to_owned())
+        }
+        (Some(found), _) => Ok(Measured::Buffer(found.median.round() as u32)),
+        (None, _) => Err("the buffer was not found".to_owned()),
+    }
+}

@@ -1,0 +1,101 @@
+//! What the listening ends have in common.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+use serde::Serialize;
+use wakeai_probe::{Ending, Heard, Limits, Tally, Token};
+
+use super::addresses;
+use crate::args::ListenArguments;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output;
+
+/// The first line of a listener.
+#[derive(Serialize)]
+struct Listening {
+    event: &'static str,
+    addresses: Vec<SocketAddr>,
+    token: String,
+}
+
+/// Its last one.
+#[derive(Serialize)]
+struct Ended {
+    event: &'static str,
+    ending: &'static str,
+    peer: Option<SocketAddr>,
+    #[serde(flatten)]
+    tally: Tally,
+}
+
+pub(super) fn limits(arguments: &ListenArguments) -> Limits {
+    Limits { wait: arguments.wait, ..Limits::default() }
+}
+
+/// Prints the token and the command of the other end.
+pub(super) fn announce(
+    bound: SocketAddr,
+    token: &Token,
+    (probe, other): (&str, &str),
+    arguments: &ListenArguments,
+) -> Result<(), Failure> {
+    let addresses = addresses::reachable(bound);
+    if arguments.json {
+        let token = token.to_string();
+        return output::json(&Listening { event: "listening", addresses, token }).map(|_| ());
+    }
+    let mut text = format!("listening for {}; {other} run\n", arguments.wait);
+    for address in addresses {
+        let _ = writeln!(text, "  wakeai probe {probe} --to {address} --token {token}");
+    }
+    output::write(&text).map(|_| ())
+}
+
+/// Reports how a listener has ended.
+pub(super) fn finish(
+    heard: &Heard,
+    arguments: &ListenArguments,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let Heard { ending, peer, tally } = *heard;
+    if arguments.json {
+        let ending = match ending {
+            Some(Ending::Done) => "done",
+            Some(Ending::NobodyCame) => "nobody_came",
+            Some(Ending::Silence) => "silence",
+            Some(Ending::TooLong) => "too_long",
+            None => "interrupted",
+        };
+        output::json(&Ended { event: "ended", ending, peer, tally })?;
+    }
+    let failed = |text: String| Err(Failure::failed(anyhow::anyhow!(text)));
+    let limits = limits(arguments);
+    match ending {
+        Some(Ending::Done) if arguments.json => Ok(()),
+        Some(Ending::Done) => {
+            let text = format!(
+                "done: {} datagrams came from the other end, which shows the result; {} others were refused\n",
+                tally.accepted, tally.refused
+            );
+            output::write(&text).map(|_| ())
+        }
+        Some(Ending::NobodyCame) => failed(format!(
+            "no sender with the token came within {}; {} other datagrams were refused",
+            limits.wait, tally.refused
+        )),
+        Some(Ending::Silence) => failed(format!(
+            "the other end has been silent for {}: it was ended, or the way to it is broken",
+            limits.silence
+        )),
+        Some(Ending::TooLong) => {
+            failed(format!("the measurement took longer than {}, and was ended", limits.session))
+        }
+        None => Err(interrupted(interrupt)),
+    }
+}
+
+pub(super) fn interrupted(interrupt: &Interrupt) -> Failure {
+    Failure::with_status(interrupt.exit_status(), anyhow::anyhow!("interrupted"))
+}

@@ -1,0 +1,93 @@
+//! `wakeai probe solo`.
+
+mod company;
+mod table;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use wakeai_api::config::{Changed, Measured};
+use wakeai_probe::solo::SoloReport;
+use wakeai_probe::{Peer, ProbeError, SendError, Token};
+use wakeai_units::Rate;
+
+use self::company::{Company, Watch};
+use super::listening::{announce, finish, interrupted, limits};
+use super::write::write;
+use crate::args::SoloArguments;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output;
+
+pub(super) fn run(arguments: &SoloArguments) -> Result<(), Failure> {
+    let interrupt =
+        Interrupt::install().context("cannot handle signals").map_err(Failure::failed)?;
+    match (arguments.to, arguments.token) {
+        (Some(to), Some(token)) => measure(arguments, &Peer { address: to.0, token }, &interrupt),
+        _ => listen(arguments, &interrupt),
+    }
+}
+
+fn listen(arguments: &SoloArguments, interrupt: &Interrupt) -> Result<(), Failure> {
+    let end = &arguments.end;
+    let address = end.address();
+    let token = Token::random().map_err(Failure::failed)?;
+    let (udp, tcp) = wakeai_probe::bind_solo(address)
+        .with_context(|| format!("cannot listen at {address}"))
+        .map_err(Failure::failed)?;
+    let bound = udp.local_addr().map_err(Failure::failed)?;
+    announce(bound, &token, ("solo", "on the station"), end)?;
+    let stop = || interrupt.is_asked();
+    let heard = wakeai_probe::listen_solo((&udp, &tcp), &token, limits(end), &stop)
+        .context("cannot listen")
+        .map_err(Failure::failed)?;
+    finish(&heard, end, interrupt)
+}
+
+/// The result, with what is known of other stations.
+#[derive(Debug, Serialize)]
+struct Solo {
+    #[serde(flatten)]
+    report: SoloReport,
+    /// Whether nothing tells of other stations that sent meanwhile.
+    alone: bool,
+    company: Company,
+    /// What was changed in the agent's configuration.
+    written: Vec<Changed>,
+}
+
+fn measure(
+    arguments: &SoloArguments,
+    listener: &Peer,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let watch = Watch::start(arguments.socket.as_deref());
+    let stop = || interrupt.is_asked();
+    let say = |step: &str| tracing::info!(step, "measuring");
+    let measured = wakeai_probe::probe_solo(listener, arguments.time, &stop, say);
+    let mut company = watch.end();
+    let report = match measured {
+        Ok(report) => report,
+        Err(ProbeError::Send(SendError::Stopped)) => return Err(interrupted(interrupt)),
+        Err(error) => return Err(Failure::failed(error)),
+    };
+    company.unsteady = !report.up.is_steady() || !report.down.is_steady();
+    if !arguments.end.json {
+        output::write(&table::render(&report, &company))?;
+    }
+    let written = write(&arguments.write, for_agent(&report, &company));
+    if arguments.end.json {
+        let changed = written.as_ref().map_or_else(|_| Vec::new(), Clone::clone);
+        let alone = company.is_alone();
+        output::json(&Solo { report, alone, company, written: changed })?;
+    }
+    written.map(|_| ())
+}
+
+/// The upload as the agent's configuration has it: the laws bound what the station sends.
+fn for_agent(report: &SoloReport, company: &Company) -> Result<Measured, String> {
+    if !company.sending_peers.is_empty() {
+        return Err("the station was not alone".to_owned());
+    }
+    let tenths = (report.up.goodput_mbps * 10.0).round() as u64;
+    Ok(Measured::Max(Rate::from_bps(tenths * 100_000)))
+}

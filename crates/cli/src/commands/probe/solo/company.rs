@@ -1,0 +1,82 @@
+//! Whether other stations were sending while this one was measured.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::Serialize;
+use wakeai_api::{Body, Request};
+
+use crate::commands::agents;
+
+/// The agent's state changes at its ticks, twice a second.
+const BETWEEN: Duration = Duration::from_millis(500);
+
+/// What is known of other stations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Company {
+    /// The law of the agent that was asked; null where none runs, so that only the goodput tells.
+    pub(super) law: Option<String>,
+    /// The peers that were sending at some time, by their numbers.
+    pub(super) sending_peers: BTreeSet<String>,
+    /// Whether there was a second with far less goodput than the others.
+    pub(super) unsteady: bool,
+}
+
+impl Company {
+    /// Whether nothing tells of another station.
+    pub(super) fn is_alone(&self) -> bool {
+        self.sending_peers.is_empty() && !self.unsteady
+    }
+}
+
+/// A thread that asks the agent until it is ended.
+pub(super) struct Watch {
+    done: Arc<AtomicBool>,
+    thread: JoinHandle<Company>,
+}
+
+impl Watch {
+    pub(super) fn start(socket: Option<&Path>) -> Self {
+        let socket = socket.map_or_else(own_agent, |socket| Some(socket.to_owned()));
+        let done = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&done);
+        let thread = std::thread::spawn(move || {
+            let mut company = Company::default();
+            while let Some(socket) = socket.as_deref().filter(|_| !over.load(Ordering::Relaxed)) {
+                ask(socket, &mut company);
+                std::thread::sleep(BETWEEN);
+            }
+            company
+        });
+        Self { done, thread }
+    }
+
+    pub(super) fn end(self) -> Company {
+        self.done.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// The socket of the agent of this network namespace, if it is there.
+fn own_agent() -> Option<PathBuf> {
+    let namespace = std::fs::metadata("/proc/self/ns/net").ok()?.ino();
+    agents::sockets().into_iter().find(|socket| {
+        let status = wakeai_api::ask(socket, Request::Status, agents::PATIENCE);
+        matches!(status, Ok(Body::Status(status)) if status.netns == namespace)
+    })
+}
+
+fn ask(socket: &Path, company: &mut Company) {
+    if let Ok(Body::Status(status)) = wakeai_api::ask(socket, Request::Status, agents::PATIENCE) {
+        company.law = Some(status.law);
+    }
+    if let Ok(Body::Peers(peers)) = wakeai_api::ask(socket, Request::Peers, agents::PATIENCE) {
+        let sending = peers.into_iter().filter(|peer| peer.sending).map(|peer| peer.station);
+        company.sending_peers.extend(sending);
+    }
+}

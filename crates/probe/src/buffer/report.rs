@@ -1,0 +1,240 @@
+//! What is reported of an access point's buffer.
+
+use serde::Serialize;
+use wakeai_units::Bytes;
+
+use super::burst::{Accepted, Burst};
+use super::plan::AIR_LOSS;
+use super::quantile;
+use super::reading::Reading;
+
+/// The lengths of IP packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Of most bursts.
+    pub large: Bytes,
+    /// Of those that tell a limit in packets from one in bytes.
+    pub small: Bytes,
+}
+
+/// Median, least and largest value of several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The least value.
+    pub min: f64,
+    /// The largest value.
+    pub max: f64,
+    /// The number of runs.
+    pub runs: usize,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Option<Self> {
+        let at = |share| quantile(values, share);
+        Some(Self { median: at(0.5)?, min: at(0.0)?, max: at(1.0)?, runs: values.len() })
+    }
+}
+
+/// What the limit of the queue counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counts {
+    /// Packets of any length.
+    Packets,
+    /// Their bytes.
+    Bytes,
+    /// The two sizes of packets fit neither.
+    Unclear,
+}
+
+/// How packets are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Drops {
+    /// A full queue drops what arrives.
+    Tail,
+    /// Active queue management (RFC 7567): single packets are dropped before the queue is full.
+    Aqm,
+    /// The air loses too many packets by itself.
+    Unclear,
+}
+
+/// Whether a sparse flow waits behind a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// One FIFO.
+    Shared,
+    /// Queues of their own.
+    Separate,
+    /// The queue was too short to tell.
+    Unclear,
+}
+
+/// The first drops of active queue management.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FirstDrop {
+    /// Packets in the queue.
+    pub packets: f64,
+    /// Their queueing delay.
+    pub delay_ms: f64,
+}
+
+/// The result of the measurement.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The buffer in packets of `packet_bytes`. Behind active queue management the most packets that were seen in it.
+    pub packets: Option<Spread>,
+    /// The same in bytes of IP packets.
+    pub bytes: Option<Spread>,
+    /// The same in packets from delay and rate, an independent estimate.
+    pub packets_by_delay: Option<Spread>,
+    /// The length of the large IP packets.
+    pub packet_bytes: u64,
+    /// The buffer in packets of `small_packet_bytes`.
+    pub small_packets: Option<Spread>,
+    /// The length of the small IP packets.
+    pub small_packet_bytes: u64,
+    /// What the limit counts.
+    pub counts: Counts,
+    /// How packets are dropped.
+    pub drops: Drops,
+    /// Where `drops` is `aqm`: the queue at its first drop.
+    pub first_drop: Option<FirstDrop>,
+    /// Whether two flows to one station share a queue.
+    pub flows: Option<Isolation>,
+    /// Whether two stations share a queue; `None` without a second station.
+    pub stations: Option<Isolation>,
+    /// What the air took, in IP packets.
+    pub drain_mbps: f64,
+    /// What was offered meanwhile.
+    pub offered_mbps: f64,
+    /// The share of packets that were lost where no queue was.
+    pub air_loss: f64,
+}
+
+/// What the bursts have shown.
+pub(crate) struct Verdict<'a> {
+    pub(crate) packets: Sizes,
+    pub(crate) large: &'a [Reading],
+    pub(crate) small: &'a [Reading],
+    pub(crate) air_loss: f64,
+    pub(crate) per_flow: Option<Isolation>,
+    pub(crate) per_station: Option<Isolation>,
+}
+
+impl Report {
+    pub(crate) fn new(found: &Verdict<'_>) -> Self {
+        let Verdict { packets: Sizes { large, small }, air_loss, per_flow, per_station, .. } =
+            *found;
+        let gradual = found.large.iter().filter(|reading| is_gradual(reading)).count();
+        let drops = match () {
+            () if 2 * gradual <= found.large.len() => Drops::Tail,
+            () if air_loss > AIR_LOSS => Drops::Unclear,
+            () => Drops::Aqm,
+        };
+        let full = |readings: &[Reading]| -> Option<Spread> {
+            let one = |reading: &Reading| match drops {
+                Drops::Aqm => Some(reading.most),
+                Drops::Tail | Drops::Unclear => reading.packets,
+            };
+            Spread::of(&readings.iter().filter_map(one).collect::<Vec<_>>())
+        };
+        let (packets, small_packets) = (full(found.large), full(found.small));
+        let bytes = packets.map(|Spread { median, min, max, runs }| {
+            let in_bytes = |packets: f64| packets * large.get() as f64;
+            Spread { median: in_bytes(median), min: in_bytes(min), max: in_bytes(max), runs }
+        });
+        let median = |value: fn(&Reading) -> f64| {
+            quantile(&found.large.iter().map(value).collect::<Vec<_>>(), 0.5).unwrap_or(0.0)
+        };
+        let by_delay: Vec<f64> =
+            found.large.iter().filter_map(|one| one.packets_by_delay).collect();
+        let mbps = |per_s: f64| per_s * large.bits() as f64 / 1e6;
+        Self {
+            packets,
+            bytes,
+            packets_by_delay: Spread::of(&by_delay).filter(|_| drops == Drops::Tail),
+            packet_bytes: large.get(),
+            small_packets,
+            small_packet_bytes: small.get(),
+            counts: counts(packets, small_packets, large, small, drops),
+            drops,
+            first_drop: (drops == Drops::Aqm).then(|| first_drop(found.large)).flatten(),
+            flows: per_flow,
+            stations: per_station,
+            drain_mbps: mbps(median(|one| one.drain_per_s)),
+            offered_mbps: mbps(median(|one| one.offered_per_s)),
+            air_loss,
+        }
+    }
+}
+
+/// Whether the losses after the first are fewer than a full queue's: a full queue loses at once what the air does not
+/// take.
+pub(crate) fn is_gradual(reading: &Reading) -> bool {
+    let excess = 1.0 - reading.drain_per_s / reading.offered_per_s;
+    reading.first_loss.is_some_and(|first| first.then_lost < excess / 2.0)
+}
+
+fn first_drop(readings: &[Reading]) -> Option<FirstDrop> {
+    let first: Vec<_> = readings.iter().filter_map(|reading| reading.first_loss).collect();
+    let packets: Vec<f64> = first.iter().map(|loss| loss.waiting).collect();
+    let delays: Vec<f64> = first.iter().map(|loss| loss.delay_ms).collect();
+    Some(FirstDrop { packets: quantile(&packets, 0.5)?, delay_ms: quantile(&delays, 0.5)? })
+}
+
+/// The ratio of the two counts is 1 where packets count, and that of the lengths where bytes count. The border is in the
+/// middle, with a third of the distance left to "unclear".
+fn counts(
+    large: Option<Spread>,
+    small: Option<Spread>,
+    long: Bytes,
+    short: Bytes,
+    drops: Drops,
+) -> Counts {
+    let (Some(large), Some(small), Drops::Tail) = (large, small, drops) else {
+        return Counts::Unclear;
+    };
+    let found = (small.median / large.median).ln() / (long.get() as f64 / short.get() as f64).ln();
+    match found {
+        found if found.abs() < 1.0 / 3.0 => Counts::Packets,
+        found if (found - 1.0).abs() < 1.0 / 3.0 => Counts::Bytes,
+        _ => Counts::Unclear,
+    }
+}
+
+/// A queueing delay below this may be that of a single transmission.
+const TELLING_MS: f64 = 5.0;
+
+/// Compares the delay of a sparse flow with that of the burst beside it, while the queue is full.
+pub(crate) fn isolation(reading: &Reading, burst: &Burst, sparse: &Burst) -> Isolation {
+    let Some(first_loss) = reading.first_loss else { return Isolation::Unclear };
+    let (Some(from), Some(until)) = (burst.sent.get(first_loss.number), burst.sent.last()) else {
+        return Isolation::Unclear;
+    };
+    let window = from.as_nanos().cast_signed()..until.as_nanos().cast_signed();
+    let delay_ms = |one: &Accepted, base: i64| (one.delay_ns() - base) as f64 / 1e6;
+    let median = |all: &[Accepted], base: i64| {
+        let inside = all.iter().filter(|one| window.contains(&one.sent_ns));
+        let delays: Vec<f64> = inside.map(|one| delay_ms(one, base)).collect();
+        (quantile(&delays, 0.5), delays.len())
+    };
+    let (Some(full), _) = median(&burst.accepted(), reading.base_ns) else {
+        return Isolation::Unclear;
+    };
+    let arrived = sparse.accepted();
+    // A second station's clock is its own; its first datagrams met an empty queue, as the prelude did.
+    let base = arrived.iter().map(Accepted::delay_ns).min().unwrap_or(0);
+    let (delay, came) = median(&arrived, base);
+    let sent =
+        sparse.sent.iter().filter(|at| window.contains(&at.as_nanos().cast_signed())).count();
+    match delay {
+        _ if full < TELLING_MS || sent < 5 => Isolation::Unclear,
+        Some(delay) if delay < full / 2.0 && 10 * came >= 8 * sent => Isolation::Separate,
+        Some(delay) if delay < full / 2.0 => Isolation::Unclear,
+        Some(_) | None => Isolation::Shared,
+    }
+}

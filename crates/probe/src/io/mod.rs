@@ -1,0 +1,15 @@
+//! The drivers: sockets and the real clock around the state machines.
+
+pub(crate) mod clock;
+mod listen;
+mod receive;
+mod run;
+mod sender;
+mod serve;
+mod solo;
+
+pub use listen::{Heard, Stop, bind, listen};
+pub use run::{BufferProbe, Peer, ProbeError, Progress, probe_buffer};
+pub use sender::SendError;
+pub use serve::{bind_solo, listen_solo};
+pub use solo::probe_solo;

@@ -1,0 +1,181 @@
+//! The measurement of a buffer from end to end.
+
+use std::net::SocketAddr;
+
+use wakeai_units::{Bytes, Instant, Rate};
+
+use super::clock;
+use super::listen::Stop;
+use super::sender::{Fate, SendError, Sender};
+use crate::buffer::{Burst, Options, Plan, Report, Schedule, Shot, Sizes, Stage, Unmeasured};
+use crate::datagram::HEADER_BYTES;
+use crate::token::Token;
+
+/// The longest IP packet of a burst.
+const LARGE: Bytes = Bytes::new(1_500);
+/// Half of it, to tell packets from bytes.
+const SMALL: Bytes = Bytes::new(750);
+/// A shot was held back if more than one of this many of its datagrams was.
+const HELD_BACK: u32 = 50;
+
+/// A station on which a listener runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// Its address.
+    pub address: SocketAddr,
+    /// What the listener has printed.
+    pub token: Token,
+}
+
+/// What to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferProbe {
+    /// The station.
+    pub station: Peer,
+    /// Another station on the same access point.
+    pub second: Option<Peer>,
+    /// The bursts whose spread is reported.
+    pub runs: u32,
+    /// The fastest rate to send at.
+    pub limit: Rate,
+}
+
+/// A burst has been sent and has arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// What it was for.
+    pub stage: Stage,
+    /// Datagrams that were sent.
+    pub sent: usize,
+    /// Datagrams that arrived.
+    pub arrived: usize,
+    /// The rate that was asked for.
+    pub rate: Rate,
+}
+
+/// The measurement failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The listener could not be reached.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The bursts do not tell.
+    #[error(transparent)]
+    Unmeasured(#[from] Unmeasured),
+    /// Packets were lost before they reached the wire.
+    #[error(
+        "this machine dropped {dropped} of {sent} packets at {rate:#}, so the losses say nothing about the access point; \
+         lower --rate below the rate of this machine's interface"
+    )]
+    DroppedHere {
+        /// Packets.
+        dropped: u32,
+        /// Of so many.
+        sent: usize,
+        /// At this rate.
+        rate: Rate,
+    },
+    /// Packets were lost after they had crossed the air.
+    #[error(
+        "the station's socket had no room for {dropped} datagrams that had arrived, so the losses say nothing about the \
+         access point; run its `--listen` as root, or on a machine that is less busy"
+    )]
+    DroppedThere {
+        /// Datagrams.
+        dropped: u32,
+    },
+}
+
+/// Measures the buffer between this machine and the station.
+///
+/// # Errors
+/// [`ProbeError`].
+pub fn probe_buffer(
+    probe: &BufferProbe,
+    stop: Stop<'_>,
+    mut progress: impl FnMut(&Progress),
+) -> Result<Report, ProbeError> {
+    // Wake-ups that the kernel delays by 50 us would make lumps of a burst. Without this it still works.
+    let _ = nix::sys::prctl::set_timerslack(1_000);
+    let mut first = Sender::connect(probe.station.address, &probe.station.token, stop)?;
+    let connect = |peer: &Peer| Sender::connect(peer.address, &peer.token, stop);
+    let mut second = probe.second.as_ref().map(connect).transpose()?;
+    let mut plan = Plan::new(Options {
+        runs: probe.runs,
+        limit: probe.limit,
+        packets: Sizes { large: LARGE, small: SMALL },
+        second: second.is_some(),
+    });
+    let mut burst = 0;
+    let mut overflowed_before = 0;
+    while let Some(shot) = plan.poll_shot() {
+        burst += 1;
+        let fired = fire(&mut first, second.as_mut(), &shot, burst, stop)?;
+        let (arrivals, overflowed) = first.fetch(burst)?;
+        let dropped =
+            overflowed.wrapping_sub(std::mem::replace(&mut overflowed_before, overflowed));
+        if dropped > 0 {
+            return Err(ProbeError::DroppedThere { dropped });
+        }
+        let sparse = match (&shot.beside, second.as_mut()) {
+            (None, _) => None,
+            (Some(beside), Some(second)) if beside.to_second => {
+                Some(Burst::of_flow(1, fired.sparse, &second.fetch(burst)?.0))
+            }
+            (Some(_), _) => Some(Burst::of_flow(1, fired.sparse, &arrivals)),
+        };
+        let sent = fired.burst.len();
+        if fired.dropped > 0 {
+            return Err(ProbeError::DroppedHere { dropped: fired.dropped, sent, rate: shot.rate });
+        }
+        let main = Burst::of_flow(0, fired.burst, &arrivals);
+        let arrived = main.arrivals.len();
+        progress(&Progress { stage: plan.stage(), sent, arrived, rate: shot.rate });
+        let held_back = fired.held_back > shot.count / HELD_BACK;
+        plan.handle_burst(&main, sparse.as_ref(), held_back)?;
+    }
+    Ok(plan.report())
+}
+
+/// A shot that was sent.
+#[derive(Default)]
+struct Fired {
+    burst: Vec<Instant>,
+    sparse: Vec<Instant>,
+    held_back: u32,
+    dropped: u32,
+}
+
+fn fire(
+    first: &mut Sender<'_>,
+    mut second: Option<&mut Sender<'_>>,
+    shot: &Shot,
+    burst: u32,
+    stop: Stop<'_>,
+) -> Result<Fired, SendError> {
+    let aside = first.another_socket()?;
+    let mut fired = Fired::default();
+    let length = shot.packet.get() as usize - first.overhead();
+    for due in Schedule::new(*shot, clock::now()) {
+        clock::sleep_until(due.at);
+        if due.number % 256 == 0 && stop() {
+            return Err(SendError::Stopped);
+        }
+        let before = clock::now();
+        let to_second = shot.beside.is_some_and(|beside| beside.to_second);
+        let fate = match (due.flow, second.as_deref_mut()) {
+            (0, _) => first.data(None, 0, burst, due.number, length)?,
+            (_, Some(second)) if to_second => {
+                second.data(None, 1, burst, due.number, HEADER_BYTES)?
+            }
+            _ => first.data(Some(&aside), 1, burst, due.number, HEADER_BYTES)?,
+        };
+        // A datagram that was held back has left now.
+        let sent = if fate == Fate::HeldBack { clock::now() } else { before };
+        let list = if due.flow == 0 { &mut fired.burst } else { &mut fired.sparse };
+        list.push(sent);
+        fired.held_back += u32::from(fate == Fate::HeldBack);
+        fired.dropped += u32::from(fate == Fate::DroppedHere);
+    }
+    Ok(fired)
+}

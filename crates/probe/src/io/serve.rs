@@ -1,0 +1,157 @@
+//! The TCP side of a listener for `probe solo`: it receives and sends as fast as one connection can.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use wakeai_units::Duration;
+
+use super::clock;
+use super::listen::{Heard, STOP_MS, Stop, listen_to};
+use crate::listener::Limits;
+use crate::solo::{Direction, Meter, Stream, StreamKey};
+use crate::token::Token;
+
+/// The longest wait for the first bytes, and for any progress.
+const STALLED: std::time::Duration = std::time::Duration::from_secs(10);
+/// What a connection may last beyond the time that it measures.
+const BEYOND: Duration = Duration::from_secs(20);
+/// The bytes of a read or a write.
+const CHUNK: usize = 1 << 17;
+
+/// Binds the sockets of a listener for `probe solo`, both to the same port.
+///
+/// # Errors
+/// The address is not this machine's, or is in use.
+pub fn bind_solo(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
+    let tcp = TcpListener::bind(address)?;
+    tcp.set_nonblocking(true)?;
+    let udp = super::listen::bind(tcp.local_addr()?)?;
+    Ok((udp, tcp))
+}
+
+/// The sender of the UDP side, and the connections that it has opened.
+#[derive(Default)]
+struct Guest {
+    session: Mutex<Option<(SocketAddr, u64)>>,
+    last_stream: AtomicU64,
+    busy: AtomicBool,
+}
+
+/// Serves one session of `probe solo`.
+///
+/// # Errors
+/// A socket fails.
+pub fn listen_solo(
+    (udp, tcp): (&UdpSocket, &TcpListener),
+    token: &Token,
+    limits: Limits,
+    stop: Stop<'_>,
+) -> io::Result<Heard> {
+    let (guest, ended) = (Guest::default(), AtomicBool::new(false));
+    let key = StreamKey::new(token);
+    let over = || ended.load(Ordering::Relaxed) || stop();
+    let serve = |connection: TcpStream| {
+        if let Err(error) = serve(connection, &key, &guest, &over) {
+            tracing::debug!(%error, "a connection has ended");
+        }
+        guest.busy.store(false, Ordering::Relaxed);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over() {
+                match tcp.accept() {
+                    // One at a time, so that nobody can make threads without end.
+                    Ok((connection, from)) if guest.expects(from) => {
+                        if !guest.busy.swap(true, Ordering::Relaxed) {
+                            let serve = &serve;
+                            scope.spawn(move || serve(connection));
+                        }
+                    }
+                    Ok(_) => {} // it is closed at once
+                    Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
+                }
+            }
+        });
+        let greeted = |from, session| {
+            *guest.session.lock().unwrap_or_else(PoisonError::into_inner) = Some((from, session));
+        };
+        let heard = listen_to(udp, token, limits, stop, &greeted);
+        ended.store(true, Ordering::Relaxed);
+        heard
+    })
+}
+
+impl Guest {
+    fn session(&self) -> Option<(SocketAddr, u64)> {
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn expects(&self, from: SocketAddr) -> bool {
+        self.session().is_some_and(|(peer, _)| peer.ip() == from.ip())
+    }
+}
+
+fn serve(
+    mut connection: TcpStream,
+    key: &StreamKey,
+    guest: &Guest,
+    over: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    connection.set_nonblocking(false)?;
+    connection.set_read_timeout(Some(STALLED))?;
+    connection.set_write_timeout(Some(std::time::Duration::from_millis(STOP_MS.into())))?;
+    let mut opening = [0; crate::solo::OPENING_BYTES];
+    connection.read_exact(&mut opening)?;
+    let refused = || io::Error::new(io::ErrorKind::InvalidData, "no opening of this session");
+    let stream = key.read(&opening).ok_or_else(refused)?;
+    let is_new = guest.last_stream.fetch_max(stream.number, Ordering::Relaxed) < stream.number;
+    if !is_new || guest.session().is_none_or(|(_, session)| session != stream.session) {
+        return Err(refused());
+    }
+    let give_up = clock::now() + stream.time + BEYOND;
+    match stream.direction {
+        Direction::Up => {
+            let result = receive(&mut connection, &stream, &|| over() || clock::now() >= give_up)?;
+            connection.set_write_timeout(Some(STALLED))?;
+            connection.write_all(&key.result(&stream, &result))
+        }
+        Direction::Down => {
+            let chunk = vec![0; CHUNK];
+            while !over() && clock::now() < give_up {
+                match connection.write(&chunk) {
+                    Ok(_) => {}
+                    Err(error) if is_timeout(&error) => {}
+                    Err(error) => return Err(error), // the client has what it wants
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Reads until the time has been measured.
+pub(super) fn receive(
+    connection: &mut TcpStream,
+    stream: &Stream,
+    over: &dyn Fn() -> bool,
+) -> io::Result<crate::solo::Goodput> {
+    let mut meter = Meter::new(stream.time);
+    let mut chunk = vec![0; CHUNK];
+    while !over() {
+        let count = connection.read(&mut chunk)?;
+        if count == 0 {
+            break;
+        }
+        meter.on_bytes(clock::now(), count as u64);
+        if let Some(goodput) = meter.goodput() {
+            return Ok(goodput);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended before its time"))
+}
+
+pub(super) fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}

@@ -1,0 +1,144 @@
+//! The measurement of what a station reaches alone, from the station.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wakeai_units::Duration;
+
+use super::clock;
+use super::listen::Stop;
+use super::run::{Peer, ProbeError};
+use super::sender::{SendError, Sender};
+use super::serve::{is_timeout, receive};
+use crate::solo::{Direction, Goodput, Leg, RoundTrips, SoloReport, Stream, StreamKey};
+
+/// The round trips without load.
+const IDLE_PINGS: usize = 40;
+/// The time between two round trips.
+const BETWEEN: Duration = Duration::from_millis(50);
+/// The longest wait for a connection and for its result.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Measures what this machine reaches through its access point, one direction after the other.
+///
+/// # Errors
+/// [`ProbeError::Send`].
+pub fn probe_solo(
+    listener: &Peer,
+    time: Duration,
+    stop: Stop<'_>,
+    mut progress: impl FnMut(&str),
+) -> Result<SoloReport, ProbeError> {
+    let mut sender = Sender::connect(listener.address, &listener.token, stop)?;
+    progress("idle round trips");
+    let idle = RoundTrips::of(&pings(&mut sender, &|times| times >= IDLE_PINGS)?);
+    let mut leg = |number, direction| {
+        let stream = Stream { session: sender.session(), number, direction, time };
+        leg(&mut sender, listener, &stream, &idle, stop)
+    };
+    progress("upload");
+    let up = leg(1, Direction::Up)?;
+    progress("download");
+    let down = leg(2, Direction::Down)?;
+    Ok(SoloReport { up, down, idle })
+}
+
+/// One round trip after another, until `done` of their number says so.
+fn pings(
+    sender: &mut Sender<'_>,
+    done: &dyn Fn(usize) -> bool,
+) -> Result<Vec<Option<Duration>>, SendError> {
+    let mut times = Vec::new();
+    while !done(times.len()) {
+        let next = clock::now() + BETWEEN;
+        times.push(sender.ping()?);
+        clock::sleep_until(next);
+    }
+    Ok(times)
+}
+
+/// Transfers in one direction, with round trips meanwhile.
+fn leg(
+    sender: &mut Sender<'_>,
+    listener: &Peer,
+    stream: &Stream,
+    idle: &RoundTrips,
+    stop: Stop<'_>,
+) -> Result<Leg, ProbeError> {
+    let done = AtomicBool::new(false);
+    let result = Mutex::new(None);
+    let times = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let found = transfer(listener, stream, stop);
+            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+            done.store(true, Ordering::Relaxed);
+        });
+        let pings = pings(sender, &|_| done.load(Ordering::Relaxed));
+        // The transfer asks `stop`, too, and ends without its listener.
+        pings
+    })?;
+    let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failed = |source| SendError::Socket {
+        what: format!("transfer data with {}", listener.address),
+        source,
+    };
+    let goodput = result.expect("the thread has ended").map_err(failed)?;
+    Ok(Leg::new(&goodput, RoundTrips::of(&times), idle))
+}
+
+fn transfer(listener: &Peer, stream: &Stream, stop: Stop<'_>) -> io::Result<Goodput> {
+    let key = StreamKey::new(&listener.token);
+    let mut connection = TcpStream::connect_timeout(&listener.address, PATIENCE)?;
+    connection.write_all(&key.open(stream))?;
+    let give_up = clock::now() + stream.time + Duration::from_secs(20);
+    let over = || stop() || clock::now() >= give_up;
+    if stream.direction == Direction::Down {
+        connection.set_read_timeout(Some(PATIENCE))?;
+        return receive(&mut connection, stream, &over);
+    }
+    let poll = std::time::Duration::from_millis(super::listen::STOP_MS.into());
+    connection.set_write_timeout(Some(poll))?;
+    let mut reader = connection.try_clone()?;
+    reader.set_read_timeout(Some(poll))?;
+    let answered = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let chunk = vec![0; 1 << 16];
+            while !answered.load(Ordering::Relaxed) && !over() {
+                match connection.write(&chunk) {
+                    Ok(_) => {}
+                    Err(error) if is_timeout(&error) => {}
+                    Err(_) => break, // the listener has its result
+                }
+            }
+            // What is still in the queue would delay what is measured next.
+            let _ = connection.shutdown(Shutdown::Write);
+        });
+        let result = result(&mut reader, &over);
+        answered.store(true, Ordering::Relaxed);
+        let wrong =
+            || io::Error::new(io::ErrorKind::InvalidData, "the result is not the listener's");
+        key.read_result(stream, &result?).ok_or_else(wrong)
+    })
+}
+
+/// Reads the result, which comes when the listener has measured.
+fn result(
+    reader: &mut TcpStream,
+    over: &dyn Fn() -> bool,
+) -> io::Result<[u8; crate::solo::RESULT_BYTES]> {
+    let mut bytes = [0; crate::solo::RESULT_BYTES];
+    let mut length = 0;
+    while length < bytes.len() {
+        match reader.read(&mut bytes[length..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => length += count,
+            Err(error) if is_timeout(&error) && !over() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}

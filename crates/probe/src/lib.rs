@@ -1,0 +1,22 @@
+//! Measurements beside a real access point.
+//!
+//! [`listen`] runs on a station, [`probe_buffer`] on the wired side. Both are thin drivers: what a listener does is
+//! [`Listener`], which bursts are sent is [`buffer::Plan`], and what they say is [`buffer::read`]; these have no socket
+//! and no clock.
+
+mod arrivals;
+pub mod buffer;
+mod datagram;
+mod io;
+mod listener;
+pub mod solo;
+mod token;
+
+pub use arrivals::{Arrival, Part};
+pub use datagram::{HEADER_BYTES, Header, Kind, LONGEST_BYTES, Seal};
+pub use io::{
+    BufferProbe, Heard, Peer, ProbeError, Progress, SendError, Stop, bind, bind_solo, listen,
+    listen_solo, probe_buffer, probe_solo,
+};
+pub use listener::{Ending, Limits, Listener, Tally};
+pub use token::{ParseTokenError, Token};
