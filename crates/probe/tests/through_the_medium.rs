@@ -10,7 +10,7 @@ use wakeai_probe::buffer::{
     Burst, Counts, Drops, Isolation, Options, Plan, Report, Schedule, Shot, Sizes, Unmeasured,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate};
-use wakeai_wifi::{QueueDiscipline, Standard};
+use wakeai_wifi::{QueueDiscipline, QueueLimit, Standard};
 
 /// The stations' clock is ahead of the sender's.
 const AHEAD: Duration = Duration::from_secs(1_000);
@@ -82,8 +82,8 @@ fn probe(config: WifiConfig, limit: Rate) -> Result<Report, Unmeasured> {
     Ok(plan.report())
 }
 
-fn config(standard: Standard, buffer: usize, stations: usize) -> WifiConfig {
-    WifiConfig { buffer, ..WifiConfig::new(standard, stations) }
+fn config(standard: Standard, buffer: u32, stations: usize) -> WifiConfig {
+    WifiConfig { buffer: QueueLimit::Packets(buffer), ..WifiConfig::new(standard, stations) }
 }
 
 #[test]
@@ -94,10 +94,26 @@ fn the_buffer_is_found_whatever_the_standard_and_however_long_it_is() {
             println!("{standard} {buffer}: {report:?}");
             let found = report.packets.unwrap();
             for packets in [found.median, found.min, found.max] {
-                let off = (packets - buffer as f64).abs() / buffer as f64;
+                let off = (packets - f64::from(buffer)).abs() / f64::from(buffer);
                 assert!(off <= 0.05, "{standard}: {packets} of {buffer}: {report:?}");
             }
             assert_eq!((report.drops, report.counts), (Drops::Tail, Counts::Packets), "{report:?}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_in_bytes_is_told_from_one_in_packets() {
+    for standard in [Standard::G, Standard::N] {
+        for kilobytes in [75, 450] {
+            let limit = QueueLimit::Bytes(Bytes::new(kilobytes * 1_000));
+            let config = WifiConfig { buffer: limit, ..WifiConfig::new(standard, 1) };
+            let report = probe(config, Rate::from_mbps(900)).unwrap();
+            println!("{standard} {kilobytes} kB: {report:?}");
+            let found = report.packets.unwrap().median * 1.5;
+            let off = (found - kilobytes as f64).abs() / kilobytes as f64;
+            assert!(off <= 0.05, "{standard}: {found} kB of {kilobytes}: {report:?}");
+            assert_eq!((report.drops, report.counts), (Drops::Tail, Counts::Bytes), "{report:?}");
         }
     }
 }

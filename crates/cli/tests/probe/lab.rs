@@ -106,6 +106,21 @@ fn the_buffer_of_an_access_point_is_found_within_5_percent() {
 }
 
 #[test]
+fn a_buffer_that_is_limited_in_bytes_is_found_within_5_percent() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    for (standard, kilobytes) in [("802.11n", 75.0), ("802.11g", 75.0), ("802.11n", 450.0)] {
+        let access_point = format!("standard = \"{standard}\", buffer = \"{kilobytes}kB\"");
+        let lab = Lab::start(directory.path(), &access_point);
+        let found = lab.buffer(&["a"], &["--rate", "600Mbit/s"]);
+        println!("{standard} {kilobytes} kB: {found}");
+        near(&found["bytes"], kilobytes * 1_000.0, 5.0);
+        assert_eq!((&found["counts"], &found["drops"]), (&"bytes".into(), &"tail".into()));
+    }
+    nothing_left();
+}
+
+#[test]
 fn a_queue_for_each_station_is_told_from_a_fifo() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
