@@ -42,6 +42,9 @@ test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill P
 test-faults: deps ## kill -9 after every step of agent, use and lab (minutes; root)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test faults -- --include-ignored --nocapture --test-threads=1
 
+test-probe: deps ## the probes of every buffer and standard in the lab (minutes; root)
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test probe -- --include-ignored --nocapture --test-threads=1
+
 soak: deps ## memory, files and map entries of agents under churn for MINUTES=30 (root)
 	WAKEAI_REQUIRE_KERNEL=1 SOAK_MINUTES=$(MINUTES) cargo test --locked -p wakeai-cli --test soak -- --include-ignored --nocapture
 
