@@ -8,7 +8,7 @@ TEST_THREADS ?= 4
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
-.PHONY: help deps build demo test test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults soak fuzz bench validation ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-probe soak fuzz bench validation ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
