@@ -44,6 +44,11 @@ impl CongestionState {
         }
     }
 
+    /// The state with this [`Self::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        (0..5).map(Self::from_number).find(|state| state.name() == name)
+    }
+
     /// The kernel's number.
     pub fn number(self) -> u8 {
         self as u8

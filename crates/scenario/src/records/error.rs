@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ::parquet::errors::ParquetError;
+use wakeai_tables::ParquetError;
 
 /// Why the records could not be written.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,6 @@ mod error;
 mod exchange;
 mod marker;
 mod output;
-mod parquet;
 mod pcapng;
 mod rows;
 mod tables;
@@ -33,10 +32,10 @@ pub use captures::{Captures, Host, RunCaptures};
 pub use error::RecordsError;
 use error::{broken, cannot};
 pub use output::Output;
-use parquet::{Column, TableWriter};
 pub use pcapng::Way;
 pub use rows::{AirKind, AirOf, AirtimeRow, EventRow, Queue, QueueRow, Row, RowEvent, SampleRow};
 use tables::{FlowRow, Of, RunName};
+use wakeai_tables::{Column, TableWriter};
 use workplace::Workplace;
 
 /// The content of `run.json`: everything that is needed to reproduce an experiment.
@@ -138,6 +137,8 @@ const FILES: [&str; 8] = [
     RESULT,
 ];
 const RESULT: &str = "result.json";
+/// The version of the tables' columns, in the metadata of each file.
+pub const SCHEMA: &str = "experiment 1";
 
 impl Records {
     /// Creates records of `scenario`, and their directory if it does not exist.
@@ -152,11 +153,11 @@ impl Records {
     ) -> Result<Self, RecordsError> {
         let workplace = Workplace::begin(output.into())?;
         Ok(Self {
-            flows: Table::create(&workplace, FILES[0], &tables::FLOWS)?,
-            samples: Table::create(&workplace, FILES[1], &tables::SAMPLES)?,
-            events: Table::create(&workplace, FILES[2], &tables::EVENTS)?,
-            queues: Table::create(&workplace, FILES[3], &tables::QUEUES)?,
-            airtime: Table::create(&workplace, FILES[4], &tables::AIRTIME)?,
+            flows: Table::create(&workplace, FILES[0], tables::flows())?,
+            samples: Table::create(&workplace, FILES[1], tables::samples())?,
+            events: Table::create(&workplace, FILES[2], tables::events())?,
+            queues: Table::create(&workplace, FILES[3], tables::queues())?,
+            airtime: Table::create(&workplace, FILES[4], tables::airtime())?,
             manifest,
             scenario: scenario.to_toml(),
             run: None,
@@ -258,11 +259,12 @@ impl<R> Table<R> {
     fn create(
         workplace: &Workplace,
         name: &str,
-        columns: &'static [Column<Of<R>>],
+        columns: Vec<Column<Of<R>>>,
     ) -> Result<Self, RecordsError> {
         let path = workplace.path(name);
         let file = File::create(&path).map_err(|error| cannot(&path, &error))?;
-        let writer = TableWriter::new(columns, file).map_err(|error| broken(&path, &error))?;
+        let writer =
+            TableWriter::new(SCHEMA, columns, file).map_err(|error| broken(&path, &error))?;
         Ok(Self { path, writer })
     }
 

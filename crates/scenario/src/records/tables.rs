@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use wakeai_units::{Duration, Rate};
+use wakeai_connection::Figures;
+use wakeai_tables::{Column, HasFigures, Value, figure_columns};
 
-use super::parquet::{Column, Value};
 use super::rows::{AirOf, AirtimeRow, EventRow, Queue, QueueRow, SampleRow};
 use crate::result::FlowResult;
 
@@ -31,17 +31,14 @@ pub(crate) struct FlowRow {
     pub(crate) result: FlowResult,
 }
 
-/// The duration in microseconds; 0 if nothing was measured.
-fn micros(span: Option<Duration>) -> u32 {
-    clamped(span.map_or(0, Duration::as_micros))
-}
-
-fn clamped(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+impl HasFigures for Of<SampleRow> {
+    fn figures(&self) -> &Figures {
+        &self.row.figures
+    }
 }
 
 const fn column<R>(name: &'static str, value: Value<R>) -> Column<R> {
-    Column { name, value }
+    Column::new(name, value)
 }
 
 fn flow_of(run: &RunName, flow: u32) -> Option<&(String, &'static str)> {
@@ -69,74 +66,72 @@ fn station_of_air(of: &Of<AirtimeRow>) -> Option<&str> {
     station_of(&of.run, station)
 }
 
-pub(crate) static SAMPLES: [Column<Of<SampleRow>>; 21] = [
-    column("condition", Value::Text(|of| Some(&of.run.condition))),
-    column("repeat", Value::U32(|of| of.run.repeat)),
-    column("at_ns", Value::U64(|of| of.row.at_ns)),
-    column("flow", Value::U32(|of| of.row.flow)),
-    column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
-    column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
-    column("connection", Value::U32(|of| of.row.connection)),
-    column("cwnd", Value::U32(|of| of.row.figures.cwnd.get())),
-    column("ssthresh", Value::U32(|of| of.row.figures.ssthresh.get())),
-    column("srtt_us", Value::U32(|of| micros(of.row.figures.smoothed_rtt))),
-    column("rtt_us", Value::U32(|of| micros(of.row.figures.latest_rtt))),
-    column("min_rtt_us", Value::U32(|of| micros(of.row.figures.min_rtt))),
-    column("state", Value::Text(|of| Some(of.row.figures.congestion_state.name()))),
-    column("packets_out", Value::U32(|of| of.row.figures.packets_out.get())),
-    column("sacked", Value::U32(|of| of.row.figures.sacked_out.get())),
-    column("lost", Value::U32(|of| of.row.figures.lost_out.get())),
-    column("retransmitted", Value::U32(|of| of.row.figures.retrans_out.get())),
-    column("send_queue", Value::U32(|of| clamped(of.row.figures.send_queue.get()))),
-    column("delivered", Value::U64(|of| of.row.figures.delivered)),
-    column("pacing", Value::U64(|of| of.row.figures.pacing_rate.map_or(0, Rate::bytes_per_second))),
-    column("k_ms", Value::F64(|of| Some(f64::from(clamped(of.row.figures.k?.as_micros())) / 1e3))),
-];
+pub(crate) fn samples() -> Vec<Column<Of<SampleRow>>> {
+    let mut columns: Vec<Column<Of<SampleRow>>> = vec![
+        column("condition", Value::Text(|of| Some(&of.run.condition))),
+        column("repeat", Value::U32(|of| of.run.repeat)),
+        column("at_ns", Value::U64(|of| of.row.at_ns)),
+        column("flow", Value::U32(|of| of.row.flow)),
+        column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
+        column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
+        column("connection", Value::U32(|of| of.row.connection)),
+    ];
+    columns.extend(figure_columns());
+    columns
+}
 
-pub(crate) static EVENTS: [Column<Of<EventRow>>; 10] = [
-    column("condition", Value::Text(|of| Some(&of.run.condition))),
-    column("repeat", Value::U32(|of| of.run.repeat)),
-    column("at_ns", Value::U64(|of| of.row.at_ns)),
-    column("flow", Value::U32(|of| of.row.flow)),
-    column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
-    column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
-    column("connection", Value::U32(|of| of.row.connection)),
-    column("event", Value::Text(|of| Some(of.row.event.name()))),
-    column("value", Value::U32(|of| of.row.event.value())),
-    column("cwnd", Value::U32(|of| of.row.cwnd.get())),
-];
+pub(crate) fn events() -> Vec<Column<Of<EventRow>>> {
+    vec![
+        column("condition", Value::Text(|of| Some(&of.run.condition))),
+        column("repeat", Value::U32(|of| of.run.repeat)),
+        column("at_ns", Value::U64(|of| of.row.at_ns)),
+        column("flow", Value::U32(|of| of.row.flow)),
+        column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
+        column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
+        column("connection", Value::U32(|of| of.row.connection)),
+        column("event", Value::Text(|of| Some(of.row.event.name()))),
+        column("value", Value::U32(|of| of.row.event.value())),
+        column("cwnd", Value::U32(|of| of.row.cwnd.get())),
+    ]
+}
 
-pub(crate) static FLOWS: [Column<Of<FlowRow>>; 13] = [
-    column("condition", Value::Text(|of| Some(&of.run.condition))),
-    column("repeat", Value::U32(|of| of.run.repeat)),
-    column("flow", Value::U32(|of| of.row.flow)),
-    column("station", Value::Text(|of| Some(&of.row.result.station))),
-    column("direction", Value::Text(|of| Some(&of.row.result.direction))),
-    column("kind", Value::Text(|of| Some(&of.row.result.kind))),
-    column("algorithm", Value::Text(|of| of.row.result.algorithm.as_deref())),
-    column("bytes", Value::U64(|of| of.row.result.bytes)),
-    column("goodput_mbps", Value::F64(|of| Some(of.row.result.goodput_mbps))),
-    column("completion_s", Value::F64(|of| of.row.result.completion_s)),
-    column("retransmits", Value::U64(|of| of.row.result.retransmits)),
-    column("timeouts", Value::U64(|of| of.row.result.timeouts)),
-    column("avr", Value::F64(|of| of.row.result.avr)),
-];
+pub(crate) fn flows() -> Vec<Column<Of<FlowRow>>> {
+    vec![
+        column("condition", Value::Text(|of| Some(&of.run.condition))),
+        column("repeat", Value::U32(|of| of.run.repeat)),
+        column("flow", Value::U32(|of| of.row.flow)),
+        column("station", Value::Text(|of| Some(&of.row.result.station))),
+        column("direction", Value::Text(|of| Some(&of.row.result.direction))),
+        column("kind", Value::Text(|of| Some(&of.row.result.kind))),
+        column("algorithm", Value::Text(|of| of.row.result.algorithm.as_deref())),
+        column("bytes", Value::U64(|of| of.row.result.bytes)),
+        column("goodput_mbps", Value::F64(|of| Some(of.row.result.goodput_mbps))),
+        column("completion_s", Value::F64(|of| of.row.result.completion_s)),
+        column("retransmits", Value::U64(|of| of.row.result.retransmits)),
+        column("timeouts", Value::U64(|of| of.row.result.timeouts)),
+        column("avr", Value::F64(|of| of.row.result.avr)),
+    ]
+}
 
-pub(crate) static QUEUES: [Column<Of<QueueRow>>; 6] = [
-    column("condition", Value::Text(|of| Some(&of.run.condition))),
-    column("repeat", Value::U32(|of| of.run.repeat)),
-    column("at_ns", Value::U64(|of| of.row.at_ns)),
-    column("queue", Value::Text(|of| Some(of.row.queue.name()))),
-    column("station", Value::Text(station_of_queue)),
-    column("packets", Value::U32(|of| of.row.packets)),
-];
+pub(crate) fn queues() -> Vec<Column<Of<QueueRow>>> {
+    vec![
+        column("condition", Value::Text(|of| Some(&of.run.condition))),
+        column("repeat", Value::U32(|of| of.run.repeat)),
+        column("at_ns", Value::U64(|of| of.row.at_ns)),
+        column("queue", Value::Text(|of| Some(of.row.queue.name()))),
+        column("station", Value::Text(station_of_queue)),
+        column("packets", Value::U32(|of| of.row.packets)),
+    ]
+}
 
-pub(crate) static AIRTIME: [Column<Of<AirtimeRow>>; 7] = [
-    column("condition", Value::Text(|of| Some(&of.run.condition))),
-    column("repeat", Value::U32(|of| of.run.repeat)),
-    column("at_ns", Value::U64(|of| of.row.at_ns)),
-    column("of", Value::Text(|of| Some(of.row.of.name()))),
-    column("station", Value::Text(station_of_air)),
-    column("kind", Value::Text(|of| Some(of.row.kind.name()))),
-    column("air_ns", Value::U64(|of| of.row.air_ns)),
-];
+pub(crate) fn airtime() -> Vec<Column<Of<AirtimeRow>>> {
+    vec![
+        column("condition", Value::Text(|of| Some(&of.run.condition))),
+        column("repeat", Value::U32(|of| of.run.repeat)),
+        column("at_ns", Value::U64(|of| of.row.at_ns)),
+        column("of", Value::Text(|of| Some(of.row.of.name()))),
+        column("station", Value::Text(station_of_air)),
+        column("kind", Value::Text(|of| Some(of.row.kind.name()))),
+        column("air_ns", Value::U64(|of| of.row.air_ns)),
+    ]
+}

@@ -1,52 +1,86 @@
 //! A table written to Parquet row by row, with no more than one row group in memory.
 
+use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
+use crate::SCHEMA;
+
 /// The number of rows in a row group, which stays in memory until it is written.
 const ROW_GROUP: usize = 32_768;
 
-/// A column: its name, and the function that finds its value in a row.
-pub(crate) struct Column<R> {
-    pub(crate) name: &'static str,
-    pub(crate) value: Value<R>,
+/// A column of the rows `R`.
+#[derive(Debug)]
+pub struct Column<R> {
+    name: &'static str,
+    value: Value<R>,
 }
 
-/// The type of a column, and the function that finds its value.
-pub(crate) enum Value<R> {
+impl<R> Column<R> {
+    /// The column `name`.
+    pub const fn new(name: &'static str, value: Value<R>) -> Self {
+        Self { name, value }
+    }
+}
+
+/// The type of a column, and the function that finds its value in a row.
+#[derive(Debug)]
+pub enum Value<R> {
+    /// An unsigned integer of 32 bits.
     U32(fn(&R) -> u32),
+    /// An unsigned integer of 64 bits.
     U64(fn(&R) -> u64),
-    /// Null if there is no value.
+    /// An unsigned integer of 64 bits; null if there is no value.
+    MaybeU64(fn(&R) -> Option<u64>),
+    /// A floating-point number; null if there is no value.
     F64(fn(&R) -> Option<f64>),
-    /// Null if there is no value.
+    /// Text; null if there is no value.
     Text(fn(&R) -> Option<&str>),
 }
 
 /// A table that is being written.
-pub(crate) struct TableWriter<R: 'static, W: Write + Send> {
-    columns: &'static [Column<R>],
+pub struct TableWriter<R, W: Write + Send> {
+    columns: Vec<Column<R>>,
     file: SerializedFileWriter<W>,
     rows: Vec<R>,
     written: u64,
 }
 
 impl<R, W: Write + Send> TableWriter<R, W> {
-    pub(crate) fn new(columns: &'static [Column<R>], file: W) -> Result<Self, ParquetError> {
+    /// Begins a table with these columns, whose metadata has the version `schema`.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, as for all methods.
+    pub fn new(
+        schema: &'static str,
+        columns: Vec<Column<R>>,
+        file: W,
+    ) -> Result<Self, ParquetError> {
         let compression = Compression::ZSTD(ZstdLevel::try_new(3)?);
-        let properties = WriterProperties::builder().set_compression(compression).build();
-        let file = SerializedFileWriter::new(file, schema(columns)?, Arc::new(properties))?;
+        let version = KeyValue::new(SCHEMA.to_owned(), schema.to_owned());
+        let properties = WriterProperties::builder()
+            .set_compression(compression)
+            .set_key_value_metadata(Some(vec![version]))
+            .build();
+        let file = SerializedFileWriter::new(file, message_type(&columns)?, Arc::new(properties))?;
         Ok(Self { columns, file, rows: Vec::new(), written: 0 })
     }
 
     /// Adds a row, and writes a row group when it is full.
-    pub(crate) fn push(&mut self, row: R) -> Result<(), ParquetError> {
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::new`].
+    pub fn push(&mut self, row: R) -> Result<(), ParquetError> {
         self.rows.push(row);
         if self.rows.len() < ROW_GROUP { Ok(()) } else { self.flush() }
     }
@@ -57,7 +91,7 @@ impl<R, W: Write + Send> TableWriter<R, W> {
             return Ok(());
         }
         let mut group = self.file.next_row_group()?;
-        for column in self.columns {
+        for column in &self.columns {
             write_column(&mut group, column, &rows)?;
         }
         group.close()?;
@@ -68,17 +102,28 @@ impl<R, W: Write + Send> TableWriter<R, W> {
     }
 
     /// Writes the remaining rows and the footer; returns the file and its number of rows.
-    pub(crate) fn finish(mut self) -> Result<(W, u64), ParquetError> {
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::new`].
+    pub fn finish(mut self) -> Result<(W, u64), ParquetError> {
         self.flush()?;
         Ok((self.file.into_inner()?, self.written))
     }
 }
 
-fn schema<R>(columns: &[Column<R>]) -> Result<TypePtr, ParquetError> {
+impl<R, W: Write + Send> fmt::Debug for TableWriter<R, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableWriter").field("written", &self.written).finish_non_exhaustive()
+    }
+}
+
+fn message_type<R>(columns: &[Column<R>]) -> Result<TypePtr, ParquetError> {
     let fields = columns.iter().map(|column| {
         let (physical, logical, repetition) = match column.value {
             Value::U32(_) => (Physical::INT32, Some(unsigned(32)), Repetition::REQUIRED),
             Value::U64(_) => (Physical::INT64, Some(unsigned(64)), Repetition::REQUIRED),
+            Value::MaybeU64(_) => (Physical::INT64, Some(unsigned(64)), Repetition::OPTIONAL),
             Value::F64(_) => (Physical::DOUBLE, None, Repetition::OPTIONAL),
             Value::Text(_) => {
                 (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::OPTIONAL)
@@ -110,6 +155,11 @@ fn write_column<R, W: Write + Send>(
             let values = rows.iter().map(|row| value(row).cast_signed()).collect();
             write_values::<Int64Type, W>(group, values, None)
         }
+        Value::MaybeU64(value) => {
+            let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
+            let values = rows.iter().filter_map(value).map(u64::cast_signed).collect();
+            write_values::<Int64Type, W>(group, values, Some(present))
+        }
         Value::F64(value) => {
             let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
             let values = rows.iter().filter_map(value).collect();
@@ -139,7 +189,10 @@ fn write_values<T: DataType, W: Write + Send>(
 mod tests {
     use super::*;
 
-    static NUMBERS: [Column<u64>; 1] = [Column { name: "number", value: Value::U64(|n| *n) }];
+    fn table<W: Write + Send>(file: W) -> TableWriter<u64, W> {
+        let columns = vec![Column::new("number", Value::U64(|n| *n))];
+        TableWriter::new("numbers 1", columns, file).unwrap()
+    }
 
     /// A disk with room for `room` bytes.
     struct Disk(usize);
@@ -165,21 +218,21 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_that_names_it() {
-        let mut table = TableWriter::new(&NUMBERS, Disk(100_000)).unwrap();
+        let mut table = table(Disk(100_000));
         let error = noise().take(1_000_000).try_for_each(|number| table.push(number)).unwrap_err();
         assert!(error.to_string().contains("No space left"), "{error}");
     }
 
     #[test]
     fn a_disk_that_fills_with_the_footer_is_an_error_too() {
-        let mut table = TableWriter::new(&NUMBERS, Disk(50)).unwrap();
+        let mut table = table(Disk(50));
         table.push(1).unwrap();
         assert!(table.finish().is_err());
     }
 
     #[test]
     fn no_more_than_a_row_group_is_kept_in_memory() {
-        let mut table = TableWriter::new(&NUMBERS, std::io::sink()).unwrap();
+        let mut table = table(std::io::sink());
         for number in noise().take(10 * ROW_GROUP + 5) {
             table.push(number).unwrap();
             assert!(table.rows.len() < ROW_GROUP && table.rows.capacity() <= 2 * ROW_GROUP);

@@ -1,0 +1,18 @@
+//! Tables of records as Parquet files.
+//!
+//! A table is a list of [`Column`]s, each with the function that finds its value in a row. [`TableWriter`] writes
+//! rows, and [`TableReader`] reads a file back, one group of rows at a time. Each file has the version of its
+//! schema in its metadata under the key [`SCHEMA`]. [`figure_columns`] are the columns of a connection's
+//! [`Figures`](wakeai_connection::Figures), which all tables of connections share, and [`figures_of`] reads them.
+
+mod figures;
+mod reader;
+mod writer;
+
+pub use figures::{HasFigures, figure_columns, figures_of};
+pub use parquet::errors::ParquetError;
+pub use reader::{Group, TableError, TableReader};
+pub use writer::{Column, TableWriter, Value};
+
+/// The key in a file's metadata that has the version of its schema.
+pub const SCHEMA: &str = "wakeai.schema";
