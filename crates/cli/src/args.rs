@@ -9,7 +9,8 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use wakeai_proxy::{Interface, Network, TargetRate};
+use wakeai_host::Network;
+use wakeai_proxy::{Interface, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
 pub(crate) use probe::{

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use wakeai_proxy::{Access, Host, Network};
+use wakeai_host::Network;
+use wakeai_proxy::{Access, Host};
 
 #[path = "../../proxy/tests/talk/mod.rs"]
 mod talk;

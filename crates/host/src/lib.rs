@@ -18,6 +18,7 @@ mod create;
 mod lease;
 mod namespace;
 mod netlink;
+mod network;
 mod private;
 mod privileges;
 mod process;
@@ -36,6 +37,7 @@ pub use create::{MakeError, check_socket_path};
 pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
 pub use netlink::{LinkSettings, Netlink};
+pub use network::{Network, NetworkError};
 pub use private::{PrivateError, STATE, lock, private_directory, state_directory};
 pub use privileges::{
     Capability, PrivilegeError, become_user, drop_privileges, effective_privileges,

@@ -1,171 +1,38 @@
 //! Access lists: the sources that are served, and the destinations that they may ask for.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
 
-/// A network in CIDR notation: `192.168.0.0/16`, `fd00::/8`, or one address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    /// The address of the network: no bits beyond the prefix are set.
-    address: IpAddr,
-    length: u8,
+use wakeai_host::Network;
+
+/// A source of requests that would make the proxy an open relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0} is too wide a source: the proxy would be an open relay; name your own networks, /8 or \
+     longer (IPv4), /16 or longer (IPv6)"
+)]
+pub struct OpenRelay(Network);
+
+/// The network itself, if it may be a source of requests. Private and link-local networks
+/// always may.
+///
+/// # Errors
+///
+/// The network covers large parts of the Internet.
+pub fn as_source(network: Network) -> Result<Network, OpenRelay> {
+    let shortest = if network.is_v4() { 8 } else { 16 };
+    let mut known = Network::PRIVATE.iter().chain(&Network::LINK_LOCAL);
+    let known = known.any(|local| local.includes(network));
+    if known || network.length() >= shortest { Ok(network) } else { Err(OpenRelay(network)) }
 }
 
-/// Why a text is refused as a network.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NetworkError {
-    /// Not CIDR notation.
-    #[error("found {0:?}, expected an address or a network such as \"192.168.0.0/16\"")]
-    Syntax(String),
-    /// Bits beyond the prefix are set.
-    #[error("found {found:?}, with bits set beyond the prefix; did you mean {meant}?")]
-    HostBits {
-        /// The text that was found.
-        found: String,
-        /// The network around it.
-        meant: Network,
-    },
-    /// A source that would make the proxy an open relay.
-    #[error(
-        "{0} is too wide a source: the proxy would be an open relay; name your own networks, /8 or \
-         longer (IPv4), /16 or longer (IPv6)"
-    )]
-    OpenRelay(Network),
-}
-
-impl Network {
-    const fn v4(octets: [u8; 4], length: u8) -> Self {
-        Self { address: IpAddr::V4(Ipv4Addr::from_octets(octets)), length }
-    }
-
-    const fn v6(first: u16, length: u8) -> Self {
-        let address = Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0);
-        Self { address: IpAddr::V6(address), length }
-    }
-
-    /// Private networks (RFC 1918, RFC 4193): the destinations that are allowed by default.
-    pub const PRIVATE: [Self; 4] = [
-        Self::v4([10, 0, 0, 0], 8),
-        Self::v4([172, 16, 0, 0], 12),
-        Self::v4([192, 168, 0, 0], 16),
-        Self::v6(0xfc00, 7),
-    ];
-
-    /// Link-local networks (RFC 3927, RFC 4291): with the private ones, the sources that are allowed by
-    /// default.
-    pub const LINK_LOCAL: [Self; 2] = [Self::v4([169, 254, 0, 0], 16), Self::v6(0xfe80, 10)];
-
-    /// Destinations that a wider network in a list does not include: "this network" and the unspecified
-    /// address, loopback, link-local addresses (the metadata of a cloud's machines, 169.254.169.254, among
-    /// them), multicast and the limited broadcast address (RFC 6890).
-    pub const SPECIAL: [Self; 9] = [
-        Self::v4([0, 0, 0, 0], 8),
-        Self::v4([127, 0, 0, 0], 8),
-        Self::LINK_LOCAL[0],
-        Self::v4([224, 0, 0, 0], 4),
-        Self::v4([255, 255, 255, 255], 32),
-        Self { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), length: 128 },
-        Self { address: IpAddr::V6(Ipv6Addr::LOCALHOST), length: 128 },
-        Self::LINK_LOCAL[1],
-        Self::v6(0xff00, 8),
-    ];
-
-    /// The special networks of IPv4 or of IPv6: those of [`Self::SPECIAL`], and for IPv6 also the
-    /// networks of [`EMBEDDINGS`] that contain such an IPv4 network.
-    pub(crate) fn special(v4: bool) -> impl Iterator<Item = Self> {
-        let embedded = EMBEDDINGS.iter().flat_map(move |embedding| {
-            let of_v4 = Self::SPECIAL.iter().filter(move |special| special.is_v4() && !v4);
-            of_v4.filter_map(|special| embedding.network(*special))
-        });
-        Self::SPECIAL.into_iter().filter(move |special| special.is_v4() == v4).chain(embedded)
-    }
-
-    /// Whether `address` lies in the network. An IPv4-mapped IPv6 address counts as IPv4.
-    pub fn contains(self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        self.is_v4() == address.is_ipv4() && masked(address, self.length) == self.address
-    }
-
-    /// Whether all of `other` lies in the network.
-    pub(crate) fn includes(self, other: Self) -> bool {
-        self.length <= other.length && self.contains(other.address)
-    }
-
-    /// Whether every address of the family lies in the network.
-    pub(crate) fn is_everything(self) -> bool {
-        self.length == 0
-    }
-
-    /// The network's address.
-    pub fn address(self) -> IpAddr {
-        self.address
-    }
-
-    /// The length of its prefix in bits.
-    pub fn length(self) -> u8 {
-        self.length
-    }
-
-    /// Whether it is a network of IPv4.
-    pub fn is_v4(self) -> bool {
-        self.address.is_ipv4()
-    }
-
-    /// The network itself, if it may be a source of requests. Private and link-local networks
-    /// always may.
-    ///
-    /// # Errors
-    ///
-    /// [`NetworkError::OpenRelay`] if the network covers large parts of the Internet.
-    pub fn as_source(self) -> Result<Self, NetworkError> {
-        let shortest = if self.is_v4() { 8 } else { 16 };
-        let mut known = Self::PRIVATE.iter().chain(&Self::LINK_LOCAL);
-        let known = known.any(|local| local.includes(self));
-        if known || self.length >= shortest { Ok(self) } else { Err(NetworkError::OpenRelay(self)) }
-    }
-}
-
-impl FromStr for Network {
-    type Err = NetworkError;
-
-    fn from_str(text: &str) -> Result<Self, NetworkError> {
-        let wrong = || NetworkError::Syntax(text.to_owned());
-        let (address, length) = match text.split_once('/') {
-            Some((address, length)) => (address, Some(length)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let longest = if address.is_ipv4() { 32 } else { 128 };
-        let length = length.map_or(Ok(longest), str::parse).map_err(|_| wrong())?;
-        if length > longest {
-            return Err(wrong());
-        }
-        let network = Self { address: masked(address, length), length };
-        if network.address == address {
-            return Ok(network);
-        }
-        Err(NetworkError::HostBits { found: text.to_owned(), meant: network })
-    }
-}
-
-fn masked(address: IpAddr, length: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
-            Ipv4Addr::from_bits(address.to_bits() & mask).into()
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-            Ipv6Addr::from_bits(address.to_bits() & mask).into()
-        }
-    }
-}
-
-impl fmt::Display for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.length)
-    }
+/// The special networks of IPv4 or of IPv6: those of [`Network::SPECIAL`], and for IPv6 also the
+/// networks of [`EMBEDDINGS`] that contain such an IPv4 network.
+pub(crate) fn special(v4: bool) -> impl Iterator<Item = Network> {
+    let embedded = EMBEDDINGS.iter().flat_map(move |embedding| {
+        let of_v4 = Network::SPECIAL.iter().filter(move |special| special.is_v4() && !v4);
+        of_v4.filter_map(|special| embedding.network(*special))
+    });
+    Network::SPECIAL.into_iter().filter(move |special| special.is_v4() == v4).chain(embedded)
 }
 
 /// A form of IPv6 address that contains an IPv4 address, to which packets are finally delivered.
@@ -192,7 +59,7 @@ const EMBEDDINGS: [Embedding; 5] = [
 
 impl Embedding {
     fn inside(&self, address: Ipv6Addr) -> Option<Ipv4Addr> {
-        let prefix = Network { address: self.prefix.into(), length: self.length };
+        let prefix = Network::around(self.prefix.into(), self.length);
         let inside = (address.to_bits() >> self.after) as u32;
         prefix.contains(address.into()).then(|| Ipv4Addr::from_bits(inside))
     }
@@ -200,11 +67,11 @@ impl Embedding {
     /// The network of the IPv6 addresses that contain an address of the IPv4 network `network`;
     /// `None` if they do not form one network.
     fn network(&self, network: Network) -> Option<Network> {
-        let IpAddr::V4(address) = network.address else { return None };
+        let IpAddr::V4(address) = network.address() else { return None };
         let bits = self.prefix.to_bits() | (u128::from(address.to_bits()) << self.after);
-        let length = self.length + network.length;
+        let length = self.length + network.length();
         let is_one = self.length + self.after + 32 == 128;
-        is_one.then(|| Network { address: Ipv6Addr::from_bits(bits).into(), length })
+        is_one.then(|| Network::around(Ipv6Addr::from_bits(bits).into(), length))
     }
 }
 
@@ -274,8 +141,7 @@ impl Access {
 /// Whether the network is one address, or consists of special addresses only.
 pub(crate) fn is_listed_by_itself(network: Network) -> bool {
     let longest = if network.is_v4() { 32 } else { 128 };
-    network.length == longest
-        || Network::special(network.is_v4()).any(|special| special.includes(network))
+    network.length() == longest || special(network.is_v4()).any(|special| special.includes(network))
 }
 
 fn within(networks: &[Network], address: IpAddr) -> bool {
@@ -378,20 +244,10 @@ mod tests {
     fn a_source_that_would_open_the_relay_is_refused() {
         for wide in ["0.0.0.0/0", "8.0.0.0/7", "::/0", "2000::/3"] {
             let network: Network = wide.parse().unwrap();
-            assert!(network.as_source().unwrap_err().to_string().contains("open relay"), "{wide}");
+            assert!(as_source(network).unwrap_err().to_string().contains("open relay"), "{wide}");
         }
         for sound in ["10.0.0.0/8", "203.0.113.0/24", "fc00::/7", "2001:db8::/32", "1.2.3.4"] {
-            assert!(sound.parse::<Network>().unwrap().as_source().is_ok(), "{sound}");
+            assert!(as_source(sound.parse().unwrap()).is_ok(), "{sound}");
         }
-    }
-
-    #[test]
-    fn nonsense_is_refused_with_what_was_found() {
-        for text in ["", "10.0.0.0/33", "10.0.0.0/", "fd00::/129", "ten", "10.0.0.0/-1"] {
-            let error = text.parse::<Network>().unwrap_err().to_string();
-            assert!(error.contains(&format!("{text:?}")), "{error}");
-        }
-        let error = "10.0.0.1/8".parse::<Network>().unwrap_err().to_string();
-        assert!(error.contains("10.0.0.0/8"), "{error}");
     }
 }

@@ -28,7 +28,7 @@ mod slot;
 mod target;
 pub mod transparent;
 
-pub use access::{Access, Network, NetworkError};
+pub use access::{Access, OpenRelay, as_source};
 pub use config::{Config, Interface, InterfaceError, Leg, Transparent};
 pub use counters::Report;
 pub use error::ProxyError;

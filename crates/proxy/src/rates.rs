@@ -6,10 +6,9 @@ use std::str::FromStr;
 
 use socket2::SockRef;
 use tokio::net::TcpStream;
+use wakeai_host::Network;
 use wakeai_kernel::Control;
 use wakeai_units::Rate;
-
-use crate::access::Network;
 
 /// The target rate of each connection to a network, or of every connection where no network is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
-use wakeai_host::{Lease, add_local_route, add_packet_rules, has_ipv6};
+use wakeai_host::{Lease, Network, add_local_route, add_packet_rules, has_ipv6};
 
-use crate::access::{Access, Network, is_listed_by_itself};
+use crate::access::{Access, is_listed_by_itself, special};
 use crate::config::{Interface, Transparent};
 use crate::error::ProxyError;
 use crate::listen::{Entry, Listener, listen};
@@ -150,7 +150,7 @@ fn chain(name: &str, rules: &[String]) -> String {
 fn destinations(family: &str, access: &Access, v4: bool) -> Vec<String> {
     let all = access.destinations().iter().copied();
     let (named, others): (Vec<_>, Vec<_>) = all.partition(|network| is_listed_by_itself(*network));
-    let special = set(&widest(Network::special(v4), v4));
+    let special = set(&widest(special(v4), v4));
     let others = matching(family, "daddr", &others, v4)
         .map(|others| format!("{others} {family} daddr != {special}"));
     matching(family, "daddr", &named, v4).into_iter().chain(others).collect()

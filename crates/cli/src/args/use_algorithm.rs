@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 use wakeai_assign::{AssignOptions, ScopeName};
+use wakeai_host::Network;
 use wakeai_kernel::Destination;
-use wakeai_proxy::Network;
 use wakeai_units::{Duration, Rate};
 
 /// Assign a congestion control algorithm to connections, until Ctrl-C

@@ -1,7 +1,7 @@
 //! `wakeai proxy`.
 
 use serde::Serialize;
-use wakeai_proxy::{Access, Config, Event, Leg, Network, Report, Transparent};
+use wakeai_proxy::{Access, Config, Event, Leg, Report, Transparent, as_source};
 
 use crate::args::{AirLeg, ProxyArguments, TakenConnections};
 use crate::failure::{Failure, note};
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &ProxyArguments) -> Result<(), Failure> {
 }
 
 fn config(arguments: &ProxyArguments) -> Result<Config, Failure> {
-    let sources = arguments.allow_from.iter().copied().map(Network::as_source);
+    let sources = arguments.allow_from.iter().copied().map(as_source);
     let taken = |kind| arguments.transparent.contains(&kind);
     let transparent = Transparent {
         forwarded: taken(TakenConnections::Forwarded),
