@@ -165,12 +165,12 @@ impl From<SocketBounds> for BoundsValue {
     }
 }
 
-fn interface(netns_cookie: u64, ifindex: u32) -> InterfaceKey {
+pub(crate) fn interface(netns_cookie: u64, ifindex: u32) -> InterfaceKey {
     InterfaceKey { netns_cookie, ifindex, zero: 0 }
 }
 
 /// The time by the clock with which the kernel compares a heartbeat (`bpf_ktime_get_ns`).
-fn monotonic_ns() -> nix::Result<u64> {
+pub(crate) fn monotonic_ns() -> nix::Result<u64> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
     Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }

@@ -4,6 +4,7 @@
 //!   machine share. Order of calls: [`Control::open`], then per tick [`Control::set_interface`] and
 //!   [`Control::set_socket`], and [`Control::heartbeat`] more often than [`STALE_AFTER`]; the last agent calls
 //!   [`Control::unload`].
+//! - [`AppliedBounds`]: the bounds that are in force, without a part in the registration.
 //! - [`move_connections`] moves established connections to another algorithm, and [`Snapshotter`] reads
 //!   connections. Both see only the network namespace of the calling thread.
 //! - [`Assigner`] applies an algorithm to the connections of an [`Assignment`], and restores their previous
@@ -16,6 +17,7 @@
 //! An error for which [`Error::is_missing`] holds means that a privilege or a kernel feature is missing; the
 //! command then exits with 77.
 
+mod applied;
 mod assign;
 mod bounded;
 mod connections;
@@ -32,6 +34,7 @@ mod skeleton;
 mod snapshot;
 mod undo;
 
+pub use applied::AppliedBounds;
 pub use assign::{Assigner, Assignment, Covered, Destination};
 pub use bounded::{Bounded, HOLDS_A_RATE, STALE_AFTER};
 pub use connections::{MoveReport, move_connections};

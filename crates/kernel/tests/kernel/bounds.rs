@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
-use wakeai_kernel::{Bounded, CongestionState, Control, STALE_AFTER, SocketBounds, snapshot};
+use wakeai_kernel::{
+    AppliedBounds, Bounded, CongestionState, Control, STALE_AFTER, SocketBounds, snapshot,
+};
 use wakeai_units::Rate;
 
 use crate::path::PathConfig;
@@ -202,4 +204,31 @@ fn a_connection_over_another_interface_is_not_bound() {
         samples.into_iter().partition(|figures| figures.interface == wire);
     assert_eq!(largest(&bound), 5);
     assert!(largest(&free) > 5);
+}
+
+#[test]
+fn the_bounds_in_force_are_read_while_the_heartbeat_is_fresh() {
+    let Some(registration) = Registration::share() else { return };
+    let rig = Rig::with_veth();
+    let (netns, wire) = rig.interface("wire");
+    let (_, side) = rig.interface("side");
+    let of = |cookie, ifindex| {
+        let read = AppliedBounds::read().unwrap();
+        read.and_then(|applied| applied.of(cookie, netns, ifindex).unwrap())
+    };
+    assert_eq!(of(1, Some(wire)), None, "no agent is alive");
+    bind(&rig, &registration.0, bounds(3, 9));
+    let cookie = u64::MAX - u64::from(std::process::id()); // no socket has it
+    registration.0.set_socket(cookie, bounds(4, 8)).unwrap();
+    assert_eq!(of(1, Some(wire)), Some(bounds(3, 9)), "those of the interface");
+    assert_eq!(of(cookie, Some(wire)), Some(bounds(4, 8)), "its own");
+    assert_eq!(of(cookie, None), Some(bounds(4, 8)), "its own, of an unknown interface");
+    assert_eq!(of(1, None), None, "the interface is unknown");
+    assert_eq!(of(cookie, Some(side)), None, "no agent is alive there");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while of(cookie, Some(wire)).is_some() {
+        assert!(Instant::now() < deadline, "a heartbeat ends after {STALE_AFTER}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    registration.0.clear_socket(cookie).unwrap();
 }
