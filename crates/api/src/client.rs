@@ -1,11 +1,14 @@
 //! The client of an agent's API.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::json_line;
-use crate::messages::{Answer, Body, Request, VERSION};
+use crate::messages::{Answer, Body, BoundsReport, Peer, Request, Status, Targets, VERSION};
 
 /// An agent could not be asked, or it refused.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +44,41 @@ impl AskError {
     pub fn other_answer(path: &Path) -> Self {
         let source = io::Error::other("the answer belongs to another request");
         Self::Answer { path: path.to_owned(), source }
+    }
+}
+
+/// The answers of one agent, each under the name of its request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answers {
+    /// The agent's socket.
+    pub socket: PathBuf,
+    /// To [`Request::Status`].
+    pub status: Status,
+    /// To [`Request::Peers`].
+    pub peers: Vec<Peer>,
+    /// To [`Request::Bounds`].
+    pub bounds: BoundsReport,
+    /// To [`Request::Targets`].
+    pub targets: Targets,
+    /// To [`Request::Metrics`].
+    pub metrics: BTreeMap<String, u64>,
+}
+
+impl Answers {
+    /// Asks the agent that listens at `path` for everything. Each single read or write waits at most `patience`.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn of(path: &Path, patience: Duration) -> Result<Self, AskError> {
+        let ask = |request| ask(path, request, patience);
+        let strange = || AskError::other_answer(path);
+        let Body::Status(status) = ask(Request::Status)? else { return Err(strange()) };
+        let Body::Peers(peers) = ask(Request::Peers)? else { return Err(strange()) };
+        let Body::Bounds(bounds) = ask(Request::Bounds)? else { return Err(strange()) };
+        let Body::Targets(targets) = ask(Request::Targets)? else { return Err(strange()) };
+        let Body::Metrics(metrics) = ask(Request::Metrics)? else { return Err(strange()) };
+        let socket = path.to_owned();
+        Ok(Self { socket, status: *status, peers, bounds, targets, metrics })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The arguments of all commands.
 
 mod probe;
+mod top;
 mod use_algorithm;
 
 use std::net::{IpAddr, SocketAddr};
@@ -16,6 +17,7 @@ use wakeai_units::{Bytes, Duration, Rate};
 pub(crate) use probe::{
     BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments, WriteArguments,
 };
+pub(crate) use top::TopArguments;
 pub(crate) use use_algorithm::{UseArguments, Which};
 
 const EXIT_STATUS: &str = "\
@@ -45,6 +47,7 @@ pub(crate) enum Command {
     Status(StatusArguments),
     Reserve(ReserveArguments),
     Monitor(MonitorArguments),
+    Top(TopArguments),
     Probe(ProbeArguments),
     Proxy(ProxyArguments),
     Use(UseArguments),

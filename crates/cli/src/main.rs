@@ -41,6 +41,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Reserve(arguments) => commands::reserve::run(&arguments),
         Command::Monitor(arguments) => commands::monitor::run(&arguments),
+        Command::Top(arguments) => commands::top::run(&arguments),
         Command::Probe(arguments) => commands::probe::run(&arguments),
         Command::Proxy(arguments) => commands::proxy::run(&arguments),
         Command::Use(arguments) => commands::use_algorithm::run(&arguments),

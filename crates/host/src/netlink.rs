@@ -1,4 +1,4 @@
-//! The rtnetlink(7) client: one request at a time, in the calling thread's network namespace.
+//! The client of rtnetlink(7) and `sock_diag(7)`: one request at a time, in the calling thread's network namespace.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,8 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::protocols::{NETLINK_ROUTE, NETLINK_SOCK_DIAG};
+use netlink_sys::{Socket, SocketAddr};
 
 /// A netlink socket of one network namespace.
 #[derive(Debug)]
@@ -44,7 +45,21 @@ impl Netlink {
     ///
     /// Where the kernel refuses it, as for all methods here.
     pub fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        Self::connect(NETLINK_ROUTE)
+    }
+
+    /// Opens a socket for `sock_diag(7)` in the calling thread's namespace. It answers [`Self::dump`] only, and for this
+    /// namespace also when another thread asks.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn open_sock_diag() -> io::Result<Self> {
+        Self::connect(NETLINK_SOCK_DIAG)
+    }
+
+    fn connect(protocol: isize) -> io::Result<Self> {
+        let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
         Ok(Self { socket })
@@ -177,7 +192,11 @@ impl Netlink {
     }
 
     /// All messages of the kernel's answer to a dump request.
-    pub(crate) fn dump<M>(&self, question: M) -> io::Result<Vec<M>>
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn dump<M>(&self, question: M) -> io::Result<Vec<M>>
     where
         M: NetlinkSerializable + NetlinkDeserializable,
     {
@@ -219,6 +238,10 @@ fn read<M: NetlinkDeserializable>(mut datagram: &[u8], answers: &mut Vec<M>) -> 
         match message.payload {
             NetlinkPayload::InnerMessage(answer) => answers.push(answer),
             NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+            // A dump that fails at its start ends with the error's number, negated.
+            NetlinkPayload::Done(done) if done.code < 0 => {
+                return Err(io::Error::from_raw_os_error(-done.code));
+            }
             // An error message with code 0 is an acknowledgement.
             NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(true),
             _ => {}

@@ -12,4 +12,5 @@ pub(crate) mod proxy;
 pub(crate) mod reserve;
 pub(crate) mod sim;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod use_algorithm;

@@ -58,7 +58,8 @@ fn watch(
     Ok(())
 }
 
-fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+/// A flag that SIGINT and SIGTERM set.
+pub(super) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -77,7 +78,7 @@ fn filter(arguments: &MonitorArguments) -> Result<Filter, Failure> {
 }
 
 /// Finds the inode of a network namespace by a name that `ip netns` lists; a number is the inode itself.
-fn netns(name: &str) -> anyhow::Result<u32> {
+pub(super) fn netns(name: &str) -> anyhow::Result<u32> {
     if let Ok(inode) = name.parse() {
         return Ok(inode);
     }

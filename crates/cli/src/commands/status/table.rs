@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use wakeai_api::Answers;
 use wakeai_units::Rate;
 
-use super::{Answers, alone};
+use super::alone;
 use crate::output;
 
 /// One agent: a paragraph, a table of its connections and a table of its peers.

@@ -1,0 +1,388 @@
+//! The columns of the table of connections: their texts, widths and orders, and which of them a screen has room for.
+
+use std::cmp::{Ordering, Reverse};
+
+use wakeai_units::{Duration, Rate};
+
+use crate::reading::{Connection, Events};
+
+/// A column of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// The process and its pid, or the station.
+    Process,
+    /// The network namespace.
+    Namespace,
+    /// This end.
+    Local,
+    /// The other end.
+    Peer,
+    /// The congestion control algorithm.
+    Algorithm,
+    /// The congestion window.
+    Window,
+    /// The floor and the ceiling of the window that the agent has set.
+    Bounds,
+    /// The smoothed RTT.
+    Rtt,
+    /// The minimum RTT.
+    MinRtt,
+    /// The queueing delay.
+    Queueing,
+    /// Bytes that wait or are in flight.
+    Backlog,
+    /// The rate of acknowledged bytes.
+    Sent,
+    /// The rate of received bytes.
+    Received,
+    /// The maximum segment size.
+    Mss,
+    /// What limits the sender.
+    Limit,
+    /// The congestion state.
+    State,
+    /// The counts of the four congestion events.
+    Events,
+    /// The congestion events of the last readings, as a sparkline.
+    EventHistory,
+    /// Retransmitted segments.
+    Retransmits,
+    /// The rate of the last readings, as a sparkline.
+    History,
+}
+
+/// The readings in a sparkline.
+pub(crate) const SPARKS: usize = 15;
+/// The longest name of a process or station.
+const LONGEST_NAME: usize = 24;
+
+impl Column {
+    /// All columns, in the order of the screen.
+    pub const ALL: [Self; 20] = [
+        Self::Process,
+        Self::Namespace,
+        Self::Local,
+        Self::Peer,
+        Self::Algorithm,
+        Self::Sent,
+        Self::History,
+        Self::Received,
+        Self::Window,
+        Self::Bounds,
+        Self::Rtt,
+        Self::MinRtt,
+        Self::Queueing,
+        Self::Backlog,
+        Self::Mss,
+        Self::Limit,
+        Self::State,
+        Self::Events,
+        Self::EventHistory,
+        Self::Retransmits,
+    ];
+
+    /// All columns, the most important first: where room is short, the last ones are left out.
+    const BY_IMPORTANCE: [Self; 20] = [
+        Self::Process,
+        Self::Peer,
+        Self::Sent,
+        Self::Window,
+        Self::Rtt,
+        Self::Limit,
+        Self::Bounds,
+        Self::Events,
+        Self::MinRtt,
+        Self::State,
+        Self::Received,
+        Self::Queueing,
+        Self::Algorithm,
+        Self::Backlog,
+        Self::History,
+        Self::Retransmits,
+        Self::Mss,
+        Self::EventHistory,
+        Self::Namespace,
+        Self::Local,
+    ];
+
+    /// Its name for `--sort`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Namespace => "namespace",
+            Self::Local => "local",
+            Self::Peer => "peer",
+            Self::Algorithm => "algorithm",
+            Self::Window => "cwnd",
+            Self::Bounds => "bounds",
+            Self::Rtt => "rtt",
+            Self::MinRtt => "min-rtt",
+            Self::Queueing => "queueing",
+            Self::Backlog => "backlog",
+            Self::Sent => "sent",
+            Self::Received => "received",
+            Self::Mss => "mss",
+            Self::Limit => "limit",
+            Self::State => "state",
+            Self::Events => "events",
+            Self::EventHistory => "recent-events",
+            Self::Retransmits => "retransmits",
+            Self::History => "recent-rate",
+        }
+    }
+
+    /// The column with this [`Self::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|column| column.name() == name)
+    }
+
+    /// The text above it.
+    pub const fn head(self) -> &'static str {
+        match self {
+            Self::Process => "PROCESS",
+            Self::Namespace => "NAMESPACE",
+            Self::Local => "LOCAL",
+            Self::Peer => "PEER",
+            Self::Algorithm => "ALGORITHM",
+            Self::Window => "CWND",
+            Self::Bounds => "BOUNDS",
+            Self::Rtt => "RTT ms",
+            Self::MinRtt => "MIN ms",
+            Self::Queueing => "QUEUE ms",
+            Self::Backlog => "BACKLOG kB",
+            Self::Sent => "SENT Mb/s",
+            Self::Received => "RECV Mb/s",
+            Self::Mss => "MSS",
+            Self::Limit => "LIMITED BY",
+            Self::State => "STATE",
+            Self::Events => "EV 1/2/3/4",
+            Self::EventHistory => "RECENT EVENTS",
+            Self::Retransmits => "RETRANS",
+            Self::History => "RECENT RATE",
+        }
+    }
+
+    /// Whether its texts are aligned at the right.
+    pub const fn is_number(self) -> bool {
+        !matches!(
+            self,
+            Self::Process
+                | Self::Namespace
+                | Self::Local
+                | Self::Peer
+                | Self::Algorithm
+                | Self::Limit
+                | Self::State
+                | Self::History
+                | Self::EventHistory
+        )
+    }
+
+    /// The next one on the screen, after the last one the first.
+    #[must_use]
+    pub fn next(self) -> Self {
+        self.after(1)
+    }
+
+    /// The previous one on the screen, before the first one the last.
+    #[must_use]
+    pub fn previous(self) -> Self {
+        self.after(Self::ALL.len() - 1)
+    }
+
+    fn after(self, steps: usize) -> Self {
+        let place = Self::ALL.iter().position(|column| *column == self).unwrap_or(0);
+        Self::ALL[(place + steps) % Self::ALL.len()]
+    }
+
+    /// The text of a connection. `past` are its states at the readings before, the oldest first, and this one.
+    pub fn cell(self, connection: &Connection, past: &[Option<&Connection>]) -> String {
+        let figures = &connection.figures;
+        match self {
+            Self::Process => process(connection),
+            Self::Namespace => connection.namespace.to_string(),
+            Self::Local => connection.local.to_string(),
+            Self::Peer => connection.remote.to_string(),
+            Self::Algorithm => connection.algorithm.to_string(),
+            Self::Window => figures.cwnd.get().to_string(),
+            Self::Bounds => bounds(connection),
+            Self::Rtt => ms(figures.smoothed_rtt),
+            Self::MinRtt => ms(figures.min_rtt),
+            Self::Queueing => ms(connection.queueing()),
+            Self::Backlog => format!("{:.0}", figures.send_queue.get() as f64 / 1e3),
+            Self::Sent => mbps(connection.sent),
+            Self::Received => mbps(connection.received),
+            Self::Mss => figures.mss.get().to_string(),
+            Self::Limit => connection.limit.map_or("-", |limit| limit.name()).to_owned(),
+            Self::State => figures.congestion_state.name().to_owned(),
+            Self::Events => connection.events.map_or("-".to_owned(), events),
+            Self::EventHistory => sparks(&recent_events(past)),
+            Self::Retransmits => connection.retransmits.to_string(),
+            Self::History => sparks(&recent_rates(past)),
+        }
+    }
+
+    /// The usual order of two connections: texts from A on, numbers from the largest on.
+    pub fn compare(self, a: &Connection, b: &Connection) -> Ordering {
+        let down = |of: fn(&Connection) -> u64| Reverse(of(a)).cmp(&Reverse(of(b)));
+        match self {
+            Self::Process => (&a.owner, a.pid).cmp(&(&b.owner, b.pid)),
+            Self::Namespace => a.namespace.cmp(&b.namespace),
+            Self::Local => a.local.cmp(&b.local),
+            Self::Peer => a.remote.cmp(&b.remote),
+            Self::Algorithm => a.algorithm.cmp(&b.algorithm),
+            Self::Window => down(|one| one.figures.cwnd.get().into()),
+            Self::Bounds => down(|one| one.bounds.ceiling.into()),
+            Self::Rtt => down(|one| nanos(one.figures.smoothed_rtt)),
+            Self::MinRtt => down(|one| nanos(one.figures.min_rtt)),
+            Self::Queueing => down(|one| nanos(one.queueing())),
+            Self::Backlog => down(|one| one.figures.send_queue.get()),
+            Self::Sent | Self::History => down(|one| bits(one.sent)),
+            Self::Received => down(|one| bits(one.received)),
+            Self::Mss => down(|one| one.figures.mss.get()),
+            Self::Limit => b.limit.cmp(&a.limit),
+            Self::State => b.figures.congestion_state.cmp(&a.figures.congestion_state),
+            Self::Events | Self::EventHistory => down(|one| one.events.unwrap_or_default().total()),
+            Self::Retransmits => down(|one| one.retransmits),
+        }
+    }
+
+    /// Its width for these rows. Numbers have a fixed width, so that the table does not jump.
+    fn width(self, rows: &[&Connection]) -> usize {
+        let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
+        let content = match self {
+            Self::Process => longest(&mut rows.iter().map(|row| process(row).chars().count())),
+            Self::Namespace => longest(&mut rows.iter().map(|row| row.namespace.chars().count())),
+            Self::Local => longest(&mut rows.iter().map(|row| row.local.to_string().len())),
+            Self::Peer => longest(&mut rows.iter().map(|row| row.remote.to_string().len())),
+            Self::Algorithm => longest(&mut rows.iter().map(|row| row.algorithm.len())),
+            Self::Bounds => longest(&mut rows.iter().map(|row| bounds(row).len())),
+            Self::Events => longest(
+                &mut rows.iter().filter_map(|row| row.events).map(|counts| events(counts).len()),
+            ),
+            Self::Limit => 11,
+            Self::State => 8,
+            Self::EventHistory | Self::History => SPARKS,
+            _ => 7,
+        };
+        // The mark of the sorted column stands behind its head.
+        content.max(self.head().len() + 1)
+    }
+
+    /// Whether the column says something about these rows.
+    fn is_useful(self, rows: &[&Connection]) -> bool {
+        match self {
+            Self::Namespace => rows.iter().any(|row| row.namespace != rows[0].namespace),
+            Self::Bounds => rows.iter().any(|row| row.bounds.floor > 0 || row.bounds.ceiling > 0),
+            Self::Events | Self::EventHistory => rows.iter().any(|row| row.events.is_some()),
+            Self::Received => rows.iter().any(|row| row.received.is_some()),
+            _ => true,
+        }
+    }
+}
+
+/// The columns that `width` characters have room for, in the order of the screen, each with its width. A column is
+/// shown whole or not at all; the first two are always there.
+pub(crate) fn choose(rows: &[&Connection], width: usize) -> Vec<(Column, usize)> {
+    let mut room = width;
+    let mut chosen = Vec::new();
+    for column in Column::BY_IMPORTANCE {
+        if !column.is_useful(rows) {
+            continue;
+        }
+        let taken = column.width(rows);
+        if chosen.len() >= 2 && taken + 1 > room {
+            break;
+        }
+        room = room.saturating_sub(taken + 1);
+        chosen.push((column, taken));
+    }
+    let place = |column| Column::ALL.iter().position(|other| *other == column);
+    chosen.sort_by_key(|(column, _)| place(*column));
+    chosen
+}
+
+fn process(connection: &Connection) -> String {
+    let name: String = connection.owner.chars().take(LONGEST_NAME).collect();
+    match connection.pid {
+        Some(pid) => format!("{name}/{pid}"),
+        None if name.is_empty() => "-".to_owned(),
+        None => name,
+    }
+}
+
+fn bounds(connection: &Connection) -> String {
+    match (connection.bounds.floor, connection.bounds.ceiling) {
+        (0, 0) => "-".to_owned(),
+        (floor, 0) => format!("{floor}.."),
+        (floor, ceiling) => format!("{floor}..{ceiling}"),
+    }
+}
+
+fn events(events: Events) -> String {
+    let [reordering, overflow, duplicate, timeout] = events.counts;
+    format!("{reordering}/{overflow}/{duplicate}/{timeout}")
+}
+
+fn ms(span: Option<Duration>) -> String {
+    span.map_or("-".to_owned(), |span| format!("{:.1}", span.as_millis_f64()))
+}
+
+fn mbps(rate: Option<Rate>) -> String {
+    rate.map_or("-".to_owned(), |rate| format!("{:.2}", rate.as_mbps_f64()))
+}
+
+fn nanos(span: Option<Duration>) -> u64 {
+    span.map_or(0, Duration::as_nanos)
+}
+
+fn bits(rate: Option<Rate>) -> u64 {
+    rate.map_or(0, Rate::bits_per_second)
+}
+
+fn recent_rates(past: &[Option<&Connection>]) -> Vec<Option<u64>> {
+    past.iter().map(|one| one.and_then(|one| one.sent).map(Rate::bits_per_second)).collect()
+}
+
+/// The number of events between each two readings.
+fn recent_events(past: &[Option<&Connection>]) -> Vec<Option<u64>> {
+    let totals: Vec<_> =
+        past.iter().map(|one| one.and_then(|one| one.events).map(Events::total)).collect();
+    let between = |pair: &[Option<u64>]| Some(pair[1]?.saturating_sub(pair[0]?));
+    totals.windows(2).map(between).collect()
+}
+
+/// The last values as bars, the largest of them the highest. A value that is unknown is a space.
+fn sparks(values: &[Option<u64>]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let shown = &values[values.len().saturating_sub(SPARKS)..];
+    let largest = shown.iter().flatten().max().copied().unwrap_or(0).max(1);
+    let bar = |value: &Option<u64>| {
+        let height = |value: u64| (u128::from(value) * 7).div_ceil(u128::from(largest)) as usize;
+        value.map_or(' ', |value| BARS[height(value)])
+    };
+    let bars: String = shown.iter().map(bar).collect();
+    format!("{bars:>SPARKS$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_column_has_a_name_a_place_and_an_importance() {
+        for column in Column::ALL {
+            assert_eq!(Column::from_name(column.name()), Some(column));
+            assert!(Column::BY_IMPORTANCE.contains(&column), "{column:?}");
+            assert_eq!(column.next().previous(), column);
+        }
+    }
+
+    #[test]
+    fn the_largest_value_has_the_highest_bar_and_zero_the_lowest() {
+        let bars = sparks(&[None, Some(0), Some(1), Some(70), Some(35)]);
+        assert_eq!(bars.trim_start(), "▁▂█▅");
+        assert_eq!(bars.chars().count(), SPARKS);
+        assert_eq!(sparks(&[Some(0); 20]), "▁".repeat(SPARKS));
+    }
+}

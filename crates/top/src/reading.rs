@@ -1,0 +1,191 @@
+//! What was seen at one moment.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use wakeai_api::Answers;
+use wakeai_connection::{ErrorCode, Figures, SocketBounds};
+use wakeai_units::{Duration, Instant, Rate};
+
+/// The connections and the agents at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// The time since the first reading, or since the start of a run.
+    pub at: Instant,
+    /// The time of day, in seconds since 1970 (UTC); `None` in a simulation.
+    pub clock_s: Option<u64>,
+    /// The connections, in the order of their [`Connection::id`].
+    pub connections: Vec<Connection>,
+    /// The agents of this machine.
+    pub agents: Vec<Answers>,
+    /// What cannot be shown, and the reason for each.
+    pub missing: Vec<String>,
+}
+
+impl Reading {
+    /// The connection with this identity.
+    pub fn find(&self, id: ConnectionId) -> Option<&Connection> {
+        let found = self.connections.binary_search_by_key(&id, |connection| connection.id);
+        found.ok().map(|index| &self.connections[index])
+    }
+}
+
+/// The identity of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    /// The inode of its network namespace; in a run the index of the flow.
+    pub netns: u64,
+    /// The kernel's number of the connection (`SO_COOKIE`); in a run its number in the flow.
+    pub cookie: u64,
+}
+
+/// One connection at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// Its identity.
+    pub id: ConnectionId,
+    /// The name of its network namespace; empty for the namespace of the screen itself.
+    pub namespace: Arc<str>,
+    /// The command of the process that holds its socket, or the station. Empty if it is unknown.
+    pub owner: Arc<str>,
+    /// The process that holds its socket.
+    pub pid: Option<u32>,
+    /// This end.
+    pub local: End,
+    /// The other end.
+    pub remote: End,
+    /// Its congestion control algorithm.
+    pub algorithm: Arc<str>,
+    /// Its figures.
+    pub figures: Figures,
+    /// The bounds that an agent has set for it.
+    pub bounds: SocketBounds,
+    /// The rate of acknowledged bytes since the reading before.
+    pub sent: Option<Rate>,
+    /// The rate of received bytes since the reading before.
+    pub received: Option<Rate>,
+    /// What limited its sending since the reading before.
+    pub limit: Option<Limit>,
+    /// Its congestion events since the watch began; `None` where they cannot be seen.
+    pub events: Option<Events>,
+    /// Segments retransmitted since the connection began.
+    pub retransmits: u64,
+}
+
+impl Connection {
+    /// The queueing delay: the smoothed RTT less the minimum.
+    pub fn queueing(&self) -> Option<Duration> {
+        let (smoothed, least) = (self.figures.smoothed_rtt?, self.figures.min_rtt?);
+        Some(smoothed.saturating_sub(least))
+    }
+}
+
+/// One end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// An address and a port.
+    Address(SocketAddr),
+    /// A name in a scenario.
+    Named(Arc<str>),
+}
+
+impl End {
+    /// The IP address.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Address(address) => Some(address.ip()),
+            Self::Named(_) => None,
+        }
+    }
+
+    /// The port.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Self::Address(address) => Some(address.port()),
+            Self::Named(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+impl FromStr for End {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.parse().map_or_else(|_| Self::Named(text.into()), Self::Address))
+    }
+}
+
+/// What limited a sender between two readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// It had nothing to send.
+    Idle,
+    /// The application gave too little: most of the time nothing waited and nothing was in flight.
+    Application,
+    /// The window of the receiver (`tcpi_rwnd_limited`).
+    Receiver,
+    /// The send buffer (`tcpi_sndbuf_limited`).
+    SendBuffer,
+    /// The ceiling that an agent has set.
+    Ceiling,
+    /// The congestion window.
+    Window,
+}
+
+impl Limit {
+    const ALL: [Self; 6] = [
+        Self::Idle,
+        Self::Application,
+        Self::Receiver,
+        Self::SendBuffer,
+        Self::Ceiling,
+        Self::Window,
+    ];
+
+    /// The word on the screen and in the records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Application => "application",
+            Self::Receiver => "receiver",
+            Self::SendBuffer => "send buffer",
+            Self::Ceiling => "ceiling",
+            Self::Window => "window",
+        }
+    }
+
+    /// The limit with this [`Self::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|limit| limit.name() == name)
+    }
+}
+
+/// The congestion events of a connection, counted by their codes (Matsuno et al., table 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Events {
+    /// Reorderings, overflows of the local queue, fast recoveries and timeouts: codes 1 to 4.
+    pub counts: [u64; 4],
+}
+
+impl Events {
+    /// Counts one event.
+    pub fn count(&mut self, code: ErrorCode) {
+        self.counts[usize::from(code.number()) - 1] += 1;
+    }
+
+    /// The number of all events.
+    pub fn total(self) -> u64 {
+        self.counts.iter().sum()
+    }
+}

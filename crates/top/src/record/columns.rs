@@ -1,0 +1,186 @@
+//! The columns of a recording, written and read.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use wakeai_connection::{Figures, SocketBounds};
+use wakeai_tables::{Column, Group, HasFigures, TableError, Value, figure_columns, figures_of};
+use wakeai_units::{Instant, Rate};
+
+use crate::reading::{Connection, ConnectionId, Events, Limit, Reading};
+
+/// A row of `connections-N.parquet`.
+#[derive(Clone, Debug)]
+pub(super) struct ConnectionRow {
+    at: Instant,
+    local: String,
+    remote: String,
+    connection: Connection,
+}
+
+impl HasFigures for ConnectionRow {
+    fn figures(&self) -> &Figures {
+        &self.connection.figures
+    }
+}
+
+impl ConnectionRow {
+    pub(super) fn new(at: Instant, connection: &Connection) -> Self {
+        let (local, remote) = (connection.local.to_string(), connection.remote.to_string());
+        Self { at, local, remote, connection: connection.clone() }
+    }
+
+    fn event(&self, code: usize) -> Option<u64> {
+        self.connection.events.map(|events| events.counts[code - 1])
+    }
+}
+
+pub(super) fn connections() -> Vec<Column<ConnectionRow>> {
+    let mut columns: Vec<Column<ConnectionRow>> = vec![
+        Column::new("at_ns", Value::U64(|row| row.at.as_nanos())),
+        Column::new("netns", Value::U64(|row| row.connection.id.netns)),
+        Column::new("cookie", Value::U64(|row| row.connection.id.cookie)),
+        Column::new("namespace", Value::Text(|row| Some(&row.connection.namespace))),
+        Column::new("owner", Value::Text(|row| Some(&row.connection.owner))),
+        Column::new("pid", Value::MaybeU64(|row| row.connection.pid.map(u64::from))),
+        Column::new("local", Value::Text(|row| Some(&row.local))),
+        Column::new("remote", Value::Text(|row| Some(&row.remote))),
+        Column::new("algorithm", Value::Text(|row| Some(&row.connection.algorithm))),
+        Column::new("floor", Value::U32(|row| row.connection.bounds.floor)),
+        Column::new("ceiling", Value::U32(|row| row.connection.bounds.ceiling)),
+        Column::new(
+            "pacing_bound",
+            Value::U64(|row| row.connection.bounds.pacing_bytes_per_second),
+        ),
+        Column::new("small_queue", Value::U64(|row| row.connection.bounds.small_queue_bytes)),
+        Column::new("sent_bps", Value::MaybeU64(|row| bits(row.connection.sent))),
+        Column::new("received_bps", Value::MaybeU64(|row| bits(row.connection.received))),
+        Column::new("limit", Value::Text(|row| row.connection.limit.map(Limit::name))),
+        Column::new("reordering", Value::MaybeU64(|row| row.event(1))),
+        Column::new("local_overflow", Value::MaybeU64(|row| row.event(2))),
+        Column::new("duplicate_ack", Value::MaybeU64(|row| row.event(3))),
+        Column::new("timeout", Value::MaybeU64(|row| row.event(4))),
+        Column::new("retransmits", Value::U64(|row| row.connection.retransmits)),
+    ];
+    columns.extend(figure_columns());
+    columns
+}
+
+fn bits(rate: Option<Rate>) -> Option<u64> {
+    rate.map(Rate::bits_per_second)
+}
+
+/// The connection in row `row`, and the time of its reading.
+pub(super) fn connection(
+    group: &Group,
+    row: usize,
+    texts: &mut Texts,
+) -> Result<(Instant, Connection), TableError> {
+    let integer = |name| group.u64(name, row)?.ok_or_else(|| group.lacks(name));
+    let small =
+        |name| integer(name).and_then(|value| u32::try_from(value).map_err(|_| group.lacks(name)));
+    let maybe = |name| group.u64(name, row);
+    let mut text = |name| {
+        let text = group.text(name, row)?.ok_or_else(|| group.lacks(name))?;
+        Ok::<_, TableError>(texts.share(text))
+    };
+    let rate = |name| Ok::<_, TableError>(maybe(name)?.map(Rate::from_bps));
+    let limit = group.text("limit", row)?;
+    let limit = limit.map(|name| Limit::from_name(name).ok_or_else(|| group.lacks("limit")));
+    let counts = [
+        maybe("reordering")?,
+        maybe("local_overflow")?,
+        maybe("duplicate_ack")?,
+        maybe("timeout")?,
+    ];
+    let events = counts
+        .iter()
+        .all(Option::is_some)
+        .then(|| Events { counts: counts.map(Option::unwrap_or_default) });
+    let end = |text: Arc<str>| text.parse().unwrap_or_else(|never| match never {});
+    let connection = Connection {
+        id: ConnectionId { netns: integer("netns")?, cookie: integer("cookie")? },
+        namespace: text("namespace")?,
+        owner: text("owner")?,
+        pid: maybe("pid")?.and_then(|pid| u32::try_from(pid).ok()),
+        local: end(text("local")?),
+        remote: end(text("remote")?),
+        algorithm: text("algorithm")?,
+        figures: figures_of(group, row).ok_or_else(|| group.lacks("cwnd … interface"))?,
+        bounds: SocketBounds {
+            floor: small("floor")?,
+            ceiling: small("ceiling")?,
+            pacing_bytes_per_second: integer("pacing_bound")?,
+            small_queue_bytes: integer("small_queue")?,
+        },
+        sent: rate("sent_bps")?,
+        received: rate("received_bps")?,
+        limit: limit.transpose()?,
+        events,
+        retransmits: integer("retransmits")?,
+    };
+    Ok((Instant::from_nanos(integer("at_ns")?), connection))
+}
+
+/// A row of `readings-N.parquet`.
+#[derive(Clone, Debug)]
+pub(super) struct ReadingRow {
+    at: Instant,
+    clock_s: Option<u64>,
+    connections: u64,
+    agents: String,
+    missing: String,
+}
+
+impl ReadingRow {
+    pub(super) fn new(reading: &Reading) -> Self {
+        // Both are lists of structs and strings, which JSON can express.
+        let agents = serde_json::to_string(&reading.agents).unwrap_or_default();
+        let missing = serde_json::to_string(&reading.missing).unwrap_or_default();
+        Self {
+            at: reading.at,
+            clock_s: reading.clock_s,
+            connections: reading.connections.len() as u64,
+            agents,
+            missing,
+        }
+    }
+}
+
+pub(super) fn readings() -> Vec<Column<ReadingRow>> {
+    vec![
+        Column::new("at_ns", Value::U64(|row| row.at.as_nanos())),
+        Column::new("clock_s", Value::MaybeU64(|row| row.clock_s)),
+        Column::new("connections", Value::U64(|row| row.connections)),
+        Column::new("agents", Value::Text(|row| Some(&row.agents))),
+        Column::new("missing", Value::Text(|row| Some(&row.missing))),
+    ]
+}
+
+/// The reading in row `row`, without its connections.
+pub(super) fn reading(group: &Group, row: usize) -> Result<Reading, TableError> {
+    let at = group.u64("at_ns", row)?.ok_or_else(|| group.lacks("at_ns"))?;
+    let json = |name| group.text(name, row)?.ok_or_else(|| group.lacks(name));
+    Ok(Reading {
+        at: Instant::from_nanos(at),
+        clock_s: group.u64("clock_s", row)?,
+        connections: Vec::new(),
+        agents: serde_json::from_str(json("agents")?).map_err(|_| group.lacks("agents"))?,
+        missing: serde_json::from_str(json("missing")?).map_err(|_| group.lacks("missing"))?,
+    })
+}
+
+/// One copy of each text that many connections share.
+#[derive(Debug, Default)]
+pub(super) struct Texts(HashSet<Arc<str>>);
+
+impl Texts {
+    pub(super) fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = text.into();
+        self.0.insert(Arc::clone(&new));
+        new
+    }
+}

@@ -1,0 +1,119 @@
+//! What is replayed: a recording, or an experiment.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wakeai_tables::TableError;
+use wakeai_units::{Duration, Instant};
+
+use super::experiment;
+use super::recording::Recording;
+use crate::reading::Reading;
+
+/// The span of the readings that the screen shows.
+pub(crate) const SHOWN: Duration = Duration::from_secs(60);
+/// The largest number of readings that the screen shows.
+pub(crate) const MOST_SHOWN: usize = 601;
+
+/// Why nothing is replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The directory cannot be read.
+    #[error("--replay: cannot read {}: {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// There is nothing to replay.
+    #[error(
+        "--replay: {} has neither a recording (`wakeai top --record`) nor the records of an experiment (`--out`)",
+        .0.display()
+    )]
+    Nothing(PathBuf),
+    /// The experiment has no such run.
+    #[error("--replay: {} has no such run; it has these (condition and repeat): {runs}", path.display())]
+    NoSuchRun {
+        /// The directory.
+        path: PathBuf,
+        /// The runs that it has.
+        runs: String,
+    },
+    /// A file cannot be read.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+/// The run of an experiment that is replayed.
+#[derive(Clone, Debug, Default)]
+pub struct RunChoice {
+    /// The name of its condition; `None`: the first.
+    pub condition: Option<String>,
+    /// The number of its repeat, from 0; `None`: the first.
+    pub repeat: Option<u32>,
+}
+
+/// Readings that were made earlier.
+#[derive(Debug)]
+pub struct Replay {
+    source: Source,
+    times: Vec<Instant>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Recording(Recording),
+    Experiment(Vec<Arc<Reading>>),
+}
+
+impl Replay {
+    /// Opens a recording, or the chosen run of an experiment.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or its files cannot be read. A file with another schema is named.
+    pub fn open(directory: &Path, choice: &RunChoice) -> Result<Self, ReplayError> {
+        if let Some(recording) = Recording::open(directory)? {
+            let times = recording.times().collect();
+            return Ok(Self { source: Source::Recording(recording), times });
+        }
+        if !experiment::is_there(directory) {
+            return Err(ReplayError::Nothing(directory.to_owned()));
+        }
+        let readings = experiment::readings(directory, choice)?;
+        let times = readings.iter().map(|reading| reading.at).collect();
+        Ok(Self { source: Source::Experiment(readings), times })
+    }
+
+    /// The times of all readings. There is at least one.
+    pub fn times(&self) -> &[Instant] {
+        &self.times
+    }
+
+    /// The reading with this index. Panics beyond the last one.
+    ///
+    /// # Errors
+    ///
+    /// Its file cannot be read.
+    pub fn reading(&mut self, index: usize) -> Result<Arc<Reading>, ReplayError> {
+        match &mut self.source {
+            Source::Recording(recording) => recording.reading(index),
+            Source::Experiment(readings) => Ok(Arc::clone(&readings[index])),
+        }
+    }
+
+    /// The readings of the minute that ends with this index: those that the screen shows. Panics beyond the last one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Replay::reading`].
+    pub fn window(&mut self, index: usize) -> Result<Vec<Arc<Reading>>, ReplayError> {
+        let end = self.times[index];
+        let is_shown = |at: &Instant| end.saturating_since(*at) <= SHOWN;
+        let first = self.times[..index].partition_point(|at| !is_shown(at));
+        let first = first.max((index + 1).saturating_sub(MOST_SHOWN));
+        (first..=index).map(|index| self.reading(index)).collect()
+    }
+}

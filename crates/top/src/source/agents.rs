@@ -1,0 +1,68 @@
+//! The agents of this machine, asked in the background: one that does not answer must not delay the screen.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use wakeai_api::Answers;
+
+/// Finds the agents' sockets.
+pub type FindSockets = fn() -> Vec<PathBuf>;
+
+/// The limit of each read and write on an agent's socket.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Asks all agents at an interval, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct AgentWatch {
+    latest: Arc<Mutex<Vec<Answers>>>,
+    /// The thread ends when this is dropped.
+    ending: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AgentWatch {
+    /// Begins with the agents' present answers.
+    pub(crate) fn start(find: FindSockets, interval: Duration) -> Self {
+        let latest = Arc::new(Mutex::new(ask_all(find)));
+        let (ending, ended) = channel();
+        let shared = Arc::clone(&latest);
+        let thread = std::thread::spawn(move || {
+            while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+                let answers = ask_all(find);
+                *shared.lock().unwrap_or_else(PoisonError::into_inner) = answers;
+            }
+        });
+        Self { latest, ending: Some(ending), thread: Some(thread) }
+    }
+
+    /// The agents' latest answers.
+    pub(crate) fn latest(&self) -> Vec<Answers> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for AgentWatch {
+    fn drop(&mut self) {
+        drop(self.ending.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // a panic of the thread was reported already
+        }
+    }
+}
+
+fn ask_all(find: FindSockets) -> Vec<Answers> {
+    let ask = |socket: PathBuf| match Answers::of(&socket, PATIENCE) {
+        Ok(mut answers) => {
+            answers.status.connections.clear(); // the screen reads the connections itself
+            Some(answers)
+        }
+        Err(error) => {
+            tracing::debug!(%error, "an agent is not shown");
+            None
+        }
+    };
+    find().into_iter().filter_map(ask).collect()
+}

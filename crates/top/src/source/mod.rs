@@ -1,0 +1,313 @@
+//! What is seen on this machine: one [`Live::read`] per interval.
+//!
+//! The connections come from `sock_diag(7)`, which every user may ask. With privileges the monitor adds the congestion
+//! events, and the maps of the bounds what the agents have set.
+
+mod agents;
+mod diag;
+mod events;
+mod namespaces;
+mod processes;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
+
+use agents::AgentWatch;
+pub use agents::FindSockets;
+use diag::{Found, Totals};
+use events::EventCounter;
+use namespaces::{Namespaces, Watched};
+use processes::Processes;
+use wakeai_connection::{Figures, SocketBounds};
+use wakeai_host::NetnsId;
+use wakeai_kernel::{AppliedBounds, Filter};
+use wakeai_units::{Bytes, Duration, Instant, Rate};
+
+use crate::reading::{Connection, ConnectionId, End, Limit, Reading};
+
+/// Why connections cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The kernel does not answer `sock_diag(7)`.
+    #[error(
+        "cannot read TCP connections by sock_diag: {0}; the kernel needs the module tcp_diag (CONFIG_INET_TCP_DIAG): \
+         load it as root with `modprobe tcp_diag`"
+    )]
+    Diag(io::Error),
+}
+
+/// The configuration of a watch.
+#[derive(Clone, Debug)]
+pub struct LiveConfig {
+    /// The time between two readings.
+    pub interval: std::time::Duration,
+    /// The namespaces that are read; empty: all that can be entered.
+    pub namespaces: Vec<NetnsId>,
+    /// Finds the agents.
+    pub agents: FindSockets,
+}
+
+/// The connections of this machine.
+#[derive(Debug)]
+pub struct Live {
+    started: Clock,
+    namespaces: Namespaces,
+    processes: Processes,
+    agents: AgentWatch,
+    /// The counter of events, or why there is none.
+    events: Result<EventCounter, String>,
+    /// The state of each connection at the reading before.
+    before: HashMap<ConnectionId, (Clock, Totals)>,
+    /// Texts that many connections share.
+    texts: HashSet<Arc<str>>,
+}
+
+impl Live {
+    /// Opens everything that this process may use.
+    ///
+    /// # Errors
+    ///
+    /// Not even the connections of this process's namespace can be read.
+    pub fn open(config: &LiveConfig) -> Result<Self, LiveError> {
+        let inodes = config.namespaces.iter().filter_map(|id| u32::try_from(id.0).ok()).collect();
+        let filter = Filter { netns_inodes: inodes, ..Filter::default() };
+        let namespaces = Namespaces::open(config.namespaces.clone()).map_err(LiveError::Diag)?;
+        for watched in namespaces.watched.values() {
+            watched.diag.connections().map_err(LiveError::Diag)?;
+        }
+        Ok(Self {
+            started: Clock::now(),
+            namespaces,
+            processes: Processes::default(),
+            agents: AgentWatch::start(config.agents, config.interval),
+            events: EventCounter::open(filter).map_err(|error| error.to_string()),
+            before: HashMap::new(),
+            texts: HashSet::new(),
+        })
+    }
+
+    /// Reads everything once. What cannot be read is named in [`Reading::missing`].
+    pub fn read(&mut self) -> Reading {
+        let mut missing = Vec::new();
+        self.namespaces.refresh();
+        if let Ok(events) = &mut self.events
+            && let Err(error) = events.poll()
+        {
+            self.events = Err(error.to_string());
+        }
+        match &self.events {
+            Err(reason) => missing.push(format!("congestion events: {reason}")),
+            Ok(events) if events.lost() > 0 => {
+                missing.push(format!("{} congestion events: too many at once", events.lost()));
+            }
+            Ok(_) => {}
+        }
+        let applied = AppliedBounds::read().unwrap_or_else(|error| {
+            missing.push(format!("bounds of agents: {error}"));
+            None
+        });
+        if self.namespaces.closed > 0 {
+            let closed = self.namespaces.closed;
+            missing.push(format!("connections of {closed} other network namespaces: run as root"));
+        }
+        let at = Instant::ZERO + Duration::from_nanos(self.started.elapsed().as_nanos() as u64);
+        let mut connections = self.connections(applied.as_ref(), &mut missing);
+        connections.sort_unstable_by_key(|connection| connection.id);
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        Reading {
+            at,
+            clock_s: clock.map(|since| since.as_secs()),
+            connections,
+            agents: self.agents.latest(),
+            missing,
+        }
+    }
+
+    fn connections(
+        &mut self,
+        applied: Option<&AppliedBounds>,
+        missing: &mut Vec<String>,
+    ) -> Vec<Connection> {
+        let mut found = Vec::new();
+        for (id, watched) in &self.namespaces.watched {
+            match watched.diag.connections() {
+                Ok(there) => found.push((*id, watched, Clock::now(), there)),
+                Err(error) => missing.push(format!("connections of {}: {error}", watched.name)),
+            }
+        }
+        let all = found.iter().flat_map(|(_, _, _, there)| there);
+        let inodes = all.map(|found| found.inode).filter(|inode| *inode != 0).collect();
+        self.processes.refresh(&inodes);
+        let mut unowned = 0;
+        let (mut connections, mut now) = (Vec::new(), HashMap::new());
+        for (netns, watched, read, there) in &found {
+            for found in there {
+                let id = ConnectionId { netns: netns.0, cookie: found.cookie };
+                let before = self.before.get(&id).map(|(then, totals)| {
+                    let span = read.saturating_duration_since(*then);
+                    (Duration::from_nanos(span.as_nanos() as u64), *totals)
+                });
+                now.insert(id, (*read, found.totals));
+                let interface =
+                    self.events.as_ref().ok().and_then(|events| events.of(id).interface);
+                let bounds = bounds_of(applied, found, watched, interface);
+                let process = self.processes.of(found.inode);
+                unowned += usize::from(process.is_none() && found.inode != 0);
+                let owner =
+                    process.map_or_else(|| "".into(), |process| Arc::clone(&process.command));
+                connections.push(Connection {
+                    id,
+                    namespace: Arc::clone(&watched.name),
+                    owner,
+                    pid: process.map(|process| process.pid),
+                    local: End::Address(found.local),
+                    remote: End::Address(found.remote),
+                    algorithm: share(&mut self.texts, &found.algorithm),
+                    figures: self.figures(id, found, interface),
+                    bounds,
+                    sent: rate(before, |totals| totals.acknowledged, found),
+                    received: rate(before, |totals| totals.received, found),
+                    limit: before.map(|(span, before)| limit(span, before, found, bounds)),
+                    events: self.events.as_ref().ok().map(|events| events.of(id).events),
+                    retransmits: found.totals.retransmits,
+                });
+            }
+        }
+        if unowned > 0 {
+            missing.push(format!(
+                "processes of {unowned} connections: they belong to other users or to the kernel"
+            ));
+        }
+        if let Ok(events) = &mut self.events {
+            events.retain(|id| now.contains_key(&id));
+        }
+        self.before = now;
+        connections
+    }
+
+    /// The figures of `sock_diag`, with those that only the monitor knows.
+    fn figures(&self, id: ConnectionId, found: &Found, interface: Option<u32>) -> Figures {
+        let seen = self.events.as_ref().map(|events| events.of(id)).unwrap_or_default();
+        Figures {
+            latest_rtt: seen.latest_rtt,
+            k: seen.k,
+            interface: interface.unwrap_or(0),
+            ..found.figures
+        }
+    }
+}
+
+/// One copy of each text.
+fn share(texts: &mut HashSet<Arc<str>>, text: &str) -> Arc<str> {
+    if let Some(known) = texts.get(text) {
+        return Arc::clone(known);
+    }
+    let new: Arc<str> = text.into();
+    texts.insert(Arc::clone(&new));
+    new
+}
+
+/// The bounds that the connection's algorithm applies.
+fn bounds_of(
+    applied: Option<&AppliedBounds>,
+    found: &Found,
+    watched: &Watched,
+    interface: Option<u32>,
+) -> SocketBounds {
+    let find = || {
+        let applied = applied.filter(|_| found.algorithm.starts_with("wakeai_"))?;
+        applied.of(found.cookie, watched.cookie?, interface).ok()?
+    };
+    find().unwrap_or_default()
+}
+
+/// The rate of one of the totals since the reading before.
+fn rate(
+    before: Option<(Duration, Totals)>,
+    of: impl Fn(Totals) -> u64,
+    found: &Found,
+) -> Option<Rate> {
+    let (span, before) = before?;
+    Some(Rate::of(Bytes::new(of(found.totals).saturating_sub(of(before))), span))
+}
+
+/// What limited a sender during `span`. The kernel counts how long it was busy, and how long the receiver or the send
+/// buffer limited it meanwhile (`tcp_chrono_start` and what follows it).
+fn limit(span: Duration, before: Totals, found: &Found, bounds: SocketBounds) -> Limit {
+    let now = found.totals;
+    let during = |of: fn(Totals) -> u64| of(now).saturating_sub(of(before));
+    let busy = during(|totals| totals.busy_us);
+    if busy == 0 && found.figures.packets_out.get() == 0 {
+        return Limit::Idle;
+    }
+    if busy * 2 < span.as_micros() {
+        return Limit::Application;
+    }
+    if during(|totals| totals.receiver_us) * 2 > busy {
+        return Limit::Receiver;
+    }
+    if during(|totals| totals.send_buffer_us) * 2 > busy {
+        return Limit::SendBuffer;
+    }
+    let ceiling = bounds.ceiling;
+    if ceiling > 0 && found.figures.cwnd.get() >= ceiling { Limit::Ceiling } else { Limit::Window }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use wakeai_units::Segments;
+
+    use super::*;
+
+    fn found(busy_ms: u64, receiver_ms: u64, send_buffer_ms: u64) -> Found {
+        let any: SocketAddr = "10.0.0.1:1".parse().unwrap();
+        Found {
+            cookie: 1,
+            inode: 0,
+            local: any,
+            remote: any,
+            algorithm: "wakeai_cubic".to_owned(),
+            figures: Figures { cwnd: Segments::new(10), ..Figures::default() },
+            totals: Totals {
+                busy_us: 5_000_000 + busy_ms * 1000,
+                receiver_us: receiver_ms * 1000,
+                send_buffer_us: send_buffer_ms * 1000,
+                ..Totals::default()
+            },
+        }
+    }
+
+    #[test]
+    fn the_kernel_s_times_tell_what_limited_a_second() {
+        let before = Totals { busy_us: 5_000_000, ..Totals::default() };
+        let ceiling = |ceiling| SocketBounds { ceiling, ..SocketBounds::NONE };
+        let cases = [
+            (found(0, 0, 0), 0, Limit::Idle),
+            (found(400, 0, 0), 0, Limit::Application),
+            (found(1000, 600, 0), 0, Limit::Receiver),
+            (found(1000, 100, 600), 0, Limit::SendBuffer),
+            (found(1000, 100, 100), 0, Limit::Window),
+            (found(1000, 100, 100), 11, Limit::Window),
+            (found(1000, 100, 100), 10, Limit::Ceiling),
+        ];
+        for (found, bound, expected) in cases {
+            let limit = limit(Duration::from_secs(1), before, &found, ceiling(bound));
+            assert_eq!(limit, expected, "{found:?}");
+            assert_eq!(Limit::from_name(limit.name()), Some(limit));
+        }
+    }
+
+    #[test]
+    fn a_rate_is_of_the_bytes_since_the_reading_before() {
+        let mut found = found(0, 0, 0);
+        found.totals.acknowledged = 3_000_000;
+        let before = Totals { acknowledged: 1_000_000, ..Totals::default() };
+        let of = |before| rate(before, |totals| totals.acknowledged, &found);
+        assert_eq!(of(Some((Duration::from_secs(2), before))), Some(Rate::from_mbps(8)));
+        assert_eq!(of(None), None, "there was no reading before");
+    }
+}

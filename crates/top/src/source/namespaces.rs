@@ -1,0 +1,71 @@
+//! The network namespaces whose connections are read.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+
+use wakeai_host::{Namespace, NetnsId};
+
+use super::diag::Diag;
+
+/// A namespace with a socket that reads its connections.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    /// Empty for the namespace of this process.
+    pub(crate) name: Arc<str>,
+    /// Its cookie (`SO_NETNS_COOKIE`); `None` where the kernel gives none.
+    pub(crate) cookie: Option<u64>,
+    pub(crate) diag: Diag,
+}
+
+/// All watched namespaces, by the inode.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    own: NetnsId,
+    /// The inodes to which the watch is limited; empty: all that can be entered.
+    only: Vec<NetnsId>,
+    pub(crate) watched: HashMap<NetnsId, Watched>,
+    /// The number of namespaces that cannot be entered.
+    pub(crate) closed: usize,
+}
+
+impl Namespaces {
+    /// Begins with this process's namespace.
+    pub(crate) fn open(only: Vec<NetnsId>) -> io::Result<Self> {
+        let own = NetnsId::current()?;
+        let mut watched = HashMap::new();
+        if only.is_empty() || only.contains(&own) {
+            watched.insert(own, watch("")?);
+        }
+        Ok(Self { own, only, watched, closed: 0 })
+    }
+
+    /// Finds new namespaces and drops those that are gone. A namespace with neither a name nor a process must not be
+    /// kept alive by the socket that reads it.
+    pub(crate) fn refresh(&mut self) {
+        let Self { own, only, .. } = self;
+        let existing: Vec<_> = Namespace::all()
+            .into_iter()
+            .filter(|namespace| only.is_empty() || only.contains(&namespace.id()))
+            .collect();
+        let ids: HashSet<_> = existing.iter().map(Namespace::id).chain([*own]).collect();
+        self.watched.retain(|id, _| ids.contains(id));
+        self.closed = 0;
+        for namespace in existing {
+            if self.watched.contains_key(&namespace.id()) || namespace.id() == self.own {
+                continue;
+            }
+            // It may disappear while it is entered.
+            match namespace.run(|| watch(namespace.name())) {
+                Ok(Ok(watched)) => drop(self.watched.insert(namespace.id(), watched)),
+                _ => self.closed += 1,
+            }
+        }
+    }
+}
+
+/// Opens a socket in the calling thread's namespace.
+fn watch(name: &str) -> io::Result<Watched> {
+    let cookie = wakeai_kernel::netns_cookie().ok();
+    Ok(Watched { name: name.into(), cookie, diag: Diag::open()? })
+}
