@@ -61,29 +61,42 @@ fn facts(connection: &Connection, is_gone: bool, width: usize) -> Vec<Line<'stat
         let [reordering, overflow, recovery, timeout] = events.counts;
         format!("reordering {reordering}, local overflow {overflow}, fast recovery {recovery}, timeout {timeout}")
     });
-    let lines = [
-        format!(
-            "cwnd {}, ssthresh {ssthresh}, bounds {}, in flight {}, lost {}, state {}, limited by {}",
-            figures.cwnd.get(),
-            cell(Column::Bounds),
-            figures.in_flight().get(),
-            figures.lost_out.get(),
-            cell(Column::State),
-            cell(Column::Limit),
-        ),
-        format!(
-            "sent {}, received {}, delivery rate {}, pacing {}, backlog {} kB, MSS {}",
-            rate(connection.sent),
-            rate(connection.received),
-            rate(figures.delivery_rate),
-            rate(figures.pacing_rate),
-            cell(Column::Backlog),
-            cell(Column::Mss),
-        ),
-        format!("events: {events}; {} segments retransmitted", connection.retransmits),
+    let parts = [
+        format!("cwnd {}", figures.cwnd.get()),
+        format!("ssthresh {ssthresh}"),
+        format!("bounds {}", cell(Column::Bounds)),
+        format!("in flight {}", figures.in_flight().get()),
+        format!("lost {}", figures.lost_out.get()),
+        format!("state {}", cell(Column::State)),
+        format!("limited by {}", cell(Column::Limit)),
+        format!("RTT {} ms", cell(Column::Rtt)),
+        format!("minimum {} ms", cell(Column::MinRtt)),
+        format!("sent {}", rate(connection.sent)),
+        format!("received {}", rate(connection.received)),
+        format!("delivery rate {}", rate(figures.delivery_rate)),
+        format!("pacing {}", rate(figures.pacing_rate)),
+        format!("backlog {} kB", cell(Column::Backlog)),
+        format!("MSS {} bytes", cell(Column::Mss)),
+        format!("retransmitted {}", connection.retransmits),
+        format!("events: {events}"),
     ];
-    let lines = lines.iter().map(|line| Line::raw(fitting(line, width)));
+    let lines = wrapped(&parts, width).into_iter().map(Line::raw);
     std::iter::once(Line::from(Span::styled(fitting(&title, width), BOLD))).chain(lines).collect()
+}
+
+/// The parts in lines of `width` characters, broken between parts.
+fn wrapped(parts: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 2 + part.chars().count() <= width => {
+                line.push_str("  ");
+                line.push_str(part);
+            }
+            _ => lines.push(fitting(part, width)),
+        }
+    }
+    lines
 }
 
 /// Curves over the last minute.

@@ -239,7 +239,9 @@ fn limit(span: Duration, before: Totals, found: &Found, bounds: SocketBounds) ->
     let now = found.totals;
     let during = |of: fn(Totals) -> u64| of(now).saturating_sub(of(before));
     let busy = during(|totals| totals.busy_us);
-    if busy == 0 && found.figures.packets_out.get() == 0 {
+    // The kernel counts in ticks of some milliseconds, so that short bursts may count as 0.
+    let acknowledged = during(|totals| totals.acknowledged);
+    if busy == 0 && acknowledged == 0 && found.figures.packets_out.get() == 0 {
         return Limit::Idle;
     }
     if busy * 2 < span.as_micros() {
@@ -284,10 +286,13 @@ mod tests {
     #[test]
     fn the_kernel_s_times_tell_what_limited_a_second() {
         let before = Totals { busy_us: 5_000_000, ..Totals::default() };
+        let mut short_burst = found(0, 0, 0);
+        short_burst.totals.acknowledged = 1;
         let ceiling = |ceiling| SocketBounds { ceiling, ..SocketBounds::NONE };
         let cases = [
             (found(0, 0, 0), 0, Limit::Idle),
             (found(400, 0, 0), 0, Limit::Application),
+            (short_burst, 0, Limit::Application),
             (found(1000, 600, 0), 0, Limit::Receiver),
             (found(1000, 100, 600), 0, Limit::SendBuffer),
             (found(1000, 100, 100), 0, Limit::Window),
