@@ -45,7 +45,7 @@ fn connection(number: u64, second: u64) -> Connection {
     let limits = [Limit::Window, Limit::Ceiling, Limit::Application, Limit::Receiver];
     let figures = Figures {
         cwnd: Segments::new(cwnd),
-        ssthresh: Segments::new(if number % 3 == 0 { 0x7fff_ffff } else { 20 }),
+        ssthresh: Segments::new(if number.is_multiple_of(3) { 0x7fff_ffff } else { 20 }),
         smoothed_rtt: Some(Duration::from_micros(20_000 + phase * 700 + number % 13 * 110)),
         min_rtt: Some(Duration::from_micros(12_300 + number % 13 * 100)),
         congestion_state: CongestionState::from_number(u8::from(phase == 0) * 3),
@@ -53,7 +53,7 @@ fn connection(number: u64, second: u64) -> Connection {
         send_queue: Bytes::new(if is_idle { 0 } else { u64::from(cwnd) * 2896 }),
         delivered: second * 100,
         delivery_rate: Some(Rate::from_bps(rate.bits_per_second() / 8 * 8)),
-        pacing_rate: Some(Rate::from_bps(rate.bits_per_second() * 6 / 5 / 8 * 8)),
+        pacing_rate: (!is_idle).then(|| Rate::from_bps(rate.bits_per_second() * 6 / 5 / 8 * 8)),
         mss: Bytes::new(1448),
         interface: 2,
         ..Figures::default()

@@ -1,12 +1,7 @@
 //! What a real terminal shows, as vt100 emulates it.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
-
-#[path = "support/mod.rs"]
-mod support;
-
+use crate::support::{LARGE, SMALL, live, minute, terminal, text};
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
-use support::{LARGE, SMALL, live, minute, terminal, text};
 use wakeai_top::{Action, Column, Filter, Page, Status, View};
 
 #[test]
@@ -33,7 +28,7 @@ fn one_connection_on_both_terminals() {
 
 #[test]
 fn what_is_missing_and_a_message_are_on_the_screen() {
-    let mut reading = support::reading(5, 2);
+    let mut reading = crate::support::reading(5, 2);
     for connection in &mut reading.connections {
         (connection.events, connection.pid, connection.owner) = (None, None, "".into());
     }
@@ -100,7 +95,9 @@ fn keys_sort_select_filter_hold_and_quit() {
         assert_eq!(press(KeyCode::Char(letter)), Action::Draw, "it is typed");
     }
     let keys = [KeyCode::Backspace, KeyCode::Char('L'), KeyCode::Enter, KeyCode::Down];
-    keys.into_iter().for_each(|code| drop(press(code)));
+    for code in keys {
+        press(code);
+    }
     press(KeyCode::Enter);
     assert_eq!((view.filter.text.as_str(), view.page), ("CURL", Page::Detail));
     let rows = view.arrange(reading);
@@ -111,7 +108,7 @@ fn keys_sort_select_filter_hold_and_quit() {
 
 #[test]
 fn networks_ports_and_namespaces_choose_connections() {
-    let mut reading = support::reading(1, 600);
+    let mut reading = crate::support::reading(1, 600);
     reading.connections[7].namespace = "tablet1".into();
     let count = |filter: Filter| View { filter, ..View::default() }.arrange(&reading).len();
     let networks = vec!["203.0.1.0/24".parse().unwrap()];
