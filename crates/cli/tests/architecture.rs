@@ -31,6 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("agent", &["units", "control", "api", "host", "kernel"]),
     ("proxy", &["units", "host", "kernel"]),
     ("assign", &["units", "api", "host", "kernel"]),
+    ("top", &["units", "connection", "tables", "scenario", "host", "api", "kernel"]),
     ("probe", &["units", "wifi", "medium"]), // its tests send through the medium
     (
         "fuzz-targets",
@@ -55,7 +56,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units", "scenario", "api", "host", "kernel", "assign", "agent", "world", "sim", "lab",
-            "proxy", "probe", "guest",
+            "proxy", "probe", "top", "guest",
         ],
     ),
 ];

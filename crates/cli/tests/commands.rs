@@ -12,12 +12,13 @@ use std::process::{Command, Output};
 
 use support::{Machine, stderr, stdout, wakeai};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "sim",
     "lab",
     "agent",
     "status",
     "monitor",
+    "top",
     "probe",
     "proxy",
     "use",
