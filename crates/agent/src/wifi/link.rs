@@ -65,6 +65,7 @@ pub struct Traffic {
 }
 
 #[expect(clippy::ref_option, reason = "the signature that serde calls")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn text<S: Serializer>(bssid: &Option<Bssid>, to: S) -> Result<S::Ok, S::Error> {
     bssid.map(|bssid| bssid.to_string()).serialize(to)
 }
@@ -113,7 +114,9 @@ impl Link {
             match attribute {
                 Nl80211Attr::Mac(address) => self.bssid = Some(Bssid(*address)),
                 Nl80211Attr::StationInfo(fields) => {
-                    fields.iter().for_each(|field| self.read_field(field));
+                    for field in fields {
+                        self.read_field(field);
+                    }
                 }
                 _ => {}
             }

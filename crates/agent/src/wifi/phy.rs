@@ -22,6 +22,7 @@ pub struct PhyRate {
     pub guard_interval_ns: Option<u32>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 pub(super) fn megabits<S: Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_f64(rate.as_mbps_f64())
 }

@@ -55,6 +55,10 @@ impl Survey {
                 _ => {}
             }
         }
+        if found.active_ms == Some(0) {
+            // The radio is on this channel, so the driver does not count its times, or only while it scans.
+            return Self { noise_dbm: found.noise_dbm, ..Self::default() };
+        }
         found
     }
 }

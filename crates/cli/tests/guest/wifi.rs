@@ -114,7 +114,7 @@ pub(crate) fn agents_follow_their_access_point() {
 /// `wakeai probe air` in this namespace, as a user without privileges.
 fn probe_air(air: &Air, namespace: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wakeai"));
-    command.args(["probe", "air", "--interval", "500ms"]).args(arguments).uid(NOBODY).gid(NOBODY);
+    command.args(["probe", "air"]).args(arguments).uid(NOBODY).gid(NOBODY);
     air.bss.namespace(namespace).run(|| command.output()).unwrap().unwrap()
 }
 
@@ -138,9 +138,18 @@ fn exchange(air: &Air) {
     }
 }
 
+/// The arguments of each `wakeai probe air` of the guide.
+fn guide_commands() -> Vec<Vec<&'static str>> {
+    let guide = include_str!("../../../../docs/guides/field.md");
+    let lines = guide.lines().filter_map(|line| line.strip_prefix("wakeai probe air"));
+    let found: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
+    assert!(found.len() >= 2, "{found:?}");
+    found
+}
+
 fn probe_air_shows_what_the_driver_tells(air: &Air) {
     exchange(air);
-    let output = probe_air(air, "a", &["--json"]);
+    let output = probe_air(air, "a", &["--json", "--interval", "500ms"]);
     assert!(output.status.success(), "{}", stderr(&output));
     println!("{}", stdout(&output));
     let said: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -168,10 +177,14 @@ fn probe_air_shows_what_the_driver_tells(air: &Air) {
     assert!(untold.contains(&"TX airtime") && untold.contains(&"RX airtime"), "{untold:?}");
     assert!(!untold.contains(&"retries") && !untold.contains(&"BSSID"), "{untold:?}");
 
-    let output = probe_air(air, "a", &["--interface", WIFI]);
-    let text = stdout(&output);
-    println!("{text}");
-    assert!(text.contains("SSID \"ap1\", BSSID ") && text.contains(&untold.join(", ")), "{text}");
+    for words in guide_commands() {
+        let output = probe_air(air, "a", &words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        let text = stdout(&output);
+        println!("{text}");
+        let is_table = words.contains(&"--json") || text.contains("SSID \"ap1\", BSSID ");
+        assert!(is_table && untold.iter().all(|name| text.contains(name)), "{text}");
+    }
 
     let cases: [(&str, &[&str], &str); 4] = [
         (

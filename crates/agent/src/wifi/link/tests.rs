@@ -170,6 +170,13 @@ fn a_channel_is_found_by_its_mark_where_the_interface_names_no_frequency() {
 }
 
 #[test]
+fn an_active_time_of_zero_on_the_channel_in_use_is_not_told() {
+    let fields = [u32s(1, 2412), attribute(2, &[161]), u64s(4, 0), u64s(5, 0)].concat();
+    let found = Survey::of(&[message(&attribute(SURVEY_INFO, &fields))], Some(2412));
+    assert_eq!(found, Survey { noise_dbm: Some(-95), ..Survey::default() });
+}
+
+#[test]
 fn an_ssid_need_not_be_text() {
     let bytes = [attribute(IFNAME, b"wlan0\0"), attribute(SSID, b"caf\xe9\x1b[2J")].concat();
     let found = Link::read(&message(&bytes), None, &[]);

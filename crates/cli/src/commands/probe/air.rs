@@ -42,9 +42,8 @@ pub(super) fn run(arguments: &AirArguments) -> Result<(), Failure> {
         Interrupt::install().context("cannot handle signals").map_err(Failure::failed)?;
     let reader = WifiReader::open().map_err(failure)?;
     let stations = reader.stations(arguments.interface.as_deref()).map_err(failure)?;
-    let began = Instant::now();
     let before = read(&reader, &stations)?;
-    pause(began, arguments.interval.into(), &interrupt)?;
+    pause(Instant::now(), arguments.interval.into(), &interrupt)?;
     let mut interfaces = Vec::new();
     for (index, at, before) in before {
         let link = reader.link(index).map_err(failure)?;

@@ -8,35 +8,67 @@ use wakeai_units::Duration;
 use super::Station;
 use super::interval::Interval;
 
+/// The column in which the values begin.
+const INDENT: usize = 14;
+/// A row that would be longer goes on in the next line.
+const WIDTH: usize = 80;
+
 pub(super) fn render(station: &Station) -> String {
     let Station { link, interval, does_not_tell } = station;
-    let mut text = String::new();
-    let mut row = |name: &str, parts: Vec<Option<String>>| {
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        if !parts.is_empty() {
-            let _ = writeln!(text, "{name:<14}{}", parts.join(", "));
+    let expected = link.expected.map(|rate| format!("{:.1} Mbit/s", rate.as_mbps_f64()));
+    let untold = match does_not_tell.as_slice() {
+        [] => vec![Some("nothing".to_owned())],
+        names => names.iter().map(|name| Some((*name).to_owned())).collect(),
+    };
+    let (over, happened) = match interval {
+        Some(interval) => (format!("in {:.2} s", interval.elapsed_ms / 1e3), between(interval)),
+        None => {
+            ("interval".to_owned(), vec![Some("none: the association is a new one".to_owned())])
         }
     };
-    row("interface", head(link));
-    row("channel", channel(link));
-    row("signal", signal(link));
-    row("sent", [traffic(&link.tx), repeated(link)].concat());
-    row("received", traffic(&link.rx));
-    let expected = link.expected.map(|rate| format!("{:.1} Mbit/s", rate.as_mbps_f64()));
-    row("expected", vec![expected]);
-    row("last frame", vec![link.inactive_ms.map(|ms| format!("{ms} ms ago"))]);
-    match interval {
-        Some(interval) => row(&format!("in {:.2} s", interval.elapsed_ms / 1e3), between(interval)),
-        None => row("interval", vec![Some("none, the association is a new one".to_owned())]),
+    let rows = [
+        ("interface", head(link)),
+        ("channel", channel(link)),
+        ("signal", signal(link)),
+        ("TX bitrate", link.tx.rate.as_ref().map_or_else(Vec::new, phy)),
+        ("sent", [traffic(&link.tx), repeated(link)].concat()),
+        ("RX bitrate", link.rx.rate.as_ref().map_or_else(Vec::new, phy)),
+        ("received", traffic(&link.rx)),
+        ("expected", vec![expected]),
+        ("last frame", vec![link.inactive_ms.map(|ms| format!("{ms} ms ago"))]),
+        (&*over, happened),
+        ("does not tell", untold),
+    ];
+    rows.into_iter().map(|(name, parts)| row(name, parts.into_iter().flatten())).collect()
+}
+
+/// The parts that are told, separated by commas; nothing where there is none.
+fn row(name: &str, parts: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    let mut column = 0;
+    for part in parts {
+        let width = part.chars().count();
+        if text.is_empty() {
+            let _ = write!(text, "{name:<INDENT$}");
+            column = INDENT;
+        } else if column + 2 + width >= WIDTH {
+            let _ = write!(text, ",\n{:INDENT$}", "");
+            column = INDENT;
+        } else {
+            text.push_str(", ");
+            column += 2;
+        }
+        text.push_str(&part);
+        column += width;
     }
-    let untold =
-        if does_not_tell.is_empty() { "nothing".to_owned() } else { does_not_tell.join(", ") };
-    row("does not tell", vec![Some(untold)]);
+    if !text.is_empty() {
+        text.push('\n');
+    }
     text
 }
 
 fn head(link: &Link) -> Vec<Option<String>> {
-    let ssid = link.ssid.as_ref().map(|ssid| format!("SSID {:?}", ssid));
+    let ssid = link.ssid.as_ref().map(|ssid| format!("SSID {ssid:?}"));
     let connected = |seconds: u32| format!("connected for {}", Duration::from_secs(seconds.into()));
     vec![
         Some(link.interface.clone()),
@@ -64,15 +96,14 @@ fn signal(link: &Link) -> Vec<Option<String>> {
     vec![
         unit(link.signal_dbm, "dBm"),
         link.signal_average_dbm.map(|dbm| format!("{dbm} dBm on average")),
-        link.beacon_losses.map(|losses| format!("{losses} beacon losses")),
+        link.beacon_losses.map(|losses| format!("beacons lost {losses} times")),
     ]
 }
 
 fn traffic(traffic: &Traffic) -> Vec<Option<String>> {
-    let Traffic { rate, packets, bytes, airtime_us } = traffic;
+    let Traffic { rate: _, packets, bytes, airtime_us } = traffic;
     vec![
-        rate.as_ref().map(phy),
-        unit(*packets, "packets"),
+        packets.map(|packets| count(packets, "packet")),
         unit(*bytes, "bytes"),
         airtime_us.map(|us| format!("{us} us on the air")),
     ]
@@ -82,17 +113,15 @@ fn repeated(link: &Link) -> Vec<Option<String>> {
     vec![unit(link.retries, "retries"), unit(link.failed, "failed")]
 }
 
-fn phy(rate: &PhyRate) -> String {
-    let parts = [
+fn phy(rate: &PhyRate) -> Vec<Option<String>> {
+    vec![
+        Some(format!("{:.1} Mbit/s", rate.rate.as_mbps_f64())),
         Some(rate.standard.to_owned()),
         rate.mcs.map(|mcs| format!("MCS {mcs}")),
-        rate.streams
-            .map(|streams| format!("{streams} stream{}", if streams == 1 { "" } else { "s" })),
+        rate.streams.map(|streams| count(streams.into(), "stream")),
         unit(rate.width_mhz, "MHz"),
         rate.guard_interval_ns.map(|ns| format!("guard interval {ns} ns")),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("{:.1} Mbit/s ({})", rate.rate.as_mbps_f64(), parts.join(", "))
+    ]
 }
 
 fn between(interval: &Interval) -> Vec<Option<String>> {
@@ -101,7 +130,7 @@ fn between(interval: &Interval) -> Vec<Option<String>> {
     };
     let Interval { tx_packets, rx_packets, retries_per_packet, failed_per_packet, .. } = interval;
     vec![
-        tx_packets.map(|packets| format!("{packets} packets sent")),
+        tx_packets.map(|packets| format!("{} sent", count(packets, "packet"))),
         rx_packets.map(|packets| format!("{packets} received")),
         retries_per_packet.map(|retries| format!("{retries:.2} retries per packet")),
         failed_per_packet.map(|failed| format!("{:.1} % failed", failed * 100.0)),
@@ -113,6 +142,10 @@ fn between(interval: &Interval) -> Vec<Option<String>> {
 
 fn unit(value: Option<impl Display>, unit: &str) -> Option<String> {
     value.map(|value| format!("{value} {unit}"))
+}
+
+fn count(number: u32, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -128,9 +161,20 @@ mod tests {
         let expected = "\
 interface     wlan0, SSID \"caf\u{e9}\\u{1b}[2J\"
 sent          7 packets
-interval      none, the association is a new one
+interval      none: the association is a new one
 does not tell signal, noise
 ";
         assert_eq!(render(&station), expected, "and a name cannot move the cursor");
+    }
+
+    #[test]
+    fn a_long_row_goes_on_below_its_values() {
+        let parts = vec!["12345678901234567890".to_owned(); 5];
+        let lines = row("sent", parts.into_iter());
+        let lines: Vec<&str> = lines.lines().collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{lines:?}");
+        assert_eq!(lines[1], "              12345678901234567890, 12345678901234567890");
+        assert_eq!(row("sent", [].into_iter()), "");
     }
 }
