@@ -2,18 +2,18 @@
 
 mod association;
 mod link;
+mod message;
 mod phy;
 mod reader;
 mod survey;
 
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
-use wl_nl80211::packet_generic::GenlMessage;
-use wl_nl80211::{Nl80211Attr, Nl80211Error, Nl80211InterfaceType, Nl80211Message, Nl80211Survey};
+use wl_nl80211::{Nl80211Attr, Nl80211Command, Nl80211InterfaceType, Nl80211Message};
 
 pub(crate) use self::association::{Association, LastAssociation};
 pub use self::link::{Link, Traffic};
+use self::message::ask;
 pub use self::phy::PhyRate;
 pub use self::reader::{ReadError, WifiReader};
 pub use self::survey::Survey;
@@ -46,17 +46,6 @@ pub(crate) enum WifiError {
     /// No answer in time.
     #[error("nl80211 did not answer within {} ms", PATIENCE.as_millis())]
     Slow,
-}
-
-impl From<Nl80211Error> for WifiError {
-    fn from(error: Nl80211Error) -> Self {
-        match error {
-            // Before the first request the library asks for the number of the family nl80211. That fails where the
-            // kernel has no such family.
-            Nl80211Error::RequestFailed(_) => Self::NoNl80211,
-            other => Self::NotWifi(other.to_string()),
-        }
-    }
 }
 
 /// A netlink socket that stays open while the agent runs.
@@ -95,40 +84,35 @@ impl Wifi {
 
     /// All Wi-Fi interfaces of the namespace.
     async fn interfaces(&self) -> Result<Vec<Nl80211Message>, WifiError> {
-        all(self.handle.interface().get(Vec::new()).execute().await).await
+        ask(&self.handle, Nl80211Command::GetInterface, Vec::new(), true).await
     }
 
     /// What nl80211 knows of the interface with this index.
     async fn interface(&self, index: u32) -> Result<Nl80211Message, WifiError> {
-        let asked = self.handle.interface().get(vec![Nl80211Attr::IfIndex(index)]).execute().await;
-        let answer = all(asked).await?.into_iter().next();
-        answer.ok_or_else(|| WifiError::NotWifi("no answer about the interface".to_owned()))
+        let one = vec![Nl80211Attr::IfIndex(index)];
+        let answers = ask(&self.handle, Nl80211Command::GetInterface, one, false).await?;
+        let no_answer = || WifiError::NotWifi("no answer about the interface".to_owned());
+        answers.into_iter().next().ok_or_else(no_answer)
     }
 
     /// The access point of a station. In managed mode the first station of the list is the access point (TDLS peers
     /// come after it).
     async fn access_point(&self, index: u32) -> Result<Option<Nl80211Message>, WifiError> {
-        Ok(all(self.handle.station().dump(index).execute().await).await?.into_iter().next())
+        Ok(self.list(index, Nl80211Command::GetStation).await?.into_iter().next())
     }
 
     /// The channels of the interface's radio with what the driver counts of them; none where it counts nothing.
     async fn surveys(&self, index: u32) -> Result<Vec<Nl80211Message>, WifiError> {
-        let attributes = Nl80211Survey::new(index).build();
-        all(self.handle.survey().dump(attributes).execute().await).await
+        self.list(index, Nl80211Command::GetSurvey).await
     }
-}
 
-/// All messages of an answer.
-async fn all<S>(answer: S) -> Result<Vec<Nl80211Message>, WifiError>
-where
-    S: futures_util::TryStream<Ok = GenlMessage<Nl80211Message>, Error = Nl80211Error>,
-{
-    let mut answer = std::pin::pin!(answer.into_stream());
-    let mut messages = Vec::new();
-    while let Some(message) = answer.next().await.transpose()? {
-        messages.push(message.payload);
+    async fn list(
+        &self,
+        index: u32,
+        command: Nl80211Command,
+    ) -> Result<Vec<Nl80211Message>, WifiError> {
+        ask(&self.handle, command, vec![Nl80211Attr::IfIndex(index)], true).await
     }
-    Ok(messages)
 }
 
 /// Whether this interface, which has to be a station, has an SSID.
@@ -141,9 +125,7 @@ fn is_joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
             return Err(WifiError::NotWifi(reason.to_owned()));
         }
     }
-    let is_ssid =
-        |attribute: &_| matches!(attribute, Nl80211Attr::Ssid(_) | Nl80211Attr::SsidRaw(_));
-    Ok(interface.attributes.iter().any(is_ssid))
+    Ok(interface.attributes.iter().any(|attribute| matches!(attribute, Nl80211Attr::SsidRaw(_))))
 }
 
 /// The type of the interface.
@@ -171,7 +153,7 @@ mod tests {
         let of = |kind, ssid: Option<Nl80211Attr>| {
             is_joined(&interface([Nl80211Attr::IfType(kind)].into_iter().chain(ssid).collect()))
         };
-        let school = || Some(Nl80211Attr::Ssid("school".to_owned()));
+        let school = || Some(Nl80211Attr::SsidRaw(b"school".to_vec()));
         assert!(of(Nl80211InterfaceType::Station, school()).unwrap());
         let latin1 = Nl80211Attr::SsidRaw(b"caf\xe9".to_vec());
         assert!(of(Nl80211InterfaceType::Station, Some(latin1)).unwrap(), "an SSID is no UTF-8");

@@ -64,6 +64,9 @@ impl From<WifiError> for ReadError {
     fn from(error: WifiError) -> Self {
         match error {
             WifiError::NoNl80211 => Self::NoWifi("the kernel has no nl80211"),
+            WifiError::NotStation(kind) => {
+                Self::NotStation(format!("the interface is of type {kind}"))
+            }
             WifiError::Slow => Self::Slow,
             other => Self::Other(other.to_string()),
         }
