@@ -3,6 +3,8 @@
 //! Order of calls: [`check`] finds all problems of a [`wakeai_api::config::Config`] at once, then [`run`] takes it with
 //! a future that ends it. The agent has one thread: if its loop hangs, its heartbeat stops and its
 //! bounds expire. [`wakeai_api`] is the local API that shows its state.
+//!
+//! [`WifiReader`] is the same client of nl80211 as the agent's, for programs that only read.
 
 mod access;
 mod actuator;
@@ -28,3 +30,4 @@ pub use error::AgentError;
 pub use interface::InterfaceError;
 pub use run::{run, terminated};
 pub use wakeai_host::PrivilegeError;
+pub use wifi::{Link, PhyRate, ReadError, Survey, Traffic, WifiReader};

@@ -340,9 +340,9 @@ pub(crate) async fn ask_wifi(
     let asked = async {
         let wifi = Wifi::open().map_err(|error| error.to_string())?;
         match wifi.association(interface.index).await {
-            Err(error @ (WifiError::NotWifi(_) | WifiError::NotStation(_))) => {
-                Err(error.to_string())
-            }
+            Err(
+                error @ (WifiError::NoNl80211 | WifiError::NotWifi(_) | WifiError::NotStation(_)),
+            ) => Err(error.to_string()),
             // An interface that is joining a network lists no access point yet.
             Ok(_) | Err(WifiError::Slow | WifiError::Unlisted) => Ok(wifi),
         }

@@ -1,34 +1,34 @@
-//! The association by nl80211: the access point's address, the last PHY rate, packets sent.
+//! The client of nl80211: the agent's periodic questions, and those of `wakeai probe air`.
+
+mod association;
+mod link;
+mod message;
+mod phy;
+mod reader;
+mod survey;
 
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
-use wakeai_units::{Duration as Span, Instant, Rate};
-use wl_nl80211::{
-    Nl80211Attr, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationInfo,
-};
+use wl_nl80211::{Nl80211Attr, Nl80211Command, Nl80211InterfaceType, Nl80211Message};
 
-/// The longest wait for an answer. An answer takes microseconds, and a driver that hangs must not delay the start.
+pub(crate) use self::association::{Association, LastAssociation};
+pub use self::link::{Link, Traffic};
+use self::message::ask;
+pub use self::phy::PhyRate;
+pub use self::reader::{ReadError, WifiReader};
+pub use self::survey::Survey;
+
+/// The longest wait of the agent for an answer. An answer takes microseconds, and a driver that hangs must not delay
+/// the start.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// An association is kept for this long while nl80211 gives errors: a driver that scans or is reset may not
-/// answer for a second or two, and a new association would forget all peers.
-const KEPT_OVER_ERRORS: Span = Span::from_secs(5);
-
-/// The association of a station (802.11-2020, 11.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Association {
-    /// The access point's address.
-    pub(crate) bssid: [u8; 6],
-    /// The PHY rate of the last frame that was sent, data or not.
-    pub(crate) rate: Option<Rate>,
-    /// Packets sent since the association began, where the driver counts them.
-    pub(crate) sent_packets: Option<u32>,
-}
 
 /// nl80211 could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WifiError {
-    /// The kernel has no nl80211, or the interface is not a Wi-Fi one.
+    /// No driver of a Wi-Fi adapter is loaded, or it is not one of cfg80211's.
+    #[error("the kernel has no nl80211")]
+    NoNl80211,
+    /// The interface is not a Wi-Fi one.
     #[error("{0}")]
     NotWifi(String),
     /// The interface is no client of an access point.
@@ -72,13 +72,9 @@ impl Wifi {
         let found = async {
             // Before the dump, because the kernel reports a dump's error in its last message, which this
             // netlink library does not show.
-            let joined = self.joined_network(index).await?;
-            let mut handle = self.handle.clone().station();
-            let stations = handle.dump(index).execute().await;
-            // In managed mode the only station is the access point (TDLS peers come after it).
-            let mut stations = std::pin::pin!(stations.into_stream());
-            match stations.next().await.transpose().map_err(not_wifi)? {
-                Some(message) => Ok(association(&message.payload)),
+            let joined = is_joined(&self.interface(index).await?)?;
+            match self.access_point(index).await? {
+                Some(station) => Ok(Association::of(&station)),
                 None if joined => Err(WifiError::Unlisted),
                 None => Ok(None),
             }
@@ -86,79 +82,63 @@ impl Wifi {
         tokio::time::timeout(PATIENCE, found).await.unwrap_or(Err(WifiError::Slow))
     }
 
-    /// As [`joined`], of the interface with this index.
-    async fn joined_network(&self, index: u32) -> Result<bool, WifiError> {
-        let asked = self.handle.interface().get(vec![Nl80211Attr::IfIndex(index)]).execute().await;
-        let mut answers = std::pin::pin!(asked.into_stream());
-        let interface = answers.next().await.transpose().map_err(not_wifi)?;
-        let interface = interface.ok_or_else(|| not_wifi("no answer about the interface"))?;
-        joined(&interface.payload)
+    /// All Wi-Fi interfaces of the namespace.
+    async fn interfaces(&self) -> Result<Vec<Nl80211Message>, WifiError> {
+        ask(&self.handle, Nl80211Command::GetInterface, Vec::new(), true).await
     }
-}
 
-fn not_wifi(reason: impl std::fmt::Display) -> WifiError {
-    WifiError::NotWifi(reason.to_string())
+    /// What nl80211 knows of the interface with this index.
+    async fn interface(&self, index: u32) -> Result<Nl80211Message, WifiError> {
+        let one = vec![Nl80211Attr::IfIndex(index)];
+        let answers = ask(&self.handle, Nl80211Command::GetInterface, one, false).await?;
+        let no_answer = || WifiError::NotWifi("no answer about the interface".to_owned());
+        answers.into_iter().next().ok_or_else(no_answer)
+    }
+
+    /// The access point of a station. In managed mode the first station of the list is the access point (TDLS peers
+    /// come after it).
+    async fn access_point(&self, index: u32) -> Result<Option<Nl80211Message>, WifiError> {
+        Ok(self.list(index, Nl80211Command::GetStation).await?.into_iter().next())
+    }
+
+    /// The channels of the interface's radio with what the driver counts of them; none where it counts nothing.
+    async fn surveys(&self, index: u32) -> Result<Vec<Nl80211Message>, WifiError> {
+        self.list(index, Nl80211Command::GetSurvey).await
+    }
+
+    async fn list(
+        &self,
+        index: u32,
+        command: Nl80211Command,
+    ) -> Result<Vec<Nl80211Message>, WifiError> {
+        ask(&self.handle, command, vec![Nl80211Attr::IfIndex(index)], true).await
+    }
 }
 
 /// Whether this interface, which has to be a station, has an SSID.
-fn joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
-    let kind = interface.attributes.iter().find_map(|attribute| match attribute {
-        Nl80211Attr::IfType(kind) => Some(*kind),
-        _ => None,
-    });
-    match kind {
-        Some(Nl80211InterfaceType::Station | Nl80211InterfaceType::P2pClient) => {}
+fn is_joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
+    match kind(interface) {
+        Some(kind) if is_station(kind) => {}
         Some(other) => return Err(WifiError::NotStation(format!("{other:?}"))),
-        None => return Err(not_wifi("the kernel does not give the interface's type")),
-    }
-    Ok(interface.attributes.iter().any(|attribute| matches!(attribute, Nl80211Attr::Ssid(_))))
-}
-
-/// The last association that nl80211 gave.
-#[derive(Debug, Default)]
-pub(crate) struct LastAssociation(Option<(Instant, Association)>);
-
-impl LastAssociation {
-    /// Takes an answer of nl80211. Do not call it where nl80211 gave an error.
-    pub(crate) fn set(&mut self, now: Instant, answer: Option<Association>) {
-        self.0 = answer.map(|found| (now, found));
-    }
-
-    /// The association, unless nl80211 has given errors for too long.
-    pub(crate) fn get(&self, now: Instant) -> Option<Association> {
-        let recent = self.0.filter(|(at, _)| now.saturating_since(*at) <= KEPT_OVER_ERRORS);
-        recent.map(|(_, found)| found)
-    }
-}
-
-fn association(station: &Nl80211Message) -> Option<Association> {
-    let (mut bssid, mut rate, mut sent_packets) = (None, None, None);
-    for attribute in &station.attributes {
-        match attribute {
-            Nl80211Attr::Mac(address) => bssid = Some(*address),
-            Nl80211Attr::StationInfo(all) => {
-                for info in all {
-                    match info {
-                        Nl80211StationInfo::TxBitrate(found) => rate = bit_rate(found),
-                        Nl80211StationInfo::TxPackets(packets) => sent_packets = Some(*packets),
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
+        None => {
+            let reason = "the kernel does not give the interface's type";
+            return Err(WifiError::NotWifi(reason.to_owned()));
         }
     }
-    bssid.map(|bssid| Association { bssid, rate, sent_packets })
+    Ok(interface.attributes.iter().any(|attribute| matches!(attribute, Nl80211Attr::SsidRaw(_))))
 }
 
-/// The rate in nl80211's fields, which count 100 kbit/s. The 16-bit field is absent where the rate does not fit.
-fn bit_rate(rate: &[Nl80211RateInfo]) -> Option<Rate> {
-    let units = rate.iter().filter_map(|info| match info {
-        Nl80211RateInfo::Bitrate32(units) => Some(u64::from(*units)),
-        Nl80211RateInfo::Bitrate(units) => Some(u64::from(*units)),
+/// The type of the interface.
+fn kind(interface: &Nl80211Message) -> Option<Nl80211InterfaceType> {
+    interface.attributes.iter().find_map(|attribute| match attribute {
+        Nl80211Attr::IfType(kind) => Some(*kind),
         _ => None,
-    });
-    units.max().filter(|units| *units > 0).map(|units| Rate::from_bps(units * 100_000))
+    })
+}
+
+/// Whether an interface of this type is the client of an access point.
+fn is_station(kind: Nl80211InterfaceType) -> bool {
+    matches!(kind, Nl80211InterfaceType::Station | Nl80211InterfaceType::P2pClient)
 }
 
 #[cfg(test)]
@@ -166,74 +146,21 @@ mod tests {
     use super::*;
     use wl_nl80211::Nl80211Command;
 
-    fn station(attributes: Vec<Nl80211Attr>) -> Nl80211Message {
-        Nl80211Message { cmd: Nl80211Command::NewStation, attributes }
-    }
-
-    #[test]
-    fn the_station_of_a_managed_interface_is_its_access_point() {
-        let rate = vec![Nl80211RateInfo::Bitrate(540), Nl80211RateInfo::Bitrate32(540)];
-        let message = station(vec![
-            Nl80211Attr::IfIndex(3),
-            Nl80211Attr::Mac([2, 0, 0, 0, 0, 1]),
-            Nl80211Attr::StationInfo(vec![
-                Nl80211StationInfo::TxPackets(7),
-                Nl80211StationInfo::TxBitrate(rate),
-            ]),
-        ]);
-        let expected = Association {
-            bssid: [2, 0, 0, 0, 0, 1],
-            rate: Some(Rate::from_mbps(54)),
-            sent_packets: Some(7),
-        };
-        assert_eq!(association(&message), Some(expected));
-    }
-
-    #[test]
-    fn a_rate_above_16_bits_is_read_and_zero_is_unknown() {
-        assert_eq!(
-            bit_rate(&[Nl80211RateInfo::Bitrate32(96_078)]),
-            Some(Rate::from_bps(9_607_800_000))
-        );
-        assert_eq!(bit_rate(&[Nl80211RateInfo::Bitrate(0)]), None);
-        assert_eq!(bit_rate(&[]), None);
-    }
-
     #[test]
     fn only_a_client_of_an_access_point_is_a_station() {
         let interface =
             |attributes| Nl80211Message { cmd: Nl80211Command::NewInterface, attributes };
-        let of = |kind, ssid: Option<&str>| {
-            let ssid = ssid.map(|name| Nl80211Attr::Ssid(name.to_owned()));
-            joined(&interface([Nl80211Attr::IfType(kind)].into_iter().chain(ssid).collect()))
+        let of = |kind, ssid: Option<Nl80211Attr>| {
+            is_joined(&interface([Nl80211Attr::IfType(kind)].into_iter().chain(ssid).collect()))
         };
-        assert!(of(Nl80211InterfaceType::Station, Some("school")).unwrap());
+        let school = || Some(Nl80211Attr::SsidRaw(b"school".to_vec()));
+        assert!(of(Nl80211InterfaceType::Station, school()).unwrap());
+        let latin1 = Nl80211Attr::SsidRaw(b"caf\xe9".to_vec());
+        assert!(of(Nl80211InterfaceType::Station, Some(latin1)).unwrap(), "an SSID is no UTF-8");
         assert!(!of(Nl80211InterfaceType::P2pClient, None).unwrap());
         for kind in [Nl80211InterfaceType::Ap, Nl80211InterfaceType::Monitor] {
-            assert!(matches!(of(kind, Some("school")), Err(WifiError::NotStation(_))));
+            assert!(matches!(of(kind, school()), Err(WifiError::NotStation(_))));
         }
-        assert!(matches!(joined(&interface(Vec::new())), Err(WifiError::NotWifi(_))));
-    }
-
-    #[test]
-    fn an_association_outlives_errors_of_five_seconds() {
-        let at = |ms| Instant::ZERO + Span::from_millis(ms);
-        let found = Association { bssid: [2; 6], ..Association::default() };
-        let mut last = LastAssociation::default();
-        assert_eq!(last.get(at(0)), None);
-        last.set(at(500), Some(found));
-        for ms in [500, 3_000, 5_500] {
-            assert_eq!(last.get(at(ms)), Some(found), "after {ms} ms");
-        }
-        assert_eq!(last.get(at(5_501)), None);
-        last.set(at(6_000), Some(found));
-        assert_eq!(last.get(at(6_000)), Some(found));
-        last.set(at(6_500), None);
-        assert_eq!(last.get(at(6_500)), None, "it has left");
-    }
-
-    #[test]
-    fn a_message_without_address_is_no_association() {
-        assert_eq!(association(&station(vec![Nl80211Attr::IfIndex(3)])), None);
+        assert!(matches!(is_joined(&interface(Vec::new())), Err(WifiError::NotWifi(_))));
     }
 }

@@ -15,7 +15,8 @@ use wakeai_proxy::{Interface, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
 pub(crate) use probe::{
-    BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments, WriteArguments,
+    AirArguments, BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments,
+    WriteArguments,
 };
 pub(crate) use top::TopArguments;
 pub(crate) use use_algorithm::{UseArguments, Which};

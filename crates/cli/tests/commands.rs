@@ -78,7 +78,7 @@ fn the_reference_page_names_every_option() {
 
 #[test]
 fn bad_usage_exits_with_2() {
-    let cases: [&[&str]; 19] = [
+    let cases: [&[&str]; 20] = [
         &["use"],
         &["use", "bbr", "--list"],
         &["use", "bbr", "--connections", "--unit", "x.service"],
@@ -96,6 +96,7 @@ fn bad_usage_exits_with_2() {
         &["lab", "x.toml", "--repeat", "0"],
         &["lab", "x.toml", "--set", "novalue"],
         &["monitor", "--duration", "10"],
+        &["probe", "air", "--interval", "1ms"],
         &["monitor", "--port", "70000"],
         &["completion", "cobol"],
     ];
@@ -103,6 +104,23 @@ fn bad_usage_exits_with_2() {
         let found = wakeai(arguments);
         assert_eq!(found.status.code(), Some(2), "{arguments:?}");
         assert_eq!(stdout(&found), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn probe_air_without_wi_fi_says_what_to_do() {
+    let Some(_machine) = Machine::take() else { return };
+    let cases: [(&[&str], &str); 3] = [
+        (&[], "this network namespace has no Wi-Fi interface"),
+        (&["--json", "--interface", "lo"], "this network namespace has no Wi-Fi interface"),
+        (&["--interface", "wlan7"], "this network namespace has no interface wlan7; it has: lo"),
+    ];
+    for (arguments, expected) in cases {
+        let mut command = Command::new("unshare");
+        command.args(["--net", env!("CARGO_BIN_EXE_wakeai"), "probe", "air"]).args(arguments);
+        let found = command.output().unwrap();
+        assert_eq!((found.status.code(), stdout(&found)), (Some(1), String::new()));
+        assert!(stderr(&found).contains(expected), "{}", stderr(&found));
     }
 }
 

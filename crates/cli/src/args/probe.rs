@@ -13,7 +13,8 @@ const DEFAULT_PORT: u16 = 4780;
 
 /// Measure this access point
 ///
-/// A measurement has two ends. One runs with --listen and prints a token and the command for the other end.
+/// A measurement of buffer and solo has two ends. One runs with --listen and prints a token and the command for
+/// the other end.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArguments {
     #[command(subcommand)]
@@ -24,6 +25,7 @@ pub(crate) struct ProbeArguments {
 pub(crate) enum Probe {
     Buffer(BufferArguments),
     Solo(SoloArguments),
+    Air(AirArguments),
 }
 
 /// Measure the buffer of the access point
@@ -103,6 +105,31 @@ pub(crate) struct SoloArguments {
     pub(crate) write: WriteArguments,
 }
 
+/// Show what the driver tells about the link to the access point
+///
+/// For each Wi-Fi station of this network namespace: access point, channel, signal, PHY rates, retries, airtime, and
+/// how busy the channel is, from nl80211. Two readings give the figures of the time between them. Drivers differ in
+/// what they count: the last line names what this one does not tell. It sends nothing and needs no privileges.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai probe air
+  wakeai probe air --interface wlan0 --interval 10s
+  wakeai probe air --json
+
+docs/guides/field.md explains the results.")]
+pub(crate) struct AirArguments {
+    /// Show this interface only [default: all stations]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) interface: Option<String>,
+    /// The time between the two readings, from 100ms to 1h
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// Print one JSON object instead; null is what the driver does not tell
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// The arguments of a listening end, and of both ends.
 #[derive(Debug, Args)]
 pub(crate) struct ListenArguments {
@@ -167,4 +194,13 @@ fn whole_seconds(text: &str) -> Result<Duration, String> {
         return Ok(time);
     }
     Err(format!("expected whole seconds, from 1s to {}", wakeai_probe::solo::MOST_TIME))
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let (least, most) = (Duration::from_millis(100), Duration::from_secs(3_600));
+    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
+    if (least..=most).contains(&time) {
+        return Ok(time);
+    }
+    Err(format!("expected a time from {least} to {most}"))
 }

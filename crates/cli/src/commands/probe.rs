@@ -1,6 +1,7 @@
 //! `wakeai probe`.
 
 mod addresses;
+mod air;
 mod buffer;
 mod listening;
 mod solo;
@@ -13,5 +14,6 @@ pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
     match &arguments.probe {
         Probe::Buffer(arguments) => buffer::run(arguments),
         Probe::Solo(arguments) => solo::run(arguments),
+        Probe::Air(arguments) => air::run(arguments),
     }
 }

@@ -2,9 +2,13 @@
 //! agents' configurations name no access point, so the agents know theirs from nl80211 only.
 
 use std::fs;
-use std::time::Instant;
+use std::net::UdpSocket;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 use wakeai_api::Request;
 
 use crate::passed;
@@ -12,6 +16,8 @@ use crate::support::agent::{Agent, Fleet, in_namespace};
 use crate::support::bss::{Bss, WIFI};
 use crate::support::{must, nothing_left, stderr, stdout, wait_for, wakeai};
 
+/// A user without privileges.
+const NOBODY: u32 = 65534;
 /// The namespaces. The second access point isolates its stations from each other.
 const NAMESPACES: [&str; 4] = ["ap1", "ap2", "a", "b"];
 
@@ -32,6 +38,10 @@ pub(crate) fn agents_follow_their_access_point() {
         assert_eq!(agent.state(), "controlling");
     }
     passed("agents found their access point and each other", began);
+
+    let began = Instant::now();
+    probe_air_shows_what_the_driver_tells(&air);
+    passed("probe air showed the link and named what the driver does not tell", began);
 
     let began = Instant::now();
     air.join("b", "ap2");
@@ -59,6 +69,8 @@ pub(crate) fn agents_follow_their_access_point() {
     let waits = |agent: &Agent| (agent.state() == "waiting-for-access-point").then_some(());
     wait_for("the agent waits for an access point", || waits(&first));
     wait_for("the agent waits for an access point", || waits(&second));
+    let left = stderr(&probe_air(&air, "a", &[]));
+    assert!(left.contains("wlan0 is not associated with an access point"), "{left}");
     for station in ["a", "b"] {
         air.join(station, "ap1");
     }
@@ -97,6 +109,98 @@ pub(crate) fn agents_follow_their_access_point() {
     drop(air);
     nothing_left();
     passed("sweep undid what a killed agent left", began);
+}
+
+/// `wakeai probe air` in this namespace, as a user without privileges.
+fn probe_air(air: &Air, namespace: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wakeai"));
+    command.args(["probe", "air"]).args(arguments).uid(NOBODY).gid(NOBODY);
+    air.bss.namespace(namespace).run(|| command.output()).unwrap().unwrap()
+}
+
+/// Sends datagrams to and fro between the stations, so that both have sent and received data.
+fn exchange(air: &Air) {
+    let open = |station: &str| {
+        let address = format!("10.77.0.{}:4000", Air::of(station) + 1);
+        let socket = air.bss.namespace(station).run(|| UdpSocket::bind(address)).unwrap().unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        socket
+    };
+    let (a, b) = (open("a"), open("b"));
+    let mut bytes = [0; 1000];
+    for _ in 0..50 {
+        wait_for("a datagram has come back", || {
+            a.send_to(&bytes, b.local_addr().unwrap()).unwrap();
+            let (length, from) = b.recv_from(&mut bytes).ok()?;
+            b.send_to(&bytes[..length], from).unwrap();
+            a.recv_from(&mut bytes).ok()
+        });
+    }
+}
+
+/// The arguments of each `wakeai probe air` of the guide.
+fn guide_commands() -> Vec<Vec<&'static str>> {
+    let guide = include_str!("../../../../docs/guides/field.md");
+    let lines = guide.lines().filter_map(|line| line.strip_prefix("wakeai probe air"));
+    let found: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
+    assert!(found.len() >= 2, "{found:?}");
+    found
+}
+
+fn probe_air_shows_what_the_driver_tells(air: &Air) {
+    exchange(air);
+    let output = probe_air(air, "a", &["--json", "--interval", "500ms"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    println!("{}", stdout(&output));
+    let said: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(said["interfaces"].as_array().unwrap().len(), 1, "{said}");
+    let link = &said["interfaces"][0];
+    assert_eq!(link["interface"], WIFI);
+    assert_eq!(link["bssid"], air.address("ap1"));
+    assert_eq!((&link["ssid"], &link["frequency_mhz"]), (&json!("ap1"), &json!(2412)));
+    assert_eq!(link["width_mhz"], 20);
+    assert!(link["signal_dbm"].as_i64().unwrap() < 0, "{link}");
+    for way in ["tx", "rx"] {
+        assert!(link[way]["packets"].as_u64().unwrap() >= 50, "{link}");
+        assert!(link[way]["bytes"].as_u64().unwrap() >= 50_000, "{link}");
+        assert!(link[way]["rate"]["mbps"].as_f64().unwrap() >= 1.0, "{link}");
+        // The radio of mac80211_hwsim takes no time to send.
+        assert!(link[way]["airtime_us"].is_null(), "{link}");
+    }
+    assert!(link["interval"]["elapsed_ms"].as_f64().unwrap() >= 500.0, "{link}");
+    let untold: Vec<&str> = link["does_not_tell"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| name.as_str().unwrap())
+        .collect();
+    assert!(untold.contains(&"TX airtime") && untold.contains(&"RX airtime"), "{untold:?}");
+    assert!(!untold.contains(&"retries") && !untold.contains(&"BSSID"), "{untold:?}");
+
+    for words in guide_commands() {
+        let output = probe_air(air, "a", &words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        let text = stdout(&output);
+        println!("{text}");
+        let is_table = words.contains(&"--json") || text.contains("SSID \"ap1\", BSSID ");
+        assert!(is_table && untold.iter().all(|name| text.contains(name)), "{text}");
+    }
+
+    let cases: [(&str, &[&str], &str); 4] = [
+        (
+            "a",
+            &["--interface", "lo"],
+            "lo is not a Wi-Fi interface; those of this network namespace: wlan0",
+        ),
+        ("ap1", &["--interface", WIFI], "wlan0 is of type Ap, not a station"),
+        ("ap1", &[], "wlan0 is of type Ap, not a station"),
+        ("air", &[], "this network namespace has no Wi-Fi interface"),
+    ];
+    for (namespace, arguments, expected) in cases {
+        let output = probe_air(air, namespace, arguments);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(1), String::new()));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
 }
 
 fn bssid(agent: &Agent) -> String {

@@ -1,0 +1,162 @@
+//! The PHY rate of the last frame, as nl80211's rate information gives it.
+
+use serde::{Serialize, Serializer};
+use wakeai_units::Rate;
+use wl_nl80211::{Nl80211EhtGi, Nl80211HeGi, Nl80211RateInfo};
+
+/// How the last frame was modulated. What the driver does not tell is `None`, and what the modulation does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PhyRate {
+    /// The PHY rate.
+    #[serde(rename = "mbps", serialize_with = "megabits")]
+    pub rate: Rate,
+    /// The amendment of 802.11 that has this modulation. Without an MCS it is `802.11a/b/g`.
+    pub standard: &'static str,
+    /// The modulation and coding scheme: from 0 to 76 in 802.11n, and for one stream in later amendments.
+    pub mcs: Option<u8>,
+    /// The number of spatial streams.
+    pub streams: Option<u8>,
+    /// The width; `None` also where the frame used a resource unit (OFDMA).
+    pub width_mhz: Option<u32>,
+    /// The guard interval.
+    pub guard_interval_ns: Option<u32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+pub(super) fn megabits<S: Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(rate.as_mbps_f64())
+}
+
+impl PhyRate {
+    /// The rate in nl80211's fields; `None` where they have no rate.
+    pub(super) fn of(fields: &[Nl80211RateInfo]) -> Option<Self> {
+        let mut found = Self {
+            rate: bit_rate(fields)?,
+            standard: "802.11a/b/g",
+            mcs: None,
+            streams: None,
+            width_mhz: Some(20), // which has no field
+            guard_interval_ns: None,
+        };
+        let mut has_short_interval = false;
+        for field in fields {
+            match *field {
+                Nl80211RateInfo::Mcs(mcs) => found.modulation("802.11n", mcs),
+                Nl80211RateInfo::VhtMcs(mcs) => found.modulation("802.11ac", mcs),
+                Nl80211RateInfo::HeMcs(mcs) => found.modulation("802.11ax", mcs),
+                Nl80211RateInfo::EhtMcs(mcs) => found.modulation("802.11be", mcs),
+                Nl80211RateInfo::S1gMcs(mcs) => found.modulation("802.11ah", mcs),
+                Nl80211RateInfo::VhtNss(streams)
+                | Nl80211RateInfo::HeNss(streams)
+                | Nl80211RateInfo::EhtNss(streams)
+                | Nl80211RateInfo::S1gNss(streams) => found.streams = Some(streams),
+                Nl80211RateInfo::HeRuAlloc(_) | Nl80211RateInfo::EhtRuAlloc(_) => {
+                    found.width_mhz = None;
+                }
+                Nl80211RateInfo::MhzWidth(width) => found.width_mhz = Some(width),
+                Nl80211RateInfo::MhzWidth80Plus80 => found.width_mhz = Some(160),
+                Nl80211RateInfo::ShortGi => has_short_interval = true,
+                Nl80211RateInfo::HeGi(interval) => found.guard_interval_ns = he(interval),
+                Nl80211RateInfo::EhtGi(interval) => found.guard_interval_ns = eht(interval),
+                _ => {}
+            }
+        }
+        match (found.standard, found.mcs) {
+            // 802.11-2020, 19.5: the number of streams is part of the MCS; 33 and above modulate them unequally.
+            ("802.11n", Some(32)) => found.streams = Some(1),
+            ("802.11n", Some(mcs)) if mcs < 32 => found.streams = Some(mcs / 8 + 1),
+            _ => {}
+        }
+        if matches!(found.standard, "802.11n" | "802.11ac") {
+            found.guard_interval_ns = Some(if has_short_interval { 400 } else { 800 });
+        }
+        Some(found)
+    }
+
+    fn modulation(&mut self, standard: &'static str, mcs: u8) {
+        self.standard = standard;
+        self.mcs = Some(mcs);
+    }
+}
+
+fn he(interval: Nl80211HeGi) -> Option<u32> {
+    match interval {
+        Nl80211HeGi::Usec0_8 => Some(800),
+        Nl80211HeGi::Usec1_6 => Some(1_600),
+        Nl80211HeGi::Usec3_2 => Some(3_200),
+        Nl80211HeGi::Other(_) => None,
+    }
+}
+
+fn eht(interval: Nl80211EhtGi) -> Option<u32> {
+    match interval {
+        Nl80211EhtGi::Usec0_8 => Some(800),
+        Nl80211EhtGi::Usec1_6 => Some(1_600),
+        Nl80211EhtGi::Usec3_2 => Some(3_200),
+        Nl80211EhtGi::Other(_) => None,
+    }
+}
+
+/// The rate in nl80211's fields, which count 100 kbit/s. The 16-bit field is absent where the rate does not fit.
+fn bit_rate(fields: &[Nl80211RateInfo]) -> Option<Rate> {
+    let units = fields.iter().filter_map(|info| match info {
+        Nl80211RateInfo::Bitrate32(units) => Some(u64::from(*units)),
+        Nl80211RateInfo::Bitrate(units) => Some(u64::from(*units)),
+        _ => None,
+    });
+    units.max().filter(|units| *units > 0).map(|units| Rate::from_bps(units * 100_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(fields: &[Nl80211RateInfo]) -> PhyRate {
+        let rate = [Nl80211RateInfo::Bitrate32(1_300)];
+        PhyRate::of(&[&rate, fields].concat()).unwrap()
+    }
+
+    #[test]
+    fn a_rate_above_16_bits_is_read_and_zero_is_unknown() {
+        let fast = bit_rate(&[Nl80211RateInfo::Bitrate32(96_078)]);
+        assert_eq!(fast, Some(Rate::from_bps(9_607_800_000)));
+        assert_eq!(bit_rate(&[Nl80211RateInfo::Bitrate(0)]), None);
+        assert_eq!(PhyRate::of(&[Nl80211RateInfo::Mcs(7)]), None);
+    }
+
+    #[test]
+    fn the_streams_of_802_11n_are_part_of_the_mcs() {
+        for (mcs, streams) in
+            [(0, Some(1)), (15, Some(2)), (31, Some(4)), (32, Some(1)), (40, None)]
+        {
+            let found = of(&[Nl80211RateInfo::Mcs(mcs), Nl80211RateInfo::MhzWidth(40)]);
+            assert_eq!((found.streams, found.standard), (streams, "802.11n"), "{mcs}");
+            assert_eq!((found.width_mhz, found.guard_interval_ns), (Some(40), Some(800)));
+        }
+    }
+
+    #[test]
+    fn each_amendment_has_its_fields() {
+        let ac = of(&[
+            Nl80211RateInfo::VhtMcs(9),
+            Nl80211RateInfo::VhtNss(2),
+            Nl80211RateInfo::MhzWidth(80),
+            Nl80211RateInfo::ShortGi,
+        ]);
+        assert_eq!((ac.standard, ac.mcs, ac.streams), ("802.11ac", Some(9), Some(2)));
+        assert_eq!((ac.width_mhz, ac.guard_interval_ns), (Some(80), Some(400)));
+        let ax = of(&[
+            Nl80211RateInfo::HeMcs(11),
+            Nl80211RateInfo::HeNss(1),
+            Nl80211RateInfo::HeGi(Nl80211HeGi::Usec3_2),
+        ]);
+        assert_eq!((ax.standard, ax.width_mhz), ("802.11ax", Some(20)));
+        assert_eq!(ax.guard_interval_ns, Some(3_200));
+        let unit = wl_nl80211::Nl80211HeRuAllocation::Tone(52);
+        let shared = of(&[Nl80211RateInfo::HeMcs(1), Nl80211RateInfo::HeRuAlloc(unit)]);
+        assert_eq!(shared.width_mhz, None, "a resource unit is narrower than the channel");
+        let old = of(&[]);
+        assert_eq!((old.standard, old.mcs, old.streams), ("802.11a/b/g", None, None));
+        assert_eq!(old.guard_interval_ns, None);
+    }
+}
