@@ -304,7 +304,9 @@ mod tests {
         ];
         columns.extend(figure_columns());
         let mut table = TableWriter::new("rows 1", columns, File::create(path).unwrap()).unwrap();
-        rows.iter().for_each(|row| table.push(row.clone()).unwrap());
+        for row in rows {
+            table.push(row.clone()).unwrap();
+        }
         table.finish().unwrap();
     }
 
