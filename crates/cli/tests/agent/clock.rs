@@ -1,12 +1,16 @@
-//! System clocks that are set while agents run. `presence.clock_tolerance` compares them.
+//! System clocks that are set, and machines that sleep, while agents run. `presence.clock_tolerance` compares the clocks.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use nix::sys::signal::Signal;
+use wakeai_api::Request;
+
 use crate::support::agent::{Agent, Fleet, in_namespace};
 use crate::support::bss::Bss;
-use crate::support::{Machine, wait_for};
+use crate::support::{Machine, must, wait_for};
 
 const TOLERANCE: &str = "[presence]\nclock_tolerance = \"1s\"\n";
 
@@ -66,4 +70,88 @@ fn a_clock_that_is_set_is_reported_and_needs_no_restart() {
 
     clock.set("+0s");
     wait_for("they hear each other again", hear_each_other);
+}
+
+/// A library for `LD_PRELOAD`. The system clock and the time since boot of its process are later than the machine's, by
+/// the number of seconds in a file. The monotonic clock stays: this is what a suspend of that many seconds looks like.
+const SLEPT: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static int slept = -1;
+
+/* The file is opened before the program restricts itself. */
+__attribute__((constructor)) static void begin(void)
+{
+	slept = open(getenv("SLEPT_FILE"), O_RDONLY | O_CLOEXEC);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	int status = syscall(SYS_clock_gettime, clock, time);
+	long long seconds = 0;
+
+	if (clock == CLOCK_REALTIME || clock == CLOCK_BOOTTIME)
+		if (pread(slept, &seconds, sizeof(seconds), 0) == sizeof(seconds))
+			time->tv_sec += seconds;
+	return status;
+}
+"#;
+
+/// The sleep of the machines of some processes.
+struct Suspend {
+    library: PathBuf,
+    path: PathBuf,
+    file: File,
+}
+
+impl Suspend {
+    fn new(fleet: &Fleet) -> Self {
+        let (source, library) = (fleet.path("slept.c"), fleet.path("slept.so"));
+        fs::write(&source, SLEPT).unwrap();
+        must("cc", &format!("-shared -fPIC -o {} {}", library.display(), source.display()));
+        let path = fleet.path("slept");
+        let suspend = Self { library, file: File::create(&path).unwrap(), path };
+        suspend.has_lasted(0);
+        suspend
+    }
+
+    /// The machines have slept for this many seconds in all.
+    fn has_lasted(&self, seconds: i64) {
+        self.file.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
+    }
+
+    fn command(&self, bss: &Bss, name: &str) -> Command {
+        let mut command = in_namespace(bss, name);
+        command.env("LD_PRELOAD", &self.library).env("SLEPT_FILE", &self.path);
+        command
+    }
+}
+
+#[test]
+fn after_a_suspend_peers_are_old_and_are_heard_again_without_a_restart() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b"]);
+    let fleet = Fleet::new();
+    let suspend = Suspend::new(&fleet);
+    let start =
+        |name, station| fleet.start_by(suspend.command(&bss, name), &bss, name, station, TOLERANCE);
+    let (first, second) = (start("a", 1), start("b", 2));
+    let hear_each_other = || (first.peers() == [2] && second.peers() == [1]).then_some(());
+    wait_for("they hear each other", hear_each_other);
+
+    first.signal(Signal::SIGSTOP);
+    second.signal(Signal::SIGSTOP);
+    suspend.has_lasted(600);
+    second.signal(Signal::SIGCONT);
+    let uptime = || second.ask(Request::Status)["uptime_s"].as_f64().unwrap();
+    wait_for("the second has noticed that it slept", || (uptime() >= 600.0).then_some(()));
+    assert!(second.peers().is_empty(), "what it heard ten minutes ago does not count");
+    first.signal(Signal::SIGCONT);
+    wait_for("they hear each other again", hear_each_other);
+    assert_eq!(first.metric("faults_clock") + second.metric("faults_clock"), 0);
 }
