@@ -1,6 +1,7 @@
 //! The commands of `docs/guides/field.md`, in the order in which they stand there.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::lab::{Lab, SERVER};
@@ -33,6 +34,10 @@ fn every_command_of_the_guide_works_as_it_stands_there() {
     for words in commands() {
         seen += 1;
         let probe = words.get(1).copied().unwrap_or("");
+        if words[0] == "top" {
+            watch(&words, &lab, directory.path());
+            continue;
+        }
         if probe == "air" {
             // The lab emulates the radio below IP, so its stations have no Wi-Fi interface. The guests' have.
             let output = inside(&lab.name("a")).args(words).output().unwrap();
@@ -78,4 +83,19 @@ fn every_command_of_the_guide_works_as_it_stands_there() {
     assert!(written.contains("# of the laptop") && written.contains("max = "), "{written}");
     drop((listening, lab));
     nothing_left();
+}
+
+/// Runs one of the guide's commands of the screen for some readings, which it prints, because there is no terminal.
+fn watch(words: &[&str], lab: &Lab, directory: &Path) {
+    let mut words = words.to_vec();
+    if !words.contains(&"--json") {
+        words.push("--json");
+    }
+    if !words.contains(&"--once") && !words.contains(&"--replay") {
+        words.extend(["--duration", "3s"]);
+    }
+    let mut command = inside(&lab.name("a"));
+    let output = command.args(words).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("{\"at_s\":"), "{}", stdout(&output));
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
+mod pictures;
 mod recordings;
 mod screens;
 mod support;
