@@ -14,6 +14,7 @@ const WANTED: &[&str] = &[
     "veth",
     "bridge",
     "tcp_bbr",
+    "tcp_diag",
     "nft_ct",
     "nft_fib_inet",
     "nft_tproxy",
@@ -21,7 +22,7 @@ const WANTED: &[&str] = &[
 ];
 
 /// The modules that only tasks with an 802.11 interface load: radios would disturb the other tasks.
-const WIFI: &[&str] = &["mac80211_hwsim", "sch_netem", "tcp_diag"];
+const WIFI: &[&str] = &["mac80211_hwsim", "sch_netem"];
 
 /// Unpacks the wanted modules of `tree`, and those that they need, into `directory`. The file `order` there
 /// lists the modules in the order in which a guest loads them at its start, the file `wifi` those of

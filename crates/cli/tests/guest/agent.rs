@@ -28,6 +28,18 @@ pub(crate) fn sets_bounds_reports_and_leaves_nothing() {
     assert!(shown.status.success(), "{}", stderr(&shown));
     let status: Value = serde_json::from_str(stdout(&shown).trim()).unwrap();
     assert_eq!(status["status"]["state"], "controlling", "{status}");
+    let local = upload.look().socket.local.to_string();
+    let row = wait_for("the screen shows the ceiling", || {
+        let shown = wakeai(&["top", "--once", "--json"]);
+        assert!(shown.status.success(), "{}", stderr(&shown));
+        let reading: Value = serde_json::from_str(stdout(&shown).trim()).unwrap();
+        assert_eq!(reading["missing"], serde_json::json!([]));
+        let rows = reading["connections"].as_array().unwrap();
+        rows.iter().find(|row| row["local"] == *local && row["ceiling"] == 5).cloned()
+    });
+    assert_eq!(row["pid"], std::process::id(), "{row}");
+    assert!(row["rtt_ms"].is_number() && row["events"]["timeout"].is_u64(), "{row}");
+
     let table = wakeai(&["status"]);
     assert!(table.status.success() && stdout(&table).contains("controlling"), "{}", stdout(&table));
 

@@ -1,5 +1,6 @@
 //! A kernel that is too old.
 
+use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
 use crate::support::{stderr, stdout, wakeai};
@@ -52,6 +53,18 @@ pub(crate) fn every_command_says_what_is_missing() {
     let doctor = wakeai(&["doctor"]);
     assert_eq!(doctor.status.code(), Some(77));
     assert!(stdout(&doctor).contains("the monitor does not work"), "{}", stdout(&doctor));
+    // The screen needs no BPF; it names what is missing.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let shown = wakeai(&["top", "--once", "--json"]);
+    assert!(shown.status.success(), "{}", stderr(&shown));
+    let local = connection.local_addr().unwrap().to_string();
+    let reading = stdout(&shown);
+    assert!(reading.contains(&format!("\"local\":\"{local}\"")), "{reading}");
+    assert!(
+        reading.contains("congestion events: ") && reading.contains("this kernel lacks "),
+        "{reading}"
+    );
     let simulated = wakeai(&["sim", &scenario]);
     assert!(simulated.status.success(), "what needs no kernel works: {}", stderr(&simulated));
     for place in ["/run/netns", "/run/wakeai/leases", "/sys/fs/bpf"] {

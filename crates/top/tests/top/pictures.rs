@@ -54,15 +54,27 @@ fn write_text(svg: &mut String, text: &str, row: usize, column: usize, style: (b
             "<rect x=\"{left}\" y=\"{top}\" width=\"{length}\" height=\"{HEIGHT}\" fill=\"#222\"/>"
         );
     }
-    if text.trim().is_empty() {
+    let text = text.trim_end();
+    let left = left + (text.chars().count() - text.trim_start().chars().count()) * WIDTH;
+    let text = text.trim_start();
+    if text.is_empty() {
         return;
     }
+    let length = text.chars().count() * WIDTH;
     let weight = if bold { " font-weight=\"bold\"" } else { "" };
     let colour = if inverse { "#fff" } else { "#222" };
+    // A font of another width may have the bars and dots, so these are placed one by one.
+    let places: Vec<_> =
+        (0..text.chars().count()).map(|place| (left + place * WIDTH).to_string()).collect();
+    let across = if text.is_ascii() {
+        format!("x=\"{left}\" textLength=\"{length}\"")
+    } else {
+        format!("x=\"{}\"", places.join(" "))
+    };
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let _ = writeln!(
         svg,
-        "<text x=\"{left}\" y=\"{}\" textLength=\"{length}\" xml:space=\"preserve\" \
+        "<text {across} y=\"{}\" xml:space=\"preserve\" \
          fill=\"{colour}\"{weight}>{text}</text>",
         top + 13
     );
