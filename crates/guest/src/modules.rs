@@ -19,6 +19,8 @@ const WANTED: &[&str] = &[
     "nft_fib_inet",
     "nft_tproxy",
     "nft_socket",
+    "sch_tbf",
+    "sch_fq_codel",
 ];
 
 /// The modules that only tasks with an 802.11 interface load: radios would disturb the other tasks.

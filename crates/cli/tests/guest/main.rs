@@ -7,6 +7,7 @@
 mod agent;
 mod lab;
 mod proxy;
+mod queues;
 mod refused;
 #[allow(dead_code, reason = "the tests of `wakeai use` need more of it")]
 #[path = "../use_algorithm/rig.rs"]
@@ -28,8 +29,10 @@ use wakeai_guest::{KERNELS, Kernel, Program, Task, Verdict, at_once};
 const TOOLS: [&str; 6] = ["bpftool", "curl", "ip", "iperf3", "nft", "setpriv"];
 /// The same for the checks with radios.
 const WIFI_TOOLS: [&str; 4] = ["bpftool", "hostapd", "ip", "iw"];
+/// The same for the checks with queues.
+const QUEUE_TOOLS: [&str; 3] = ["bpftool", "ip", "tc"];
 
-/// This and the next function do not test this machine: the guest's init runs them.
+/// This and the next functions do not test this machine: the guest's init runs them.
 #[test]
 #[ignore = "runs inside the guest"]
 fn inside_a_guest_that_runs_wakeai() {
@@ -54,6 +57,14 @@ fn inside_a_guest_that_is_too_old() {
 fn inside_a_guest_with_radios() {
     greet();
     wifi::agents_follow_their_access_point();
+    println!("guest: all checks made");
+}
+
+#[test]
+#[ignore = "runs inside the guest"]
+fn inside_a_guest_with_queues() {
+    greet();
+    queues::are_told_apart();
     println!("guest: all checks made");
 }
 
@@ -83,6 +94,18 @@ fn agents_follow_their_access_point_on_a_real_802_11_stack() {
     let failed = at_once(runs, |kernel| {
         let command = "/checks --ignored --exact inside_a_guest_with_radios --nocapture";
         boot(kernel, 900, &WIFI_TOOLS, command, Vec::new(), "guest: all checks made").map(drop)
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// `make test-guests` runs this test.
+#[test]
+#[ignore = "boots every kernel of the list: minutes"]
+fn the_buffer_probe_tells_a_kernel_s_queues_apart() {
+    let runs = KERNELS.iter().filter(|kernel| kernel.verdict == Verdict::Runs);
+    let failed = at_once(runs, |kernel| {
+        let command = "/checks --ignored --exact inside_a_guest_with_queues --nocapture";
+        boot(kernel, 900, &QUEUE_TOOLS, command, Vec::new(), "guest: all checks made").map(drop)
     });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

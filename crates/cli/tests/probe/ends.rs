@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::Listener;
+use crate::support::probe::Listener;
 use crate::support::{stderr, wait_for, wakeai};
 
 /// The program under test, where the test runs.

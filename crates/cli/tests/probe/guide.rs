@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::lab::{Lab, SERVER};
+use crate::support::probe::{Listener, inside};
 use crate::support::{Machine, nothing_left, stderr, stdout};
-use crate::{Listener, inside};
 
 /// The lines of the guide's code blocks that are commands.
 fn commands() -> Vec<Vec<&'static str>> {

@@ -9,8 +9,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use wakeai_host::Namespace;
 
+use crate::support::probe::{Listener, buffer, inside, near};
 use crate::support::{ANY_LATENESS, Machine, must, nothing_left, wait_for};
-use crate::{Listener, buffer, inside, near};
 
 /// The address of the server.
 pub(crate) const SERVER: &str = "10.74.0.1";

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::lab::{Lab, SERVER};
+use crate::support::probe::{Listener, inside};
 use crate::support::{Machine, nothing_left, stderr, stdout, wait_for, wakeai};
-use crate::{Listener, inside};
 
 fn solo(lab: &Lab, more: &[&str]) -> Value {
     let mut listener = Listener::start(inside(&lab.name("server")), "solo", SERVER, &[]);

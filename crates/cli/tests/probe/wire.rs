@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::Machine;
 use crate::support::bss::{Bss, WIFI};
-use crate::{Listener, buffer, inside, near};
+use crate::support::probe::{Listener, buffer, inside, near};
 
 /// Measures the way to a station behind a token bucket of 20 Mbit/s with this queue.
 fn behind(queue: &str) -> Value {

@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::support::bss::{Bss, WIFI};
+use crate::support::probe::{Listener, inside};
 use crate::support::{Machine, stderr, stdout};
-use crate::{Listener, inside};
 
 const CONFIG: &str = "# of the hall\ninterface = \"wlan0\"\nkey_file = \"/etc/wakeai/group.key\"\n\n\
                       [access_point]\nbuffer = 300 # a guess\n";

@@ -120,3 +120,50 @@ fn networks_ports_and_namespaces_choose_connections() {
     let namespaces = vec!["4026531840".to_owned()];
     assert_eq!(count(Filter { namespaces, ..Filter::default() }), 600);
 }
+
+/// The answers of an agent with two peers.
+fn agent() -> wakeai_api::Answers {
+    let peer = |station: &str, sending: bool, mbps: f64| {
+        serde_json::json!({
+            "station": station, "sending": sending, "delivery_rate_mbps": mbps, "max_mbps": 38.4,
+            "min_rtt_ms": 12.0, "growth_ms": 31.5, "reserved_mbps": null, "reserved_share": null,
+            "admitted": false, "interval_ms": 2000.0, "age_ms": 700.0
+        })
+    };
+    let answers = serde_json::json!({
+        "socket": "/run/wakeai/1.sock",
+        "status": {
+            "state": "controlling", "pid": 812, "program": "0.1.0", "uptime_s": 77.0, "netns": 4_026_531_840_u64,
+            "interface": "wlan0", "station": "0000000000000001", "bssid": "02:00:5e:10:00:01",
+            "link_rate_mbps": 65.0, "presence_to": null, "law": "airtime", "default_algorithm": "wakeai_cubic",
+            "senders": 2, "peers": 2, "delivery_rate_mbps": 14.25, "rtt_ms": 45.0, "min_rtt_ms": 12.0,
+            "growth_ms": 33.0, "reservation": null, "connections": []
+        },
+        "peers": [peer("0000000000000002", true, 15.5), peer("0000000000000003", false, 0.0)],
+        "bounds": {
+            "law": "airtime", "floor": 12, "ceiling": 48, "pacing_mbps": null,
+            "why": ["the share of 15 Mbit/s needs 48 segments"], "history": []
+        },
+        "targets": {
+            "senders": 2, "total_mbps": 30.1, "max_mbps": 38.4, "share_mbps": 15.05,
+            "delivery_rate_mbps": 14.25, "access_point_buffer": 300
+        },
+        "metrics": {}
+    });
+    serde_json::from_value(answers).unwrap()
+}
+
+#[test]
+fn an_agent_has_a_line_and_its_peers_a_page() {
+    let mut reading = crate::support::reading(5, 3);
+    reading.agents = vec![agent()];
+    let window = [reading.into()];
+    let shown = |page, size| {
+        let view = View { page, ..View::default() };
+        text(&terminal(&view, &[&window], &live(), size))
+    };
+    insta::assert_snapshot!("agent-line-80x24", shown(Page::Table, SMALL));
+    insta::assert_snapshot!("agents-80x24", shown(Page::Agents, SMALL));
+    let wide = shown(Page::Table, LARGE);
+    assert!(wide.contains("share 15.05 Mbit/s, delivers 14.25 Mbit/s"), "{wide}");
+}
