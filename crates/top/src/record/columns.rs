@@ -175,7 +175,12 @@ pub(super) fn reading(group: &Group, row: usize) -> Result<Reading, TableError> 
 pub(super) struct Texts(HashSet<Arc<str>>);
 
 impl Texts {
+    /// The text without control characters: a recording may come from anywhere, and the terminal obeys them.
     pub(super) fn share(&mut self, text: &str) -> Arc<str> {
+        if text.contains(char::is_control) {
+            let printable: String = text.chars().filter(|letter| !letter.is_control()).collect();
+            return self.share(&printable);
+        }
         if let Some(known) = self.0.get(text) {
             return Arc::clone(known);
         }

@@ -127,3 +127,13 @@ fn a_file_of_the_user_is_never_replaced() {
     let error = open(scratch.path()).unwrap_err();
     assert!(error.contains("neither a recording"), "{error}");
 }
+
+#[test]
+fn a_recording_cannot_send_commands_to_the_terminal() {
+    let scratch = TempDir::new().unwrap();
+    let mut reading = crate::support::reading(1, 1);
+    reading.connections[0].owner = "\u{1b}]0;title\u{7}curl".into();
+    record(scratch.path(), &[reading.into()]);
+    let read = open(scratch.path()).unwrap().reading(0).unwrap();
+    assert_eq!(&*read.connections[0].owner, "]0;titlecurl");
+}
