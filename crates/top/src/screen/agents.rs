@@ -19,7 +19,7 @@ pub(super) fn lines(reading: &Reading, width: usize) -> Vec<Line<'static>> {
         .agents
         .iter()
         .take(MOST)
-        .map(|agent| Line::raw(fitting(&summary(agent, width), width)))
+        .map(|agent| Line::raw(fitting(&summary(agent, &place(agent, reading), width), width)))
         .collect();
     if reading.agents.len() > MOST {
         let more = reading.agents.len() - MOST;
@@ -29,7 +29,7 @@ pub(super) fn lines(reading: &Reading, width: usize) -> Vec<Line<'static>> {
 }
 
 /// The agent in a line: its parts, the most important first, as far as `width` has room.
-fn summary(agent: &Answers, width: usize) -> String {
+fn summary(agent: &Answers, place: &str, width: usize) -> String {
     let Answers { status, bounds, targets, peers, .. } = agent;
     let window = match (bounds.floor, bounds.ceiling) {
         (None, None) => "no bounds".to_owned(),
@@ -44,7 +44,7 @@ fn summary(agent: &Answers, width: usize) -> String {
         format!("delivers {}", rate(status.delivery_rate_mbps)),
         status.growth_ms.map(|ms| format!("queueing delay {ms:.1} ms")).unwrap_or_default(),
     ];
-    let mut text = format!("{}: {}", status.interface, status.state.words());
+    let mut text = format!("{place}: {}", status.state.words());
     for part in parts.iter().filter(|part| !part.is_empty()) {
         if text.chars().count() + 2 + part.chars().count() > width {
             break;
@@ -52,6 +52,16 @@ fn summary(agent: &Answers, width: usize) -> String {
         text = format!("{text}, {part}");
     }
     text
+}
+
+/// The agent's interface, and the namespace in which it is, where a connection tells its name.
+fn place(agent: &Answers, reading: &Reading) -> String {
+    let interface = &agent.status.interface;
+    let mut there = reading.connections.iter().filter(|one| one.id.netns == agent.status.netns);
+    match there.next().map(|one| &*one.namespace) {
+        None | Some("") => interface.clone(),
+        Some(namespace) => format!("{interface} in {namespace}"),
+    }
 }
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, reading: &Reading) {
@@ -64,7 +74,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, reading: &Reading) {
     for agent in &reading.agents {
         let Answers { status, bounds, .. } = agent;
         lines.push(Line::styled(
-            format!("{} (pid {}): {}", status.interface, status.pid, status.state.words()),
+            format!("{} (pid {}): {}", place(agent, reading), status.pid, status.state.words()),
             BOLD,
         ));
         lines.push(Line::raw(format!(

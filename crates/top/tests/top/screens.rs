@@ -157,6 +157,9 @@ fn agent() -> wakeai_api::Answers {
 fn an_agent_has_a_line_and_its_peers_a_page() {
     let mut reading = crate::support::reading(5, 3);
     reading.agents = vec![agent()];
+    for connection in &mut reading.connections {
+        connection.namespace = "tablet1".into();
+    }
     let window = [reading.into()];
     let shown = |page, size| {
         let view = View { page, ..View::default() };
@@ -165,5 +168,6 @@ fn an_agent_has_a_line_and_its_peers_a_page() {
     insta::assert_snapshot!("agent-line-80x24", shown(Page::Table, SMALL));
     insta::assert_snapshot!("agents-80x24", shown(Page::Agents, SMALL));
     let wide = shown(Page::Table, LARGE);
+    assert!(wide.contains("\nwlan0 in tablet1: controlling"), "{wide}");
     assert!(wide.contains("share 15.05 Mbit/s, delivers 14.25 Mbit/s"), "{wide}");
 }
