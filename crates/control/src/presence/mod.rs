@@ -1,9 +1,9 @@
-//! Presence messages, by which stations learn which others share their access point. `docs/concepts/presence.md`
-//! describes the format of a message and the attacks that it prevents.
+//! Presence messages, by which stations learn which others share their access point.
+//! `docs/concepts/presence.md` describes the format of a message and the attacks that it prevents.
 //!
-//! [`Presence`] is one message. [`Codec`] writes, reads and authenticates it. Inside, `table` keeps the
-//! live peers, `challenge` proves that a peer is live, `schedule` decides when to send, and `endpoint` joins
-//! them.
+//! [`Presence`] is one message. [`Codec`] writes, reads and authenticates messages. Four modules
+//! use them: `table` keeps the live peers, `challenge` proves that a peer is live, `schedule`
+//! decides when to send, and `endpoint` joins the other three.
 
 mod challenge;
 mod codec;
@@ -15,15 +15,17 @@ pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
 pub(crate) use endpoint::Endpoint;
 pub use schedule::{AIR_PARTS, airtime};
 
-/// Random bytes that are drawn for each controller. They name one incarnation of the station.
+/// Random bytes that are drawn for each controller. They name one incarnation of the station: its
+/// run from one start to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootId(pub [u8; 16]);
 
-/// A number that another station has to repeat. Zero marks an empty slot in a message.
+/// A number that other stations repeat to prove that they are live. Zero marks an empty slot in a
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Challenge(pub u64);
 
-/// Counters of datagrams since the start. Each datagram that was received is in exactly one of them.
+/// Counters of datagrams since the start. Each received datagram is counted in exactly one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PresenceCounters {
     /// Messages sent.
@@ -44,7 +46,8 @@ pub struct PresenceCounters {
     pub wrong_bssid: u64,
     /// This station's own messages, received back.
     pub own: u64,
-    /// Messages with this station's id and another boot id: another station has the same id.
+    /// Messages with this station's id and another boot id. They come from another station with the
+    /// same id.
     pub duplicate_id: u64,
     /// Messages whose sequence number was received before, or whose incarnation was replaced.
     pub replayed: u64,
