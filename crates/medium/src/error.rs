@@ -3,7 +3,7 @@
 use wakeai_units::Rate;
 use wakeai_wifi::Standard;
 
-/// Why a configuration, or a change of a station, is refused.
+/// The reason why a configuration, or a change of a station, is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A value that is not one of the allowed words.
@@ -26,7 +26,8 @@ pub enum ConfigError {
         /// The allowed values.
         allowed: String,
     },
-    /// A rate that the standard does not have at this width, streams and guard interval.
+    /// A rate that the standard does not have with the configured width, streams and guard
+    /// interval.
     #[error(
         "{standard} has no {what} of {found} with this width, these streams and this guard interval; it has {allowed}"
     )]
@@ -37,23 +38,23 @@ pub enum ConfigError {
         standard: Standard,
         /// The rate that was asked for.
         found: Rate,
-        /// The rates that it has.
+        /// The rates that the standard has.
         allowed: String,
     },
-    /// A station whose standard does not fit the access point's.
+    /// A station whose standard does not fit that of its access point.
     #[error(
         "station {station} uses {found}, its access point {access_point}: they need the same band, and \
          the station no newer standard"
     )]
     Standard {
-        /// Position of the station.
+        /// The position of the station.
         station: usize,
         /// The standard of the station.
         found: Standard,
         /// The standard of the access point.
         access_point: Standard,
     },
-    /// A setting that a station has on Wi-Fi, and not on a cellular link.
+    /// A setting that a station has on Wi-Fi but not on a cellular link.
     #[error("a station on a cellular link has no {what} of its own")]
     Cellular {
         /// The key.
@@ -62,7 +63,7 @@ pub enum ConfigError {
     /// A station that does not exist.
     #[error("there is no station {found}: the BSS has {stations}, counted from 0")]
     NoSuchStation {
-        /// The position asked for.
+        /// The position that was asked for.
         found: u32,
         /// The number of stations.
         stations: usize,

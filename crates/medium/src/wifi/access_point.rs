@@ -9,21 +9,23 @@ use super::attempt::Receiver;
 use super::frames::{Frames, Shape};
 use crate::node::{Destination, Node};
 
-/// Airtime that one visit of the round robin grants: about one full frame at 54 Mbit/s. Longer
-/// exchanges are deducted from the visits that follow.
+/// The airtime that one visit of the round robin grants: about one full frame at 54 Mbit/s. A
+/// longer exchange is deducted from the visits that follow.
 const QUANTUM: Duration = Duration::from_micros(300);
 
 /// The access point's packets, by receiver.
 ///
-/// Frames of one receiver may be aggregated although frames of others lie between them: an access point
-/// keeps a queue for each receiver address and traffic class, served first-in first-out by their oldest
-/// packet. A frame that failed is the oldest, so a FIFO retries it before it sends anything else.
+/// Frames of one receiver may be aggregated although frames of others were queued between them,
+/// because an access point keeps a queue for each receiver address and traffic class. With a FIFO
+/// the queue with the oldest packet is served first. A frame that failed is the oldest, so a FIFO
+/// retries it before it sends anything else.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPoint<P> {
-    /// By receiver: the stations in order, then all stations (broadcasts).
+    /// The frames by receiver: one entry for each station in order, then one for all stations
+    /// (broadcasts).
     frames: Vec<Frames<P>>,
-    /// The waiting frames of each receiver. The counts are apart from the queues so that a full
-    /// fair queue finds the longest of up to a thousand fast.
+    /// The number of waiting frames of each receiver. The numbers are kept apart from the queues,
+    /// so that the longest of up to a thousand queues is found fast.
     lengths: Vec<u32>,
     turns: Turns,
     limit: QueueLimit,
@@ -33,7 +35,8 @@ pub(crate) struct AccessPoint<P> {
 /// The order of service.
 #[derive(Clone, Debug)]
 enum Turns {
-    /// Receiver and number of each frame in the order of arrival; some may have left already.
+    /// The receiver and the number of each frame, in the order of arrival. Some of these frames may
+    /// have left already.
     Fifo(VecDeque<(u32, u64)>),
     /// Deficit round robin.
     Fair(RoundRobin),
@@ -72,19 +75,20 @@ impl<P> AccessPoint<P> {
         &mut self.frames[index]
     }
 
-    /// Packets of all receivers that wait, or are in a receiver's reorder buffer.
+    /// The number of packets of all receivers that wait or are in a receiver's reorder buffer.
     pub(crate) fn packets(&self) -> usize {
         self.frames.iter().map(Frames::packets).sum()
     }
 
-    /// Frames that wait, over all receivers.
+    /// The number of waiting frames over all receivers.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Adds a frame, and returns the number of frames that were dropped because the limit was reached: this one
-    /// (FIFO, or fq if its own queue is the longest) or the last of the longest queue. The first `on_air` frames
-    /// of a receiver are on the air and are not dropped.
+    /// Adds a frame, and returns the number of frames that were dropped because the limit was
+    /// reached. A FIFO drops the new frame. fq drops the last frames of the longest queue, or the
+    /// new frame where its own queue is the longest. `on_air` names a receiver and the number of
+    /// its first frames that are on the air. They are not dropped.
     pub(crate) fn push(
         &mut self,
         receiver: Receiver,
@@ -121,6 +125,7 @@ impl<P> AccessPoint<P> {
     }
 
     /// Drops the last frame of the longest queue, unless that is the queue of the new frame.
+    /// Returns whether a frame was dropped.
     fn make_room(&mut self, newcomer: usize, on_air: Option<(usize, usize)>) -> bool {
         if matches!(self.turns, Turns::Fifo(_)) {
             return false;
@@ -162,7 +167,8 @@ impl<P> AccessPoint<P> {
         Some(self.receiver(next))
     }
 
-    /// Records that `frames` frames of the receiver were acknowledged, sent without ACK, or given up.
+    /// Records that `frames` frames of the receiver have left: they were acknowledged, sent without
+    /// ACK, or given up.
     pub(crate) fn left(&mut self, receiver: Receiver, frames: usize) {
         let receiver = self.index(receiver);
         self.waiting -= frames;
@@ -183,7 +189,7 @@ impl<P> AccessPoint<P> {
 struct RoundRobin {
     active: VecDeque<u32>,
     is_active: Vec<bool>,
-    /// Airtime granted less airtime used, in nanoseconds.
+    /// The airtime that was granted, less the airtime that was used, in nanoseconds.
     deficit_ns: Vec<i64>,
 }
 
@@ -202,8 +208,9 @@ impl RoundRobin {
         }
     }
 
-    /// The first receiver of the round that has frames and a positive deficit. A receiver without frames leaves
-    /// the round; one that has used up its airtime goes to the end with a new quantum.
+    /// The first receiver of the round that has frames and a positive deficit. A receiver without
+    /// frames leaves the round. A receiver that has used up its airtime goes to the end of the
+    /// round with a new quantum.
     fn next(&mut self, has_frames: impl Fn(usize) -> bool) -> Option<usize> {
         loop {
             let receiver = *self.active.front()? as usize;
