@@ -2,11 +2,11 @@
 
 use wakeai_units::{Duration, Instant};
 
-/// ACKs that leave at once: as many as make the sender retransmit.
+/// The number of ACKs that leave at once. It is enough to make the sender retransmit.
 const UNCOMPRESSED: u8 = 3;
 /// The most ACKs that are held back before one leaves.
 const MAX_HELD: u32 = 44;
-/// The longest delay; a twentieth of the RTT if that is shorter.
+/// The longest delay. A shorter delay applies where a twentieth of the RTT is shorter.
 const MAX_DELAY: Duration = Duration::from_millis(1);
 
 /// The ACKs that a receiver delays.
@@ -14,7 +14,7 @@ const MAX_DELAY: Duration = Duration::from_millis(1);
 pub(super) struct Compression {
     held: u32,
     timer: Option<Instant>,
-    /// ACKs that left at once since `next` moved.
+    /// The ACKs that left at once since `next` last moved.
     sent: u8,
     next: u64,
 }
@@ -30,7 +30,8 @@ impl Compression {
         self.timer
     }
 
-    /// Decides whether an ACK leaves now for data that arrived while `next` is missing.
+    /// Decides whether an ACK leaves now, for data that arrived while the position `next` is
+    /// missing.
     pub(super) fn on_gap(&mut self, now: Instant, next: u64, rtt: Option<Duration>) -> bool {
         if self.next != next {
             self.next = next;
@@ -49,7 +50,7 @@ impl Compression {
         false
     }
 
-    /// Records that an ACK has left. Returns the number of ACKs that it replaced.
+    /// Records that an ACK has left. Returns the number of delayed ACKs that it replaced.
     pub(super) fn on_sent(&mut self) -> u32 {
         self.timer = None;
         std::mem::take(&mut self.held).saturating_sub(1)

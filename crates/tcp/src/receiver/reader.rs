@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_millis(10);
 pub(super) struct Reader {
     reading: Reading,
     /// The time since which data has been waiting, and the bytes read since then; `None` while no
-    /// data waits. The application does not catch up for time without data.
+    /// data waits. For time without data the application does not catch up later.
     busy: Option<Busy>,
 }
 
@@ -53,7 +53,7 @@ impl Reader {
         self.busy.map(|busy| busy.since + PERIOD * busy.periods)
     }
 
-    /// The number of the `waiting` bytes that the application reads now.
+    /// The number of bytes, of the `waiting` ones, that the application reads now.
     pub(super) fn take(&mut self, now: Instant, waiting: u64) -> u64 {
         match self.reading {
             Reading::AtOnce => waiting,

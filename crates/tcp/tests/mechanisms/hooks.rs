@@ -1,4 +1,5 @@
-//! The calls of an algorithm's hooks: their places and their order are those of the kernel.
+//! The calls of an algorithm's hooks come at the same places and in the same order as in the
+//! kernel.
 
 use wakeai_algorithms::Call::{Ack, AfterIdle, BeforeSending, SetState, Ssthresh, Undo};
 use wakeai_algorithms::{Algorithm, Call, TcpSock};
@@ -7,7 +8,7 @@ use wakeai_tcp::{Profile, TcpConfig};
 
 use crate::script::{SenderScript, at_ms, clock_ms};
 
-/// An RTT of 100 ms, and the first ten segments at 100 ms.
+/// A path with an RTT of 100 ms. The first ten segments leave at 100 ms.
 fn flight() -> SenderScript {
     let config = TcpConfig::new(Profile::Linux);
     let recorder = Algorithm::recorder(TcpSock::new(config.mss, config.initial_window));

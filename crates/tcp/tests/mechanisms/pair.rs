@@ -56,7 +56,7 @@ fn a_long_path_is_filled_where_the_buffers_follow_it() {
     assert!(goodput > 40.0, "{goodput}");
 }
 
-/// Mean number of segments that arrive per RTT of 100 ms, at a loss rate of one in `one_in`.
+/// The mean number of segments that arrive per RTT of 100 ms, where one in `one_in` is lost.
 fn segments_per_rtt(algorithm: &str, one_in: u64, seconds: u64) -> f64 {
     let loss = Loss::Random(65_536 / one_in, 1);
     let mut pair = pair(Profile::Linux, algorithm, 1000, 50, 100_000, loss);
@@ -119,8 +119,8 @@ fn small_queues_keep_the_hosts_queue_short_at_full_speed() {
     assert!(small * 5 < large, "{small} and {large} packets");
 }
 
-/// Sends half a megabyte over a path with many losses both ways; returns the time at which both
-/// ends were done.
+/// Sends half a megabyte over a path with many losses in both directions. Returns the time at which
+/// both ends were done.
 fn transfer(profile: Profile, algorithm: &str, seed: u64) -> (Instant, Pair) {
     const SIZE: u64 = 500_000;
     let config = TcpConfig::new(profile);
@@ -172,7 +172,7 @@ fn the_same_run_twice_is_the_same() {
 
 #[test]
 fn given_losses_are_repaired_by_exactly_as_many_retransmissions() {
-    // The 100th, 101st and 150th packet of a flow that has room to spare.
+    // The 100th, 101st and 150th packets of a flow that has room to spare are lost.
     let loss = Loss::These(vec![100, 101, 150]);
     let mut pair = pair(Profile::Linux, "cubic", 100, 20, 10_000, loss);
     pair.sender.supply(Some(2_000_000));
