@@ -4,23 +4,25 @@
 /// `wakeai_rtt`'s `RTT_ref` (docs/decisions/004-rtt-ref.md).
 const RTT_REF_MS: u32 = 200;
 
-/// The tick of a kernel with 250 Hz, as in most distributions and phones.
+/// The length of a tick of a kernel with 250 Hz, as in most distributions and phones.
 const TICK_US: u32 = 4_000;
 
 /// CUBIC's knobs, fixed for the life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knobs {
-    /// The factor of the window at a loss, in 1/1024; 0.7 in RFC 9438. At most 1023.
+    /// The factor of the window at a loss, in 1/1024, at most 1023. It is 0.7 in RFC 9438.
     pub beta_per_1024: u32,
-    /// C of the curve in segments/s³, in 1/1024; 0.4 in RFC 9438. From 1 to 2^20.
+    /// C of the curve in segments/s³, in 1/1024, from 1 to 2^20. It is 0.4 in RFC 9438.
     pub c_per_1024: u32,
-    /// Fast convergence (RFC 9438 section 4.7).
+    /// Whether fast convergence is used (RFC 9438 section 4.7).
     pub fast_convergence: bool,
     /// Whether `HyStart` may end slow start.
     pub hystart: bool,
-    /// The Reno-friendly region (RFC 9438 section 4.3); the name is that of Linux's module parameter.
+    /// Whether the Reno-friendly region is used (RFC 9438 section 4.3). The name is that of Linux's
+    /// module parameter.
     pub tcp_friendliness: bool,
-    /// The RTT at which the curve of `wakeai_rtt` is that of CUBIC; 0: C is the same at every RTT.
+    /// `RTT_ref`: the RTT at which the curve of `wakeai_rtt` is that of CUBIC. With 0, C is the
+    /// same at every RTT.
     pub rtt_ref_ms: u32,
 }
 
@@ -44,7 +46,8 @@ impl Knobs {
         Self { rtt_ref_ms: RTT_REF_MS, ..Self::default() }
     }
 
-    /// `struct wakeai_knobs` of `c/state.h`; values out of range are set to the nearest valid one.
+    /// The knobs as `struct wakeai_knobs` of `c/state.h`. Values out of range are set to the
+    /// nearest valid value.
     pub(crate) fn to_raw(self) -> [u32; 8] {
         [
             self.beta_per_1024.min(1023),

@@ -31,8 +31,7 @@ fn the_window_shrinks_in_proportion_to_what_arrives() {
     for profile in [Profile::Linux, Profile::Classic] {
         let mut tcp = recovering(profile);
         assert_eq!(tcp.sender.figures().ssthresh.get(), 7);
-        // 7 segments leave for 10 that arrive. The first retransmission counts as the third of
-        // them.
+        // 7 segments leave for 10 that arrive. The first retransmission counts as one of them.
         tcp.ack_with(0, &[1..5]).sends([12]);
         tcp.ack_with(0, &[1..6]).sends([13]);
         tcp.ack_with(0, &[1..7]).sends([]);
