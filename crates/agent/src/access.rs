@@ -1,5 +1,5 @@
-//! Access to the API: root, the agent's own user and members of one group may ask; only the first two may
-//! change something.
+//! Access to the local API. Root, the agent's own user and the members of one group may ask; only
+//! root and the agent's user may change something.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use nix::libc;
 use tokio::net::UnixStream;
 
-/// The largest number of a client's groups that can be read. A client with more has no rights; Linux allows 65536.
+/// The largest number of a client's groups that can be read. A client with more groups has no
+/// rights; Linux allows 65536.
 const MOST_GROUPS: usize = 1024;
 
 /// The rights of a client.
@@ -22,7 +23,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// The rights of the client, by its credentials when it connected.
+    /// The rights of the client, decided by its credentials at the time when it connected.
     pub(crate) fn of(stream: &UnixStream, group: Option<u32>) -> io::Result<Self> {
         let peer = stream.peer_cred()?;
         if peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw() {
@@ -34,7 +35,7 @@ impl Access {
     }
 }
 
-/// The supplementary groups of the peer when it connected (`SO_PEERGROUPS`, socket(7)).
+/// The supplementary groups of the peer at the time when it connected (`SO_PEERGROUPS`, socket(7)).
 fn peer_groups(socket: RawFd) -> io::Result<Vec<u32>> {
     let mut groups = vec![0_u32; MOST_GROUPS];
     let mut length = libc::socklen_t::try_from(size_of_val(groups.as_slice()))

@@ -2,11 +2,12 @@
 
 use std::io;
 
-/// The context of the hash, which separates it from other uses of the machine id. machine-id(5) asks programs not
-/// to show the id itself.
+/// The context of the hash. It separates this hash from other uses of the machine id, because
+/// machine-id(5) asks programs not to show the id itself.
 const CONTEXT: &str = "wakeai 2026 station number from machine id and hardware address";
 
-/// The station's number: the same at every start, and different on each interface and machine.
+/// The station's number. It is the same at every start, and different on each interface and
+/// machine.
 pub(crate) fn station_number(machine_id: &str, hardware: [u8; 6]) -> u64 {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     hasher.update(machine_id.trim().as_bytes());

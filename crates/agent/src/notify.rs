@@ -2,19 +2,20 @@
 
 use sd_notify::NotifyState;
 
-/// Sends the states in one message. A failure is only logged, since the agent does not depend on it.
+/// Sends the states in one message. A failure is only logged, because the agent does not depend on
+/// systemd.
 pub(crate) fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "systemd was not notified");
     }
 }
 
-/// The agent is ready.
+/// Notifies that the agent is ready.
 pub(crate) fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// The agent undoes its changes and ends.
+/// Notifies that the agent undoes its changes and ends.
 pub(crate) fn stopping() {
     send(&[NotifyState::Stopping, NotifyState::Status("undoing all changes")]);
 }

@@ -1,4 +1,5 @@
-//! The association by nl80211: the access point's address, the last PHY rate, packets sent.
+//! The association as nl80211 reports it: the access point's address, the last PHY rate, and the
+//! packets sent.
 
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use wl_nl80211::{
 
 /// The longest wait for an answer. An answer takes microseconds, and a driver that hangs must not delay the start.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// An association is kept for this long while nl80211 gives errors: a driver that scans or is reset may not
-/// answer for a second or two, and a new association would forget all peers.
+/// An association is kept for this long while nl80211 gives errors. A driver that scans or is reset
+/// may not answer for a second or two, and a new association would forget all peers.
 const KEPT_OVER_ERRORS: Span = Span::from_secs(5);
 
 /// The association of a station (802.11-2020, 11.3).
@@ -28,7 +29,7 @@ pub(crate) struct Association {
 /// nl80211 could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WifiError {
-    /// The kernel has no nl80211, or the interface is not a Wi-Fi one.
+    /// The kernel has no nl80211, or the interface is not a Wi-Fi interface.
     #[error("{0}")]
     NotWifi(String),
     /// The interface is no client of an access point.
@@ -70,12 +71,12 @@ impl Wifi {
     /// The association of an interface; `None` while it is not associated.
     pub(crate) async fn association(&self, index: u32) -> Result<Option<Association>, WifiError> {
         let found = async {
-            // Before the dump, because the kernel reports a dump's error in its last message, which this
-            // netlink library does not show.
+            // This comes before the dump. The kernel reports a dump's error in the last message of
+            // the dump, and this netlink library does not show that message.
             let joined = self.joined_network(index).await?;
             let mut handle = self.handle.clone().station();
             let stations = handle.dump(index).execute().await;
-            // In managed mode the only station is the access point (TDLS peers come after it).
+            // In managed mode the first station is the access point. Any TDLS peers come after it.
             let mut stations = std::pin::pin!(stations.into_stream());
             match stations.next().await.transpose().map_err(not_wifi)? {
                 Some(message) => Ok(association(&message.payload)),
@@ -86,7 +87,7 @@ impl Wifi {
         tokio::time::timeout(PATIENCE, found).await.unwrap_or(Err(WifiError::Slow))
     }
 
-    /// As [`joined`], of the interface with this index.
+    /// Whether the interface with this index has joined a network; see [`joined`].
     async fn joined_network(&self, index: u32) -> Result<bool, WifiError> {
         let asked = self.handle.interface().get(vec![Nl80211Attr::IfIndex(index)]).execute().await;
         let mut answers = std::pin::pin!(asked.into_stream());
@@ -100,7 +101,7 @@ fn not_wifi(reason: impl std::fmt::Display) -> WifiError {
     WifiError::NotWifi(reason.to_string())
 }
 
-/// Whether this interface, which has to be a station, has an SSID.
+/// Whether this interface has an SSID. It is an error where the interface is not a station.
 fn joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
     let kind = interface.attributes.iter().find_map(|attribute| match attribute {
         Nl80211Attr::IfType(kind) => Some(*kind),
@@ -119,7 +120,7 @@ fn joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
 pub(crate) struct LastAssociation(Option<(Instant, Association)>);
 
 impl LastAssociation {
-    /// Takes an answer of nl80211. Do not call it where nl80211 gave an error.
+    /// Takes an answer of nl80211. It must not be called where nl80211 gave an error.
     pub(crate) fn set(&mut self, now: Instant, answer: Option<Association>) {
         self.0 = answer.map(|found| (now, found));
     }
@@ -151,7 +152,8 @@ fn association(station: &Nl80211Message) -> Option<Association> {
     bssid.map(|bssid| Association { bssid, rate, sent_packets })
 }
 
-/// The rate in nl80211's fields, which count 100 kbit/s. The 16-bit field is absent where the rate does not fit.
+/// The rate in nl80211's fields, which are in units of 100 kbit/s. The 16-bit field is absent where
+/// the rate does not fit.
 fn bit_rate(rate: &[Nl80211RateInfo]) -> Option<Rate> {
     let units = rate.iter().filter_map(|info| match info {
         Nl80211RateInfo::Bitrate32(units) => Some(u64::from(*units)),
