@@ -39,7 +39,7 @@ impl Bytes {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// The difference, or zero if `other` is larger.
+    /// The difference; zero where `other` is larger.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -55,7 +55,7 @@ impl Sum for Bytes {
 
 impl FromStr for Bytes {
     type Err = ParseQuantityError;
-    /// Reads `10MB`, `1.5kB`, `100B`: a decimal number and one of B, kB, MB, GB, TB.
+    /// Reads a decimal number and one of B, kB, MB, GB, TB, such as `10MB`, `1.5kB` or `100B`.
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
         parse_scaled(text, UNITS, "a size such as \"10MB\" or \"500kB\"").map(Self)
     }
