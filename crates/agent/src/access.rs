@@ -23,7 +23,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// The rights of the client, decided by its credentials at the time when it connected.
+    /// The rights of the client, by its credentials when it connected.
     pub(crate) fn of(stream: &UnixStream, group: Option<u32>) -> io::Result<Self> {
         let peer = stream.peer_cred()?;
         if peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw() {
@@ -35,7 +35,7 @@ impl Access {
     }
 }
 
-/// The supplementary groups of the peer at the time when it connected (`SO_PEERGROUPS`, socket(7)).
+/// The supplementary groups of the peer when it connected (`SO_PEERGROUPS`, socket(7)).
 fn peer_groups(socket: RawFd) -> io::Result<Vec<u32>> {
     let mut groups = vec![0_u32; MOST_GROUPS];
     let mut length = libc::socklen_t::try_from(size_of_val(groups.as_slice()))

@@ -6,8 +6,7 @@ use std::io;
 /// machine-id(5) asks programs not to show the id itself.
 const CONTEXT: &str = "wakeai 2026 station number from machine id and hardware address";
 
-/// The station's number. It is the same at every start, and different on each interface and
-/// machine.
+/// The station's number: the same at every start, and different on each interface and machine.
 pub(crate) fn station_number(machine_id: &str, hardware: [u8; 6]) -> u64 {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     hasher.update(machine_id.trim().as_bytes());

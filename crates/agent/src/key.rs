@@ -19,7 +19,7 @@ const MOST_KEYS: usize = 4;
 /// key are accepted. `Debug` does not show the keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GroupKeys {
-    /// The key that authenticates this station's messages.
+    /// Authenticates this station's messages.
     pub signing: [u8; 32],
     /// Further keys whose messages are accepted.
     pub accepted: Vec<[u8; 32]>,
@@ -31,7 +31,7 @@ impl fmt::Debug for GroupKeys {
     }
 }
 
-/// The reason why a group key cannot be used or made.
+/// Why a group key cannot be used or made.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read.
@@ -95,7 +95,7 @@ pub enum KeyError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// The problem. It does not show the content.
+        /// The problem, without the content.
         found: String,
     },
 }

@@ -43,7 +43,7 @@ pub(crate) struct LinkRate {
     recent: VecDeque<Rate>,
     /// Whether the driver's rate is ignored, because the station delivers more.
     doubted: bool,
-    /// The number of consecutive polls with data that contradict `doubted`.
+    /// Consecutive polls with data that contradict `doubted`.
     otherwise: u32,
 }
 

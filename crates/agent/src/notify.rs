@@ -10,12 +10,12 @@ pub(crate) fn send(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Notifies that the agent is ready.
+/// The agent is ready.
 pub(crate) fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Notifies that the agent undoes its changes and ends.
+/// The agent undoes its changes and ends.
 pub(crate) fn stopping() {
     send(&[NotifyState::Stopping, NotifyState::Status("undoing all changes")]);
 }

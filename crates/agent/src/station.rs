@@ -70,7 +70,7 @@ pub(crate) struct Station {
     pub(crate) left_out: u32,
     pub(crate) ticks: u64,
     pub(crate) watchdog: bool,
-    /// The number of messages that were refused because of their timestamps, up to the last tick.
+    /// Messages that were refused because of their timestamps, until the last tick.
     pub(crate) stale: u64,
     /// SIGHUP, which asks for the group key to be read again.
     pub(crate) hangup: Signal,

@@ -19,7 +19,7 @@ HOOK_BODY void connection_init(struct sock *sk)
 	struct wakeai_connection *ca = connection_of(sk);
 
 	ca->last_una = tp->snd_una;
-	// A connection may change to this algorithm while its window is being reduced.
+	// A connection may change to this algorithm during a reduction.
 	ca->prr_delivered = tp->prr_delivered;
 	// The ceiling applies to the first flight. The floor applies only from the first ACK on, so that
 	// it does not flood a path that is not measured yet.
@@ -65,8 +65,8 @@ static __always_inline u32 grow_to(struct sock *sk, u32 target, u32 acked)
 	return acked - step;
 }
 
-// Slow start (RFC 5681 section 3.1). Returns the number of acknowledged segments that are left for
-// congestion avoidance.
+// Slow start (RFC 5681 section 3.1). Returns the acknowledged segments that are left for congestion
+// avoidance.
 HOOK_BODY u32 slow_start(struct sock *sk, u32 acked)
 {
 	return grow_to(sk, tcp_sk(sk)->snd_ssthresh, acked);

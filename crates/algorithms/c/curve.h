@@ -146,7 +146,7 @@ static __always_inline u32 curve_price_now(struct sock *sk, u32 cwnd, u32 acked)
 	}
 	if (knobs_of(sk)->tcp_friendliness)
 		ca->price = reno_price(ca, cwnd, ca->price, knobs_of(sk)->beta_per_1024);
-	// RFC 9438 section 4.2: the target is at most 1.5 cwnd, so the price is at least 2.
+	// RFC 9438 section 4.2: the target is at most 1.5 cwnd.
 	if (ca->price < 2)
 		ca->price = 2;
 	return ca->price;

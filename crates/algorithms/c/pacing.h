@@ -17,7 +17,7 @@ static __always_inline u64 own_rate(struct sock *sk)
 	u32 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? PACING_SLOW_START_PERCENT : PACING_PERCENT;
 	u32 window = tp->snd_cwnd > tp->packets_out ? tp->snd_cwnd : tp->packets_out;
 
-	// srtt_us has the RTT times 8, and 10^6 us / 100 percent = 10^4.
+	// srtt_us is kept times 8; 10^6 us / 100 percent = 10^4
 	return (u64)tp->mss_cache * window * percent * 80000 / tp->srtt_us;
 }
 

@@ -221,7 +221,7 @@ HOOK_BODY void av_before_sending(struct sock *sk)
 		av_of(sk)->credit = 0;
 }
 
-// Called when the first segment after an idle time is sent. Idle time does not count as owed.
+// The first segment after an idle time is sent. Idle time is not counted as owed.
 HOOK_BODY void av_after_idle(struct sock *sk)
 {
 	av_of(sk)->counted_us = tcp_sk(sk)->tcp_mstamp;

@@ -126,7 +126,7 @@ HOOK_BODY void compound_move_delay_window(struct sock *sk)
 	}
 }
 
-// Grows the window at an ACK that is not in a reduction.
+// Grows the window at an ACK outside of a reduction.
 HOOK_BODY void compound_advance(struct sock *sk, u32 acked, u8 round_is_over)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

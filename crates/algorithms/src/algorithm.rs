@@ -81,7 +81,7 @@ impl Algorithm {
         call!(self.undo_cwnd())
     }
 
-    /// Handles the change of the congestion state to `next`.
+    /// The congestion state changes to `next`.
     pub fn set_state(&mut self, next: CongestionState) {
         call!(self.set_state(next.number()));
         self.sock.ca_state = next as u32;
@@ -104,7 +104,7 @@ impl Algorithm {
     /// [`Knobs::rtt_fair`] it is the K' of Kozu et al., equation 3. `None` outside of such a stage,
     /// and for an algorithm without a curve.
     pub fn k_us(&self) -> Option<u32> {
-        /// The value of `NO_K` in `c/cubic_state.h`.
+        /// `NO_K` of `c/cubic_state.h`.
         const NO_K: u32 = u32::MAX;
         let k_q10 = self.hooks.k_q10?;
         #[allow(unsafe_code, reason = "the algorithms are C")]

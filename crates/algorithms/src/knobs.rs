@@ -4,7 +4,7 @@
 /// `wakeai_rtt`'s `RTT_ref` (docs/decisions/004-rtt-ref.md).
 const RTT_REF_MS: u32 = 200;
 
-/// The length of a tick of a kernel with 250 Hz, as in most distributions and phones.
+/// The tick of a kernel with 250 Hz, as in most distributions and phones.
 const TICK_US: u32 = 4_000;
 
 /// CUBIC's knobs, fixed for the life of a connection.
@@ -12,14 +12,13 @@ const TICK_US: u32 = 4_000;
 pub struct Knobs {
     /// The factor of the window at a loss, in 1/1024, at most 1023. It is 0.7 in RFC 9438.
     pub beta_per_1024: u32,
-    /// C of the curve in segments/s³, in 1/1024, from 1 to 2^20. It is 0.4 in RFC 9438.
+    /// C of the curve in segments/s³, in 1/1024; 0.4 in RFC 9438. From 1 to 2^20.
     pub c_per_1024: u32,
-    /// Whether fast convergence is used (RFC 9438 section 4.7).
+    /// Fast convergence (RFC 9438 section 4.7).
     pub fast_convergence: bool,
     /// Whether `HyStart` may end slow start.
     pub hystart: bool,
-    /// Whether the Reno-friendly region is used (RFC 9438 section 4.3). The name is that of Linux's
-    /// module parameter.
+    /// The Reno-friendly region (RFC 9438 section 4.3); the name is that of Linux's module parameter.
     pub tcp_friendliness: bool,
     /// `RTT_ref`: the RTT at which the curve of `wakeai_rtt` is that of CUBIC. With 0, C is the
     /// same at every RTT.

@@ -9,11 +9,11 @@ use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 #[repr(C)]
 #[derive(Clone, Debug, Default)]
 pub struct TcpSock {
-    /// The present time, in microseconds; never 0.
+    /// Now, in microseconds; never 0.
     pub tcp_mstamp: u64,
     /// The pacing rate, which the algorithm writes; `u64::MAX` before the first time.
     pub sk_pacing_rate: u64,
-    /// The largest pacing rate that the application allows; `u64::MAX` where it has set none.
+    /// The largest pacing rate that the application allows; `u64::MAX` unless set.
     pub sk_max_pacing_rate: u64,
     /// 1 where the sender paces; 0 where bursts are sent at once.
     pub sk_pacing_status: u32,
@@ -32,9 +32,9 @@ pub struct TcpSock {
     pub snd_ssthresh: u32,
     /// The window when the last reduction began.
     pub prior_cwnd: u32,
-    /// The segments that were delivered in a reduction which began before the algorithm was set.
+    /// Segments delivered in a reduction that began before the algorithm was set.
     pub prr_delivered: u32,
-    /// The segments that were sent since the start of the reduction; the sender counts them.
+    /// Segments sent since the start of the reduction; counted by the sender.
     pub prr_out: u32,
     /// Segments that are sent and not yet acknowledged.
     pub packets_out: u32,
@@ -60,7 +60,7 @@ pub struct TcpSock {
     pub is_cwnd_limited: u32,
     /// The [`CongestionState`], which [`crate::Algorithm::set_state`] writes.
     pub(crate) ca_state: u32,
-    /// The restart window after an idle time (RFC 5681 section 4.1); 0 means none.
+    /// The restart window after idle time (RFC 5681 section 4.1); 0: none.
     pub restart_window: u32,
     /// The retransmission timeout in microseconds, including the backoff.
     pub rto_us: u32,

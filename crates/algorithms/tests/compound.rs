@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tests of `wakeai_compound` in user space: the two windows of Compound TCP.
+//! `wakeai_compound`, in user space: the two windows of Compound TCP.
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod sender;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tests of `wakeai_cubic` in user space: the curve of RFC 9438, its reductions, `HyStart`, and
-//! bounds.
+//! `wakeai_cubic`, in user space: the curve of RFC 9438, its reductions, `HyStart`, and bounds.
 
 mod sender;
 

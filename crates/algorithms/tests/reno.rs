@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tests of `wakeai_reno` in user space: RFC 5681's growth and reductions, and bounds.
+//! `wakeai_reno`, in user space: RFC 5681's growth and reductions, and bounds.
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod sender;

@@ -11,7 +11,7 @@ fn knobs(rtt_ref_ms: u32) -> Knobs {
     Knobs { rtt_ref_ms, ..Knobs::default() }
 }
 
-/// The seconds from a loss at `window` until the window is back within a hundredth of that value.
+/// Seconds from a loss at `window` until the window is back within a hundredth of it.
 fn recovery_time(window: u32, rtt_us: u32, knobs: Knobs) -> f64 {
     let mut sender = Sender::new(window, knobs);
     sender.tcp.snd_ssthresh = window;

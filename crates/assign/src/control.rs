@@ -29,13 +29,13 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Asks for the state of the assignment.
+    /// Asks for its state.
     Show,
     /// Sets the target rate of the assignment's connections, in bits per second.
     SetRate(u64),
 }
 
-/// The state after the request, or the reason why the request was refused.
+/// The state after the request, or why it was refused.
 pub(crate) type Answer = Result<InForce, String>;
 
 /// An assignment that is in force, as `--json` shows it.

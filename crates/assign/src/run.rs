@@ -27,8 +27,7 @@ pub enum Event {
 /// name.
 ///
 /// # Errors
-/// [`AssignError`] where the assignment could not be made or kept. The changes are undone in this
-/// case, too.
+/// [`AssignError`] where the assignment could not be made or kept; its changes are undone then, too.
 pub fn run(
     options: &AssignOptions,
     shutdown: BorrowedFd<'_>,

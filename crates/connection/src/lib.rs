@@ -78,7 +78,7 @@ pub struct Figures {
     pub min_rtt: Option<Duration>,
     /// Congestion state.
     pub congestion_state: CongestionState,
-    /// Segments that were sent and not yet acknowledged cumulatively.
+    /// Segments sent and not yet acknowledged cumulatively.
     pub packets_out: Segments,
     /// Selectively acknowledged segments among [`Self::packets_out`].
     pub sacked_out: Segments,

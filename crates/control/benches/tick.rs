@@ -112,7 +112,7 @@ fn tick(criterion: &mut Criterion) {
             );
         });
     }
-    // The part of a tick in which the bounds are divided.
+    // The part of a tick that divides the bounds.
     let crowd = Crowd::new(1000);
     let (seen, bounds) = crowd.own.last();
     group.bench_function("divided_among_1000", |bencher| {

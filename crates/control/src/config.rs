@@ -36,7 +36,7 @@ pub struct ControllerConfig {
     pub accepted_keys: Vec<[u8; 32]>,
     /// The time between ticks; the controller decides once per tick.
     pub tick: Duration,
-    /// The size of the access point's buffer, packets.
+    /// The access point's buffer in packets.
     pub access_point_buffer: u32,
     /// Data segments that one ACK acknowledges.
     pub segments_per_ack: u32,

@@ -13,8 +13,7 @@ use crate::{
     PeerView, Reason, Reservation, ReservationState, RttWatch, StationId,
 };
 
-/// The largest number of events that wait for [`Controller::poll_event`]. When there are more, the
-/// oldest are dropped.
+/// The largest number of events that wait for [`Controller::poll_event`]. Beyond it the oldest are dropped.
 const EVENT_LIMIT: usize = 4096;
 
 /// Decides on the bounds of a station, from presence messages, the station's connections, reservations and the law.

@@ -72,7 +72,7 @@ pub struct PeerView {
     pub station: StationId,
     /// The largest time until the peer's next message.
     pub interval: Duration,
-    /// The time since the peer's last message.
+    /// Time since its last message.
     pub age: Duration,
     /// The announcement of the peer.
     pub announced: Announcement,

@@ -44,7 +44,7 @@ pub(crate) struct RateWatch {
     link: LastingRate,
     link_is_known: bool,
     last_tick: Option<Instant>,
-    /// The bytes delivered in each of the last ticks, and the length of the tick.
+    /// Bytes delivered in each of the last ticks, and the tick's length.
     recent: VecDeque<(Bytes, Duration)>,
     rate: Rate,
     total: WindowedMax<Rate>,
@@ -136,8 +136,7 @@ impl RateWatch {
         self.rate
     }
 
-    /// The mean delivery rate over [`MEAN_TICKS`]. A mean is used because a single tick may contain
-    /// one aggregate more or less.
+    /// The mean delivery rate over [`MEAN_TICKS`]. A single tick may contain one aggregate more or less.
     pub(crate) fn mean(&self) -> Rate {
         let sum = |(bytes, span): (Bytes, Duration), (more, longer): &(Bytes, Duration)| {
             (bytes.checked_add(*more).unwrap_or(bytes), span.saturating_add(*longer))
@@ -146,8 +145,7 @@ impl RateWatch {
         Rate::of(bytes, span)
     }
 
-    /// The aggregate goodput: the sum of all stations' delivery rates, as a maximum over the last
-    /// ten seconds.
+    /// The aggregate goodput: the largest sum of all delivery rates in the last ten seconds.
     pub(crate) fn total(&self) -> Rate {
         self.total.get()
     }

@@ -87,7 +87,7 @@ pub struct Reservation {
     /// the reservation is not admitted. It is also zero while the owner reaches its rate although
     /// the others leave nothing free.
     pub claim: Share,
-    /// Whether the owner has data to send and delivers less than the rate.
+    /// Whether its owner has data and delivers less than the rate.
     pub short: bool,
 }
 

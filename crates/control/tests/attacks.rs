@@ -18,7 +18,7 @@ use wakeai_units::{Duration, Instant, Rate};
 /// Makes one test per attack, and the table of all attacks.
 macro_rules! attacks {
     ($($name:ident, $effect:literal, $limit:literal => $attack:block)*) => {
-        /// The name, the possible effect and the limit of each attack.
+        /// Name, possible effect and limit.
         const ATTACKS: &[(&str, &str, &str)] = &[$((stringify!($name), $effect, $limit)),*];
         $(#[test] fn $name() $attack)*
     };

@@ -18,7 +18,7 @@ use crate::wired::Wire;
 pub(crate) struct Base<P> {
     pub(crate) wired_up: Wire<Transit<P>>,
     pub(crate) wired_down: Wire<Transit<P>>,
-    /// The extra delay, each way, between the wired leg and the server of each station.
+    /// Extra delay each way between the wired leg and each station's server.
     wired_delays: Vec<Duration>,
     /// The time of the last event.
     pub(crate) clock: Instant,
@@ -118,7 +118,7 @@ impl<P: Packet> Base<P> {
         let _ = self.wired_up.send(at, station, extra, length, transit, counters);
     }
 
-    /// The time of the next event of the wire, and the event.
+    /// The next event of the wire and its time.
     pub(crate) fn next_event(&self) -> Option<(Instant, WiredEvent)> {
         let room = self.wired_down.next_room().map(|at| (at, WiredEvent::Room));
         let down = self.wired_down.next_arrival().map(|at| (at, WiredEvent::FromServer));
@@ -147,7 +147,7 @@ impl<P: Packet> Base<P> {
         self.deliveries.push_back(Delivery { at, to, from, packet });
     }
 
-    /// The number of packets on the wire and in its queues.
+    /// Packets on the wire and in its queues.
     pub(crate) fn packets(&self) -> usize {
         self.wired_up.packets() + self.wired_down.packets()
     }

@@ -22,9 +22,9 @@ pub struct Counters {
     /// The number of accesses to the air, collided or not. A TXOP (several exchanges in one access)
     /// counts once.
     pub accesses: u64,
-    /// The packets from the access point to the server.
+    /// From the access point to the server.
     pub wired_up: WireCounters,
-    /// The packets from the server to the access point.
+    /// From the server to the access point.
     pub wired_down: WireCounters,
     /// Packets that were refused because no node can receive them. Their two ends are the same
     /// node, an end does not exist, or they are longer than [`MAX_PACKET`](crate::MAX_PACKET).
@@ -51,13 +51,13 @@ pub struct ContenderCounters {
     pub rts_failures: u64,
     /// Accesses that ended in a collision.
     pub collisions: u64,
-    /// MPDUs that were put on the air in unicast data frames, including retries.
+    /// MPDUs put on the air in unicast data frames, retries included.
     pub mpdus: u64,
     /// The part of [`Self::mpdus`] that was not acknowledged.
     pub mpdu_failures: u64,
     /// Packets given up after the retry limit.
     pub retry_drops: u64,
-    /// Unicast packets that were handed on at the other end of the air.
+    /// Packets handed on at the other end of the air, unicast.
     pub delivered: u64,
     /// Broadcast frames sent; only the access point sends them.
     pub broadcasts: u64,

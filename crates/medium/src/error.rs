@@ -3,7 +3,7 @@
 use wakeai_units::Rate;
 use wakeai_wifi::Standard;
 
-/// The reason why a configuration, or a change of a station, is refused.
+/// Why a configuration, or a change of a station, is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A value that is not one of the allowed words.
@@ -41,7 +41,7 @@ pub enum ConfigError {
         /// The rates that the standard has.
         allowed: String,
     },
-    /// A station whose standard does not fit that of its access point.
+    /// A station whose standard does not fit the access point's.
     #[error(
         "station {station} uses {found}, its access point {access_point}: they need the same band, and \
          the station no newer standard"
@@ -63,7 +63,7 @@ pub enum ConfigError {
     /// A station that does not exist.
     #[error("there is no station {found}: the BSS has {stations}, counted from 0")]
     NoSuchStation {
-        /// The position that was asked for.
+        /// The position asked for.
         found: u32,
         /// The number of stations.
         stations: usize,

@@ -145,12 +145,12 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// The number of packets in the access point's queues for the air, over all stations.
+    /// Packets in the access point's queues for the air, over all stations.
     pub fn queued_at_access_point(&self) -> usize {
         either!(&self.air, medium => medium.queued_at_access_point())
     }
 
-    /// The number of packets in the access point's queue for the wire, as of the last event.
+    /// Packets in the access point's queue for the wire, as of the last event.
     pub fn queued_for_server(&self) -> usize {
         let base = self.base();
         base.wired_up.queued(base.clock)

@@ -50,19 +50,19 @@ impl<T> Wire<T> {
         }
     }
 
-    /// The number of full packets that still fit at `now`.
+    /// Full packets that still fit in at `now`.
     pub(crate) fn room(&self, now: Instant) -> usize {
         let left = self.left_by(now);
         let bytes: u64 = self.departures.range(..left).map(|(_, length)| u64::from(*length)).sum();
         self.limit.room(self.departures.len() - left, self.bytes - bytes)
     }
 
-    /// The number of packets at the sending end at `now`.
+    /// Packets at the sending end at `now`.
     pub(crate) fn queued(&self, now: Instant) -> usize {
         self.departures.len() - self.left_by(now)
     }
 
-    /// The number of packets in `departures` that have left the sending end by `now`.
+    /// The packets in `departures` that have left the sending end by `now`.
     fn left_by(&self, now: Instant) -> usize {
         self.departures.partition_point(|(departure, _)| *departure <= now)
     }
@@ -85,7 +85,7 @@ impl<T> Wire<T> {
         }
     }
 
-    /// The number of packets at the sending end and on their way.
+    /// Packets at the sending end and on their way.
     pub(crate) fn packets(&self) -> usize {
         self.flows.iter().map(|flow| flow.on_their_way.len()).sum()
     }

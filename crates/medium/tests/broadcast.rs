@@ -39,7 +39,7 @@ fn a_broadcast_of_an_n_station_goes_down_as_one_legacy_frame() {
     let mut medium = medium(&config(Standard::N, 3), 1);
     medium.enqueue(ms(1), station(0), Destination::Broadcast, SHORT).unwrap();
     assert_eq!(drain(&mut medium).len(), 2);
-    // There is no QoS field, and no signal extension at 5 GHz.
+    // No QoS field, no signal extension at 5 GHz.
     assert_eq!(medium.counters().airtime.broadcast, Duration::from_micros(208));
 }
 

@@ -133,7 +133,7 @@ fn the_delay_of_a_full_buffer_is_its_length_by_the_rate() {
     let counters = &cell.counters().access_point;
     // All 400 packets are there before the first grant.
     assert_eq!((arrived.len(), counters.queue_drops), (300, 100));
-    // 300 packets of 1500 bytes at 24 Mbit/s take 150 ms, from the grant at 1 ms on.
+    // 300 packets of 1500 bytes at 24 Mbit/s: 150 ms, from the grant at 1 ms.
     assert_eq!(arrived.last().unwrap().at, at_ms(151));
 }
 
@@ -205,7 +205,7 @@ fn what_one_leaves_of_an_interval_is_anothers() {
         }
         let arrived = run(&mut cell, Instant::MAX);
         assert_eq!(arrived.len(), 40);
-        // 40 packets of 37 bytes are less than 1500 bytes.
+        // 40 times 37 bytes are less than 1500.
         assert!(arrived.iter().all(|d| d.at < at_ms(2)), "{scheduler:?}");
     }
 }

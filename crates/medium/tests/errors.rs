@@ -9,7 +9,7 @@ use wakeai_wifi::Standard;
 
 const ALWAYS: u32 = 1_000_000;
 
-/// The time of 1500 bytes at 100 Gbit/s.
+/// 1500 bytes at 100 Gbit/s.
 const WIRE: Duration = Duration::from_nanos(120);
 
 fn packet(id: u64) -> Datagram {
@@ -106,7 +106,7 @@ fn rate_and_errors_change_in_mid_run() {
     let id = StationId(0);
     assert_eq!(airtime_of_one(&mut medium, 1), 254);
     medium.set_rate(id, Rate::from_mbps(6)).unwrap();
-    // 12310 bits at 24 bits per symbol are 513 symbols.
+    // 12310 bits at 24 a symbol: 513 symbols.
     assert_eq!(airtime_of_one(&mut medium, 3), 20 + 513 * 4 + 6);
     medium.set_frame_error_rate(id, ALWAYS).unwrap();
     assert_eq!(airtime_of_one(&mut medium, 4), 7 * (20 + 513 * 4 + 6));

@@ -141,8 +141,7 @@ fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) ->
         }
         assert_conserved(&medium);
     }
-    // This is the longest possible duration: 60 packets from every node, each transmitted seven
-    // times.
+    // The longest possible duration: 60 packets from every node, each transmitted seven times.
     pass(&mut medium, now + Duration::from_secs(600), late, &mut arrived);
     assert_eq!((medium.next_timeout(), medium.packets_inside()), (None, 0));
     assert_conserved(&medium);

@@ -10,7 +10,7 @@ use wakeai_medium::{WifiConfig, WifiStationConfig};
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{Contention, GuardInterval, Protection, Standard, Width};
 
-/// The mean backoff: 7.5 slots of 9 us, because backoffs are drawn from 0 to 15.
+/// Mean backoff: 7.5 slots of 9 us, drawn from 0 to 15.
 const BACKOFF_US: f64 = 67.5;
 
 fn mbps(config: &WifiConfig) -> f64 {
@@ -87,7 +87,7 @@ fn ax_at_600_mbps_fills_65535_bytes_or_256_subframes() {
 fn an_ampdu_has_no_more_subframes_than_the_access_point_says() {
     let mut config = config(Standard::N, 1);
     config.bss.ampdu_subframes = 4;
-    // 3 * 1544 + 1542 = 6174 bytes are 49414 bits, or 191 symbols.
+    // 3 * 1544 + 1542 = 6174 bytes: 49414 bits, 191 symbols.
     let exchange = 43.0 + BACKOFF_US + (36.0 + 764.0) + 16.0 + (20.0 + 12.0);
     assert_within_3_percent(mbps(&config), by_hand(4.0, exchange));
 }
@@ -170,7 +170,7 @@ fn the_parts_of_the_airtime_add_up_to_the_time() {
     assert_eq!(airtime.data, Duration::from_micros(254) * attempts);
     assert_eq!(airtime.ack, Duration::from_micros(34) * attempts);
     assert_eq!(airtime.busy(), counters.stations[0].airtime.busy());
-    // The last ACK ends at most one exchange before the end, or at most 44 us after it.
+    // The last ACK ends at most an exchange before or 44 us after the end.
     let off = (airtime.busy() + airtime.idle).as_micros().abs_diff(1_000_000);
     assert!(off < 28 + 15 * 9 + 254 + 44, "{off} us");
 }

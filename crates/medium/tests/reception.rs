@@ -26,7 +26,7 @@ fn arrivals(config: &WifiConfig) -> Vec<u64> {
 
 #[test]
 fn each_packet_of_an_aggregate_arrives_when_its_mpdu_ends() {
-    // 1544 bytes are 47.5 symbols of 260 bits, which take 188 and 192 us in turn.
+    // 1544 bytes are 47.5 symbols of 260 bits: 188 and 192 us in turn.
     let found = arrivals(&config(Standard::N, 1));
     let steps: Vec<u64> = found.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(steps.iter().all(|step| [188, 192].contains(step)), "{found:?}");

@@ -23,7 +23,7 @@ pub struct TcpConfig {
     pub profile: Profile,
     /// Payload bytes of a full segment.
     pub mss: u32,
-    /// The number of segments that may leave before the first acknowledgement (RFC 6928).
+    /// Segments that may leave before the first acknowledgement (RFC 6928).
     pub initial_window: u32,
     /// The upper limit of the receiver's buffer, in bytes.
     pub receive_buffer_limit: u64,

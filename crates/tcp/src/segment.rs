@@ -61,7 +61,7 @@ pub struct Flags {
     pub syn: bool,
     /// The acknowledgement number is valid.
     pub ack: bool,
-    /// Marks the last segment of this direction. It takes one position.
+    /// The last segment of this direction; takes one position.
     pub fin: bool,
     /// The connection does not exist any more.
     pub rst: bool,

@@ -55,7 +55,7 @@ impl Sum for Bytes {
 
 impl FromStr for Bytes {
     type Err = ParseQuantityError;
-    /// Reads a decimal number and one of B, kB, MB, GB, TB, such as `10MB`, `1.5kB` or `100B`.
+    /// Reads `10MB`, `1.5kB`, `100B`: a decimal number and one of B, kB, MB, GB, TB.
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
         parse_scaled(text, UNITS, "a size such as \"10MB\" or \"500kB\"").map(Self)
     }

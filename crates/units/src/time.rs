@@ -201,7 +201,7 @@ impl From<Duration> for std::time::Duration {
 
 impl FromStr for Duration {
     type Err = ParseQuantityError;
-    /// Reads a decimal number and one of ns, us, ms, s, min, h, such as `512ms`, `0.5s` or `9us`.
+    /// Reads `512ms`, `0.5s`, `9us`: a decimal number and one of ns, us, ms, s, min, h.
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
         parse_scaled(text, UNITS, "a duration such as \"512ms\", \"60s\" or \"9us\"").map(Self)
     }

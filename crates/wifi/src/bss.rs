@@ -20,7 +20,7 @@ pub struct Bss {
     pub basic_rate: Rate,
     /// The widest channel in use (n, ac, ax).
     pub width: Width,
-    /// The largest number of spatial streams in use (n, ac, ax).
+    /// Most spatial streams in use (n, ac, ax).
     pub streams: u8,
     /// Guard interval of data symbols; see [`Bss::guard_interval_of`].
     pub guard_interval: GuardInterval,
@@ -29,8 +29,7 @@ pub struct Bss {
     /// The largest number of subframes of an A-MPDU, which is also the window of a BlockAck
     /// agreement; see [`Bss::subframes_of`].
     pub ampdu_subframes: u16,
-    /// The number of attempts, including the first, after which a frame is given up
-    /// (dot11ShortRetryLimit).
+    /// Attempts after which a frame is given up, the first one counted (dot11ShortRetryLimit).
     pub retry_limit: u8,
     /// The rate of ACK, BlockAck, RTS and CTS, one of [`LEGACY_RATES`]; `None` for the default of
     /// [`Bss::control_rate_for`].
@@ -149,23 +148,21 @@ impl StationRadio {
 /// How one queue contends for the air (802.11-2020 10.3 for DCF, 10.23.2 for EDCA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Contention {
-    /// The number of slots between SIFS and the first backoff slot. DIFS is SIFS and 2 slots.
+    /// Slots between SIFS and the first backoff slot; DIFS is SIFS and 2 slots.
     pub aifsn: u8,
     /// The smallest contention window, in slots. A backoff is drawn from 0 to the contention
     /// window.
     pub cw_min: u16,
-    /// The largest contention window, in slots, which repeated failures lead to.
+    /// Largest contention window, in slots, after repeated failures.
     pub cw_max: u16,
-    /// The longest duration of one access (TXOP limit). With zero, an access is one exchange of any
-    /// length.
+    /// The longest duration of one access (TXOP limit). Zero allows one exchange of any length.
     pub txop: Duration,
 }
 
 impl Contention {
     /// The most slots of [`Contention::aifsn`]: its field has four bits (802.11-2020 9.4.2.28).
     pub const MOST_AIFSN: u8 = 15;
-    /// The largest contention window. `ECWmax` is at most 15 (9.4.2.28), which gives 2^15 - 1
-    /// slots.
+    /// The largest contention window: `ECWmax` is at most 15 (9.4.2.28), 2^15 - 1 slots.
     pub const LARGEST_WINDOW: u16 = 32_767;
 
     /// The contention of `standard`: DCF for a and g, and the best-effort category of EDCA (table

@@ -10,7 +10,7 @@ pub struct Wired {
     /// The rate of each direction. It counts the bits of IP packets, without headers of the link
     /// layer.
     pub rate: Rate,
-    /// The delay of each direction. The RTT grows by twice this delay.
+    /// Delay of each direction: the RTT grows by twice this.
     pub delay: Duration,
     /// The limit of each direction's queue, including the packet on the wire.
     pub queue: QueueLimit,
@@ -27,7 +27,7 @@ impl Default for Wired {
     }
 }
 
-/// A cellular base station. It has no contention and no broadcast.
+/// A cellular base station: no contention and no broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// The rate from all stations together.

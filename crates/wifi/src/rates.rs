@@ -21,7 +21,7 @@ pub const LEGACY_RATES: [Rate; 8] = [
     Rate::from_mbps(54),
 ];
 
-/// The number of symbols of non-HT OFDM in a second. Each lasts 4 us.
+/// Symbols of non-HT OFDM in a second: each lasts 4 us.
 const LEGACY_SYMBOLS_PER_SECOND: u64 = 250_000;
 
 /// For each MCS (modulation and coding scheme): the coded bits per subcarrier, and the numerator

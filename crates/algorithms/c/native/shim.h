@@ -111,7 +111,7 @@ static __always_inline u32 rto_us(const struct sock *sk)
 	return sk->rto_us;
 }
 
-// The target of wakeai_av in payload bytes per second; 0 means none.
+// wakeai_av's target in payload bytes per second; 0: none.
 static __always_inline u64 target_rate(const struct sock *sk)
 {
 	return sk->target_rate;

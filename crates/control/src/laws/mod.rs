@@ -49,7 +49,7 @@ pub enum LawConfig {
     },
     /// The smaller of a share by the number of stations and the left column of table 1 of Shimada et al.
     ShimadaBefore,
-    /// Like [`Self::ShimadaBefore`], with the right column of the table.
+    /// As [`Self::ShimadaBefore`], with the right column.
     ShimadaAfter,
     /// A share of the airtime and a short queue.
     Airtime(AirtimeKnobs),

@@ -45,9 +45,9 @@ pub struct Presence {
     pub boot: BootId,
     /// Grows by one with each message of this incarnation.
     pub sequence: u64,
-    /// The largest time until the next message of the station; whole milliseconds, 1 ms to 600 s.
+    /// Its next message comes within this time; whole milliseconds, 1 ms to 600 s.
     pub interval: Duration,
-    /// The announcement of the station. Its times are in whole microseconds.
+    /// Its announcement; spans of time are in whole microseconds.
     pub announced: Announcement,
     /// The Unix time of sending, where the clock of the station is synchronised.
     pub unix_time: Option<Duration>,
@@ -191,7 +191,7 @@ fn reservation(reservation: Option<Reservation>) -> [u8; RESERVATION_LEN] {
     bytes
 }
 
-/// The reservation in an authentic message; `Err` where a field of it is out of range.
+/// The reservation in an authentic message; `Err` where it is out of range.
 fn parse_reservation(message: &[u8; MESSAGE_LEN]) -> Result<Option<Reservation>, ()> {
     let u32_at = |at| u32::from_be_bytes(field(message, at));
     let u64_at = |at| u64::from_be_bytes(field(message, at));

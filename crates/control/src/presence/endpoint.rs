@@ -149,8 +149,7 @@ impl Endpoint {
         );
     }
 
-    /// The time between this station's messages, as the last message announced it; zero before the
-    /// first message.
+    /// The time between this station's messages, as it announced it last; zero before the first.
     pub(crate) fn interval(&self) -> Duration {
         self.interval
     }

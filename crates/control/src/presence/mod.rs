@@ -20,8 +20,7 @@ pub use schedule::{AIR_PARTS, airtime};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootId(pub [u8; 16]);
 
-/// A number that other stations repeat to prove that they are live. Zero marks an empty slot in a
-/// message.
+/// A number that another station has to repeat. Zero marks an empty slot in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Challenge(pub u64);
 
@@ -46,8 +45,7 @@ pub struct PresenceCounters {
     pub wrong_bssid: u64,
     /// This station's own messages, received back.
     pub own: u64,
-    /// Messages with this station's id and another boot id. They come from another station with the
-    /// same id.
+    /// Messages with this station's id and another boot id: another station has the same id.
     pub duplicate_id: u64,
     /// Messages whose sequence number was received before, or whose incarnation was replaced.
     pub replayed: u64,

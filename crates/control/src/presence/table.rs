@@ -174,7 +174,7 @@ mod tests {
         ]
     }
 
-    /// A simple model of the table's rules, to compare the table with.
+    /// A simple model of the rules of the table.
     #[derive(Default)]
     struct Model {
         /// Station, boot, sequence, heard (ms), interval (ms), live.

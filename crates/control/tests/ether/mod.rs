@@ -30,7 +30,7 @@ pub(crate) fn station(now: Instant, id: u64, boot: u8) -> Controller {
 /// The PHY rate and the connections of a station.
 pub(crate) type Own = (Option<Rate>, Vec<Connection>);
 
-/// A connection with data in flight, with the window `cwnd` and the smoothed RTT `rtt`.
+/// A connection that has data in flight, with this window and smoothed RTT.
 pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
     let figures = Figures {
         cwnd: Segments::new(cwnd),

@@ -40,7 +40,7 @@ pub(super) struct Direction<T> {
     last_grant: Instant,
     /// Packets that arrive when the current interval ends.
     on_air: VecDeque<(u32, T)>,
-    /// For each station, the bytes granted to it.
+    /// By station: bytes granted.
     granted: Vec<BytesByKind>,
     /// Bytes granted to all stations.
     all_granted: BytesByKind,
@@ -77,13 +77,12 @@ impl<T> Direction<T> {
         }
     }
 
-    /// The number of packets in the station's queue. A packet stays there until its last byte is
-    /// granted.
+    /// Packets in the station's queue. A packet stays there until its last byte is granted.
     pub(super) fn queued(&self, station: usize) -> usize {
         self.queues[station].len()
     }
 
-    /// The number of packets that still fit into the station's queue.
+    /// Packets that still fit into the station's queue.
     pub(super) fn room(&self, station: usize) -> usize {
         self.limits[station].room(self.queued(station), self.waiting[station])
     }
@@ -163,12 +162,12 @@ impl<T> Direction<T> {
         most - left
     }
 
-    /// The number of packets in queues and on the air.
+    /// Packets in queues and on the air.
     pub(super) fn packets(&self) -> usize {
         self.all_queued() + self.on_air.len()
     }
 
-    /// The number of packets in all queues.
+    /// Packets in all queues.
     pub(super) fn all_queued(&self) -> usize {
         self.queues.iter().map(VecDeque::len).sum()
     }

@@ -27,7 +27,7 @@ use crate::ranges;
 pub struct CellularConfig {
     /// The rates, in bits of IP packets, and the scheduler.
     pub cell: Cell,
-    /// The limit of the packets that the base station keeps for each station.
+    /// The limit of what the base station keeps for each station.
     pub buffer: QueueLimit,
     /// The wired leg between the base station and the server.
     pub wired: Wired,
@@ -44,7 +44,7 @@ pub struct CellularStationConfig {
     pub wired_delay: Duration,
 }
 
-/// Checks the ranges of all values.
+/// Checks the ranges.
 fn validate(config: &CellularConfig) -> Result<(), ConfigError> {
     granted_rate("uplink", config.cell.uplink)?;
     granted_rate("downlink", config.cell.downlink)?;

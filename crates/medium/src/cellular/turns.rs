@@ -9,7 +9,7 @@ use wakeai_wifi::Scheduler;
 /// today have some 100 ms.)
 const MEMORY: u64 = 128;
 
-/// An average is stored as bytes per interval times this factor.
+/// The averages are bytes per interval times this factor.
 const SCALE: u64 = 1 << 16;
 
 /// The stations that have something to send, in the order in which they are served.
@@ -33,9 +33,9 @@ enum Rule {
         left: u64,
     },
     ProportionalFair {
-        /// For each station, the exponential average of the bytes served per interval.
+        /// By station: exponential average of the bytes served per interval.
         averages: Vec<u64>,
-        /// For each station, the bytes served in this interval.
+        /// By station: bytes served in this interval.
         now: Vec<u64>,
     },
 }

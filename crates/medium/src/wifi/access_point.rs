@@ -35,8 +35,7 @@ pub(crate) struct AccessPoint<P> {
 /// The order of service.
 #[derive(Clone, Debug)]
 enum Turns {
-    /// The receiver and the number of each frame, in the order of arrival. Some of these frames may
-    /// have left already.
+    /// Receiver and number of each frame in the order of arrival; some may have left already.
     Fifo(VecDeque<(u32, u64)>),
     /// Deficit round robin.
     Fair(RoundRobin),
@@ -75,12 +74,12 @@ impl<P> AccessPoint<P> {
         &mut self.frames[index]
     }
 
-    /// The number of packets of all receivers that wait or are in a receiver's reorder buffer.
+    /// Packets of all receivers that wait, or are in a receiver's reorder buffer.
     pub(crate) fn packets(&self) -> usize {
         self.frames.iter().map(Frames::packets).sum()
     }
 
-    /// The number of waiting frames over all receivers.
+    /// Frames that wait, over all receivers.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
@@ -167,8 +166,7 @@ impl<P> AccessPoint<P> {
         Some(self.receiver(next))
     }
 
-    /// Records that `frames` frames of the receiver have left: they were acknowledged, sent without
-    /// ACK, or given up.
+    /// Records that `frames` frames of the receiver were acknowledged, sent without ACK, or given up.
     pub(crate) fn left(&mut self, receiver: Receiver, frames: usize) {
         let receiver = self.index(receiver);
         self.waiting -= frames;
@@ -189,7 +187,7 @@ impl<P> AccessPoint<P> {
 struct RoundRobin {
     active: VecDeque<u32>,
     is_active: Vec<bool>,
-    /// The airtime that was granted, less the airtime that was used, in nanoseconds.
+    /// Airtime granted less airtime used, in nanoseconds.
     deficit_ns: Vec<i64>,
 }
 

@@ -25,10 +25,10 @@ pub(crate) struct Backoff {
     cw_min: u32,
     cw_max: u32,
     cw: u32,
-    /// The number of failed accesses in a row (SSRC, QSRC).
+    /// Failed accesses in a row (SSRC, QSRC).
     failures: u8,
     retry_limit: u8,
-    /// The index of the class with which it counts slots.
+    /// Index of the class that it counts in.
     pub(crate) class: usize,
     /// The value of the class's slot counter at which the backoff is over.
     pub(crate) ends_at: u64,

@@ -14,8 +14,7 @@ use crate::ranges::{self, range};
 pub struct WifiConfig {
     /// The settings that the access point decides for the whole BSS.
     pub bss: Bss,
-    /// The limit of the packets that the access point keeps for the air, over all stations
-    /// together.
+    /// The limit of what the access point keeps for the air, over all stations together.
     pub buffer: QueueLimit,
     /// The wired leg between the access point and the server.
     pub wired: Wired,

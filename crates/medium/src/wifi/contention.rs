@@ -39,7 +39,7 @@ struct Class {
     /// which another contender starts to send. A DCF counter goes down only after a whole idle slot
     /// (10.3.4.3).
     qos: bool,
-    /// The number of slots that this class has counted.
+    /// Slots that this class has counted.
     count: u64,
     waiting: Wheel,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Contention {
     late: Vec<Late>,
     /// The end of the last busy period, which may be in the future; `None` while it is not known.
     idle_since: Option<Instant>,
-    /// The number of additional slots that all contenders wait (EIFS).
+    /// Slots that all contenders wait in addition (EIFS).
     deferral: u64,
 }
 

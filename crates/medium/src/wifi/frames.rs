@@ -66,7 +66,7 @@ impl Shape {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) framing: Framing,
-    /// The most subframes, which is also the BlockAck window.
+    /// Most subframes, and the BlockAck window.
     pub(crate) subframes: usize,
     /// The longest PSDU of several MPDUs, in bytes. A PSDU of a single MPDU may be longer.
     pub(crate) psdu: u32,
@@ -115,7 +115,7 @@ pub(crate) struct Frame<P> {
 }
 
 impl<P> Frame<P> {
-    /// Whether the sender of the frame still waits for its ACK or BlockAck.
+    /// Whether its sender still waits for its ACK or BlockAck.
     fn is_unsettled(&self) -> bool {
         matches!(self.state, State::Waiting | State::Decoded | State::Damaged)
     }
@@ -136,9 +136,9 @@ pub(crate) struct Frames<P> {
     waiting: usize,
     /// The length of the waiting packets, in bytes.
     bytes: u64,
-    /// The number of frames that were removed from the front since the start.
+    /// Frames that were removed from the front since the start.
     taken: u64,
-    /// The number of frames in front that [`Frames::hand_up`] has passed.
+    /// Frames in front that [`Frames::hand_up`] has passed.
     handed_up: usize,
 }
 
@@ -157,8 +157,7 @@ impl<P> Frames<P> {
         self.bytes
     }
 
-    /// The number of packets that were not handed up, at the sender or in the receiver's reorder
-    /// buffer.
+    /// Packets that were not handed up, at the sender or in the receiver's reorder buffer.
     pub(crate) fn packets(&self) -> usize {
         let inside = self.queue.iter().skip(self.handed_up);
         inside.filter(|frame| frame.state != State::GivenUp).count()
@@ -196,7 +195,7 @@ impl<P> Frames<P> {
         }
     }
 
-    /// Removes the last frame, unless it is one of the first `keep` frames or was sent before.
+    /// Removes the last frame, unless it is among the first `keep` or was sent before.
     pub(crate) fn pop_untried(&mut self, keep: usize) -> Option<P> {
         let last = self.queue.back()?;
         if self.queue.len() <= keep || last.attempts > 0 || last.state != State::Waiting {

@@ -103,7 +103,7 @@ impl Link {
     }
 }
 
-/// Draws whether an MPDU arrives damaged, with a probability of `ppm` parts per million.
+/// Draws whether an MPDU arrives damaged.
 pub(crate) fn is_damaged(ppm: u32, rng: &mut Pcg64Mcg) -> bool {
     ppm > 0 && (u64::from(rng.next_u32()) * 1_000_000) >> 32 < u64::from(ppm)
 }

@@ -55,7 +55,7 @@ pub(crate) struct Wifi<P> {
     /// For each contender, the limit of its TXOP (the time of one access, for one or several
     /// exchanges).
     txops: Vec<Duration>,
-    /// The transmissions that are on the air until `busy_until`.
+    /// The transmissions on the air, until `busy_until`.
     on_air: Vec<Attempt>,
     busy_until: Option<Instant>,
     /// The reception of the aggregate on the air, where its MPDUs (frames) arrive one by one.

@@ -16,11 +16,11 @@ const LEGACY_PREAMBLE: Duration = Duration::from_micros(20);
 /// A PHY rate, with everything that determines the duration of a PPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PhyRate {
-    /// The duration of all fields before the data field.
+    /// All fields before the data field.
     pub(crate) preamble: Duration,
     /// N_DBPS: data bits in one symbol.
     pub(crate) bits_per_symbol: u64,
-    /// The duration of one symbol, including the guard interval.
+    /// Time of one symbol, guard interval included.
     pub(crate) symbol: Duration,
     /// The tail bits of all encoders together: 6 for each convolutional encoder, none for LDPC.
     pub(crate) tail_bits: u64,

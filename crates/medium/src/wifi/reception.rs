@@ -24,7 +24,7 @@ pub(crate) struct Reception {
     /// The start of the PPDU (the transmission).
     start: Instant,
     rate: PhyRate,
-    /// The number of MPDUs that still arrive before the last one.
+    /// MPDUs that arrive before the last.
     left: usize,
     /// The place in the queue of the MPDU that arrives next.
     place: usize,

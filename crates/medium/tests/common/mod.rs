@@ -11,7 +11,7 @@ use wakeai_medium::{
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{Contention, Standard};
 
-/// The bytes of the UDP and IP headers.
+/// UDP and IP headers.
 pub const UDP_IP: u64 = 28;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,7 +14,7 @@ const MAX_DELAY: Duration = Duration::from_millis(1);
 pub(super) struct Compression {
     held: u32,
     timer: Option<Instant>,
-    /// The ACKs that left at once since `next` last moved.
+    /// ACKs that left at once since `next` moved.
     sent: u8,
     next: u64,
 }
@@ -30,8 +30,7 @@ impl Compression {
         self.timer
     }
 
-    /// Decides whether an ACK leaves now, for data that arrived while the position `next` is
-    /// missing.
+    /// Decides whether an ACK leaves now for data that arrived while `next` is missing.
     pub(super) fn on_gap(&mut self, now: Instant, next: u64, rtt: Option<Duration>) -> bool {
         if self.next != next {
             self.next = next;

@@ -56,7 +56,7 @@ pub(super) struct DelayedAck {
     profile: Profile,
     min_delay: Duration,
     need: Need,
-    /// The number of quick ACKs that are left.
+    /// Quick ACKs left.
     quick: u64,
     /// Whether the other direction is active, so that an ACK can travel with its data.
     pingpong: bool,
@@ -247,7 +247,7 @@ impl DelayedAck {
         }
     }
 
-    /// Handles a read of the application. `drained` says whether the buffer is empty now.
+    /// Handles a read of the application. `drained`: the buffer is empty now.
     pub(super) fn on_read(&mut self, unacknowledged: u64, drained: bool) {
         if self.need != Need::Later || self.profile == Profile::Classic {
             return;

@@ -53,7 +53,7 @@ impl Reader {
         self.busy.map(|busy| busy.since + PERIOD * busy.periods)
     }
 
-    /// The number of bytes, of the `waiting` ones, that the application reads now.
+    /// The number of the `waiting` bytes that the application reads now.
     pub(super) fn take(&mut self, now: Instant, waiting: u64) -> u64 {
         match self.reading {
             Reading::AtOnce => waiting,

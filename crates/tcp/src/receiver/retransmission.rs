@@ -15,7 +15,7 @@ pub(super) struct Retransmission {
     longest: Duration,
     /// The number of expiries that are left which do not double the timeout.
     linear: u32,
-    /// The number of expiries that have doubled the timeout.
+    /// Expiries that doubled the timeout.
     tries: u32,
     limit: u32,
 }

@@ -19,7 +19,7 @@ pub(super) struct Window {
     /// The limit of the window. It rises with the data that arrives. So a sender that begins with
     /// small segments does not fill the memory with headers.
     threshold: u64,
-    /// The last window, and the acknowledgement number that was sent with it.
+    /// The last window, and the acknowledgement number with it.
     offered: u64,
     offered_at: u64,
     scale: u8,
@@ -103,7 +103,7 @@ impl Window {
         }
     }
 
-    /// Enlarges the buffer to `space`; it never shrinks.
+    /// Enlarges the buffer; it never shrinks.
     pub(super) fn set_space(&mut self, space: u64) {
         self.space = self.space.max(space.min(self.limit));
     }

@@ -17,7 +17,7 @@ pub(super) struct HostQueue {
     bytes: u64,
     /// The longest packet that was sent.
     longest: u64,
-    /// The number of packets that entered the queue, and the number that are known to have left it.
+    /// Packets that entered the queue, and packets that are known to have left it.
     entered: u32,
     left: u32,
 }

@@ -73,7 +73,7 @@ pub struct Sender {
     rtt: RttEstimator,
     /// The retransmission timeout, including the backoff.
     timeout: Duration,
-    /// The number of timeouts since something new was acknowledged.
+    /// Timeouts since something new was acknowledged.
     timeouts_in_a_row: u32,
     timer: Timer,
     rack: Rack,
@@ -90,9 +90,9 @@ pub struct Sender {
     last_sacks: SackBlocks,
     /// The position whose acknowledgement begins the next round of window validation.
     usage_round_end: u64,
-    /// The number of delivered segments, including selectively acknowledged ones.
+    /// Segments delivered, selectively acknowledged ones included.
     delivered: u64,
-    /// The number of segments that were marked as lost. A segment counts each time.
+    /// Segments marked as lost; a segment counts each time.
     lost: u64,
     events: VecDeque<EventKind>,
     counters: SenderCounters,

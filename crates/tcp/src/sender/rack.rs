@@ -35,7 +35,7 @@ type Transmission = (Instant, u64);
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
     enabled: bool,
-    /// The latest of the transmissions that were delivered.
+    /// The latest transmission that was delivered.
     newest: Transmission,
     /// The RTT of the transmission `newest`.
     rtt: Duration,
@@ -46,7 +46,7 @@ pub(super) struct Rack {
     pub(super) reordering_seen: bool,
     /// The reordering window, in quarters of the minimum RTT.
     steps: u32,
-    /// The number of recoveries until `steps` is 1 again.
+    /// Recoveries until `steps` is 1 again.
     pub(super) persistence: u32,
     /// The end of the round in which the window was widened.
     widened_until: Option<u64>,

@@ -8,7 +8,7 @@ use super::Sender;
 /// Counts since the connection was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
-    /// Data and FIN segments that were sent, including retransmissions.
+    /// Data and FIN segments sent, retransmissions included.
     pub segments_sent: u64,
     /// Retransmissions, including probes for tail losses.
     pub retransmits: u64,

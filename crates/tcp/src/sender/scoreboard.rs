@@ -9,7 +9,7 @@ pub(super) struct Marks(pub(super) u8);
 impl Marks {
     /// The segment is selectively acknowledged.
     pub(super) const SACKED: u8 = 1;
-    /// The segment is taken for lost.
+    /// Taken for lost.
     pub(super) const LOST: u8 = 2;
     /// A retransmission of the segment is out.
     pub(super) const RETRANSMITTED: u8 = 4;
@@ -224,8 +224,7 @@ impl Scoreboard {
         self.sacked.next_clear(from.max(self.first), to.min(self.next))
     }
 
-    /// Marks a segment as selectively acknowledged, for the first time. Returns its record as it
-    /// was before.
+    /// Marks a segment as selectively acknowledged, for the first time. Returns its record from before.
     pub(super) fn sack(&mut self, segment: u64) -> Record {
         let record = self.record(segment);
         if record.marks.lost() {
@@ -279,8 +278,7 @@ impl Scoreboard {
         self.waiting_count = 0;
     }
 
-    /// Removes all selective acknowledgements, because the receiver has discarded the data (RFC
-    /// 2018 section 8).
+    /// Removes all selective acknowledgements: the receiver discarded the data (RFC 2018 section 8).
     pub(super) fn unsack_all(&mut self) {
         for segment in self.first..self.next {
             if self.record(segment).marks.sacked() {

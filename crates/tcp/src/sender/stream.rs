@@ -120,7 +120,7 @@ impl Stream {
         self.fin = None;
     }
 
-    /// The segment with the number `segment`, which was sent before.
+    /// The segment of this number, which was sent.
     pub(super) fn piece(&self, segment: u64) -> Piece {
         let seq = (1 + segment * self.mss).min(self.data_end);
         let len = self.mss.min(self.data_end - seq) as u32;

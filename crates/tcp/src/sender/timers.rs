@@ -35,7 +35,7 @@ pub(super) const LOCAL_RETRY: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timer {
     armed: Option<(TimerKind, Instant)>,
-    /// The number of probes of a closed window without an answer.
+    /// Probes of a closed window without an answer.
     pub(super) window_probes: u32,
     /// The number of times that the interval between window probes was doubled.
     pub(super) persist_backoff: u32,

@@ -203,8 +203,7 @@ pub(super) struct Pacing {
 }
 
 impl Pacing {
-    /// Whether a segment may leave now. If not, [`Self::next_timeout`] gives the time at which it
-    /// may.
+    /// Whether a segment may leave now; if not, [`Self::next_timeout`] gives the time.
     pub(super) fn may_send(&mut self, now: Instant) -> bool {
         self.waits = now < self.next_at;
         !self.waits

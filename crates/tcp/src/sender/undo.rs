@@ -17,8 +17,7 @@ pub(super) struct Episode {
     /// `snd_una` at the begin of the episode; `None` where the reduction was undone or cannot be
     /// undone.
     pub(super) undo_marker: Option<u64>,
-    /// The retransmissions of this episode that no D-SACK has shown to be spurious; `None` before
-    /// the first retransmission.
+    /// Retransmissions of this episode that no D-SACK has shown to be spurious; `None` before the first.
     pub(super) undo_retransmissions: Option<u32>,
     /// The timestamp clock at the first retransmission.
     pub(super) first_retransmission: Option<u32>,
@@ -60,8 +59,7 @@ impl Sender {
         self.algorithm.undo_marker = 0;
     }
 
-    /// Whether the acknowledgement answers a segment that was sent before the first retransmission
-    /// (Eifel).
+    /// Whether the acknowledgement answers a segment from before the first retransmission (Eifel).
     fn answers_original(&self) -> bool {
         match self.episode.first_retransmission {
             Some(first) => self.echoed != 0 && stamped_before(self.echoed, first),

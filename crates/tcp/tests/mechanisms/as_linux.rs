@@ -31,7 +31,7 @@ fn forty(algorithm: &str, rtt_ms: u64, endless: bool) -> SenderScript {
 fn a_recovery_upon_the_reordering_timer_resends_one_segment() {
     for algorithm in ["cubic", "reno"] {
         let mut tcp = forty(algorithm, 100, true);
-        // 39 segments are lost, and the last one arrives.
+        // 39 are lost, and the last arrives.
         tcp.at(400).ack_with(30, &[69..70]).sends([70]);
         tcp.at_next_timeout();
         assert_eq!(tcp.sender.figures().congestion_state, CongestionState::Recovery, "{algorithm}");

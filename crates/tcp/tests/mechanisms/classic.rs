@@ -48,7 +48,7 @@ fn due(tcp: &SenderScript) -> Instant {
     tcp.sender.next_timeout().expect("it runs")
 }
 
-/// The first ten segments of an endless stream.
+/// Ten segments of an endless stream.
 fn endless(profile: Profile) -> SenderScript {
     let config = TcpConfig::new(profile);
     let cubic = by_name("cubic", &config).expect("it is known");

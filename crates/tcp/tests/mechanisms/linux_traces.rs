@@ -268,7 +268,7 @@ fn five_losses_in_a_window_of_twenty() {
     tcp.at(302).ack_with(10, &[15..18]).sends([10]);
     tcp.at(303).ack_with(10, &[15..19]).sends([]);
     for arrived in 20..31 {
-        // First the lost segments leave, then new data: one segment for each that arrives.
+        // First the losses, then new data, a segment for each that arrives.
         let left = if arrived < 24 { arrived - 9 } else { arrived + 8 };
         tcp.at(284 + arrived).ack_with(10, &[15..arrived]).sends([left]);
     }

@@ -5,7 +5,7 @@ use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::{SenderScript, at_ms};
 
-/// A path with an RTT of 100 ms. The first ten segments leave at 100 ms.
+/// An RTT of 100 ms, and the first ten segments at 100 ms.
 fn flight(profile: Profile) -> SenderScript {
     let mut tcp = established(profile);
     tcp.supply(None).sends(0..10);
@@ -49,7 +49,7 @@ fn three_segments_that_arrived_above_a_hole_make_it_a_loss() {
 fn only_the_holes_of_the_scoreboard_are_sent_again() {
     for profile in [Profile::Linux, Profile::Classic] {
         let mut tcp = flight(profile);
-        // Segments 0, 3 and 5 are lost. The last three arrive only with the last ACK.
+        // Lost: 0, 3 and 5. The last three only arrive with the last ACK.
         tcp.at(200).ack_with(0, &[6..7, 4..5, 1..3]);
         tcp.ack_with(0, &[6..10, 4..5, 1..3]);
         let mut again = Vec::new();
@@ -91,7 +91,7 @@ fn the_classic_sender_waits_for_the_timeout_there() {
     assert_eq!((state(&tcp), tcp.sender.counters().timeouts), (CongestionState::Loss, 1));
 }
 
-/// Segment 0 and its retransmission at 200 ms are lost. The segments that are sent after it arrive.
+/// Segment 0 and its retransmission at 200 ms are lost; the segments sent after that arrive.
 fn lost_retransmission(profile: Profile) -> SenderScript {
     let mut tcp = flight(profile);
     tcp.at(200).ack_with(0, &[1..3]).sends([10, 11]);

@@ -172,7 +172,7 @@ fn the_same_run_twice_is_the_same() {
 
 #[test]
 fn given_losses_are_repaired_by_exactly_as_many_retransmissions() {
-    // The 100th, 101st and 150th packets of a flow that has room to spare are lost.
+    // The 100th, 101st and 150th packet of a flow that has room to spare.
     let loss = Loss::These(vec![100, 101, 150]);
     let mut pair = pair(Profile::Linux, "cubic", 100, 20, 10_000, loss);
     pair.sender.supply(Some(2_000_000));

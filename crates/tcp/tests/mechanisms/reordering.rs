@@ -6,7 +6,7 @@ use wakeai_units::Duration;
 
 use crate::script::{SenderScript, at_ms};
 
-/// A path with an RTT of 100 ms. Segments 0 to 9 leave at 100 ms.
+/// An RTT of 100 ms, and segments 0 to 9 at 100 ms.
 fn flight() -> SenderScript {
     let config = TcpConfig::new(Profile::Linux);
     let cubic = by_name("cubic", &config).expect("it is known");
@@ -25,7 +25,7 @@ fn overtaken() -> SenderScript {
     tcp.at(200).ack_with(0, &[1..3]);
     drain(&mut tcp);
     assert_eq!(tcp.sender.counters().retransmits, 0);
-    // A segment that was sent only once fills the hole. This shows reordering.
+    // A segment that was sent only once fills the hole: reordering.
     tcp.at(201).ack(3);
     drain(&mut tcp);
     tcp

@@ -95,7 +95,7 @@ impl ReceiverScript {
         self.inject(Segment { options, ack: 0, ..self.bare(0, Flags::SYN) })
     }
 
-    /// Handles the arrival of a segment.
+    /// A segment arrives.
     pub(crate) fn inject(&mut self, segment: Segment) -> &mut Self {
         self.transcript.segment(self.now, '<', &segment);
         self.receiver.handle_segment(self.now, &segment);
@@ -111,19 +111,19 @@ impl ReceiverScript {
         self
     }
 
-    /// Handles the arrival of a segment without data.
+    /// A segment without data arrives.
     pub(crate) fn nothing(&mut self, seq: u64, flags: Flags) -> &mut Self {
         let segment = self.bare(seq, flags);
         self.inject(segment)
     }
 
-    /// Handles the arrival of a segment of `len` bytes.
+    /// A segment of `len` bytes arrives.
     pub(crate) fn bytes(&mut self, seq: u64, len: u64) -> &mut Self {
         let segment = Segment { len: len as u32, ..self.bare(seq, Flags::ACK) };
         self.inject(segment)
     }
 
-    /// Handles the arrival of a FIN after `segments`.
+    /// A FIN arrives after `segments`.
     pub(crate) fn fin(&mut self, segments: u64) -> &mut Self {
         self.nothing(position(segments), Flags::FIN_ACK)
     }

@@ -108,7 +108,7 @@ impl SenderScript {
         due
     }
 
-    /// Handles the arrival of a segment.
+    /// A segment arrives.
     pub(crate) fn inject(&mut self, segment: Segment) -> &mut Self {
         self.transcript.segment(self.now, '<', &segment);
         self.sender.handle_segment(self.now, &segment);
@@ -136,7 +136,7 @@ impl SenderScript {
         self.ack_with(segment, &[])
     }
 
-    /// Acknowledges everything before `segment`, with SACK blocks.
+    /// As [`Self::ack`], with SACK blocks.
     pub(crate) fn ack_with(&mut self, segment: u64, blocks: &[Range<u64>]) -> &mut Self {
         if segment > self.acknowledged {
             let first = self.stamps.get(&self.acknowledged);

@@ -14,7 +14,7 @@ pub(crate) struct Path {
     pub(crate) min: Duration,
     /// The queueing delay, by which the RTT exceeds `min`.
     pub(crate) growth: Duration,
-    /// The RTT: the sum of `min` and `growth`.
+    /// The sum of both.
     pub(crate) current: Duration,
     /// The median queueing delay of all senders; zero where too few announce theirs.
     pub(crate) common: Duration,

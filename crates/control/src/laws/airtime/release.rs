@@ -128,8 +128,7 @@ mod tests {
             (1..1_000).find(|_| self.tick(senders, HIGH, USED_BY_OTHERS)).unwrap_or(1_000)
         }
 
-        /// The number of ticks without a queue until the release has ended, including the tick in
-        /// which it ends.
+        /// The number of ticks without a queue until the release has ended, the last one included.
         fn until_bound(&mut self, used: Option<u64>) -> usize {
             (1..5_000).find(|_| !self.tick(1, 0, used)).unwrap_or(5_000)
         }

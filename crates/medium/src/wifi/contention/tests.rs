@@ -41,7 +41,7 @@ fn counting(contention: &mut Contention, contender: usize, slots: u64) {
     class.waiting.insert(contender as u32, backoff.ends_at);
 }
 
-/// The number of slots that a counting contender has to go.
+/// Slots that a counting contender has to go.
 fn left(contention: &Contention, contender: usize) -> u64 {
     let backoff = &contention.contenders[contender];
     backoff.ends_at - contention.classes[backoff.class].count

@@ -20,7 +20,7 @@ const MEMORY_INTERVALS: u64 = 16;
 pub(super) struct Waiting<T> {
     pub(super) item: T,
     pub(super) bytes: u32,
-    /// The time at which the packet arrived.
+    /// The time of its arrival.
     pub(super) since: Instant,
 }
 

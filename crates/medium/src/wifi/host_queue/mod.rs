@@ -15,8 +15,7 @@ use codel::{Codel, Waiting};
 use wakeai_units::Instant;
 use wakeai_wifi::Standard;
 
-/// The number of queues into which flows are hashed. It is mac80211's; RFC 8290 section 5.2.1 has
-/// 1024.
+/// The number of queues into which flows are hashed (mac80211's; RFC 8290 section 5.2.1 has 1024).
 const QUEUES: u64 = 4_096;
 /// The bytes of one turn. They are few, so that short packets come first (RFC 8290 section 5.2.4);
 /// mac80211 has the same number.
@@ -57,7 +56,7 @@ const fn memory_of(bytes: u32) -> u64 {
 /// aggregate is full. `now` never goes back.
 #[derive(Clone, Debug)]
 pub(crate) struct HostQueue<T> {
-    /// The queues by hash. An empty queue stays in the map, because it keeps the state of CoDel.
+    /// By hash. An empty queue stays in the map because it keeps the state of CoDel.
     queues: BTreeMap<u16, Flow<T>>,
     /// The hashes of the queues that have just become busy, and of the other busy ones.
     new: VecDeque<u16>,
@@ -72,7 +71,7 @@ pub(crate) struct HostQueue<T> {
 struct Flow<T> {
     packets: VecDeque<Waiting<T>>,
     bytes: u64,
-    /// The bytes that were granted less the bytes that were taken.
+    /// Bytes granted less bytes taken.
     deficit: i64,
     /// Whether the flow is in `new` or in `old`.
     is_listed: bool,
@@ -97,7 +96,7 @@ impl<T> HostQueue<T> {
         self.packets
     }
 
-    /// The number of packets of full length that still fit without a drop.
+    /// Packets of full length that still fit without a drop.
     pub(crate) fn room(&self) -> usize {
         let memory = self.room.memory.saturating_sub(self.memory) / memory_of(1_500);
         self.room.packets.saturating_sub(self.packets).min(memory as usize)
@@ -126,8 +125,7 @@ impl<T> HostQueue<T> {
         self.drop_excess(dropped);
     }
 
-    /// Enforces the limits (RFC 8290 section 4.1). One packet is always kept, even where it exceeds
-    /// them.
+    /// Enforces the limits (RFC 8290 section 4.1). One packet is always kept, whatever its size.
     fn drop_excess(&mut self, mut dropped: impl FnMut(T)) {
         while (self.packets > self.room.packets || self.memory > self.room.memory)
             && self.packets > 1

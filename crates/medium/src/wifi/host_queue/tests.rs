@@ -9,7 +9,7 @@ fn ms(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// Packets are numbered by flow, and by place within the flow.
+/// Packets are numbered by flow and place.
 type Numbered = (u64, u64);
 
 fn push(queue: &mut HostQueue<Numbered>, now: Instant, packet: Numbered) -> Vec<Numbered> {

@@ -81,9 +81,9 @@ struct Weather {
     local_drop: u64,
     small_queues: bool,
     small_buffer: bool,
-    /// The rate at which the receiving application reads, bytes per second; 0 means at once.
+    /// Bytes per second at which the receiving application reads; 0: at once.
     read_rate: u64,
-    /// The floor, the ceiling, the pacing rate and the bytes in the host's queue; 0 means none.
+    /// Floor, ceiling, pacing rate and share of the host's queue; 0: none.
     bounds: Option<(u32, u32, u64, u64)>,
     seed: u64,
 }
