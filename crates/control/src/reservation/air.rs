@@ -7,8 +7,7 @@ use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView, Share, StationId};
 
-/// Rates are scaled to this weight, so that they can be compared: the weight of a station is the
-/// rate that it reaches alone or its PHY rate, and the scaled rate takes the same airtime.
+/// Rates are compared as the rates of a station with this weight in the same airtime.
 const UNIT: Rate = Rate::from_mbps(1_000);
 /// The limit of a peer's scaled delivery rate, as a multiple of [`UNIT`].
 const MOST_OF_UNIT: u64 = 2;

@@ -6,8 +6,8 @@ use wakeai_units::{Duration, Instant};
 use super::Situation;
 
 /// A release begins when the ticks (decisions, one every 0.5 s) with a long queue exceed the other
-/// ticks by this number. A queue is long where its delay exceeds twice the target by a quarter of
-/// the minimum RTT.
+/// ticks by this number. A queue is long where its delay is above the sum of twice the target and a
+/// quarter of the minimum RTT.
 const OBEY_WITHIN: u32 = 4;
 /// The same number for a station without sending peers. It is smaller because the window of a
 /// single station does not build a long queue.
