@@ -7,7 +7,8 @@ fn main() {
     }
     build
         .files(["c/native/algorithms.c", "c/native/ns3_cubic.c"])
-        // As in the kernel, the private area is an array of words that is accessed as a struct.
+        // As in the kernel, an algorithm's private area is an array of words that is accessed as a
+        // struct.
         .flag("-fno-strict-aliasing")
         .warnings(true)
         .warnings_into_errors(true)

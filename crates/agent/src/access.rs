@@ -1,5 +1,5 @@
-//! Access to the API: root, the agent's own user and members of one group may ask; only the first two may
-//! change something.
+//! Access to the local API. Root, the agent's own user and the members of one group may ask; only
+//! root and the agent's user may change something.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use nix::libc;
 use tokio::net::UnixStream;
 
-/// The largest number of a client's groups that can be read. A client with more has no rights; Linux allows 65536.
+/// The largest number of a client's groups that can be read. A client with more groups has no
+/// rights; Linux allows 65536.
 const MOST_GROUPS: usize = 1024;
 
 /// The rights of a client.

@@ -19,8 +19,9 @@ impl Actuator {
         Self { control, netns_cookie, bound: BTreeSet::new() }
     }
 
-    /// Writes the bounds of each socket and the interface's default, and removes the bounds of sockets that have none
-    /// any more. Returns the first error, after the other writes were tried.
+    /// Writes the bounds of each socket and the interface's default. Removes the bounds of sockets
+    /// that no longer have any. After an error the other writes are still tried; the first error is
+    /// returned.
     pub(crate) fn apply(&mut self, index: u32, actuation: &Actuation) -> Result<(), Error> {
         let Actuation { sockets, default } = actuation;
         let written = self.control.set_interface(self.netns_cookie, index, *default);
@@ -36,7 +37,7 @@ impl Actuator {
         result
     }
 
-    /// Renews the heartbeat, without which the bounds of this interface expire.
+    /// Renews the heartbeat. Without it the bounds of this interface expire.
     pub(crate) fn heartbeat(&self, index: u32) -> Result<(), Error> {
         self.control.heartbeat(self.netns_cookie, index)
     }

@@ -20,8 +20,8 @@ use crate::report;
 /// The number of latest events that the API shows.
 const HISTORY: usize = 32;
 
-/// Holds the controller of the current association. Each association has a new one, because another access point has
-/// other peers.
+/// Holds the controller of the current association. Each association has a new controller, because
+/// another access point has other peers.
 pub(crate) struct Brain {
     law: LawConfig,
     template: ControllerConfig,
@@ -43,7 +43,7 @@ impl Brain {
         template.clocks = config.presence.clock_tolerance.map_or(Clocks::Free, |tolerance| {
             Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
         });
-        // Where the configuration has no law, the controller runs a law that limits nothing.
+        // Where the configuration names no law, the controller runs a law that limits nothing.
         let unbounded = LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX };
         let law = config.law.clone().unwrap_or(unbounded);
         let (why, history) = (Vec::new(), VecDeque::new());
@@ -82,7 +82,8 @@ impl Brain {
         Ok(true)
     }
 
-    /// Asks the peers to leave this rate free, from the next tick on and also at later access points.
+    /// Asks the peers to leave `rate` free, from the next tick on. The request also holds at later
+    /// access points.
     pub(crate) fn reserve(&mut self, rate: Option<Rate>) {
         self.template.reserve = rate;
         if let Some(controller) = self.controller_mut() {
@@ -95,7 +96,7 @@ impl Brain {
         self.template.reserve
     }
 
-    /// Authenticates messages with these keys from now on; the known peers stay.
+    /// From now on, authenticates messages with these keys. The known peers stay.
     pub(crate) fn set_keys(&mut self, keys: GroupKeys) {
         if let Some((_, controller)) = &mut self.current {
             controller.set_keys(&keys.signing, &keys.accepted);

@@ -24,10 +24,12 @@ pub struct Findings {
     pub notes: Vec<String>,
 }
 
-/// Checks that only root and the user who runs the agent can change the configuration, which names files and the law.
+/// Checks that the configuration can be changed only by root and by the user who runs the agent,
+/// because it names files and the law.
 ///
 /// # Errors
-/// [`AgentError::ConfigFile`]. A file whose metadata cannot be read is no error here: reading the file reports why.
+/// [`AgentError::ConfigFile`]. Where the metadata cannot be read this check finds no error, because
+/// reading the file reports the reason.
 pub fn check_config_file(path: &Path) -> Result<(), AgentError> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
@@ -42,11 +44,13 @@ pub fn check_config_file(path: &Path) -> Result<(), AgentError> {
 struct Subject<'a> {
     examined: &'a Examined,
     config: &'a Config,
-    /// `None` where the interface does not exist or its name in the configuration is invalid.
+    /// The interface; `None` where it does not exist or where its name in the configuration is
+    /// invalid.
     interface: Option<Interface>,
 }
 
-/// A check returns the problem that it finds. It finds none where a key that it depends on is invalid.
+/// A check returns the problem that it finds. Where a key that the check depends on is invalid, it
+/// finds none.
 type Check = fn(&Subject<'_>) -> Result<(), AgentError>;
 
 const CHECKS: [Check; 8] = [key, interface, station, access_point, port, group, socket, kernel];
@@ -93,8 +97,8 @@ fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
     }
 }
 
-/// Checks that the presence port can be bound, but not while an agent runs in this network namespace, because that
-/// agent may hold the port.
+/// Checks that the presence port can be bound. While an agent runs in this network namespace the
+/// port is not checked, because that agent may hold it.
 fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     let config = subject.config;
     let is_good = subject.examined.is_good("presence.port");
@@ -103,7 +107,7 @@ fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     };
     event_loop()?.block_on(async {
         match open_presence(config, interface) {
-            // Without the privilege to bind the port, its state is unknown.
+            // Without the privilege to bind the port, the state of the port is unknown.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             opened => opened.map(|_| ()).map_err(AgentError::system(format!(
                 "bind UDP port {} on {}",

@@ -1,10 +1,10 @@
-//! The real clock. Everything below the agent takes `now` as a parameter.
+//! The real clock. The crates that the agent uses take `now` as a parameter.
 
 use nix::time::{ClockId, clock_gettime};
 use wakeai_units::{Duration, Instant};
 
-/// `CLOCK_BOOTTIME`: the time since boot. It includes the time of a suspend, so that information from before a
-/// suspend is old after it.
+/// `CLOCK_BOOTTIME`: the time since boot. It includes the time in suspend, so that information from
+/// before a suspend is old afterwards.
 pub(crate) fn now() -> Instant {
     Instant::from_nanos(read(ClockId::CLOCK_BOOTTIME))
 }

@@ -1,4 +1,4 @@
-//! Why an agent could not start.
+//! The reasons why an agent could not start.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use wakeai_host::{ApartError, LeaseError, MakeError, PrivilegeError};
 use crate::interface::InterfaceError;
 use crate::key::KeyError;
 
-/// An agent could not start. Failures while it runs are logged and counted, and the work is tried
-/// again.
+/// An agent could not start. A failure while the agent runs is logged and counted instead, and the
+/// work is tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The group key cannot be used.
@@ -38,7 +38,7 @@ pub enum AgentError {
     /// The agent cannot run as another user.
     #[error(transparent)]
     Apart(#[from] ApartError),
-    /// Another agent runs here, or the host's records cannot be written.
+    /// Another agent runs here, or the host's records of changes cannot be written.
     #[error(transparent)]
     Lease(#[from] LeaseError),
     /// The socket of the local API cannot be made.

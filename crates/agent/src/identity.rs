@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// The context of the hash, which separates it from other uses of the machine id. machine-id(5) asks programs not
-/// to show the id itself.
+/// The context of the hash. It separates this hash from other uses of the machine id, because
+/// machine-id(5) asks programs not to show the id itself.
 const CONTEXT: &str = "wakeai 2026 station number from machine id and hardware address";
 
 /// The station's number: the same at every start, and different on each interface and machine.

@@ -16,11 +16,12 @@ pub(crate) struct Interface {
     pub(crate) up: bool,
     /// Whether it has an IPv4 address, or an IPv6 address that is valid beyond the link.
     pub(crate) addressed: bool,
-    /// Its first IPv4 address; a link-local one (169.254/16, RFC 3927) only where it has no other.
+    /// Its first IPv4 address. A link-local address (169.254/16, RFC 3927) is taken only where it
+    /// has no other.
     pub(crate) address: Option<Ipv4Addr>,
-    /// The broadcast address of its first address that has one.
+    /// The broadcast address of the first of its addresses that has one.
     pub(crate) broadcast: Option<Ipv4Addr>,
-    /// Its hardware address; a TUN has none.
+    /// Its hardware address; `None` for a TUN device.
     pub(crate) hardware: Option<[u8; 6]>,
 }
 
@@ -75,8 +76,8 @@ fn ipv4(address: Option<&SockaddrStorage>) -> Option<Ipv4Addr> {
     Some(address?.as_sockaddr_in()?.ip())
 }
 
-/// Returns the address to use and the broadcast address. `addresses` are those of one interface in the kernel's
-/// order.
+/// The address to use and the broadcast address. `addresses` are the addresses of one interface in
+/// the kernel's order, each with its broadcast address.
 fn preferred(
     mut addresses: Vec<(Ipv4Addr, Option<Ipv4Addr>)>,
 ) -> (Option<Ipv4Addr>, Option<Ipv4Addr>) {
@@ -85,8 +86,8 @@ fn preferred(
     (addresses.first().map(|(own, _)| *own), broadcast)
 }
 
-/// Whether `given` is the broadcast address of the network of `own`. For an address without a broadcast address
-/// getifaddrs(3) returns the address itself or that of the peer.
+/// Whether `given` is the broadcast address of the network of `own`. Where an address has no
+/// broadcast address, getifaddrs(3) returns the address itself or the peer's address instead.
 fn is_broadcast(given: Ipv4Addr, own: Ipv4Addr, mask: Ipv4Addr) -> bool {
     let last = Ipv4Addr::from_bits(own.to_bits() | !mask.to_bits());
     given == last && given != own

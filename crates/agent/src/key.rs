@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
 
-/// The largest key file, bytes: the keys, of 64 hexadecimal digits or 44 characters of base64, and comments.
+/// The largest key file, bytes. Each key takes 64 hexadecimal digits or 44 characters of base64; a
+/// file may also have comments.
 const LONGEST_FILE: u64 = 1024;
-/// The largest number of keys in a file. Each datagram that none of them authenticates costs a hash per key.
+/// The largest number of keys in a file. A datagram that no key authenticates costs a hash for each
+/// key.
 const MOST_KEYS: usize = 4;
 
-/// The keys of a group: the first authenticates what is sent, and messages under any of them are accepted.
-/// `Debug` does not show them.
+/// The keys of a group. The first key authenticates the messages that are sent. Messages under any
+/// key are accepted. `Debug` does not show the keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GroupKeys {
     /// Authenticates this station's messages.
@@ -40,7 +42,7 @@ pub enum KeyError {
         /// The reason.
         source: io::Error,
     },
-    /// The file exists, and is not replaced.
+    /// The file exists, and it is not replaced.
     #[error(
         "key file {path} exists and is not replaced, because stations with different keys ignore \
          each other; to make a new key, move the file away first: mv {path} {path}.old"
@@ -80,7 +82,7 @@ pub enum KeyError {
         path: PathBuf,
         /// Its owner.
         found: u32,
-        /// The user who may own it besides root.
+        /// The user who may own the file, besides root.
         expected: u32,
     },
     /// The file does not hold a key.
@@ -91,7 +93,7 @@ pub enum KeyError {
     Content {
         /// The file.
         path: PathBuf,
-        /// Line, counted from 1.
+        /// The line, counted from 1.
         line: usize,
         /// The problem, without the content.
         found: String,
@@ -109,8 +111,8 @@ fn advice(path: &Path, source: &io::Error) -> String {
 }
 
 impl GroupKeys {
-    /// Reads `path`: a line of 64 hexadecimal digits or of base64 for each key. Empty lines and lines that
-    /// begin with `#` are ignored.
+    /// Reads `path`. Each key is a line of 64 hexadecimal digits or of base64. Empty lines and
+    /// lines that begin with `#` are ignored.
     ///
     /// # Errors
     /// [`KeyError`]; no message shows the file's content.
@@ -135,7 +137,8 @@ impl GroupKeys {
         })
     }
 
-    /// Writes a new random key to `path`, readable by its owner alone. An existing file is not replaced.
+    /// Writes a new random key to `path`, readable only by its owner. An existing file is not
+    /// replaced.
     ///
     /// # Errors
     /// [`KeyError::Exists`] and [`KeyError::Write`].
@@ -156,7 +159,7 @@ impl GroupKeys {
     }
 }
 
-/// The keys in the file's content; an error is the line and its problem.
+/// The keys in the file's content. An error has the line and its problem.
 fn parse(bytes: &[u8]) -> Result<GroupKeys, (usize, String)> {
     if bytes.len() as u64 > LONGEST_FILE {
         return Err((1, format!("more than {LONGEST_FILE} bytes")));

@@ -1,8 +1,9 @@
 //! The daemon of one station: it joins presence, laws and bounds on one Wi-Fi interface.
 //!
-//! Order of calls: [`check`] finds all problems of a [`wakeai_api::config::Config`] at once, then [`run`] takes it with
-//! a future that ends it. The agent has one thread: if its loop hangs, its heartbeat stops and its
-//! bounds expire. [`wakeai_api`] is the local API that shows its state.
+//! Order of calls: [`check`] finds all problems of a [`wakeai_api::config::Config`] at once. Then
+//! [`run`] takes the configuration, and a future that ends the agent. The agent has one thread: if
+//! its loop hangs, its heartbeat stops and its bounds expire. [`wakeai_api`] is the local API that
+//! shows its state.
 //!
 //! [`WifiReader`] is the same client of nl80211 as the agent's, for programs that only read.
 

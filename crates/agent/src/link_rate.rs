@@ -1,4 +1,4 @@
-//! The PHY rate of a station's data, from what nl80211 reports about its last frame.
+//! The PHY rate of a station's data, derived from nl80211's reports on the last frame.
 
 use std::collections::VecDeque;
 
@@ -6,28 +6,32 @@ use wakeai_units::Rate;
 
 use crate::wifi::Association;
 
-/// Fewer packets between two polls do not count as data. They may be presence, ARP, null frames or a keystroke.
+/// A poll with fewer packets since the poll before has no data. Such packets may be presence
+/// messages, ARP, null frames or a keystroke.
 const DATA_PACKETS: u32 = 50;
 /// The rate is the median of this many polls with data.
 const KEPT: usize = 5;
-/// With fewer polls the rate is unknown, since a single poll may have read the rate of a slow frame.
+/// With fewer polls the rate is unknown, because a single poll may have read the rate of a slow
+/// frame.
 const ENOUGH: usize = 3;
-/// After this many consecutive polls with a delivery rate above the PHY rate, the PHY rate is ignored. The median
-/// follows a rising rate sooner.
+/// After this many consecutive polls with a delivery rate above the PHY rate, the PHY rate is
+/// ignored. A PHY rate that rises is not ignored, because the median follows it sooner.
 const DOUBTED_AFTER: u32 = 4;
 /// After this many consecutive polls with a delivery rate below the PHY rate, the PHY rate is used again.
 const BELIEVED_AFTER: u32 = 10;
 
 /// The PHY rate of data frames to one access point, for the laws.
 ///
-/// nl80211 reports the rate of the *last* frame. On an idle link that is a management or a null frame at
-/// a low rate, so the value changes between 13 and 130 Mbit/s, for example. Therefore a poll counts only if data was
-/// sent since the one before, and the rate is the median of the last five such polls. A single slow frame (a retry,
-/// or a probe of the rate control) does not change it, and unlike a mean it is a rate that the radio used. A lasting
-/// change takes effect with the third poll.
+/// nl80211 reports the rate of the *last* frame. On an idle link that is a management or a null
+/// frame at a low rate, so the value changes between 13 and 130 Mbit/s, for example. Therefore a
+/// poll counts only if data was sent since the poll before. The rate is the median of the last five
+/// polls that count. A single slow frame (a retry, or a probe of the rate control) does not change
+/// the median, and unlike a mean the median is a rate that the radio used. A lasting change takes
+/// effect with the third poll.
 ///
-/// The driver's expected throughput is not used. Only drivers with the rate control of mac80211 report it, and it
-/// includes the overhead of a transmission, so that it cannot be compared with the PHY rates of other stations.
+/// The driver's expected throughput is not used. Only drivers with the rate control of mac80211
+/// report it. It includes the overhead of a transmission, so it cannot be compared with the PHY
+/// rates of other stations.
 ///
 /// Order of calls: [`LinkRate::on_poll`] once per answer of nl80211, then [`LinkRate::get`].
 #[derive(Clone, Debug, Default)]
@@ -63,7 +67,8 @@ impl LinkRate {
         self.judge(delivered);
     }
 
-    /// Updates `doubted`. No station delivers more than its PHY rate, so the driver's rate is wrong where it does.
+    /// Updates `doubted`. No station can deliver more than its PHY rate. Where one does, the
+    /// driver's rate is wrong.
     fn judge(&mut self, delivered: Rate) {
         let Some(claimed) = self.median() else { return };
         if (delivered > claimed) == self.doubted {
@@ -84,8 +89,8 @@ impl LinkRate {
         sorted.get(sorted.len() / 2).copied().filter(|_| sorted.len() >= ENOUGH)
     }
 
-    /// The rate; `None` before enough data was sent, and where the driver's rate is ignored. It is kept while
-    /// nothing is sent.
+    /// The rate. It is `None` before enough data was sent, and while the driver's rate is ignored.
+    /// It keeps its value while nothing is sent.
     pub(crate) fn get(&self) -> Option<Rate> {
         self.median().filter(|_| !self.doubted)
     }
@@ -119,7 +124,7 @@ mod tests {
             self.rate.get().map(|rate| rate.bits_per_second() / 1_000_000)
         }
 
-        /// After some seconds of data at 130 Mbit/s.
+        /// A link after some seconds of data at 130 Mbit/s.
         fn busy() -> Self {
             let mut link = Self::default();
             for _ in 0..10 {

@@ -11,7 +11,7 @@ pub(crate) enum Fault {
     Snapshot,
     /// A bound could not be written, or the algorithms are not registered any more.
     Bound,
-    /// A heartbeat could not be written, so that bounds expire.
+    /// A heartbeat could not be written, so bounds expire.
     Heartbeat,
     /// A connection could not be moved to a bounded algorithm.
     Move,
@@ -49,8 +49,8 @@ impl Fault {
     }
 }
 
-/// Counts faults. Each kind is logged when it begins, when its message changes, and when it ends. So an interface
-/// that is down for an hour makes two lines in the log and not seven thousand.
+/// Counts faults. A fault is logged when it begins, when its message changes, and when it ends. So
+/// an interface that is down for an hour makes two lines in the log instead of seven thousand.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     counts: BTreeMap<Fault, u64>,
@@ -74,7 +74,8 @@ impl Faults {
         self.lasting.contains_key(&fault)
     }
 
-    /// Returns the value of a success. Counts and logs an error, and returns `None`.
+    /// Returns the value of a success. Where the result is an error, counts and logs it and returns
+    /// `None`.
     pub(crate) fn check<T, E: std::fmt::Display>(
         &mut self,
         fault: Fault,
@@ -102,7 +103,7 @@ impl Faults {
     }
 }
 
-/// Adds the counters of one association to the sums of all in `metrics`.
+/// Adds the counters of one association to the sums over all associations in `metrics`.
 pub(crate) fn add_presence(counters: &PresenceCounters, metrics: &mut BTreeMap<String, u64>) {
     for (name, count) in presence(counters) {
         let sum = metrics.entry(format!("presence_{name}")).or_default();

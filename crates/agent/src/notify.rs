@@ -2,7 +2,8 @@
 
 use sd_notify::NotifyState;
 
-/// Sends the states in one message. A failure is only logged, since the agent does not depend on it.
+/// Sends the states in one message. A failure is only logged, because the agent does not depend on
+/// systemd.
 pub(crate) fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "systemd was not notified");

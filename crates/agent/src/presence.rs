@@ -9,8 +9,8 @@ use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
-/// The size of the buffer for a datagram, bytes. A presence message is far shorter. A datagram that exceeds the
-/// buffer is truncated, and then refused for its length.
+/// The size of the buffer for a datagram, bytes. A presence message is far shorter. A longer
+/// datagram is truncated, and then refused for its length.
 const LONGEST_DATAGRAM: usize = 512;
 const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 /// The largest number of datagrams that are received before the loop looks at its timers again.
@@ -20,7 +20,8 @@ const BATCH: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Presence {
     receiver: UdpSocket,
-    /// The same socket outside the event loop. Where its queue is full, sending fails at once.
+    /// The same socket outside of the event loop. Here sending fails at once where the socket's
+    /// queue is full.
     sender: std::net::UdpSocket,
     to: SocketAddrV4,
     /// The index of the interface.
@@ -28,9 +29,9 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// Opens the socket on the interface that has this name and index now. An interface that was removed and added
-    /// again needs a new socket. `to` is the destination address of messages and, for the log, the reason for it.
-    /// Where the port is in use, the error names the processes.
+    /// Opens the socket on the interface that has this name and index now. An interface that was
+    /// removed and added again needs a new socket. `to` is the destination address of messages, and
+    /// the reason for it, which is logged. Where the port is in use, the error names the processes.
     pub(crate) fn open(
         interface: &str,
         index: u32,
@@ -42,8 +43,9 @@ impl Presence {
         socket.bind_device(Some(interface.as_bytes()))?;
         socket.set_broadcast(true)?;
         socket.set_nonblocking(true)?;
-        // A large queue, so that a flood during a tick does not displace the peers' messages. With CAP_NET_ADMIN it
-        // may exceed `net.core.rmem_max`; without that capability the default size stays.
+        // A large queue keeps a flood during a tick from displacing the peers' messages. With
+        // CAP_NET_ADMIN the size may exceed `net.core.rmem_max`. Without that capability the
+        // default size stays.
         let _ = setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER_BYTES);
         let bound = socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into());
         bound.map_err(|error| taken(error, port))?;
@@ -77,7 +79,7 @@ impl Presence {
         self.receiver.readable().await
     }
 
-    /// Gives at most a batch of the waiting datagrams to `take`.
+    /// Gives the waiting datagrams to `take`, at most a batch of them.
     pub(crate) fn receive(&self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let mut buffer = [0; LONGEST_DATAGRAM];
         for _ in 0..BATCH {
@@ -90,13 +92,14 @@ impl Presence {
         Ok(())
     }
 
-    /// Broadcasts `datagram`; a full socket queue is an error.
+    /// Broadcasts `datagram`. A full queue of the socket is an error.
     pub(crate) fn send(&self, datagram: &[u8]) -> io::Result<()> {
         self.sender.send_to(datagram, self.to).map(|_| ())
     }
 }
 
-/// Replaces the error of a port that is in use by one that names its holders; returns any other error unchanged.
+/// Replaces the error of a port that is in use by an error that names its holders. Any other error
+/// stays as it is.
 fn taken(error: io::Error, port: u16) -> io::Error {
     if error.kind() != io::ErrorKind::AddrInUse {
         return error;
@@ -112,7 +115,8 @@ fn taken(error: io::Error, port: u16) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, said)
 }
 
-/// Names the user, and the process where it is visible, of each UDP socket on this port in this network namespace.
+/// Names each UDP socket on this port in this network namespace: its user, and its process where
+/// that is visible.
 fn holders(port: u16) -> Vec<String> {
     let sockets = ["udp", "udp6"].map(|table| {
         fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default()
@@ -126,8 +130,8 @@ fn holders(port: u16) -> Vec<String> {
         .collect()
 }
 
-/// User and inode of each socket on this port. The second column of the table is the local address, the eighth
-/// the user and the tenth the inode (`proc_pid_net(5)`).
+/// The user and the inode of each socket on this port. In the table the second column is the local
+/// address, the eighth the user and the tenth the inode (`proc_pid_net(5)`).
 fn sockets_on(table: &str, port: u16) -> Vec<(u32, u64)> {
     let socket = |line: &str| {
         let words: Vec<_> = line.split_ascii_whitespace().collect();

@@ -32,19 +32,19 @@ use crate::server::Server;
 use crate::station::{DEFAULT_ALGORITHM, Station, open_presence};
 use crate::wifi::{Association, LastAssociation, Wifi, WifiError};
 
-/// The capabilities that the agent keeps after its start: for its BPF programs, and for the network settings of its
-/// namespace. It gives up all others while it has one thread.
+/// The capabilities that the agent keeps after its start: for its BPF programs, and for the network
+/// settings of its namespace. It gives up all other capabilities while it has only one thread.
 const KEPT_CAPABILITIES: [Capability; 3] =
     [Capability::CAP_BPF, Capability::CAP_PERFMON, Capability::CAP_NET_ADMIN];
 /// The time between two queries of nl80211.
 const WIFI_INTERVAL: Wait = Wait::from_secs(1);
 
-/// Runs the agent of the calling thread's network namespace until `shutdown` is ready, and undoes its changes. Where
-/// `user` is given, the agent serves as the user of that name. The process must have one thread, and it gives up most
-/// privileges permanently.
+/// Runs the agent of the calling thread's network namespace until `shutdown` is ready, and undoes
+/// its changes. Where `user` is given, the agent serves as the user of that name. The process must
+/// have one thread. It gives up most privileges permanently.
 ///
 /// # Errors
-/// [`AgentError`] where the agent cannot start; then all changes are undone.
+/// [`AgentError`] where the agent cannot start. All changes are undone then.
 pub fn run(
     config: Config,
     user: Option<&str>,
@@ -62,7 +62,7 @@ pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime, AgentError> {
 /// Waits for `SIGTERM` or `SIGINT`. Call it inside the future that is given to [`run`].
 ///
 /// # Errors
-/// Where the kernel refuses a signal handler.
+/// Fails where the kernel refuses a signal handler.
 pub async fn terminated() -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -73,8 +73,8 @@ pub async fn terminated() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Checks that the socket of the local API can be made at the configured path. The socket of a running agent is no
-/// error.
+/// Checks that the socket of the local API can be made at the configured path. A running agent's
+/// socket at this path is no error.
 ///
 /// # Errors
 /// [`MakeError`], which says what is at that path.
@@ -86,7 +86,8 @@ pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
     }
 }
 
-/// Whether a running agent listens at `path`. Also true where the leases cannot be read.
+/// Whether a running agent listens at `path`. The result is also true where the leases (records of
+/// changes) cannot be read.
 fn is_an_agents(path: &Path) -> bool {
     let Ok(holders) = holders() else { return true };
     let agents = holders.iter().filter(|holder| matches!(holder.role, Role::Agent { .. }));
@@ -157,11 +158,13 @@ async fn serve(station: &mut Station, server: Server, shutdown: impl Future<Outp
     clear_bounds(station);
 }
 
-/// Serves as this user in a process of its own. This process keeps the lease and waits for the end of the other one:
-/// it reads nothing that others write, and only root can add to the changes that it will undo.
+/// Serves as this user in a process of its own. This process keeps the lease (the record of
+/// changes) and waits for the end of the other process. It reads nothing that others write, and
+/// only root can add to the changes that it will undo.
 ///
-/// The two processes share what the event loop has open, including its epoll instance. Therefore this process must
-/// neither run its event loop nor drop what is registered there while the other one runs.
+/// The two processes share what the event loop has open, including its epoll instance. While the
+/// other process runs, this process must therefore not run its event loop, and must not drop what
+/// is registered there.
 async fn serve_apart(
     user: &User,
     station: &mut Station,
@@ -248,7 +251,8 @@ fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
     Ok(Actuator::new(control, cookie))
 }
 
-/// Makes the bounded variant of the namespace's default algorithm the default, where there is one.
+/// Makes the bounded variant of the namespace's default algorithm the default, where such a variant
+/// exists.
 fn set_default(lease: &Lease) -> Result<Option<Guard>, AgentError> {
     let found = read_sysctl(DEFAULT_ALGORITHM)
         .map_err(AgentError::system(format!("read {DEFAULT_ALGORITHM}")))?;
@@ -273,7 +277,7 @@ fn clear_bounds(station: &mut Station) {
     }
 }
 
-/// Undoes the changes of the running agent, with the privileges that it has kept.
+/// Undoes the running agent's changes, with the privileges that the agent has kept.
 fn undo_changes(station: &mut Station, guard: Option<Guard>, lease: &Lease) {
     clear_bounds(station);
     if station.actuator.is_none() {
@@ -327,8 +331,8 @@ fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
     config.api.socket.clone().unwrap_or_else(default)
 }
 
-/// Opens nl80211, unless the configuration states both the access point and the PHY rate, and checks that nl80211
-/// knows the interface.
+/// Opens nl80211 and checks that it knows the interface. This is not needed where the configuration
+/// states both the access point and the PHY rate.
 pub(crate) async fn ask_wifi(
     config: &Config,
     interface: Interface,

@@ -24,7 +24,7 @@ use crate::report::Report;
 const MOST_CLIENTS: usize = 16;
 /// The longest request, bytes with its newline.
 const LONGEST_REQUEST: u64 = 4096;
-/// The longest time for a request to arrive, or for its answer to be read.
+/// The longest time for a request to arrive, and for its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Counts of refused clients and requests.
@@ -57,8 +57,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens at `path`; the lease removes the socket. Any user may connect, so that a refusal can be
-    /// sent and counted; access is decided by the credentials of the peer.
+    /// Listens at `path`. The lease (the record of changes) removes the socket at the end. Any user
+    /// may connect, so that a refusal can be sent and counted. The credentials of the peer decide
+    /// on its access.
     pub(crate) fn bind(
         lease: &Lease,
         path: &Path,
@@ -82,13 +83,14 @@ impl Server {
     /// Serves for ever, on the local set of the calling task.
     pub(crate) async fn serve(self: Rc<Self>) {
         let places = || Arc::new(Semaphore::new(MOST_CLIENTS));
-        // Clients that may only ask do not take the places of those that may request changes.
+        // Clients that may only ask do not take the places of clients that may request changes.
         let (places_to_ask, places_to_change) = (places(), places());
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // The process may have no free file descriptor, for example, but have one at the next attempt.
+                    // The process may have no free file descriptor now, for example, and have one
+                    // at the next attempt.
                     tracing::warn!(%error, "cannot accept a client");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;

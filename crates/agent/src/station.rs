@@ -32,14 +32,16 @@ use crate::wifi::{Association, LastAssociation};
 pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 /// The time between ticks (Shimada et al., §3.2).
 const TICK: Duration = Duration::from_millis(500);
-/// The time between heartbeats. Bounds expire when six of these intervals (1.5 s) have passed without one.
+/// The time between heartbeats. Bounds expire when six of these intervals (1.5 s) have passed
+/// without a heartbeat.
 const HEARTBEAT: Duration = Duration::from_millis(250);
-/// The largest number of idle connections that a tick reads; idle connections do not influence a decision.
+/// The largest number of idle connections that a tick reads. Idle connections do not influence a
+/// decision.
 const IDLE_LISTED: u32 = 1_000;
 /// A connection is idle when it has nothing to send and has sent nothing for this long.
 const IDLE_AFTER: Duration = Duration::from_secs(10);
-/// After this long without a successful tick the agent stops the heartbeat, so that its bounds expire: its state
-/// is [`State::Blind`].
+/// After this long without a successful tick the agent stops the heartbeat, so that its bounds
+/// expire. Its state is then [`State::Blind`].
 const BLIND_AFTER: Duration = Duration::from_secs(2);
 
 /// The state of the loop.
@@ -47,7 +49,7 @@ pub(crate) struct Station {
     pub(crate) config: Config,
     pub(crate) netns: u64,
     pub(crate) brain: Brain,
-    /// `None` with the law `none`: then nothing is changed in the kernel.
+    /// The bounds in the kernel; `None` with the law `none`, which changes nothing in the kernel.
     pub(crate) actuator: Option<Actuator>,
     pub(crate) snapshotter: Snapshotter,
     /// The answers of nl80211; `None` where it is not asked.
@@ -77,7 +79,7 @@ pub(crate) struct Station {
 }
 
 impl Station {
-    /// Does the first tick and heartbeat. From then on bounds apply to new connections, too.
+    /// Does the first tick and heartbeat. From then on bounds also apply to new connections.
     pub(crate) fn begin(&mut self) {
         let now = clock::now();
         self.tick(now);
@@ -124,7 +126,7 @@ impl Station {
         }
     }
 
-    /// The interface's index, while it exists, is up and has an address.
+    /// The interface's index; `None` unless the interface exists, is up and has an address.
     fn index(&self) -> Option<u32> {
         let usable = self.interface.filter(|interface| interface.up && interface.addressed);
         usable.map(|interface| interface.index)
@@ -169,7 +171,7 @@ impl Station {
         self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
     }
 
-    /// Looks the interface up again. It may have gone, or have another index or no address.
+    /// Looks the interface up again. It may be gone, or have another index or no address.
     fn find_interface(&mut self) {
         let found = Interface::find(&self.config.interface);
         let is_down = found.as_ref().is_ok_and(|found| !found.up);
@@ -190,9 +192,9 @@ impl Station {
         self.find_presence();
     }
 
-    /// Keeps the socket of presence messages while the interface keeps its index. It is kept while the interface is
-    /// down, too, because another user could take the port meanwhile. Where the index has changed, the old socket
-    /// holds the port until the new one is open.
+    /// Keeps the socket of presence messages while the interface keeps its index. The socket also
+    /// stays while the interface is down, because another user could take the port in that time.
+    /// Where the index has changed, the old socket holds the port until the new one is open.
     fn find_presence(&mut self) {
         let Some(found) = self.interface else { return };
         match &mut self.presence {
@@ -282,7 +284,8 @@ impl Station {
         }
     }
 
-    /// Warns the user where clocks differ, because then the other stations refuse this one's messages, too.
+    /// Warns the user where clocks differ. In that case the other stations refuse this station's
+    /// messages, too.
     fn check_clock(&mut self) {
         let Some(counters) = self.brain.controller().map(Controller::counters) else { return };
         let before = std::mem::replace(&mut self.stale, counters.stale);
@@ -426,8 +429,8 @@ pub(crate) fn open_presence(config: &Config, interface: Interface) -> std::io::R
     Presence::open(&config.interface, interface.index, to, config.presence.port)
 }
 
-/// The destination of presence messages and the reason for it. Every station on the link accepts datagrams to
-/// 255.255.255.255, whatever its own addresses are (RFC 919, 7).
+/// The destination of presence messages, and the reason for it. Every station on the link accepts
+/// datagrams to 255.255.255.255, whatever addresses it has (RFC 919, 7).
 pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv4Addr, String) {
     let name = &config.interface;
     let own = interface.and_then(|interface| interface.broadcast);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// Applies the floor and the ceiling to the window.
+// Applies the bounds of a connection, a floor and a ceiling, to its congestion window.
 
 #ifndef WAKEAI_BOUNDS_H
 #define WAKEAI_BOUNDS_H
@@ -20,11 +20,12 @@ static __always_inline u32 within(struct wakeai_bounds bounds, u32 cwnd)
 	return under_ceiling(bounds, cwnd < bounds.floor ? bounds.floor : cwnd);
 }
 
-// Puts the window within its bounds. In Loss the floor does not apply: after a timeout the loss window
-// of RFC 5681 probes the path.
+// Puts the window within its bounds. In Loss (the state after a timeout) the floor does not apply,
+// because there the loss window of RFC 5681 probes the path.
 //
-// Returns whether the bounds changed the window or stop its growth. Then an algorithm drops the segments
-// that it has counted towards its next growth; otherwise the window would jump when the bounds are lifted.
+// Returns whether the bounds changed the window or stop its growth. An algorithm then drops the
+// segments that it has counted towards the next growth. Otherwise the window would jump when the
+// bounds are lifted.
 static __always_inline u8 hold(struct sock *sk, struct wakeai_bounds bounds, u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -38,10 +38,11 @@ static __always_inline struct wakeai_cubic *cubic_of(struct sock *sk)
 	return private_of(sk);
 }
 
-// Stands for K before a stage of congestion avoidance has begun.
+// The value of K while no stage of congestion avoidance has begun.
 #define NO_K (~0u)
 
-// K of the current stage of congestion avoidance (wakeai_rtt: K', equation 3 of Kozu et al.), in 1/1024 s.
+// K, the time from the begin of the current stage of congestion avoidance to the plateau, in 1/1024
+// s. For wakeai_rtt it is K' of Kozu et al., equation 3.
 static __always_inline u32 cubic_k_q10(const struct wakeai_cubic *ca)
 {
 	return ca->epoch_start_us ? ca->k_q10 : NO_K;

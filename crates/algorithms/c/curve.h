@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // The curve of RFC 9438, W_cubic(t) = C (t - K)^3 + W_max, and its Reno-friendly region (section 4.3).
+// t is the time since the curve began, W_max the window before the last reduction, and K the time at which
+// the curve reaches W_max (its plateau).
 //
-// Fixed point: times in 1/1024 s and windows in 1/1024 segments ("q10").
+// Fixed point: times are in 1/1024 s and windows in 1/1024 segments ("q10").
 
 #ifndef WAKEAI_CURVE_H
 #define WAKEAI_CURVE_H
 
-// Beyond 256 s from the plateau, the cube times C would not fit 64 bits. By then the window is far larger
-// than any that TCP can have.
+// More than 256 s from the plateau, the cube times C would not fit 64 bits. By then the window is
+// far larger than any window of TCP.
 #define CURVE_LIMIT_Q10 ((1u << 18) - 1)
 
-// floor(cbrt(x)), at most 2^21 - 1 (a larger cube could exceed 64 bits). It is computed bit by bit, in 21
-// steps once per epoch. The steps have no branch, because the kernel's verifier would follow both sides of
-// each.
+// floor(cbrt(x)), at most 2^21 - 1, because a larger cube could exceed 64 bits. It is computed bit
+// by bit, in 21 steps once per epoch (one run of the curve). The steps have no branch, because the
+// kernel's verifier would follow both sides of each branch.
 static __always_inline u32 cube_root(u64 x)
 {
 	u64 root = 0;
@@ -58,7 +60,7 @@ static __always_inline void curve_begin(struct wakeai_cubic *ca, u32 cwnd, u64 n
 	}
 }
 
-// W_cubic(t) in 1/1024 segments.
+// W_cubic(t), in 1/1024 segments.
 static __always_inline u64 curve_at(const struct wakeai_cubic *ca, u64 t_q10)
 {
 	u32 c = ca->c_per_1024;
@@ -71,8 +73,8 @@ static __always_inline u64 curve_at(const struct wakeai_cubic *ca, u64 t_q10)
 	return below < origin_q10 ? origin_q10 - below : 0;
 }
 
-// The value of the curve one RTT from now, when the segments that are sent now are acknowledged. It is in whole
-// segments, rounded up below the plateau and down above it.
+// The value of the curve one RTT from now, when the segments that are sent now are acknowledged. It
+// is in whole segments, rounded up below the plateau and rounded down above it.
 static __always_inline u64 curve_target(const struct wakeai_cubic *ca, u64 now_us)
 {
 	u64 t_q10 = microseconds_to_q10(now_us - ca->epoch_start_us + ca->delay_min_us);
@@ -81,24 +83,27 @@ static __always_inline u64 curve_target(const struct wakeai_cubic *ca, u64 now_u
 	return (t_q10 < ca->k_q10 ? target_q10 + 1023 : target_q10) >> 10;
 }
 
-// The number of segments to be acknowledged before the window grows by one, so that it reaches the target
-// one RTT from now.
+// The price: the number of segments to be acknowledged before the window grows by one, so that it
+// reaches the target one RTT from now.
 static __always_inline u32 curve_price(const struct wakeai_cubic *ca, u32 cwnd, u64 target)
 {
 	// On the plateau the window grows by a segment per 100 RTTs.
 	u64 price = target > cwnd ? cwnd / (target - cwnd) : 100ull * cwnd;
 
-	// Before the first loss, which shows how much the path holds, it grows by at least 5 % per RTT.
+	// Before the first loss it is unknown how much the path holds. The window then grows by at least 5
+	// % per RTT.
 	if (!ca->window_max && price > 20)
 		price = 20;
 	return price < ~0u ? price : ~0u;
 }
 
 // Advances W_est, the window that Reno would have with this beta (RFC 9438 section 4.3), by the
-// acknowledged segments. Returns `price`, or the price at which the window follows W_est where that is lower.
+// acknowledged segments. Returns the price at which the window follows W_est, where that is lower
+// than `price`, and otherwise `price`.
 static __always_inline u32 reno_price(struct wakeai_cubic *ca, u32 cwnd, u32 price, u32 beta)
 {
-	// alpha_cubic = 3 (1 - beta) / (1 + beta); its inverse in eighths, rounded down twice as in Linux
+	// alpha_cubic is 3 (1 - beta) / (1 + beta). This is its inverse in eighths, rounded down twice as
+	// in Linux.
 	u32 segment = (u64)cwnd * (8 * (1024 + beta) / 3 / (1024 - beta)) >> 3;
 	u32 steps, follow;
 
@@ -118,8 +123,9 @@ static __always_inline u32 reno_price(struct wakeai_cubic *ca, u32 cwnd, u32 pri
 // The time for which a price is kept while the window does not change.
 #define PRICE_HOLDS_US 31250
 
-// The price now. It is computed again when the window has changed or PRICE_HOLDS_US have passed. The curve
-// is evaluated at most once per tick, as in Linux, where that decides at which ACK a small window grows.
+// The price now. It is computed anew when the window has changed or PRICE_HOLDS_US have passed. As
+// in Linux, the curve is evaluated at most once per tick of the kernel's clock. This decides at
+// which ACK a small window grows.
 static __always_inline u32 curve_price_now(struct sock *sk, u32 cwnd, u32 acked)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);

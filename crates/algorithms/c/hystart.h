@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// HyStart (Ha and Rhee, 2011) ends slow start before it overshoots: when a train of ACKs has lasted for half
-// an RTT, or when the RTT has grown by an eighth. The thresholds are those of Linux.
+// HyStart (Ha and Rhee, 2011) ends slow start before the window overshoots. It does so when a train
+// of ACKs (ACKs in quick succession) has lasted for half an RTT, or when the RTT has grown by an
+// eighth. The thresholds are those of Linux.
 
 #ifndef WAKEAI_HYSTART_H
 #define WAKEAI_HYSTART_H
@@ -11,7 +12,7 @@
 #define HYSTART_SAMPLES 8         // RTT samples that a round needs
 #define HYSTART_DELAY_MIN_US 4000
 
-// A file that includes this one may define other thresholds.
+// A file that includes this file may define other thresholds.
 #ifndef HYSTART_DELAY_MAX_US
 #define HYSTART_DELAY_MAX_US 16000
 #endif
@@ -33,8 +34,9 @@ static __always_inline void hystart_new_round(struct sock *sk)
 	ca->round_samples = 0;
 }
 
-// The longest train that does not end slow start, in us. Where the sender paces, it is the RTT plus the time for
-// which the receiver's aggregation may hold segments back; where bursts are sent at once, it is half of that.
+// The longest train that does not end slow start, in us. Where the sender paces, it is the RTT plus
+// the time for which the receiver's aggregation may hold segments back. Where bursts are sent at
+// once, it is half of that sum.
 static __always_inline u32 hystart_train_us(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
@@ -73,7 +75,8 @@ static __always_inline u8 hystart_delay_grew(struct wakeai_cubic *ca, u32 rtt_us
 	return ca->round_rtt_us > ca->delay_min_us + growth;
 }
 
-// Updates the smallest RTT, which curve_target() adds to the time, and ends slow start where it is time.
+// Updates the smallest RTT, which curve_target() uses, and ends slow start where one of the two
+// conditions holds.
 static __always_inline void hystart_on_rtt(struct sock *sk, u32 rtt_us)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -87,7 +90,7 @@ static __always_inline void hystart_on_rtt(struct sock *sk, u32 rtt_us)
 		ca->delay_min_us = rtt_us;
 	if (!knobs_of(sk)->hystart || ca->hystart_found || !in_slow_start(tp))
 		return;
-	// Rounds are counted also while the window is small. A round that began in the middle of a flight
+	// Rounds are counted even while the window is small. A round that began in the middle of a flight
 	// would measure the queue of the first half of that flight.
 	if (comes_after(tp->snd_una, ca->round_end_seq))
 		hystart_new_round(sk);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// The pacing rate and its bounds, and the restart after an idle time. The kernel takes the size of bursts and
-// the limit of the host's queue from the pacing rate, too.
+// The pacing rate and its bounds, and the restart after an idle time. The kernel also derives the
+// size of bursts and the limit of the host's queue from the pacing rate.
 
 #ifndef WAKEAI_PACING_H
 #define WAKEAI_PACING_H
 
-// The factors of Linux: 2 cwnd per RTT early in slow start, so that the window can double, and 1.2 cwnd
-// per RTT later.
+// The factors of Linux. Early in slow start the rate is 2 cwnd per RTT, so that the window can
+// double. Later it is 1.2 cwnd per RTT.
 #define PACING_SLOW_START_PERCENT 200
 #define PACING_PERCENT 120
 
@@ -29,23 +29,23 @@ static __always_inline u64 ordinary_rate(struct sock *sk)
 	return rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
-// Whether the limit of the bytes in the host's queue may be raised. TCP small queues let a connection keep
-// sk_pacing_rate >> sk_pacing_shift bytes there, and at least two packets. With a small window over a long RTT only
-// these two are allowed, and the station's next turn on the air has no aggregate to send
-// (docs/decisions/009-small-queue-budget.md). Only a higher rate raises the limit. While nothing paces, its only
-// other effect is on the size of bursts.
+// Whether the limit of the bytes in the host's queue may be raised. TCP small queues let a
+// connection keep sk_pacing_rate >> sk_pacing_shift bytes there, and at least two packets. With a
+// small window over a long RTT only these two packets are allowed. The station's next turn on the
+// air then has no aggregate to send (docs/decisions/009-small-queue-budget.md). Only a higher rate
+// raises the limit. While nothing paces, such a rate has one other effect: larger bursts.
 static __always_inline u8 may_raise_small_queue(struct sock *sk, struct wakeai_bounds bounds)
 {
 	return bounds.small_queue && bounds.ceiling && !bounds.pacing && tcp_sk(sk)->srtt_us &&
 	       sk->sk_pacing_status == SK_PACING_NONE;
 }
 
-// The largest supported value, for which the products below fit 64 bits.
+// The largest supported value. With it the products below fit 64 bits.
 #define LARGEST_SMALL_QUEUE (1u << 24)
 
-// The rate at which this many bytes of full packets may wait. The host counts its buffers, which are longer
-// than the packets in them. It accepts another packet while the sum is not above the limit, so the limit is
-// one byte below the sum.
+// The rate at which `bytes` bytes of full packets may wait. The host counts its buffers, which are
+// longer than the packets in them. It accepts another packet while the sum of the buffers is not
+// above the limit, so the limit is one byte below the sum.
 static __always_inline u64 small_queue_rate(struct sock *sk, u64 bytes)
 {
 	u32 payload = tcp_sk(sk)->mss_cache;
@@ -57,7 +57,7 @@ static __always_inline u64 small_queue_rate(struct sock *sk, u64 bytes)
 	return (packets * (payload + queued_beside_payload(sk)) - 1) << small_queue_shift(sk);
 }
 
-// Before the call the rate must be the ordinary one.
+// Before the call the rate must be ordinary_rate().
 static __always_inline void raise_small_queue(struct sock *sk, struct wakeai_bounds bounds)
 {
 	u64 rate;
@@ -91,9 +91,10 @@ static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
 		rate = bounds.pacing;
 	sk->sk_pacing_rate = rate;
 	ca->queue_raised = 0;
-	// Without the qdisc fq, TCP paces only where SK_PACING_NEEDED is set. It is unset when the bound ends, because plain
-	// CUBIC is not paced, but not before the last scheduled departure: a segment that is sent before it would carry its
-	// time stamp, and the ACK would give an RTT of 0.
+	// Without the qdisc fq, TCP paces only where SK_PACING_NEEDED is set. It is unset when the bound
+	// ends, because plain CUBIC is not paced. But it stays set until the last scheduled departure. A
+	// segment that is sent earlier would carry the time stamp of that departure, and its ACK would
+	// give an RTT of 0.
 	if (bounds.pacing && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		ca->paced_by_us = 1;
@@ -105,9 +106,10 @@ static __always_inline void pace(struct sock *sk, struct wakeai_bounds bounds)
 	raise_small_queue(sk, bounds);
 }
 
-// The restart after an idle time (RFC 5681 section 4.1), as in Linux: the window is halved for each further
-// retransmission timeout of idle time, down to the restart window, and ssthresh becomes at least three quarters of
-// the previous window. Linux leaves this to algorithms that have cong_control.
+// The restart after an idle time (RFC 5681 section 4.1), as in Linux. The window is halved for each
+// further retransmission timeout of idle time, but not below the restart window. ssthresh becomes
+// at least three quarters of the previous window. With cong_control Linux leaves this to the
+// algorithm.
 static __always_inline void restart_after_idle(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

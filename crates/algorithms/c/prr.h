@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // Proportional rate reduction (RFC 6937, with the slow-start bound of section 3.1), in segments.
-// The kernel counts the segments that are sent during the reduction (prr_out), and has set prior_cwnd and
-// snd_ssthresh at its start. With cong_control the rest is left to the algorithm.
+// The kernel sets prior_cwnd and snd_ssthresh at the start of a reduction, and counts the segments
+// that are sent during it (prr_out). With cong_control it leaves the rest to the algorithm.
 
 #ifndef WAKEAI_PRR_H
 #define WAKEAI_PRR_H
@@ -24,7 +24,7 @@ static __always_inline void prr_on_ack(struct sock *sk, u32 acked, u32 lost, u8 
 		return;
 	ca->prr_delivered += acked;
 	if (pipe > tp->snd_ssthresh) {
-		// Proportional: for each delivered segment, ssthresh / prior_cwnd segments, rounded up.
+		// Proportional: ssthresh / prior_cwnd segments leave for each delivered segment, rounded up.
 		allowed = (u64)ca->prr_delivered * tp->snd_ssthresh + tp->prior_cwnd - 1;
 		send = (s64)(allowed / tp->prior_cwnd) - tp->prr_out;
 	} else {
@@ -37,14 +37,15 @@ static __always_inline void prr_on_ack(struct sock *sk, u32 acked, u32 lost, u8 
 		if (send > (s64)(tp->snd_ssthresh - pipe))
 			send = tp->snd_ssthresh - pipe;
 	}
-	// Recovery begins with a retransmission, so at least one segment may be sent.
+	// A Recovery begins with a retransmission, so at least one segment may be sent.
 	if (send < !tp->prr_out)
 		send = !tp->prr_out;
 	tp->snd_cwnd = pipe + send;
 }
 
-// A Recovery begins. Where the timer of RACK found the losses (RFC 8985 section 6.3), no ACK sets the window
-// before the first retransmissions. So the window is set here, as for an ACK of one segment.
+// Called when a Recovery begins. Where RACK's timer found the losses (RFC 8985 section 6.3), no ACK
+// sets the window before the first retransmissions. So the window is set here, as for an ACK of one
+// segment.
 static __always_inline void prr_on_entry(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -55,8 +56,8 @@ static __always_inline void prr_on_entry(struct sock *sk)
 	prr_on_ack(sk, 1, 1, 0);
 }
 
-// Undoes prr_on_entry() at an ACK with the time stamp of the entry: this ACK found the losses, and the
-// segments that it delivered set the window.
+// Undoes prr_on_entry() at an ACK with the time stamp of the entry. This ACK found the losses, so
+// the segments that it delivered set the window.
 static __always_inline void prr_take_back_entry(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -2,15 +2,16 @@
 //
 // RTT fairness: the curve of a connection with a long RTT rises faster (Kozu et al., equation 3).
 //
-// K' = K cbrt(RTT_ref / RTT). The curve still starts at the window after the loss, so C K^3 is unchanged
-// and C' = C RTT / RTT_ref. Where connections have their losses at the same times, their windows are then
-// in proportion to their RTTs, and their rates are equal.
+// K' = K cbrt(RTT_ref / RTT), where K is the time from the start of the curve to its plateau. The
+// curve still starts at the window after the loss, so C K^3 is unchanged and C' = C RTT / RTT_ref.
+// Where connections have their losses at the same times, their windows are in proportion to their
+// RTTs, so their rates are equal.
 
 #ifndef WAKEAI_RTT_FAIR_H
 #define WAKEAI_RTT_FAIR_H
 
-// The mean RTT moves by an eighth of the difference per RTT. C does not follow the latest RTT, because an
-// epoch begins when the queue has just been full, and so with the longest RTT.
+// The mean RTT moves by an eighth of the difference per RTT. C does not follow the latest RTT: an
+// epoch (one run of the curve) begins when the queue has just been full, with the longest RTT.
 #define RTT_FAIR_WEIGHT 8
 
 static __always_inline void rtt_fair_sample(struct sock *sk, u32 rtt_us, u32 acked)
@@ -26,7 +27,7 @@ static __always_inline void rtt_fair_sample(struct sock *sk, u32 rtt_us, u32 ack
 		rtt_q6 = ~0u;
 	if (acked > cwnd)
 		acked = cwnd;
-	// The sample of an ACK has the weight of the part of the window that the ACK acknowledges.
+	// The sample of an ACK has a weight: the part of the window that the ACK acknowledges.
 	if (!ca->rtt_q6)
 		ca->rtt_q6 = rtt_q6;
 	else if (rtt_q6 > ca->rtt_q6)

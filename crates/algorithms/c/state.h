@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// The state that every algorithm keeps per connection, the knobs, and the bounds.
+// The state that every algorithm keeps per connection, the knobs (parameters of the algorithms),
+// and the bounds.
 
 #ifndef WAKEAI_STATE_H
 #define WAKEAI_STATE_H
 
-// The first member of each algorithm's own state. That state is in icsk_ca_priv, which has 104 bytes and starts
-// zeroed.
+// The first member of each algorithm's own state. The state is in icsk_ca_priv, which has 104 bytes
+// and is zero at first.
 struct wakeai_connection {
 	u32 last_una;
 	u32 prr_delivered; // RFC 6937, segments
@@ -26,7 +27,8 @@ static __always_inline struct wakeai_connection *connection_of(struct sock *sk)
 	return private_of(sk);
 }
 
-// The parameters, which are fixed when the algorithm is loaded. An algorithm uses only some of them.
+// The parameters, which are fixed when the algorithm is loaded. Each algorithm uses only some of
+// them.
 struct wakeai_knobs {
 	u32 beta_per_1024;    // the factor of the window at a loss; 0.7 in RFC 9438
 	u32 c_per_1024;       // C of the curve in segments/s^3; 0.4 in RFC 9438
@@ -47,7 +49,7 @@ struct wakeai_bounds {
 			 // fewer; only under a ceiling and while nothing paces
 };
 
-// Bytes of the headers of a packet: IPv4, and TCP with timestamps.
+// The bytes of the headers of a packet: IPv4, and TCP with timestamps.
 #define PACKET_HEADERS 52
 
 static __always_inline u8 in_slow_start(const struct tcp_sock *tp)

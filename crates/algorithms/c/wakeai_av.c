@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// wakeai_av: TCP-AV, which holds a target rate (the paper on TCP-AV over wireless LANs, section 4.1). From a
-// shim it needs what wakeai_cubic.c lists, and target_rate(sk) in bytes per second.
+// wakeai_av: TCP-AV, which holds a target rate (the paper on TCP-AV over wireless LANs, section 4.1). Its shim
+// has to define what wakeai_cubic.c lists, and target_rate(sk) in bytes per second.
 //
 //   owed          = sum of (target rate - achieved rate) x time, at least 0
 //   target window = target rate x RTT + owed
 //   limit         = target rate x (smallest RTT + 1 s)
 //
-// Up to min(target window, limit) the window grows as in slow start, and no loss reduces it below that.
-// Above, and without a target, it grows and is reduced as in Reno.
+// Up to min(target window, limit) the window grows as in slow start, and no loss reduces it below this value.
+// Above this value, and without a target, the window grows and is reduced as in Reno.
 
 #include "connection.h"
 
-// The limit allows the ACKs of the target rate to arrive this much later than on an empty path. In the full buffer of
-// an access point ACKs wait nearly as long.
+// The ACKs of the target rate may arrive this much later than on an empty path. In the full buffer
+// of an access point ACKs wait for nearly as long.
 #define AV_PATIENCE_US 1000000
-// A longer time between two ACKs is not counted as owed, because the path is not its cause.
+// A longer time between two ACKs does not count as owed, because the path is not its cause.
 #define AV_LONGEST_GAP_US 10000000
-// Severe congestion is a round in which at least one segment in this many was lost, or a timeout.
+// Congestion is severe in a round in which at least one segment in this many was lost, and after a
+// timeout.
 #define AV_SEVERE_SHARE 32
 #define AV_LEVEL 1024
-// A round of severe congestion lowers the level to three quarters. From 0 to the whole target the level rises
-// in AV_RESTORE_US. The time does not depend on the target, so connections whose targets exceed the capacity
-// of the path converge to the same share of their targets.
+// The level is the share of the target that the connection holds. A round of severe congestion
+// lowers it to three quarters. From 0 to the whole target it rises in AV_RESTORE_US. This time is
+// the same for all targets. So connections whose targets exceed the capacity of the path converge
+// to the same share of their targets.
 #define AV_LEVEL_LEFT(level) ((level) / 4 * 3)
 #define AV_RESTORE_US 60000000
 #define AV_LEVEL_LEAST 32
@@ -52,7 +54,7 @@ static __always_inline u64 bytes_in(u64 rate, u64 us)
 	return rate * us / 1000000;
 }
 
-// Above the rate of any path, and so small that its product with the microseconds of a minute fits 64 bits.
+// This is above the rate of any path. Its product with the microseconds of a minute fits 64 bits.
 #define AV_FASTEST (1ull << 37)
 
 static __always_inline u64 av_target(struct sock *sk)
@@ -101,7 +103,7 @@ static __always_inline void av_lower(struct sock *sk)
 	if (ca->level < AV_LEVEL_LEAST)
 		ca->level = AV_LEVEL_LEAST;
 	ca->level_us = tcp_sk(sk)->tcp_mstamp;
-	// The bytes that could not be sent are dropped, since other connections need the path, too.
+	// The owed bytes are dropped, because other connections need the path, too.
 	ca->owed = 0;
 }
 
@@ -128,12 +130,12 @@ HOOK_BODY void av_account(struct sock *sk, u32 acked)
 	u64 most = av_limit_bytes(sk), got = (u64)acked * tp->mss_cache;
 
 	ca->counted_us = now;
-	// An application that does not fill the window does not need the target rate.
+	// An application that does not fill the window does not need the target rate now.
 	if (gap_us > AV_LONGEST_GAP_US || !cwnd_limited(sk))
 		gap_us = 0;
 	ca->owed += bytes_in(target, gap_us);
-	// Bytes beyond the target do not count against later ones, because a viewer needs the target rate at
-	// all times.
+	// Bytes beyond the target do not reduce what is owed later, because a viewer needs the target rate
+	// at all times.
 	ca->owed = ca->owed > got ? ca->owed - got : 0;
 	if (ca->owed > most)
 		ca->owed = most;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // wakeai_compound: Compound TCP (Tan, Song, Zhang and Sridharan, INFOCOM 2006;
-// draft-sridharan-tcpm-ctcp), a stand-in for a Windows sender. The window is the sum of a loss window, which
-// is that of Reno, and a delay window, which grows fast while the path has no queue and shrinks as the queue
-// grows. Gamma is the constant of the paper, which is the upper limit of the draft's estimate.
-// wakeai_cubic.c lists what a shim defines.
+// draft-sridharan-tcpm-ctcp), a stand-in for a Windows sender. The window is the sum of two
+// windows. The loss window is that of Reno. The delay window grows fast while the path has no
+// queue, and shrinks as the queue grows. Gamma is the constant of the paper; the draft estimates
+// it, with this constant as the upper limit. wakeai_cubic.c lists what a shim defines.
 
 #include "connection.h"
 
-// Alpha, zeta and gamma of the paper; k is in three_quarter_power_q8(), and beta is the half of Reno.
+// Alpha, zeta and gamma of the paper. Its k is in three_quarter_power_q8(), and its beta is the
+// half of Reno.
 #define COMPOUND_ALPHA_DIVISOR 8
 #define COMPOUND_ZETA 1
 #define COMPOUND_GAMMA 30 // segments queued on the path
@@ -32,8 +33,8 @@ static __always_inline struct wakeai_compound *compound_of(struct sock *sk)
 	return private_of(sk);
 }
 
-// floor(sqrt(x)) for x below 2^62, bit by bit. The steps have no branch, because the kernel's verifier would
-// follow both sides of each.
+// floor(sqrt(x)) for x below 2^62, computed bit by bit. The steps have no branch, because the
+// kernel's verifier would follow both sides of each branch.
 static __always_inline u32 square_root(u64 x)
 {
 	u64 root = 0;
@@ -48,7 +49,7 @@ static __always_inline u32 square_root(u64 x)
 	return root;
 }
 
-// window^(3/4): the square root of window times its own square root, in 1/256 segments.
+// window^(3/4) in 1/256 segments: the square root of the window times its own square root.
 static __always_inline u32 three_quarter_power_q8(u32 window)
 {
 	u64 root_q16;
@@ -67,7 +68,8 @@ static __always_inline void compound_new_round(struct sock *sk)
 	ca->round_rtt_us = ~0u;
 }
 
-// Divides a window that was set elsewhere: the part beyond the loss window is the delay window.
+// Divides a window that was set elsewhere. The part beyond the loss window becomes the delay
+// window.
 static __always_inline void compound_split(struct sock *sk)
 {
 	struct wakeai_compound *ca = compound_of(sk);
@@ -101,8 +103,8 @@ static __always_inline void compound_sample(struct sock *sk, u32 rtt_us)
 		ca->round_rtt_us = rtt_us;
 }
 
-// Changes the delay window at the end of a round. With fewer than gamma queued segments (diff) it grows by
-// alpha win^k - 1; otherwise it shrinks by zeta diff.
+// Changes the delay window at the end of a round. `diff` is the number of queued segments. Below
+// gamma the window grows by alpha win^k - 1; otherwise it shrinks by zeta diff.
 HOOK_BODY void compound_move_delay_window(struct sock *sk)
 {
 	struct wakeai_compound *ca = compound_of(sk);
@@ -132,13 +134,13 @@ HOOK_BODY void compound_advance(struct sock *sk, u32 acked, u8 round_is_over)
 	u32 before = tp->snd_cwnd;
 
 	acked = slow_start(sk, acked);
-	// Slow start grows the loss window alone.
+	// Slow start grows only the loss window.
 	ca->loss_window += tp->snd_cwnd - before;
 	if (ca->loss_window + ca->delay_window != tp->snd_cwnd)
 		compound_split(sk);
 	if (!acked || at_ceiling(bounds_of(sk), tp->snd_cwnd))
 		return;
-	// Congestion avoidance adds a segment to the loss window per acknowledged window.
+	// Congestion avoidance adds a segment to the loss window for each acknowledged window.
 	ca->loss_window += additive_increase(&ca->credit, tp->snd_cwnd, acked);
 	if (round_is_over)
 		compound_move_delay_window(sk);
@@ -164,12 +166,13 @@ HOOK_BODY void compound_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 		return;
 	ca->credit = 0;
 	ca->gain_q8 = 0;
-	// During a reduction prr.h sets the window, which may be far below the final one.
+	// During a reduction prr.h sets the window, which may then be far below its final value.
 	if (!reducing(ca_state(sk)))
 		compound_split(sk);
 }
 
-// The threshold is half of the sum. The loss window is halved, and the delay window becomes the rest.
+// The threshold is half of the sum. The loss window is halved here, and the delay window later
+// becomes the rest.
 HOOK_BODY u32 compound_ssthresh(struct sock *sk)
 {
 	struct wakeai_compound *ca = compound_of(sk);

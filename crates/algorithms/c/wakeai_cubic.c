@@ -2,12 +2,12 @@
 //
 // wakeai_cubic: CUBIC (RFC 9438) with HyStart, under bounds.
 //
-// The source is compiled for user space and to BPF. A shim is included before it, which defines
+// The source is compiled for user space and to BPF. Before it, a shim is included, which defines
 //   - struct sock and struct tcp_sock, with the kernel's names of the fields;
 //   - tcp_sk(sk), private_of(sk), ca_state(sk), cwnd_limited(sk), path_reorders(sk);
 //   - last_sent(sk), idle_us(sk), rto_us(sk), restart_window(sk);
 //   - small_queue_shift(sk) and queued_beside_payload(sk), for the host's queue;
-//   - bounds_of(sk), the bounds that apply to this socket now, and knobs_of(sk).
+//   - bounds_of(sk), the bounds that apply to this socket now, and knobs_of(sk), its parameters.
 
 #include "connection.h"
 #include "cubic_state.h"
@@ -15,8 +15,8 @@
 #include "curve.h"
 #include "hystart.h"
 
-// Resets the curve and the round, for a new connection and after a timeout. After a timeout Linux, too, treats the
-// path as a new one.
+// Resets the curve and the round, for a new connection and after a timeout. Like Linux, it treats
+// the path as a new one after a timeout.
 HOOK_BODY void cubic_forget(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
@@ -38,15 +38,15 @@ HOOK_BODY void cubic_init(struct sock *sk)
 
 	cubic_forget(sk);
 	if (!in_slow_start(tp)) {
-		// The connection comes from another algorithm, with a window that follows from its losses.
+		// The connection comes from another algorithm. Its window follows from losses that it had there.
 		ca->hystart_found = 1;
 		ca->window_max = tp->snd_cwnd;
 	}
 	connection_init(sk);
 }
 
-// Handles an ACK. `acked` counts the segments that it delivered, selectively acknowledged ones included;
-// `lost` counts those that were newly marked lost.
+// Handles an ACK. `acked` is the number of segments that it delivered, including selectively
+// acknowledged ones. `lost` is the number of segments that were newly marked as lost.
 HOOK_BODY void cubic_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -76,7 +76,8 @@ HOOK_BODY u32 cubic_ssthresh(struct sock *sk)
 	ca->epoch_start_us = 0;
 	ca->credit = 0;
 	ca->window_max_undo = ca->window_max;
-	// Fast convergence (RFC 9438 section 4.7): a flow whose window has become smaller releases more.
+	// Fast convergence (RFC 9438 section 4.7): a flow whose window has become smaller than at its last
+	// loss releases more.
 	if (cwnd < ca->window_max && knobs_of(sk)->fast_convergence)
 		ca->window_max = (u64)cwnd * (1024 + beta) >> 11;
 	else
@@ -84,7 +85,7 @@ HOOK_BODY u32 cubic_ssthresh(struct sock *sk)
 	return within(bounds_of(sk), reduced > 2 ? reduced : 2);
 }
 
-// The window after a reduction is undone, because nothing was lost (RFC 9438 section 4.9).
+// The window after a reduction is undone, because the loss was a mistake (RFC 9438 section 4.9).
 HOOK_BODY u32 cubic_undo_cwnd(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);
@@ -107,7 +108,8 @@ HOOK_BODY void cubic_before_sending(struct sock *sk)
 		cubic_of(sk)->epoch_start_us = 0;
 }
 
-// The first segment after an idle time is sent. The curve does not count idle time (RFC 9438 section 5.8).
+// Called when the first segment after an idle time is sent. The curve does not count idle time (RFC
+// 9438 section 5.8).
 HOOK_BODY void cubic_after_idle(struct sock *sk)
 {
 	struct wakeai_cubic *ca = cubic_of(sk);

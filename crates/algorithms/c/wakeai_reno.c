@@ -23,8 +23,8 @@ HOOK_BODY void reno_init(struct sock *sk)
 	connection_init(sk);
 }
 
-// Congestion avoidance adds a segment per window that was acknowledged (RFC 5681 section 3.1). It counts the
-// segments that arrived and not the ACKs (RFC 3465).
+// Congestion avoidance adds a segment for each acknowledged window (RFC 5681 section 3.1). It
+// counts the segments that arrived instead of the ACKs (RFC 3465).
 HOOK_BODY void reno_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -38,8 +38,8 @@ HOOK_BODY void reno_on_ack(struct sock *sk, u32 acked, u32 lost, s32 rtt_us)
 		reno_of(sk)->credit = 0;
 }
 
-// Half of the window, and at least two segments (RFC 5681 equation 4, with cwnd instead of FlightSize as in
-// Linux).
+// Half of the window, and at least two segments (RFC 5681 equation 4). As in Linux, cwnd replaces
+// FlightSize.
 HOOK_BODY u32 reno_ssthresh(struct sock *sk)
 {
 	u32 half = tcp_sk(sk)->snd_cwnd / 2;

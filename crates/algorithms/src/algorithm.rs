@@ -8,8 +8,8 @@ use wakeai_connection::CongestionState;
 use crate::knobs::Knobs;
 use crate::sock::TcpSock;
 
-/// The congestion control of a connection. It dereferences to its [`TcpSock`]. The documentation of the crate
-/// has the order of calls.
+/// The congestion control of a connection. It dereferences to its [`TcpSock`]. The documentation of
+/// this crate has the order of calls.
 #[derive(Clone, Debug)]
 pub struct Algorithm {
     sock: TcpSock,
@@ -17,8 +17,8 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
-    /// Starts `wakeai_cubic` on a connection, or with [`Knobs::rtt_fair`] `wakeai_rtt`. Knobs out of range
-    /// are set to the nearest valid value.
+    /// Starts `wakeai_cubic` on a connection, or `wakeai_rtt` with [`Knobs::rtt_fair`]. Knobs out
+    /// of range are set to the nearest valid value.
     pub fn cubic(sock: TcpSock, knobs: Knobs) -> Self {
         Self::start(&exported::wakeai_cubic, sock, knobs)
     }
@@ -38,7 +38,8 @@ impl Algorithm {
         Self::start(&exported::wakeai_compound, sock, Knobs::default())
     }
 
-    /// Starts ns-3's CUBIC on a connection: for comparisons with ns-3, in user space alone.
+    /// Starts ns-3's CUBIC on a connection. It exists only in user space, for comparisons with
+    /// ns-3.
     pub fn ns3_cubic(sock: TcpSock, knobs: Knobs) -> Self {
         Self::start(&exported::wakeai_ns3_cubic, sock, knobs)
     }
@@ -63,8 +64,8 @@ impl Algorithm {
         algorithm
     }
 
-    /// Handles an ACK, which delivered `acked` segments (selectively acknowledged ones included) and showed
-    /// `lost` new losses; `rtt_us` is its RTT sample, if it gave one.
+    /// Handles an ACK. It delivered `acked` segments, including selectively acknowledged ones, and
+    /// showed `lost` new losses. `rtt_us` is its RTT sample; `None` where it gave no sample.
     pub fn on_ack(&mut self, acked: u32, lost: u32, rtt_us: Option<u32>) {
         let rtt_us = rtt_us.map_or(-1, |rtt| i32::try_from(rtt).unwrap_or(i32::MAX));
         call!(self.on_ack(acked, lost, rtt_us));
@@ -86,20 +87,22 @@ impl Algorithm {
         self.sock.ca_state = next as u32;
     }
 
-    /// To be called when segments wait to be sent, before [`TcpSock::snd_cwnd`] is read. It has an effect only while
-    /// nothing is outstanding.
+    /// Call it when segments wait to be sent, before [`TcpSock::snd_cwnd`] is read. It has an
+    /// effect only while nothing is outstanding.
     pub fn before_sending(&mut self) {
         call!(self.before_sending());
     }
 
-    /// To be called when a segment is sent with nothing in flight, before [`TcpSock::last_sent_us`] is updated.
+    /// Call it when a segment is sent with nothing in flight, before [`TcpSock::last_sent_us`] is
+    /// updated.
     pub fn after_idle(&mut self) {
         call!(self.after_idle());
     }
 
-    /// K in microseconds, with a resolution of 1/1024 s: the time from the start of a stage of congestion avoidance
-    /// until the curve of CUBIC reaches `W_max` (RFC 9438 equation 2), or with [`Knobs::rtt_fair`] the K' of Kozu et
-    /// al., equation 3. `None` outside of such a stage, and for an algorithm without a curve.
+    /// K in microseconds, with a resolution of 1/1024 s. K is the time from the start of a stage of
+    /// congestion avoidance until the curve of CUBIC reaches `W_max` (RFC 9438 equation 2). With
+    /// [`Knobs::rtt_fair`] it is the K' of Kozu et al., equation 3. `None` outside of such a stage,
+    /// and for an algorithm without a curve.
     pub fn k_us(&self) -> Option<u32> {
         /// `NO_K` of `c/cubic_state.h`.
         const NO_K: u32 = u32::MAX;

@@ -10,7 +10,7 @@ const TICK_US: u32 = 4_000;
 /// CUBIC's knobs, fixed for the life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knobs {
-    /// The factor of the window at a loss, in 1/1024; 0.7 in RFC 9438. At most 1023.
+    /// The factor of the window at a loss, in 1/1024, at most 1023. It is 0.7 in RFC 9438.
     pub beta_per_1024: u32,
     /// C of the curve in segments/s³, in 1/1024; 0.4 in RFC 9438. From 1 to 2^20.
     pub c_per_1024: u32,
@@ -20,7 +20,8 @@ pub struct Knobs {
     pub hystart: bool,
     /// The Reno-friendly region (RFC 9438 section 4.3); the name is that of Linux's module parameter.
     pub tcp_friendliness: bool,
-    /// The RTT at which the curve of `wakeai_rtt` is that of CUBIC; 0: C is the same at every RTT.
+    /// `RTT_ref`: the RTT at which the curve of `wakeai_rtt` is that of CUBIC. With 0, C is the
+    /// same at every RTT.
     pub rtt_ref_ms: u32,
 }
 
@@ -44,7 +45,8 @@ impl Knobs {
         Self { rtt_ref_ms: RTT_REF_MS, ..Self::default() }
     }
 
-    /// `struct wakeai_knobs` of `c/state.h`; values out of range are set to the nearest valid one.
+    /// The knobs as `struct wakeai_knobs` of `c/state.h`. Values out of range are set to the
+    /// nearest valid value.
     pub(crate) fn to_raw(self) -> [u32; 8] {
         [
             self.beta_per_1024.min(1023),

@@ -8,11 +8,11 @@ use crate::sock::TcpSock;
 /// A hook that was called, and a value of the sender's state at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// `on_ack` with this number of delivered segments.
+    /// `on_ack` with `acked` = this number.
     Ack(u8),
-    /// `ssthresh` of this window.
+    /// `ssthresh` with this window.
     Ssthresh(u8),
-    /// `undo_cwnd` back to this window.
+    /// `undo_cwnd`, which restores this window.
     Undo(u8),
     /// `set_state`.
     SetState(CongestionState),

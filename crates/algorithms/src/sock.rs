@@ -3,22 +3,22 @@
 
 use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 
-/// The fields of the kernel's `sock`, `inet_connection_sock` and `tcp_sock` that an algorithm
-/// reads and writes, with the kernel's meanings: windows in segments, sequence numbers and rates
-/// in bytes and bytes per second.
+/// The fields of the kernel's `sock`, `inet_connection_sock` and `tcp_sock` that an algorithm reads
+/// and writes. They have the kernel's meanings: windows are in segments, sequence numbers in bytes,
+/// and rates in bytes per second.
 #[repr(C)]
 #[derive(Clone, Debug, Default)]
 pub struct TcpSock {
     /// Now, in microseconds; never 0.
     pub tcp_mstamp: u64,
-    /// The pacing rate, which the algorithm writes; `u64::MAX` before.
+    /// The pacing rate, which the algorithm writes; `u64::MAX` before the first time.
     pub sk_pacing_rate: u64,
     /// The largest pacing rate that the application allows; `u64::MAX` unless set.
     pub sk_max_pacing_rate: u64,
-    /// 0: bursts are sent at once; 1: the sender paces.
+    /// 1 where the sender paces; 0 where bursts are sent at once.
     pub sk_pacing_status: u32,
-    /// The shift of the limit of the host's queue, which may hold `sk_pacing_rate >> sk_pacing_shift` bytes of the
-    /// connection.
+    /// The shift that gives the limit of the host's queue. The queue may hold `sk_pacing_rate >>
+    /// sk_pacing_shift` bytes of the connection.
     pub sk_pacing_shift: u32,
     /// The first byte that is not yet acknowledged.
     pub snd_una: u32,
@@ -52,30 +52,31 @@ pub struct TcpSock {
     pub rttvar_us: u32,
     /// Maximum segment size.
     pub mss_cache: u32,
-    /// The known reordering of the path, in segments; 3 at first.
+    /// The known degree of reordering of the path, in segments; 3 at first.
     pub reordering: u32,
     /// 0 after a reduction was undone.
     pub undo_marker: u32,
     /// Whether the window limits the sender.
     pub is_cwnd_limited: u32,
-    /// [`CongestionState`]; [`crate::Algorithm::set_state`] keeps it.
+    /// The [`CongestionState`], which [`crate::Algorithm::set_state`] writes.
     pub(crate) ca_state: u32,
     /// The restart window after idle time (RFC 5681 section 4.1); 0: none.
     pub restart_window: u32,
-    /// The retransmission timeout in microseconds, backoff included.
+    /// The retransmission timeout in microseconds, including the backoff.
     pub rto_us: u32,
-    /// Bound: the least window, except in [`CongestionState::Loss`]; 0: none.
+    /// Bound: the least window, except in [`CongestionState::Loss`]; 0 means none.
     pub bound_floor: u32,
-    /// Bound: the largest window; 0: none.
+    /// Bound: the largest window; 0 means none.
     pub bound_ceiling: u32,
     /// The time at which a segment with data was last sent, by the clock of [`Self::tcp_mstamp`].
     pub last_sent_us: u64,
-    /// `wakeai_av`'s target in payload bytes per second; 0: none.
+    /// `wakeai_av`'s target in payload bytes per second; 0 means none.
     pub target_rate: u64,
-    /// Bound: the largest pacing rate; 0: none.
+    /// Bound: the largest pacing rate; 0 means none.
     pub bound_pacing: u64,
-    /// Bound: the bytes of packets that may wait in the host's queue, where [`Self::sk_pacing_rate`] would allow
-    /// fewer. It needs a ceiling, and has no effect while the sender paces; 0: none.
+    /// Bound: the bytes of packets that may wait in the host's queue, where
+    /// [`Self::sk_pacing_rate`] would allow fewer; 0 means none. It needs a ceiling, and has no
+    /// effect while the sender paces.
     pub bound_small_queue: u64,
     pub(crate) knobs: [u32; 8],
     pub(crate) private: [u64; 13],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `wakeai_av`, in user space: below its target, and above it, where it is Reno.
+//! Tests of `wakeai_av` in user space: below its target, and above it, where it behaves as Reno.
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod sender;
@@ -10,8 +10,8 @@ use wakeai_connection::CongestionState;
 
 const RTT_US: u32 = 100_000;
 
-/// A sender in congestion avoidance with a window of `window`, all of it in flight, and a target of `target`
-/// segments per RTT.
+/// A sender in congestion avoidance with the window `window`, all of which is in flight, and a
+/// target of `target` segments per RTT.
 fn sender(window: u32, target: u32) -> Sender {
     let mut sock = TcpSock::new(1448, window);
     sock.target_rate = u64::from(target) * 1448 * 10;
@@ -53,13 +53,14 @@ fn below_the_target_it_grows_as_in_slow_start() {
 
 #[test]
 fn the_owed_data_enlarges_the_window_up_to_the_limit() {
-    // Each window takes 2 s longer than the RTT samples, so the target is never reached.
+    // Each window takes 2 s longer than the RTT samples say, so the target is never reached.
     let mut sender = sender(100, 100);
     for _ in 0..100 {
         sender.tcp.tcp_mstamp += 2_000_000;
         sender.round(RTT_US);
     }
-    // The limit is the target rate times 1.1 s, 1100 segments. Beyond it the window grows as in Reno.
+    // The limit is the target rate times 1.1 s, or 1100 segments. Beyond the limit the window grows
+    // as in Reno.
     assert!((1100..1250).contains(&sender.tcp.snd_cwnd), "{}", sender.tcp.snd_cwnd);
     sender.tcp.tcp_mstamp += 2_000_000;
     sender.ack(RTT_US);
@@ -90,7 +91,7 @@ fn after_a_timeout_it_goes_straight_back_to_the_target() {
     sender.tcp.snd_cwnd = 1;
     sender.tcp.packets_out = 1;
     sender.leave_to_open();
-    // The target is lowered by a quarter for some time; a window of 75 is reached in seven rounds.
+    // The target is lowered by a quarter for some time. A window of 75 is reached in seven rounds.
     for _ in 0..7 {
         sender.round(RTT_US);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The window stays within its bounds in every state of a connection, but the floor does not apply in Loss.
+//! The window stays within its bounds in every state of a connection, except that the floor does
+//! not apply in Loss.
 
 use proptest::prelude::*;
 use wakeai_algorithms::{Algorithm, Knobs, TcpSock};

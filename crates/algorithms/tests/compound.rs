@@ -19,13 +19,14 @@ fn avoiding(window: u32) -> Sender {
 
 #[test]
 fn without_a_queue_the_gain_is_that_of_the_paper() {
-    // At 50 segments the gain is 2.35: parts of a segment count, too.
+    // At 50 segments the gain is 2.35, so parts of a segment count, too.
     for start in [50, 1000] {
         let mut sender = avoiding(start);
         let mut expected = f64::from(start);
         for _ in 0..50 {
             sender.round(RTT_US);
-            // The segment of the loss window compensates for the one that is subtracted.
+            // The growth of the loss window by one segment compensates for the one that the formula
+            // subtracts.
             expected += expected.powf(0.75) / 8.0;
         }
         let window = f64::from(sender.tcp.snd_cwnd);
@@ -42,7 +43,7 @@ fn a_small_window_grows_as_reno() {
     }
 }
 
-/// A fifth of the window is queued for 40 rounds, so that only the loss window is left.
+/// Lets a fifth of the window wait in a queue for 40 rounds, so that only the loss window is left.
 fn queue(sender: &mut Sender) {
     for _ in 0..40 {
         sender.round(RTT_US * 5 / 4);

@@ -44,15 +44,16 @@ fn growth_follows_the_cubic_curve() {
     let mut sender = after_a_loss_at(1000);
     let start = f64::from(sender.tcp.snd_cwnd);
     let mut began = None;
-    // The 15 s contain the concave side, the plateau (K is 9.1 s) and a part of the convex side.
+    // 15 s contain the concave side, the plateau (K, the time to the plateau, is 9.1 s) and a part
+    // of the convex side.
     for _ in 0..150 {
         sender.round(RTT_US);
         let now = sender.tcp.tcp_mstamp as f64 / 1e6;
         let began = *began.get_or_insert(now);
         let expected = curve(now - began, 1000.0, start);
         let window = f64::from(sender.tcp.snd_cwnd);
-        // The window approaches the value of the curve one RTT later, so the difference is below the rise of
-        // the curve in two RTTs; and the window is a whole number.
+        // The window approaches the value of the curve one RTT later, so the difference is below
+        // the rise of the curve in two RTTs. The window is also a whole number.
         let slack = 2.0 + curve(now - began + 0.2, 1000.0, start) - expected;
         assert!((window - expected).abs() <= slack, "{window} at {expected} ± {slack}");
     }
@@ -61,8 +62,8 @@ fn growth_follows_the_cubic_curve() {
 
 #[test]
 fn fast_convergence_lowers_the_plateau() {
-    // Fast convergence: the second loss is below W_max, so the plateau is set below the window of that loss, and
-    // K becomes shorter.
+    // The second loss is below W_max, the window of the first. With fast convergence the plateau is
+    // set below the window of the second loss, so K becomes shorter.
     let plateau = |fast_convergence| {
         let mut sender = Sender::new(1000, Knobs { fast_convergence, ..Knobs::default() });
         sender.tcp.snd_ssthresh = 1000;
@@ -79,9 +80,10 @@ fn fast_convergence_lowers_the_plateau() {
 
 #[test]
 fn where_the_curve_is_slower_than_reno_it_grows_as_reno() {
-    // With an RTT of 2 ms the curve rises by nearly nothing in 300 rounds, and the line of Reno by 8/15 of a
-    // segment in each (RFC 9438 section 4.3 with the integers of Linux, which does not rise faster beyond the
-    // window of the loss). A price is kept for 16 rounds at most, and the next one makes up for the delay.
+    // With an RTT of 2 ms the curve rises by nearly nothing in 300 rounds. Reno's window rises by
+    // 8/15 of a segment in each (RFC 9438 section 4.3 with the integers of Linux, which does not
+    // rise faster beyond the window of the loss). A price is kept for at most 16 rounds, and the
+    // next one makes up for the delay.
     let rtt_us = 2000;
     let mut sender = Sender::new(50, Knobs::default());
     sender.tcp.snd_ssthresh = 50;
@@ -104,7 +106,7 @@ fn slow_start_doubles_per_round_until_the_delay_grows() {
         assert_eq!(sender.tcp.snd_cwnd, window);
     }
     assert_eq!(sender.tcp.snd_ssthresh, INFINITE_SSTHRESH);
-    // An eighth of 100 ms is the threshold.
+    // The threshold is an eighth of 100 ms.
     sender.round(RTT_US + 12_000);
     assert_eq!(sender.tcp.snd_ssthresh, INFINITE_SSTHRESH);
     sender.round(RTT_US + 14_000);
@@ -123,8 +125,8 @@ fn a_train_of_acks_for_half_an_rtt_ends_slow_start() {
 
 #[test]
 fn a_round_begins_with_a_flight_even_below_the_low_window() {
-    // A queue grows within each flight and is empty before the next one. The RTT at the start of a round counts,
-    // and not that in the middle.
+    // A queue grows within each flight and is empty before the next flight. So the RTT at the start
+    // of a round counts, and not the RTT in the middle.
     let mut sender = Sender::new(10, Knobs::default());
     for _ in 0..6 {
         sender.queueing_round(RTT_US, 250);
@@ -141,7 +143,8 @@ fn a_connection_from_another_algorithm_keeps_its_window() {
     for _ in 0..5 {
         sender.round(RTT_US);
     }
-    // In 0.5 s C t³ is 0.05 segments, and Reno grows by 2.7; a growth of 5 % per round would give 127.
+    // In 0.5 s C t³ is 0.05 segments, and Reno grows by 2.7. Growth of 5 % per round would give a
+    // window of 127.
     assert!((102..=103).contains(&sender.tcp.snd_cwnd), "{}", sender.tcp.snd_cwnd);
 }
 
@@ -173,7 +176,7 @@ fn recovery_reduces_in_proportion_to_deliveries() {
 
 #[test]
 fn bounds_hold_at_the_begin_of_a_recovery() {
-    // A timer found 90 of 100 segments lost, so 10 are in flight, and one may be sent.
+    // A timer found 90 of 100 segments lost. So 10 are in flight, and one may be sent.
     for (floor, ceiling, expected) in [(0, 0, 11), (40, 0, 40), (0, 8, 8)] {
         let mut sender = Sender::new(100, Knobs::default());
         sender.tcp.lost_out = 90;

@@ -11,14 +11,14 @@ use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 const MSS: u32 = 1448;
 const RTT_US: u32 = 100_000;
 
-/// The CUBIC of Linux without its Reno-friendly region and that of ns-3, with this window.
+/// Linux's CUBIC without its Reno-friendly region and ns-3's CUBIC, both with this window.
 fn both(window: u32) -> [Sender; 2] {
     let knobs = Knobs { tcp_friendliness: false, ..Knobs::default() };
     let sock = || TcpSock::new(MSS, window);
     [Algorithm::cubic(sock(), knobs), Algorithm::ns3_cubic(sock(), knobs)].map(Sender::with)
 }
 
-/// Handles one ACK for some segments, of which `new` were not selectively acknowledged before.
+/// Handles one ACK for `covered` segments, of which `new` were not selectively acknowledged before.
 fn cumulative_ack(sender: &mut Sender, covered: u32, new: u32) -> u32 {
     let tcp = &mut sender.tcp;
     tcp.snd_una = tcp.snd_una.wrapping_add(covered * MSS);
@@ -67,8 +67,8 @@ fn the_count_of_a_plateau_is_spent_after_a_timeout() {
         sender.round(rtt_us);
         sender.tcp.snd_cwnd
     });
-    // After a timeout the window grows by 5 % per round. In ns-3 it also grows by a segment per ACK while the
-    // segments that were counted on the plateau last.
+    // After a timeout the window grows by 5 % per round. In ns-3 the segments that were counted on
+    // the plateau also give a segment per ACK, until they are used up.
     assert!((104..=105).contains(&linux) && ns3 >= 115, "{linux} {ns3}");
 }
 

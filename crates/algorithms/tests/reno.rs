@@ -10,7 +10,7 @@ use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 
 const RTT_US: u32 = 100_000;
 
-/// A sender with a window of `window`, all of it in flight.
+/// A sender with the window `window`, all of which is in flight.
 fn sender(window: u32) -> Sender {
     Sender::with(Algorithm::reno(TcpSock::new(1448, window)))
 }
@@ -38,7 +38,7 @@ fn slow_start_ends_at_ssthresh_within_an_ack() {
     sender.tcp.snd_ssthresh = 12;
     sender.tcp.snd_una = 14 * 1448;
     sender.tcp.on_ack(14, 0, None);
-    // Two segments reach ssthresh, and twelve acknowledged segments add one to a window of twelve.
+    // Two segments reach ssthresh. The twelve that are left add one to a window of twelve.
     assert_eq!(sender.tcp.snd_cwnd, 13);
 }
 
@@ -116,7 +116,8 @@ fn a_smaller_window_does_not_jump() {
     for _ in 0..99 {
         sender.ack(RTT_US);
     }
-    // The window shrinks as after three timeouts of idle time, with 99 segments counted towards its growth.
+    // The window shrinks as after three timeouts of idle time, while 99 segments are counted
+    // towards its growth.
     sender.tcp.snd_cwnd = 10;
     sender.tcp.packets_out = 10;
     sender.ack(RTT_US);

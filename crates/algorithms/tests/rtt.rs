@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `wakeai_rtt`, in user space: the curve of CUBIC with the K' of equation 3 of Kozu et al.
+//! Tests of `wakeai_rtt` in user space: the curve of CUBIC with the K' of equation 3 of Kozu et al.
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod sender;
@@ -41,7 +41,8 @@ fn at_the_reference_it_is_cubic() {
 
 #[test]
 fn the_recovery_time_follows_the_cube_root_of_the_rtt_ratio() {
-    // At an eighth of RTT_ref K doubles. With a window of 100,000 segments the line of Reno is far below.
+    // At an eighth of RTT_ref K doubles. With a window of 100,000 segments Reno's window is far
+    // below the curve.
     let at = |rtt_us| {
         recovery_time(100_000, rtt_us, knobs(800))
             / recovery_time(100_000, rtt_us, Knobs::default())
@@ -91,7 +92,7 @@ fn the_curve_starts_at_the_window_after_the_loss() {
 
 #[test]
 fn a_short_queue_hardly_changes_the_curve() {
-    // One RTT of ten times the length moves the mean by an eighth of the difference.
+    // One RTT of ten times the usual length moves the mean by an eighth of the difference.
     let with = |moment_us| {
         let mut sender = Sender::new(1000, knobs(200));
         sender.tcp.snd_ssthresh = 1000;

@@ -16,7 +16,8 @@ const PACKETS: u64 = 43;
 /// The shift of mac80211, which allows 7.8 ms.
 const SHIFT: u32 = 7;
 
-/// Each algorithm, with a window of [`CEILING`] packets over [`RTT_US`] and a budget of an aggregate.
+/// Each algorithm, with a window of [`CEILING`] packets over [`RTT_US`], and with room for an
+/// aggregate in the host's queue.
 fn budgeted() -> Vec<Sender> {
     let mut sock = TcpSock::new(1448, 10);
     sock.sk_pacing_shift = SHIFT;
@@ -45,8 +46,8 @@ fn ordinary() -> u64 {
     u64::from(CEILING) * 1448 * 10
 }
 
-/// The limit of the host's queue by the rate, in bytes. The queue accepts another packet while it holds at most
-/// this much.
+/// The limit of the host's queue that the rate gives, in bytes. The queue accepts another packet
+/// while it holds at most this much.
 fn allowed(tcp: &Algorithm) -> u64 {
     tcp.sk_pacing_rate >> SHIFT
 }
@@ -79,7 +80,7 @@ fn nothing_is_raised_where_something_paces() {
     }
     for mut sender in budgeted() {
         sender.tcp.bound_pacing = 50_000;
-        // Before and after the first ACK under the bound.
+        // The rate is not raised before the first ACK under the bound, nor after it.
         sender.tcp.before_sending();
         assert!(sender.tcp.sk_pacing_rate <= 2 * ordinary());
         sender.ack(RTT_US);
@@ -168,8 +169,9 @@ fn any_budget_fits_the_counters() {
 
 #[test]
 fn hystart_sees_the_rate_of_the_window() {
-    // A train of ACKs ends slow start once it lasts longer than half of an RTT plus the time of four bursts of
-    // 64 KB at the pacing rate, at most 1 ms. At the raised rate that time is nearly zero.
+    // A train of ACKs ends slow start once it lasts longer than half of this sum: an RTT plus the
+    // time of four bursts of 64 KB at the pacing rate, at most 1 ms. At the raised rate that time
+    // is nearly zero.
     let train = |small_queue: u64| {
         let mut sock = TcpSock::new(1448, 20);
         sock.sk_pacing_shift = SHIFT;

@@ -18,10 +18,11 @@ use crate::AssignError;
 
 /// The limit of each read and write on a control socket. A process answers at once, unless it is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest wait for a process to end after SIGTERM. Restoring the algorithms of thousands of connections takes
-/// a second, and unloading algorithms a few seconds.
+/// The longest wait for a process to end after SIGTERM. Restoring the algorithms of thousands of
+/// connections takes a second. Unloading algorithms takes a few seconds.
 const END_PATIENCE: Duration = Duration::from_secs(30);
-/// The interval at which an assignment to a cgroup looks for the cgroup's successor.
+/// The interval at which an assignment to a cgroup looks for a cgroup that has taken the place of
+/// its own.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A request to an assignment.
@@ -30,7 +31,7 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) enum Request {
     /// Asks for its state.
     Show,
-    /// Sets the target rate of its connections, in bits per second.
+    /// Sets the target rate of the assignment's connections, in bits per second.
     SetRate(u64),
 }
 
@@ -40,30 +41,31 @@ pub(crate) type Answer = Result<InForce, String>;
 /// An assignment that is in force, as `--json` shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InForce {
-    /// Its process.
+    /// The process of the assignment.
     pub id: u32,
     /// The algorithm's name.
     pub algorithm: String,
     /// `namespace`, `route`, `cgroup` or `connections`.
     pub scope: String,
-    /// The name within that scope.
+    /// The name of the object within that scope.
     pub name: String,
-    /// The inode of the network namespace that its process is in.
+    /// The inode of the network namespace of the process.
     pub netns: u64,
-    /// The only network and port that its connections lead to, if it is limited to one.
+    /// The only network and port to which the connections may lead; `None` where there is no such
+    /// limit.
     pub to: Option<String>,
     /// The target rate of each connection.
     pub rate_mbps: Option<f64>,
-    /// How many connections it covers now.
+    /// The number of connections that the assignment covers now.
     pub connections: u32,
-    /// The time for which it has been in force.
+    /// The time for which the assignment has been in force.
     pub running_s: f64,
-    /// The time until it ends by itself.
+    /// The time until the assignment ends by itself; `None` where it has no end.
     pub left_s: Option<f64>,
 }
 
 impl InForce {
-    /// The connections that it covers, in words.
+    /// The connections that the assignment covers, in words.
     pub fn words(&self) -> String {
         let to = self.to.as_ref().map_or(String::new(), |to| format!(" to {to}"));
         match self.scope.as_str() {
@@ -83,7 +85,8 @@ fn socket_path(id: u32) -> PathBuf {
 pub(crate) struct Listener(UnixListener);
 
 impl Listener {
-    /// Listens at the path that other processes expect; the lease removes the socket.
+    /// Listens at the path that other processes expect. The lease (the record of changes) removes
+    /// the socket at the end.
     pub(crate) fn bind(lease: &Lease) -> Result<Self, MakeError> {
         let path = socket_path(std::process::id());
         let listener = lease.bind_socket(&path, 0o600)?;
@@ -91,7 +94,7 @@ impl Listener {
         Ok(Self(listener))
     }
 
-    /// Answers all clients that wait. A client that misbehaves is dropped.
+    /// Answers all waiting clients. A client that misbehaves is dropped.
     pub(crate) fn serve(&self, mut answer: impl FnMut(Request) -> Answer) {
         let mut serve = |client: UnixStream| {
             client.set_nonblocking(false)?;
@@ -107,8 +110,9 @@ impl Listener {
         }
     }
 
-    /// Waits until `shutdown` is readable or the deadline has come, and then returns `true`. Returns
-    /// `false` when a client waits and, if the assignment `follows` a cgroup, after an interval.
+    /// Waits. Returns `true` when `shutdown` is readable or the deadline has come. Returns `false`
+    /// when a client waits. Where the assignment `follows` a cgroup, it also returns `false` after
+    /// an interval.
     pub(crate) fn wait(
         &self,
         shutdown: BorrowedFd<'_>,
@@ -122,8 +126,8 @@ impl Listener {
             }
             let timeout = match left.into_iter().chain(follows.then_some(FOLLOW_INTERVAL)).min() {
                 None => PollTimeout::NONE,
-                // Rounded up, so that it does not end before the deadline; a timeout that does not
-                // fit takes several rounds.
+                // The time is rounded up, so that the wait does not end before the deadline. A time
+                // that does not fit takes several rounds.
                 Some(left) => {
                     PollTimeout::try_from(left.as_millis() + 1).unwrap_or(PollTimeout::MAX)
                 }
@@ -144,10 +148,11 @@ impl Listener {
     }
 }
 
-/// The assignments of this machine, the oldest first. One that does not answer gives an error text.
+/// The assignments of this machine, the oldest first. An assignment that does not answer gives an
+/// error text.
 ///
 /// # Errors
-/// Where the leases cannot be read.
+/// Fails where the leases (the records of changes) cannot be read.
 pub fn in_force() -> Result<Vec<Answer>, AssignError> {
     let ask = |holder: &Holder| match exchange(id(holder), Request::Show) {
         Ok(answer) => answer.map_err(|reason| format!("{}: {reason}", holder.process)),
@@ -156,10 +161,12 @@ pub fn in_force() -> Result<Vec<Answer>, AssignError> {
     Ok(holders()?.iter().map(ask).collect())
 }
 
-/// Gives the connections of the assignment `wanted`, and new ones, another target rate.
+/// Sets another target rate for the connections of the assignment `wanted`, and for its new
+/// connections.
 ///
 /// # Errors
-/// Where there is no such assignment, it has no target rate or it does not answer.
+/// Fails where there is no such assignment, where it has no target rate, or where it does not
+/// answer.
 pub fn set_rate(wanted: u32, rate: Rate) -> Result<InForce, AssignError> {
     one(wanted)?;
     let answer = exchange(wanted, Request::SetRate(rate.bits_per_second()));
@@ -167,24 +174,24 @@ pub fn set_rate(wanted: u32, rate: Rate) -> Result<InForce, AssignError> {
     answer.map_err(silent)?.map_err(|reason| AssignError::Usage(format!("{wanted}: {reason}")))
 }
 
-/// Ends the assignment `wanted`, or all assignments, and waits until their changes are undone. Returns their
-/// number.
+/// Ends the assignment `wanted`, or all assignments where it is `None`. Waits until their changes
+/// are undone. Returns the number of ended assignments.
 ///
 /// # Errors
-/// Where there is no such assignment, or it does not end.
+/// Fails where there is no such assignment, or where it does not end.
 pub fn end(wanted: Option<u32>) -> Result<usize, AssignError> {
     let ending = match wanted {
         None => holders()?,
         Some(id) => vec![one(id)?],
     };
-    // The newest ends first, so that each restores the state that it found at its start.
+    // The newest assignment ends first, so that each restores the state that it found at its start.
     ending.iter().rev().try_for_each(end_one)?;
     Ok(ending.len())
 }
 
 fn end_one(holder: &Holder) -> Result<(), AssignError> {
     let process = holder.process;
-    // A process that has ended since is no error.
+    // It is no error where the process has ended meanwhile.
     process
         .signal(Signal::SIGTERM)
         .map_err(|error| AssignError::Unresponsive(format!("cannot end {process}: {error}")))?;

@@ -1,4 +1,4 @@
-//! Why an assignment could not be made, changed or ended.
+//! The reasons why an assignment could not be made, changed or ended.
 
 use std::io;
 
@@ -29,7 +29,7 @@ pub enum AssignError {
     /// The control group could not be found.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
-    /// Another process covers the same object, or the record of changes cannot be written.
+    /// Another process covers the same object, or the record of changes (lease) cannot be written.
     #[error(transparent)]
     Lease(#[from] LeaseError),
     /// The records of other processes' changes cannot be read.
@@ -47,7 +47,7 @@ pub enum AssignError {
          sysctl net.ipv4.tcp_allowed_congestion_control allows more"
     )]
     NotAllowed {
-        /// The algorithms that it takes.
+        /// The algorithms that this namespace takes.
         allowed: String,
         /// The error of the kernel.
         source: SysctlError,
@@ -67,7 +67,7 @@ pub enum AssignError {
 }
 
 impl AssignError {
-    /// Whether the request cannot be fulfilled as it was made, so that the command exits with 2.
+    /// Whether the request itself is at fault, so that the command exits with 2.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Usage(_) | Self::NoNamespace { .. } => true,

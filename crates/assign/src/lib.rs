@@ -25,11 +25,13 @@ pub use run::{Event, run};
 pub struct AssignOptions {
     /// The algorithm's name.
     pub algorithm: String,
-    /// The network namespace: a name of `ip netns`, or an inode; `None`: that of the calling thread.
+    /// The network namespace, as a name of `ip netns` or as an inode; `None` for that of the
+    /// calling thread.
     pub namespace: Option<String>,
     /// The connections.
     pub scope: ScopeName,
-    /// The destination to which the connections of a cgroup, or the existing ones, are limited.
+    /// The destination to which the connections of a cgroup, or the existing connections, are
+    /// limited.
     pub destination: Option<Destination>,
     /// The target rate of each connection.
     pub rate: Option<Rate>,
@@ -53,11 +55,11 @@ pub enum ScopeName {
     Cgroup(PathBuf),
     /// New connections of this systemd unit.
     Unit(String),
-    /// Existing connections: all, or those with these cookies.
+    /// Existing connections: those with these cookies, or all where the list is empty.
     Existing(Vec<u64>),
 }
 
-/// Checks that a target rate is given exactly where the algorithm has one.
+/// Checks that a target rate is given if and only if the algorithm has one.
 ///
 /// # Errors
 /// [`AssignError::Usage`].
@@ -78,7 +80,7 @@ fn check_algorithm(algorithm: &str) -> Result<(), AssignError> {
     if Bounded::named(algorithm).is_some() {
         return Ok(());
     }
-    // The kernel loads the module of an algorithm when a socket asks for it.
+    // The kernel loads an algorithm's module when a socket asks for the algorithm.
     let tried = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)
         .and_then(|socket| setsockopt(&socket, sockopt::TcpCongestion, &algorithm.into()));
     tried.map_err(|_| {

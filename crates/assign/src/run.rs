@@ -22,8 +22,9 @@ pub enum Event {
     Warning(String),
 }
 
-/// Makes the assignment, keeps it in force until `shutdown` is readable or the duration is over, and undoes its
-/// changes. Moves the calling thread into the network namespace that the options name.
+/// Makes the assignment and keeps it in force until `shutdown` is readable or the duration is over.
+/// Then it undoes the changes. The calling thread moves into the network namespace that the options
+/// name.
 ///
 /// # Errors
 /// [`AssignError`] where the assignment could not be made or kept; its changes are undone then, too.
@@ -53,7 +54,8 @@ fn hold(
     tell: &mut dyn FnMut(Event),
 ) -> Result<(), AssignError> {
     let started = Instant::now();
-    // The kernel's own algorithms need this record, too: the previous algorithm may be one of Wakeai's.
+    // The record is needed for the kernel's own algorithms, too, because the previous algorithm may
+    // be one of Wakeai's.
     lease.record(Change::KernelParts)?;
     if Bounded::named(&options.algorithm).is_some() {
         Control::open()?;
@@ -93,9 +95,9 @@ struct Running<'a> {
     assigner: Assigner,
     /// The change that makes the algorithm the default of new connections.
     guard: Option<Guard>,
-    /// The cgroup that has taken the place of the one that was found at the start.
+    /// The cgroup that has taken the place of the cgroup that was found at the start.
     successor: Option<Cgroup>,
-    /// The reason why the cgroup's successor could not be covered at the last attempt.
+    /// The reason why `successor` could not be covered at the last attempt.
     refused: Option<String>,
     started: Instant,
     deadline: Option<Instant>,
@@ -154,7 +156,7 @@ impl Running<'_> {
         })
     }
 
-    /// The answer to another process.
+    /// Answers the request of another process.
     fn answer(&mut self, request: Request) -> Answer {
         if let Request::SetRate(bits_per_second) = request {
             if self.algorithm != HOLDS_A_RATE {
@@ -170,8 +172,9 @@ impl Running<'_> {
         self.show().map_err(|error| error.to_string())
     }
 
-    /// Covers the new cgroup of a unit that was started again. The connections of the earlier cgroup remain
-    /// assigned to this process. A cgroup that cannot be covered is tried again; only a new reason is reported.
+    /// Covers the new cgroup of a unit that was started again. The connections of the earlier
+    /// cgroup remain assigned to this process. A cgroup that cannot be covered is tried again. A
+    /// reason is reported only once.
     fn follow(&mut self) {
         let Scope::Cgroup(first) = &self.found.scope else { return };
         let Some(next) = self.successor.as_ref().unwrap_or(first).successor() else { return };
@@ -193,8 +196,9 @@ impl Running<'_> {
         }
     }
 
-    /// Restores the default first, so that no new connection gets the algorithm, and then moves the connections
-    /// back to their algorithms. The algorithm is unloaded when the lease is released.
+    /// Restores the default first, so that no new connection gets the algorithm. Then moves the
+    /// connections back to their algorithms. The algorithm is unloaded later, when the lease is
+    /// released.
     fn give_back(mut self, change: &Change) {
         self.assigner.stop();
         if let Some(Err(error)) = self.guard.take().map(|guard| guard.restore(self.lease)) {

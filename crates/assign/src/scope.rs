@@ -13,11 +13,12 @@ use crate::{AssignError, AssignOptions, ScopeName};
 pub(crate) enum Scope {
     /// New connections of the network namespace.
     Namespace,
-    /// New connections over a route, and the algorithm that the route had before, if any.
+    /// New connections over a route, and the algorithm that the route had before; `None` where it
+    /// had none.
     Route(Route, Option<String>),
     /// New connections of a control group.
     Cgroup(Cgroup),
-    /// Existing connections: all, or those with these cookies.
+    /// Existing connections: those with these cookies, or all where the list is empty.
     Existing(Vec<u64>),
 }
 
@@ -87,7 +88,8 @@ impl Found {
         }
     }
 
-    /// The record from which another process restores the algorithms of the connections if this process dies.
+    /// The record for the case that this process dies. Another process then restores the algorithms
+    /// of the connections from it.
     pub(crate) fn assigned(&self, algorithm: &str) -> Assigned {
         let moved = AssignedWay::Moved { owner: std::process::id() };
         let default = |destination, before| AssignedWay::Default { destination, before };
@@ -103,7 +105,7 @@ impl Found {
         Assigned { netns, algorithm: algorithm.to_owned(), way }
     }
 
-    /// One word for the kind of scope.
+    /// The kind of scope, as one word.
     pub(crate) fn kind(&self) -> &'static str {
         match self.scope {
             Scope::Namespace => "namespace",

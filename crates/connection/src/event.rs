@@ -1,4 +1,4 @@
-//! The events of a connection, and the congestion event that each stands for.
+//! The events of a connection, and the congestion event that each of them stands for.
 
 use crate::CongestionState;
 
@@ -15,18 +15,19 @@ pub enum EventKind {
         from: CongestionState,
         /// The state after.
         to: CongestionState,
-        /// The cause of the reduction of the window on a change to [`CongestionState::Cwr`], where it is known.
+        /// The cause of the reduction where the state changes to [`CongestionState::Cwr`]; `None`
+        /// where the cause is unknown.
         signal: Option<Signal>,
     },
     /// A segment was retransmitted.
     Retransmit,
     /// The retransmission timer expired.
     Timeout,
-    /// A congestion event; follows the event that it comes from ([`EventKind::error`]).
+    /// A congestion event. It follows the event that it comes from ([`EventKind::error`]).
     Error(ErrorCode),
 }
 
-/// The cause of a change to CWR, other than a full local queue.
+/// The cause of a change to CWR (a reduction of the window), other than a full local queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// The receiver echoed congestion (RFC 3168).
@@ -36,7 +37,7 @@ pub enum Signal {
 }
 
 impl EventKind {
-    /// Its name in records and in the monitor's output.
+    /// The name of the event in records and in the monitor's output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Opened => "opened",
@@ -48,8 +49,8 @@ impl EventKind {
         }
     }
 
-    /// The number beside the name in records: that of the state after a change, that of an error code, or 0 for other
-    /// events.
+    /// The number beside the name in records: of the new state at a change of state, of the error
+    /// code at a congestion event, and 0 otherwise.
     pub fn value(self) -> u8 {
         match self {
             Self::StateChange { to, .. } => to.number(),
@@ -60,9 +61,9 @@ impl EventKind {
 
     /// The error code of Matsuno et al. (table 2) that this event stands for.
     ///
-    /// Disorder counts where it begins in Open: Disorder after Recovery or CWR is no new reordering.
-    /// CWR counts as an overflow of the local queue where no [`Signal`] explains it. A timeout counts
-    /// each time, also one in Loss that changes no state.
+    /// Disorder counts only where it begins in Open, because Disorder after Recovery or CWR is no
+    /// new reordering. CWR counts as an overflow of the local queue where no [`Signal`] explains
+    /// it. Each timeout counts, even in Loss, where it changes no state.
     pub fn error(self) -> Option<ErrorCode> {
         use CongestionState::{Cwr, Disorder, Open, Recovery};
         match self {
@@ -94,7 +95,7 @@ impl ErrorCode {
         self as u8
     }
 
-    /// Its name in the results' JSON.
+    /// The name of the event in the results' JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reordering => "reordering",

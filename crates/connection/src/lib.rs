@@ -1,8 +1,8 @@
-//! One TCP connection in the kernel's terms: what it does ([`Figures`]), what happens to it
-//! ([`EventKind`]), which congestion event that is ([`ErrorCode`]), and the limits that its
+//! One TCP connection in the kernel's terms: its state in numbers ([`Figures`]), what happens to it
+//! ([`EventKind`]), the congestion event that this is ([`ErrorCode`]), and the limits that its
 //! congestion control obeys ([`SocketBounds`]).
 //!
-//! The monitor reads these from the kernel and the simulator's TCP gives the same, so agents, laws
+//! The monitor reads these from the kernel, and the simulator's TCP gives the same. So agents, laws
 //! and records see no difference between the two.
 
 mod event;
@@ -22,18 +22,18 @@ pub enum CongestionState {
     /// Nothing unusual.
     #[default]
     Open,
-    /// Duplicate ACKs or SACKs, no reduction yet.
+    /// Duplicate ACKs or SACKs have arrived, and nothing is reduced yet.
     Disorder,
     /// The window is being reduced after ECN, a full local queue or a repaired tail loss.
     Cwr,
     /// Fast recovery: the window is being reduced after a loss.
     Recovery,
-    /// A retransmission timeout.
+    /// The retransmission timer has expired.
     Loss,
 }
 
 impl CongestionState {
-    /// The state with this number in the kernel; every number above 4 is Loss.
+    /// The state with this number in the kernel. Every number above 4 gives Loss.
     pub fn from_number(number: u8) -> Self {
         match number {
             0 => Self::Open,
@@ -54,7 +54,7 @@ impl CongestionState {
         self as u8
     }
 
-    /// Its name, in lower case.
+    /// The name of the state, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -66,7 +66,7 @@ impl CongestionState {
     }
 }
 
-/// The figures of a connection at one moment, as its `tcp_sock` holds them.
+/// The figures of a connection at one moment, as the kernel's `tcp_sock` holds them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Congestion window.
@@ -75,10 +75,11 @@ pub struct Figures {
     pub ssthresh: Segments,
     /// Smoothed RTT (`srtt_us`); `None` before the first sample.
     pub smoothed_rtt: Option<Duration>,
-    /// The RTT of the most recent segment that was acknowledged or selectively acknowledged without
-    /// having been retransmitted (`rack.rtt_us`), delayed ACKs included; `None` before the first.
+    /// The RTT of a segment, delayed ACKs included (`rack.rtt_us`); `None` before the first. The
+    /// segment is the last that was acknowledged, selectively or not, and was never retransmitted.
     pub latest_rtt: Option<Duration>,
-    /// Windowed minimum RTT, over 5 minutes by default (`rtt_min`); `None` before the first sample.
+    /// The minimum RTT over a window of 5 minutes by default (`rtt_min`); `None` before the first
+    /// sample.
     pub min_rtt: Option<Duration>,
     /// Congestion state.
     pub congestion_state: CongestionState,
@@ -92,37 +93,40 @@ pub struct Figures {
     pub retrans_out: Segments,
     /// Bytes that the application wrote and that are not yet acknowledged.
     pub send_queue: Bytes,
-    /// Segments delivered since the start, retransmitted ones counted (wraps at 2^32 in the
-    /// kernel).
+    /// Segments delivered since the start, including retransmitted ones. In the kernel the number
+    /// wraps at 2^32.
     pub delivered: u64,
-    /// The kernel's latest delivery rate sample (`rate_delivered`/`rate_interval_us`); `None` before
-    /// the first, and in the simulator, which takes none.
+    /// The kernel's latest sample of the delivery rate (`rate_delivered`/`rate_interval_us`).
+    /// `None` before the first sample, and in the simulator, which takes no samples.
     pub delivery_rate: Option<Rate>,
-    /// Whether the application, not the network, limited that sample.
+    /// Whether the application limited that sample, and not the network.
     pub application_limited: bool,
-    /// The rate at which the socket is paced, or that sizes its bursts; `None`: no limit.
+    /// The rate at which the socket is paced, or from which the size of its bursts follows; `None`
+    /// where there is no limit.
     pub pacing_rate: Option<Rate>,
-    /// K of the running stage of congestion avoidance, to 1/1024 s, under `wakeai_cubic` (RFC 9438
-    /// equation 2) and `wakeai_rtt` (K' of Kozu et al., equation 3); `None` while no stage runs, and
-    /// under any other algorithm.
+    /// K: in congestion avoidance, the time until the curve of CUBIC reaches its plateau, to 1/1024
+    /// s. It is that of RFC 9438 equation 2 under `wakeai_cubic`, and K' of Kozu et al., equation
+    /// 3, under `wakeai_rtt`. `None` outside of congestion avoidance, and under any other
+    /// algorithm.
     pub k: Option<Duration>,
     /// Current maximum segment size.
     pub mss: Bytes,
-    /// Index of the interface of its route; 0 while the socket has no cached route, and in the simulator.
+    /// The index of the interface of the route; 0 while the socket has no cached route, and in the
+    /// simulator.
     pub interface: u32,
 }
 
 impl Figures {
-    /// Segments in flight (RFC 6675's pipe): those that are out, less the selectively acknowledged and lost ones,
-    /// plus the retransmitted ones.
+    /// The number of segments in flight (RFC 6675's pipe): those in [`Self::packets_out`], less the
+    /// selectively acknowledged and lost ones, plus the retransmitted ones.
     pub fn in_flight(&self) -> Segments {
         (self.packets_out.saturating_add(self.retrans_out))
             .saturating_sub(self.sacked_out.saturating_add(self.lost_out))
     }
 }
 
-/// The bounds of one connection as its congestion control reads them; 0 means no bound. A ceiling below the floor
-/// takes precedence.
+/// The bounds of one connection as its congestion control reads them; 0 means no bound. Where the
+/// ceiling is below the floor, the ceiling holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketBounds {
     /// Segments: the window is not below this, except in [`CongestionState::Loss`].
@@ -131,13 +135,13 @@ pub struct SocketBounds {
     pub ceiling: u32,
     /// Bytes per second: the connection does not send faster than this.
     pub pacing_bytes_per_second: u64,
-    /// Bytes of packets that may wait in the host's queue (TCP small queues) where TCP would admit less.
-    /// This applies only with a ceiling and without pacing.
+    /// Bytes of packets that may wait in the host's queue where TCP small queues (Linux's limit per
+    /// connection) would admit fewer. They apply only with a ceiling and without pacing.
     pub small_queue_bytes: u64,
 }
 
 impl SocketBounds {
-    /// The connection behaves as if it had no agent.
+    /// No bounds: the connection behaves as if there were no agent.
     pub const NONE: Self =
         Self { floor: 0, ceiling: 0, pacing_bytes_per_second: 0, small_queue_bytes: 0 };
 }

@@ -14,7 +14,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 const PEERS: u64 = 100;
 const TICK: Duration = Duration::from_millis(500);
 
-/// A station and the stations whose messages it receives, each with a controller of its own.
+/// A station and the stations whose messages it receives. Each has a controller of its own.
 struct Crowd {
     now: Instant,
     own: Controller,
@@ -86,7 +86,8 @@ impl Crowd {
     }
 }
 
-/// Makes the queue vary and never empty, so that the watch of the RTT keeps its longest history.
+/// Makes the queue vary without ever being empty, so that the watch of the RTT keeps its longest
+/// history.
 fn progress(connections: &mut [Connection], ticks: u64) {
     for Connection { id, figures, .. } in connections {
         let rtt = Duration::from_millis(if ticks == 1 { 5 } else { 40 + (ticks + *id) % 30 });

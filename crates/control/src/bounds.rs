@@ -19,8 +19,9 @@ pub struct Bounds {
     pub ceiling: Segments,
     /// The largest rate at which data is sent.
     pub pacing: Option<Rate>,
-    /// The bytes that may wait in the host's queue where TCP small queues would allow fewer, such as an
-    /// aggregate instead of two packets; zero is Linux's own limit. It takes effect only with a ceiling and
+    /// The bytes that may wait in the host's queue, where TCP small queues (Linux's limit per
+    /// connection) would allow fewer. A law asks for the bytes of an aggregate instead of two
+    /// packets. Zero leaves Linux's own limit. The bound takes effect only with a ceiling and
     /// without pacing.
     pub small_queue: Bytes,
 }
@@ -41,7 +42,8 @@ impl Bounds {
 }
 
 impl fmt::Display for Bounds {
-    /// `200..555`, `0..unbounded`, `1..2 at 3Mbit/s`, `9..30, 65.535kB in the host's queue`.
+    /// The bounds `200..555`, `0..unbounded`, `1..2 at 3Mbit/s`, `9..30, 65.535kB in the host's
+    /// queue`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ceiling == Segments::MAX {
             write!(f, "{}..unbounded", self.floor)?;
@@ -58,18 +60,19 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// The bounds of a station until the next tick, divided among its connections.
+/// The bounds of a station until the next tick (0.5 s later), divided among its connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actuation {
-    /// The bounds of each connection that is sending and boundable, by id. They add up to those of the station.
+    /// The bounds of each connection that is sending and whose algorithm applies bounds, by id.
+    /// They add up to the station's bounds.
     pub sockets: Vec<(u64, SocketBounds)>,
-    /// The bounds of every other connection, and of those that begin before the next tick. They are the bounds that
-    /// one more sending connection would get.
+    /// The bounds of every other connection, and of connections that begin before the next tick.
+    /// One more sending connection would get the same bounds.
     pub default: SocketBounds,
 }
 
 impl Actuation {
-    /// Divides `bounds` among those of `connections` that are sending and boundable.
+    /// Divides `bounds` among the sending and boundable ones of `connections`.
     pub fn new(bounds: Bounds, connections: &[ConnectionView]) -> Self {
         let bound = || connections.iter().filter(|one| one.sending && one.boundable);
         let mut flying: Vec<u64> =
@@ -83,7 +86,8 @@ impl Actuation {
 }
 
 impl From<Bounds> for SocketBounds {
-    /// In [`SocketBounds`] 0 means none, so a ceiling of 0 and a rate below 1 byte/s become 1.
+    /// Converts bounds. In [`SocketBounds`] 0 means no bound, so a ceiling of 0 and a rate below 1
+    /// byte/s become 1.
     fn from(bounds: Bounds) -> Self {
         let Bounds { floor, ceiling, pacing, small_queue } = bounds;
         Self {
@@ -97,10 +101,11 @@ impl From<Bounds> for SocketBounds {
 
 /// Divides `bounds` among connections, by the segments that each has in flight.
 ///
-/// One half of a window is divided equally, and the other half in proportion to the segments in flight. So a
-/// connection that needs little leaves window to one that needs much, and those that need much become equal.
-/// Each ceiling is at least one segment. An absent bound stays absent. The pacing rate and the bytes in the
-/// host's queue are divided equally.
+/// One half of a window is divided equally, and the other half in proportion to the segments in
+/// flight. So a connection that needs little leaves room in the window to a connection that needs
+/// much, and connections that need much become equal. Each ceiling is at least one segment. An
+/// absent bound stays absent. The pacing rate and the bytes in the host's queue are divided
+/// equally.
 fn divide(bounds: Bounds, flying: &[u64]) -> Vec<Bounds> {
     let count = flying.len() as u64;
     let floors = parts(bounds.floor, flying);
@@ -132,7 +137,7 @@ fn parts(total: Segments, weights: &[u64]) -> Vec<Segments> {
     for part in parts.iter_mut().take(left as usize) {
         *part += 1;
     }
-    // Each part is at most `total`, which came from 32 bits.
+    // No part exceeds `total`, which came from 32 bits.
     parts.into_iter().map(|part| Segments::new(part as u32)).collect()
 }
 
@@ -190,7 +195,8 @@ mod tests {
             pacing_bytes_per_second: 1_000_000,
             small_queue_bytes: 65_535,
         };
-        // One more connection has nothing in flight, and so no part of the half by weight.
+        // One more connection has nothing in flight, so it has no part of the half that is divided
+        // by weight.
         let one_more = SocketBounds {
             floor: 7,
             ceiling: 22,

@@ -8,11 +8,11 @@ use crate::{Share, StationId};
 /// Whether the stations' clocks agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clocks {
-    /// They may differ: only the answer to a challenge proves that a message is new.
+    /// The clocks may differ. Only the answer to a challenge proves that a message is new.
     #[default]
     Free,
-    /// They agree, as with NTP: messages carry the time, and a message is refused where its time differs by more
-    /// than `tolerance`.
+    /// The clocks agree, as with NTP. Messages carry the time, and a message is refused where its
+    /// time differs from the own by more than `tolerance`.
     Synchronised {
         /// The Unix time at the epoch of this controller's `now`.
         unix_at_epoch: Duration,
@@ -21,18 +21,20 @@ pub enum Clocks {
     },
 }
 
-/// The settings of a [`Controller`](crate::Controller). It has no `Debug`, which would show the key.
+/// The settings of a [`Controller`](crate::Controller). It has no `Debug`, because that would show
+/// the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ControllerConfig {
     /// This station.
     pub station_id: StationId,
-    /// The access point that it is associated with; messages of another are ignored.
+    /// The access point with which this station is associated. Messages of stations at other access
+    /// points are ignored.
     pub bssid: [u8; 6],
     /// The secret that the stations of the fleet share.
     pub group_key: [u8; 32],
     /// Further keys whose messages are accepted, while the fleet changes its key.
     pub accepted_keys: Vec<[u8; 32]>,
-    /// The time between ticks.
+    /// The time between ticks; the controller decides once per tick.
     pub tick: Duration,
     /// The access point's buffer in packets.
     pub access_point_buffer: u32,
@@ -44,7 +46,8 @@ pub struct ControllerConfig {
     pub max_rate: Option<Rate>,
     /// The rate that this station asks its peers to leave free while it sends.
     pub reserve: Option<Rate>,
-    /// The share of the airtime that all stations together may reserve; the same on all stations.
+    /// The share of the airtime that all stations together may reserve. It has to be the same on
+    /// all stations.
     pub reservable: Share,
     /// Whether the stations' clocks agree.
     pub clocks: Clocks,

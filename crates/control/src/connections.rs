@@ -7,35 +7,37 @@ use wakeai_units::{Bytes, Segments};
 
 use crate::ConnectionView;
 
-/// A connection that delivered more than this within a tick is sending, although nothing may be in flight at the
-/// tick. It is an initial window (RFC 6928), which an exchange of short messages does not exceed.
+/// A connection that delivered more segments than this since the tick before (0.5 s) is sending,
+/// even where nothing is in flight at the tick. The number is an initial window (RFC 6928), which
+/// an exchange of short messages does not exceed.
 const SENDING_SEGMENTS: u32 = 10;
 
-/// One of the station's connections over the Wi-Fi interface, as it is read for a tick.
+/// One of the station's connections over the Wi-Fi interface, as read at a tick.
 ///
-/// It counts as sending while it has data, in flight or waiting, and where it delivered more than an initial window
+/// A connection counts as sending in two cases: it has data, in flight or waiting, or it delivered
+/// more than an initial window since the tick before.
 /// since the tick before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     /// The kernel's socket cookie.
     pub id: u64,
-    /// Its figures.
+    /// The figures of the connection.
     pub figures: Figures,
-    /// Whether its algorithm applies bounds.
+    /// Whether the algorithm of the connection applies bounds.
     pub boundable: bool,
 }
 
 impl Connection {
-    /// Whether it has data, in flight or waiting.
+    /// Whether the connection has data, in flight or waiting.
     pub fn has_data(&self) -> bool {
         self.figures.packets_out > Segments::ZERO || self.figures.send_queue > Bytes::ZERO
     }
 }
 
-/// Compares the station's connections with the tick before.
+/// Compares the station's connections at a tick with those at the tick before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionWatch {
-    /// Segments delivered as of the last tick, by connection.
+    /// The segments that each connection had delivered at the last tick, by connection.
     delivered: BTreeMap<u64, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The controller of one station.
+//! The controller of one station, which makes the agent's decisions.
 
 use std::collections::VecDeque;
 
@@ -19,9 +19,9 @@ const EVENT_LIMIT: usize = 4096;
 /// Decides on the bounds of a station, from presence messages, the station's connections, reservations and the law.
 ///
 /// Order of calls: whenever something happens, first [`Controller::handle_datagram`] for each
-/// datagram and [`Controller::handle_tick`] at each tick; then [`Controller::poll_transmit`] and
-/// [`Controller::poll_event`] until they give `None`; then wait until
-/// [`Controller::next_timeout`]. `now` never goes back.
+/// datagram, and [`Controller::handle_tick`] at each tick (0.5 s); then
+/// [`Controller::poll_transmit`] and [`Controller::poll_event`] until each gives `None`; then wait
+/// until [`Controller::next_timeout`]. `now` never goes back.
 pub struct Controller {
     config: ControllerConfig,
     law: Box<dyn Law + Send>,
@@ -30,7 +30,7 @@ pub struct Controller {
     rtt: RttWatch,
     rates: RateWatch,
     reservations: Reservations,
-    /// The reservation in the last event.
+    /// The reservation of this station as the last event reported it.
     reported: (Option<Rate>, ReservationState),
     observation: Observation,
     bounds: Bounds,
@@ -72,14 +72,14 @@ impl Controller {
         }
     }
 
-    /// Authenticates messages with `group_key` from now on, and accepts those under it and `others`. The known peers
-    /// stay.
+    /// From now on, authenticates messages with `group_key`, and accepts messages under `group_key`
+    /// and under `others`. The known peers stay.
     pub fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
         self.presence.set_keys(group_key, others);
     }
 
-    /// Sets the Unix time at the epoch of `now`. It matters where clocks are synchronised; call it before
-    /// each tick, because the system clock may be set.
+    /// Sets the Unix time at the epoch of `now`. The value is used where the stations' clocks are
+    /// synchronised. Call this before each tick, because the system clock may be set.
     pub fn set_unix_at_epoch(&mut self, unix: Duration) {
         self.presence.set_unix_at_epoch(unix);
     }
@@ -94,8 +94,8 @@ impl Controller {
     /// Decides on the bounds until the next tick. `connections` are the station's connections over the Wi-Fi
     /// interface, and `link_rate` is the PHY rate of the data that it sends, where that is known.
     ///
-    /// The next tick is due one interval after the time at which this one was due, so that a late call
-    /// does not delay the later ones. Ticks that were missed are skipped.
+    /// The next tick is due one interval after the time at which this tick was due, so a late call
+    /// does not delay later ticks. Missed ticks are skipped.
     pub fn handle_tick(
         &mut self,
         now: Instant,
@@ -160,8 +160,8 @@ impl Controller {
         }
     }
 
-    /// Asks the peers to leave `rate` free while this station sends, from the next tick on; `None` ends the
-    /// reservation.
+    /// Asks the peers to leave `rate` free while this station sends. The request holds from the
+    /// next tick on; `None` ends the reservation.
     pub fn reserve(&mut self, rate: Option<Rate>) {
         self.reservations.want(rate);
     }
@@ -212,7 +212,7 @@ impl Controller {
         self.events.pop_front()
     }
 
-    /// The counters of datagrams.
+    /// The counters of presence datagrams.
     pub fn counters(&self) -> &PresenceCounters {
         self.presence.counters()
     }
@@ -300,7 +300,8 @@ mod tests {
     #[test]
     fn the_start_and_the_end_of_sending_are_announced_soon() {
         let mut controller = controller();
-        // At this rate a regular message is due once per second at most.
+        // With this basic rate (the rate of broadcasts) a regular message is due at most once per
+        // second.
         controller.config.basic_rate = Rate::from_mbps(1);
         controller.presence = Endpoint::new(Instant::ZERO, &controller.config, BootId([1; 16]));
         let views = [sending(), Vec::new()];

@@ -9,11 +9,11 @@ use crate::{Bounds, ReservationState, Share, StationId};
 /// The phase of the law `airtime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// There is no queue yet: the window may double in each round trip.
+    /// There is no queue yet, so the window may double in each round trip.
     Opening,
-    /// The window holds the path and the target queue.
+    /// The window is as large as the path and the target queue together.
     Steady,
-    /// The queue is short: the window is larger than in `Steady`, to find unused airtime.
+    /// The queue is short, so the window is larger than in `Steady`, to find unused airtime.
     Probing,
     /// The station sends less than its share for some ticks, to measure the RTT of the empty path.
     Draining,
@@ -33,7 +33,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// The reason for the bounds of a law.
+/// The reason for the bounds of a law, which decides once per tick (0.5 s).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -45,11 +45,11 @@ pub enum Reason {
     Candidates {
         /// The number of stations that send.
         senders: u32,
-        /// Queueing delay; `None` without an RTT sample.
+        /// The queueing delay; `None` without an RTT sample.
         growth: Option<Duration>,
-        /// By the number of stations; `None` while the rate or the RTT is unknown.
+        /// The candidate by the number of stations; `None` while the rate or the RTT is unknown.
         by_senders: Option<Bounds>,
-        /// By the queueing delay.
+        /// The candidate by the queueing delay.
         by_growth: Bounds,
     },
     /// A share of the airtime and a short queue.
@@ -58,9 +58,9 @@ pub enum Reason {
         senders: u32,
         /// The rate that this station delivers.
         rate: Rate,
-        /// The rate that its share of the airtime gives.
+        /// The rate that this station delivers with its share of the airtime.
         share: Rate,
-        /// Queueing delay.
+        /// The queueing delay.
         growth: Duration,
         /// The target queueing delay.
         target: Duration,
@@ -69,7 +69,7 @@ pub enum Reason {
     },
     /// This station leaves airtime free for the reservations of others.
     Yields {
-        /// The share of the airtime that they claim.
+        /// The share of the airtime that the owners of these reservations claim.
         claimed: Share,
         /// The largest rate at which this station may send.
         level: Rate,
@@ -144,7 +144,7 @@ pub enum Event {
         at: Instant,
         /// The law's name.
         law: &'static str,
-        /// Its decision.
+        /// The decision of the law.
         bounds: Bounds,
         /// The reasons for the decision.
         reasons: Vec<Reason>,
@@ -153,9 +153,9 @@ pub enum Event {
     Reservation {
         /// The time.
         at: Instant,
-        /// The rate that is asked for; `None` where the reservation was ended.
+        /// The rate that is asked for; `None` where the reservation has ended.
         rate: Option<Rate>,
-        /// Its state.
+        /// The state of the reservation.
         state: ReservationState,
     },
     /// The live peers changed.

@@ -2,14 +2,16 @@
 
 use wakeai_units::{Duration, Instant, Rate};
 
-/// A difference of at most this part of the rate, percent, comes from rate control and is ignored.
+/// A difference of at most this part of the rate, percent, is ignored, because it comes from rate
+/// control.
 const OTHER_PERCENT: u64 = 25;
-/// A shorter difference does not change the rate that the station reaches, and is ignored.
+/// A difference that lasts less than this time is ignored, because it does not change the rate that
+/// the station reaches.
 const LASTING: Duration = Duration::from_secs(2);
 
 /// A PHY rate that follows the lasting changes of the driver's PHY rate.
 ///
-/// Order of calls: [`LastingRate::on_tick`] once per tick, then the other methods.
+/// Order of calls: [`LastingRate::on_tick`] once per tick (0.5 s), then the other methods.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastingRate {
     rate: Option<Rate>,
@@ -17,8 +19,8 @@ pub(crate) struct LastingRate {
 }
 
 impl LastingRate {
-    /// Takes the driver's rate at a tick; an unknown rate changes nothing. Returns the old and the new rate at a
-    /// lasting change.
+    /// Takes the driver's rate at a tick. An unknown rate changes nothing. At a lasting change it
+    /// returns the old and the new rate.
     pub(crate) fn on_tick(&mut self, now: Instant, given: Option<Rate>) -> Option<(Rate, Rate)> {
         let given = given.filter(|rate| *rate > Rate::ZERO)?;
         let before = *self.rate.get_or_insert(given);
@@ -36,12 +38,12 @@ impl LastingRate {
         Some((before, given))
     }
 
-    /// The lasting rate; `None` before the driver gave any.
+    /// The lasting rate; `None` before the driver reported any rate.
     pub(crate) fn get(&self) -> Option<Rate> {
         self.rate
     }
 
-    /// Whether the driver gives another rate now, which may not last.
+    /// Whether the driver now reports another rate, which may not last.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.differs_since.is_some()
     }

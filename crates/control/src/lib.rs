@@ -1,13 +1,18 @@
 //! The agent's decisions, without clock, socket, file or kernel.
 //!
-//! [`Controller`] takes presence datagrams and the station's [`Connection`]s. It gives presence datagrams and
-//! an [`Actuation`], the bounds of each socket. The agent drives it on a real device, and the simulator in
-//! virtual time; `now` is always a parameter.
+//! [`Controller`] takes presence datagrams and the station's [`Connection`]s. It gives presence
+//! datagrams and an [`Actuation`], which has the bounds of each socket. The agent drives the
+//! controller on a real device, and the simulator drives it in virtual time; `now` is always a
+//! parameter.
 //!
-//! Its parts are [`presence`] (messages, peer table, schedule), [`Connection`] (and the rule by which a connection is
-//! sending), [`RttWatch`] (the queueing delay: how far the RTT is above its minimum), the [`Law`]s that turn an
-//! [`Observation`] into the station's [`Bounds`], `reservation` (rates that are left free for other stations), and
-//! [`Actuation`], which divides bounds among connections.
+//! The parts of the crate are:
+//!
+//! - [`presence`]: messages, the table of peers, the schedule of messages;
+//! - [`Connection`]: a connection, and the rule that decides whether it is sending;
+//! - [`RttWatch`]: the queueing delay, which is the difference between the RTT and its minimum;
+//! - [`Law`]: a rule that turns an [`Observation`] into the station's [`Bounds`];
+//! - `reservation`: rates that are left free for other stations;
+//! - [`Actuation`]: the division of bounds among connections.
 
 mod bounds;
 mod config;

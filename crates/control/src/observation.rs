@@ -1,4 +1,4 @@
-//! The observation of a law: only figures that a real device can know.
+//! The observation of a law, which contains only figures that a real device can know.
 
 use std::fmt;
 
@@ -7,8 +7,9 @@ use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::Reservation;
 
-/// The id of a station among those that share an access point: configured, or derived by the agent. It need not
-/// be secret. Of two stations with the same id the others see only one.
+/// The id of a station among the stations of one access point. It is configured, or derived by the
+/// agent. It need not be secret. Where two stations have the same id, the others see only one of
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u64);
 
@@ -18,26 +19,27 @@ impl fmt::Display for StationId {
     }
 }
 
-/// One of this station's connections over the Wi-Fi interface, at a tick.
+/// One of this station's connections over the Wi-Fi interface, at a tick (a decision, one every 0.5
+/// s).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionView {
     /// The kernel's socket cookie.
     pub id: u64,
-    /// Its figures.
+    /// The figures of the connection.
     pub figures: Figures,
-    /// Whether its algorithm applies bounds.
+    /// Whether the algorithm of the connection applies bounds.
     pub boundable: bool,
-    /// Segments that it delivered since the tick before; 0 at its first tick.
+    /// The segments that the connection delivered since the tick before; 0 at its first tick.
     pub delivered: u32,
-    /// Whether it counts as sending ([`Connection`](crate::Connection) has the rule).
+    /// Whether the connection counts as sending ([`Connection`](crate::Connection) has the rule).
     pub sending: bool,
 }
 
 /// This station at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StationView {
-    /// The PHY rate of the data that this station sends, where it is known. Its last frame may have had another
-    /// rate.
+    /// The PHY rate at which this station sends data, where it is known. The rate of the station's
+    /// last frame may differ from this.
     pub link_rate: Option<Rate>,
     /// The connections that are routed over the Wi-Fi interface.
     pub connections: Vec<ConnectionView>,
@@ -48,30 +50,31 @@ pub struct StationView {
 pub struct Announcement {
     /// Whether it is sending.
     pub sending: bool,
-    /// Its delivery rate, the mean of four ticks.
+    /// The delivery rate, as a mean of four ticks.
     pub delivery_rate: Rate,
-    /// The rate that it reaches alone, where it is known (`Max_i` of Matsuno et al.).
+    /// The rate that the station reaches alone, where it is known (`Max_i` of Matsuno et al.).
     pub max_rate: Option<Rate>,
     /// Its PHY rate, where it is known.
     pub link_rate: Option<Rate>,
     /// Its minimum RTT, where it has one.
     pub min_rtt: Option<Duration>,
-    /// Its queueing delay: how far its RTT is above the minimum.
+    /// The queueing delay: the difference between the RTT and its minimum.
     pub growth: Duration,
-    /// The rate that it asks its peers to leave free, admitted or not.
+    /// The rate that the station asks its peers to leave free. It is announced before and after it
+    /// is admitted.
     pub reservation: Option<Reservation>,
 }
 
 /// A live peer, as of its last message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerView {
-    /// Its id.
+    /// The id of the peer.
     pub station: StationId,
-    /// Its next message comes within this time.
+    /// The largest time until the peer's next message.
     pub interval: Duration,
     /// Time since its last message.
     pub age: Duration,
-    /// Its announcement.
+    /// The announcement of the peer.
     pub announced: Announcement,
 }
 
@@ -93,7 +96,7 @@ pub struct Observation {
     pub own: StationView,
     /// The live peers on the same access point, by id.
     pub peers: Vec<PeerView>,
-    /// Stations that share the access point and are sending, this one included; at least 1.
+    /// The number of stations at the access point that are sending, this one included; at least 1.
     pub senders: u32,
     /// This station's RTT; `None` while no sending connection has a sample.
     pub rtt: Option<RttView>,
@@ -101,7 +104,8 @@ pub struct Observation {
     pub delivery_rate: Rate,
     /// The delivery rate that this station announces: the mean of four ticks.
     pub mean_rate: Rate,
-    /// The aggregate goodput: the sum of the announced rates and the own one, as a windowed maximum.
+    /// The aggregate goodput: the sum of the peers' announced rates and of the own rate, as a
+    /// maximum over the last ten seconds.
     pub total_rate: Rate,
     /// The rate that this station reaches alone, where it is configured or was measured.
     pub max_rate: Option<Rate>,
@@ -129,7 +133,7 @@ impl Default for Observation {
 }
 
 impl Observation {
-    /// The connections that have data to send.
+    /// The connections that count as sending.
     pub fn sending(&self) -> impl Iterator<Item = &ConnectionView> {
         self.own.connections.iter().filter(|connection| connection.sending)
     }

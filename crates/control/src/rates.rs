@@ -8,7 +8,7 @@ use crate::lasting::LastingRate;
 use crate::windowed::WindowedMax;
 use crate::{PeerView, StationView};
 
-/// An announced rate is the mean over this many ticks.
+/// An announced rate is the mean over this many ticks (decisions, one every 0.5 s).
 const MEAN_TICKS: usize = 4;
 
 /// The bytes that the station's connections delivered since the tick before.
@@ -23,15 +23,16 @@ fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {
     rate.mul_div(numerator.bits_per_second(), denominator.bits_per_second()).unwrap_or(rate)
 }
 
-/// A station measures the rate that it reaches alone after it has been the only sender, and has had a queue, for this
-/// long.
+/// For this long a station has to be the only sender and to have a queue, before it measures the
+/// rate that it reaches alone.
 const ALONE_FOR: Duration = Duration::from_secs(10);
-/// From this queueing delay on, the air and not the sender limits the rate.
+/// From this queueing delay on, the air limits the rate, and not the sender.
 const QUEUE: Duration = Duration::from_millis(10);
 
 /// TCP goodput is at most this part of the PHY rate, percent.
 const MOST_GOODPUT_PERCENT: u64 = 90;
-/// The air does not limit a station that alone reaches less than this part of its PHY rate, percent.
+/// Where a station alone reaches less than this part of its PHY rate, percent, something else than
+/// the air limits it.
 const AIR_LIMITED_PERCENT: u64 = 40;
 
 /// Measures the rates, tick by tick.
@@ -83,7 +84,8 @@ impl RateWatch {
         }
     }
 
-    /// Scales the rate that was measured alone with the PHY rate, once that has changed for two seconds.
+    /// Scales the rate that was measured alone in proportion to the PHY rate, once the PHY rate has
+    /// changed for two seconds.
     fn take_link_rate(&mut self, now: Instant, link_rate: Option<Rate>) {
         if let Some((before, after)) = self.link.on_tick(now, link_rate) {
             self.alone.scale(|rate| scaled(rate, after, before));
@@ -93,9 +95,9 @@ impl RateWatch {
         self.take_configured_at();
     }
 
-    /// Finds the PHY rate at which the configured maximum was measured: the first lasting one that can carry it.
-    /// Where a PHY rate can carry far more, the air does not limit this station, and a higher PHY rate does not
-    /// raise the maximum.
+    /// Finds the PHY rate at which the configured maximum was measured. It is the first lasting PHY
+    /// rate that can carry the maximum. Where a PHY rate can carry far more, the air does not limit
+    /// this station, and a higher PHY rate does not raise the maximum.
     fn take_configured_at(&mut self) {
         let Some((max, link)) = self.configured_max.zip(self.link.get()) else { return };
         let part_of = |at: Rate, percent| at.mul_div(percent, 100).unwrap_or(at);
@@ -119,8 +121,9 @@ impl RateWatch {
         }
     }
 
-    /// Replaces the rate that was measured alone by a higher one, also without a queue. Otherwise a station that has
-    /// measured a disturbed air would keep that low rate: its short windows make no queue, so it never measures again.
+    /// Replaces the rate that was measured alone by a higher rate, also without a queue. Otherwise
+    /// a station that measured while the air was disturbed would keep that low rate: its windows
+    /// stay short, they make no queue, and without a queue it never measures again.
     fn outdo_alone(&mut self, now: Instant) {
         let (measured, mean) = (self.alone.get(), self.mean());
         if measured > Rate::ZERO && mean > measured && !self.link.is_in_doubt() {
@@ -147,14 +150,14 @@ impl RateWatch {
         self.total.get()
     }
 
-    /// The configured maximum, scaled with the PHY rate since it was measured.
+    /// The configured maximum, scaled by the change of the PHY rate since the maximum was measured.
     fn configured(&self) -> Option<Rate> {
         let max = self.configured_max?;
         let rates = self.link.get().zip(self.configured_at).filter(|_| self.link_is_known);
         Some(rates.map_or(max, |(now, then)| scaled(max, now, then)))
     }
 
-    /// The rate that this station reaches alone: the configured one, or else the measured one.
+    /// The rate that this station reaches alone: the configured rate, or else the measured rate.
     pub(crate) fn alone(&self) -> Option<Rate> {
         self.configured().or_else(|| Some(self.alone.get()).filter(|rate| *rate > Rate::ZERO))
     }
@@ -170,7 +173,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(500) * half_seconds
     }
 
-    /// `segments` delivered in this tick by one connection.
+    /// A station with one connection, which delivered `segments` in this tick.
     fn own(segments: u32) -> StationView {
         let connection = ConnectionView { delivered: segments, ..example() };
         StationView { link_rate: None, connections: vec![connection] }
@@ -230,8 +233,8 @@ mod tests {
             Self { watch: RateWatch::new(configured.map(Rate::from_mbps)), tick: 0 }
         }
 
-        /// The rate that it reaches alone, kbit/s, after `ticks` ticks. The PHY rates (Mbit/s) alternate from tick to
-        /// tick, and each tick delivers `segments`.
+        /// The rate that the station reaches alone after `ticks` ticks, kbit/s. The PHY rates
+        /// (Mbit/s) alternate from tick to tick, and each tick delivers `segments`.
         fn run(&mut self, ticks: u64, link_mbps: &[u64], segments: u32) -> Option<u64> {
             for _ in 0..ticks {
                 let link = link_mbps[self.tick as usize % link_mbps.len()];

@@ -1,4 +1,5 @@
-//! The queueing delay, by which the RTT is above its minimum ("RTT growth" in Shimada et al., §3.2 steps 3 and 4).
+//! The queueing delay: the difference between the RTT and its minimum ("RTT growth" in Shimada et
+//! al., §3.2 steps 3 and 4).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,15 +9,16 @@ use wakeai_units::{Duration, Instant, Segments};
 
 use crate::{ConnectionView, RttView, StationView};
 
-/// The largest number of samples that are kept of a connection; at most one is added at each tick.
+/// The largest number of samples that are kept of a connection. Each tick (0.5 s) adds at most one.
 const HISTORY: usize = 32;
 
 /// Watches the current and the minimum RTT of a station's connections.
 ///
-/// The minimum falls with any lower sample, the kernel's own minimum included. It rises only where the path has
-/// become longer. The RTT of a queue of this station falls when the station sends less, and the RTT of a longer path
-/// does not. So the minimum is measured again where the window has fallen to a quarter and the delivery rate has
-/// fallen with it, instead of the RTT. A queue that never empties does not raise the minimum.
+/// The minimum falls with any lower sample, including the kernel's own minimum. It rises only where
+/// the path has become longer. A longer path and a queue of this station differ when the station
+/// sends less: the RTT of the queue falls, and the RTT of the longer path stays. So the minimum is
+/// measured anew where the window has fallen to a quarter, the delivery rate has fallen with it,
+/// and the RTT has not. A queue that never empties does not raise the minimum.
 ///
 /// Order of calls: [`RttWatch::on_tick`] once per tick.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +32,8 @@ struct Track {
     /// The tick at which the connection last existed.
     seen: u64,
     min: Duration,
-    /// The kernel's minimum when `min` was last lowered to it. The kernel keeps its minimum for minutes, so it may be
-    /// that of an earlier path.
+    /// The kernel's minimum when `min` was last lowered to it. The kernel keeps its minimum for
+    /// minutes, so its value may belong to an earlier path.
     kernel_min: Option<Duration>,
     /// The samples since the RTT was last near the minimum.
     grown: VecDeque<Sample>,
@@ -45,9 +47,10 @@ struct Sample {
 }
 
 impl RttWatch {
-    /// Takes the connections of one tick and returns the station's RTT: the mean over those that are sending,
-    /// weighted by their windows; `None` while none has a sample. `common` is the queueing delay that all senders
-    /// announce, which is no part of a longer path.
+    /// Takes the connections of one tick and returns the station's RTT: the mean over the
+    /// connections that are sending, weighted by their windows. `None` while no such connection has
+    /// a sample. `common` is the median of the queueing delays that the senders announce. It is no
+    /// part of a longer path.
     pub fn on_tick(
         &mut self,
         now: Instant,
@@ -67,7 +70,7 @@ impl RttWatch {
         sum.mean()
     }
 
-    /// The track of a connection after this tick; `None` where it never had a sample.
+    /// The track of a connection after this tick; `None` where the connection never had a sample.
     fn track(
         &mut self,
         now: Instant,
@@ -132,7 +135,7 @@ impl Track {
         }
         self.min = figures.latest_rtt.into_iter().fold(self.min.min(rtt), Duration::min);
         let sample = Sample { at: now, rtt, window: figures.cwnd };
-        // An RTT below this differs from the minimum only by noise.
+        // An RTT below this threshold may differ from the minimum by noise alone.
         let doubtful = self.min + self.min / 8 + Duration::from_millis(10);
         if sample.rtt < doubtful {
             self.grown.clear();
@@ -148,8 +151,8 @@ impl Track {
         }
     }
 
-    /// The lowest RTT since the window fell to a quarter, where the delivery rate has fallen with it: the RTT of a longer
-    /// path, with the queueing delay that all senders see.
+    /// The lowest RTT since the window fell to a quarter, where the delivery rate has fallen with
+    /// the window. This is the RTT of a longer path plus the queueing delay that all senders see.
     fn longer_path(&self) -> Option<Duration> {
         let last = self.grown.back()?;
         let before = self.grown.iter().max_by_key(|sample| sample.window)?;
@@ -157,8 +160,8 @@ impl Track {
         // The RTT depends on the window of one round trip ago.
         let since = self.grown.iter().rev().take_while(low).last()?;
         let settled = last.at.saturating_since(since.at) >= last.rtt;
-        // The delivery rate is window / RTT. With a queue of this station it would not change as the
-        // window falls; here it has fallen with the window.
+        // The delivery rate is window / RTT. If this station had a queue, the rate would not change
+        // while the window falls. Here it has fallen with the window.
         let rate = |sample: &Sample, other: &Sample| {
             u128::from(sample.window.get()) * u128::from(other.rtt.as_nanos())
         };
@@ -173,7 +176,7 @@ mod tests {
     use super::*;
     use crate::observation::example;
 
-    /// One connection; the kernel's minimum of it never rises.
+    /// A path with one connection, whose kernel minimum never rises.
     struct Path {
         watch: RttWatch,
         tick: u64,
@@ -225,8 +228,8 @@ mod tests {
 
     #[test]
     fn a_queue_that_never_empties_does_not_raise_the_minimum() {
-        // A bottleneck of 800 segments/s behind 100 ms, and windows that go up and down by the
-        // factor that the watch looks for: the RTT follows them.
+        // A bottleneck of 800 segments/s behind 100 ms. The windows rise and fall by the factor
+        // that the watch looks for, and the RTT follows them.
         let mut path = Path::new();
         path.tick(100, 80);
         for tick in 0..2_000 {

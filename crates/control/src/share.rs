@@ -1,4 +1,4 @@
-//! A share of the airtime, and a reservation of one.
+//! A share of the airtime, and a reservation of a share.
 
 use std::fmt;
 
@@ -64,25 +64,28 @@ impl Share {
 }
 
 impl fmt::Display for Share {
-    /// As `40.3 %`, rounded up, so that a share that exceeds a limit is not shown as equal to it.
+    /// Formats a share as `40.3 %`. It is rounded up, so that a share that exceeds a limit is not
+    /// shown as equal to the limit.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = self.0.div_ceil(1_000);
         write!(f, "{}.{} %", tenths / 10, tenths % 10)
     }
 }
 
-/// A rate that a station asks its peers to leave free, as it announces it.
+/// A station's request that its peers leave a rate free, as the station announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The rate.
     pub rate: Rate,
-    /// Its share of the airtime: `rate / Max_i`, fixed at the request.
+    /// The share of the airtime that the rate takes: `rate / Max_i`, with `Max_i` the rate that the
+    /// station reaches alone. It is fixed at the request.
     pub share: Share,
-    /// Its place in the order of requests: one above all tickets that its owner had received (Lamport's bakery
-    /// algorithm).
+    /// The place in the order of requests: one above all tickets that the owner had received
+    /// (Lamport's bakery algorithm).
     pub ticket: u64,
-    /// The share of the airtime that the other stations have to leave free now. It is zero while the
-    /// reservation is not admitted, and while its owner reaches the rate without it.
+    /// The share of the airtime that the other stations have to leave free now. It is zero while
+    /// the reservation is not admitted. It is also zero while the owner reaches its rate although
+    /// the others leave nothing free.
     pub claim: Share,
     /// Whether its owner has data and delivers less than the rate.
     pub short: bool,
@@ -98,24 +101,24 @@ pub enum ReservationState {
     Waiting,
     /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is known.
     Unmeasured,
-    /// It does not fit beside the reservations with smaller tickets.
+    /// The request does not fit beside the reservations with smaller tickets.
     Refused {
-        /// The share of the airtime that it would take.
+        /// The share of the airtime that the request would take.
         share: Share,
         /// The share of the admitted reservations.
         taken: Share,
         /// The largest share that may be reserved in total.
         limit: Share,
     },
-    /// It is admitted: the peers leave the rate free.
+    /// The request is admitted: the peers leave the rate free.
     Admitted {
-        /// The share of the airtime that it takes.
+        /// The share of the airtime that the reservation takes.
         share: Share,
     },
 }
 
 impl ReservationState {
-    /// Whether it is admitted.
+    /// Whether the request is admitted.
     pub fn is_admitted(self) -> bool {
         matches!(self, Self::Admitted { .. })
     }

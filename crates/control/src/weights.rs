@@ -1,11 +1,13 @@
-//! The weights by which the rates of stations are compared.
+//! The weights by which the rates of stations are compared: a rate divided by its weight is the
+//! used part of the air.
 
 use wakeai_units::Rate;
 
 use crate::{Announcement, Observation, PeerView};
 
-/// The basis of the weights of all stations: the rate that each reaches alone, where all announce it, or else their
-/// PHY rates. Where these are not known either, all weights are equal.
+/// The basis of the weights of all stations. It is the rate that each station reaches alone, where
+/// all announce this rate, or else the PHY rate, where all announce that. Otherwise all weights are
+/// equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Basis {
     Max,
@@ -23,12 +25,14 @@ impl Basis {
         [Self::Max, Self::Phy].into_iter().find(fits).unwrap_or(Self::Equal)
     }
 
-    /// The weight of this station; `None` where it is not known, and where all are equal.
+    /// The weight of this station; `None` where the weight is unknown, and where all weights are
+    /// equal.
     pub(crate) fn own_weight(self, seen: &Observation) -> Option<Rate> {
         self.pick(seen.max_rate, seen.own.link_rate)
     }
 
-    /// The weight of a peer; `None` where it is not announced, and where all are equal.
+    /// The weight of a peer; `None` where the weight is not announced, and where all weights are
+    /// equal.
     pub(crate) fn weight(self, announced: &Announcement) -> Option<Rate> {
         self.pick(announced.max_rate, announced.link_rate)
     }

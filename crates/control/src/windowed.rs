@@ -7,7 +7,7 @@ use wakeai_units::{Duration, Instant};
 /// The length of the window.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The largest value of the last ten seconds; one value is added per tick.
+/// The largest value of the last ten seconds; one value is added per tick (0.5 s).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WindowedMax<T> {
     /// Values in falling order, with their times; the front is the maximum.
@@ -25,7 +25,7 @@ impl<T: Copy + Ord + Default> WindowedMax<T> {
         }
     }
 
-    /// Replaces every value by `scaled` of it, because the unit has changed.
+    /// Replaces every value `v` by `scaled(v)`, because the unit has changed.
     pub(crate) fn scale(&mut self, scaled: impl Fn(T) -> T) {
         for (_, value) in &mut self.falling {
             *value = scaled(*value);

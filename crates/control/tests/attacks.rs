@@ -1,5 +1,6 @@
-//! Attacks on presence, each with its possible effect and its limit. The first seven attackers do not have the group
-//! key; the others are members of the group. `docs/security.md` lists the attacks.
+//! Attacks on presence, each with its possible effect and its limit. In the first seven the
+//! attacker does not have the group key; in the others the attacker is a member of the group.
+//! `docs/security.md` lists the attacks.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +24,7 @@ macro_rules! attacks {
     };
 }
 
-/// The share that the station left free at its last tick.
+/// The share of the airtime that the station left free at its last tick (decision).
 fn yields(station: &mut Controller) -> Option<Share> {
     let events = std::iter::from_fn(|| station.poll_event());
     let decisions = events.filter_map(|event| match event {
@@ -114,7 +115,7 @@ attacks! {
         ether.run(seconds(10));
         let earlier: Vec<Vec<u8>> =
             ether.recorded.iter().filter(|(from, _)| *from == 1).map(|(_, d)| d.clone()).collect();
-        // Messages of the earlier boot that never arrived are refused, too.
+        // Messages of the earlier boot that the station has never received are refused, too.
         let mut twin =
             Ether::new(vec![std::mem::replace(&mut ether.stations[1], station(ether.now, 1, 2))]);
         twin.now = ether.now;
@@ -151,7 +152,7 @@ attacks! {
     "challenges are answered in the order of their arrival" => {
         let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
         let codec = Codec::new(&ether::KEY);
-        // Sixteen boot ids that are sorted before all others, with fifty challenges each.
+        // Sixteen boot ids that are sorted before all others, each with fifty challenges.
         let recorded: Vec<Vec<u8>> = (1..=50)
             .flat_map(|sequence| (0..16).map(move |boot| (boot, sequence)))
             .map(|(boot, sequence)| {

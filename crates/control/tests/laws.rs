@@ -122,7 +122,7 @@ proptest! {
                 let found = Actuation::new(bounds, &observation.own.connections);
                 let parts = found.sockets.iter().map(|(_, part)| part).chain([&found.default]);
                 for part in parts {
-                    // In the bounds of a socket, a ceiling of 0 means that there is none.
+                    // In the bounds of a socket, a ceiling of 0 means that there is no ceiling.
                     prop_assert_eq!(part.ceiling == 0, bounds.ceiling == Segments::MAX);
                     prop_assert!(part.ceiling == 0 || part.floor <= part.ceiling);
                 }

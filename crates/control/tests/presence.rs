@@ -117,7 +117,8 @@ fn a_fleet_changes_its_key_without_losing_a_peer() {
     let (old, new) = (ether::KEY, [77; 32]);
     let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(5));
-    // In each step one station after the other gets its keys, as an operator's tool would do it.
+    // In each step the stations get their keys one after the other, as an operator's tool would do
+    // it.
     for (signing, accepted) in [(old, vec![new]), (new, vec![old]), (new, vec![])] {
         for id in 0..3 {
             ether.stations[id].set_keys(&signing, &accepted);

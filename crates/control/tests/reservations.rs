@@ -1,4 +1,5 @@
-//! Stations reserve over presence, and all agree on which reservations are admitted.
+//! Stations announce reservations in presence messages, and all stations agree on which are
+//! admitted.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +20,7 @@ fn loud(reserve: Option<u64>) -> (ControllerConfig, Own) {
     (config, (None, vec![connection]))
 }
 
-/// Stations that all send, and reserve these rates in Mbit/s.
+/// Stations that all send. Each reserves its entry of `wanted`, in Mbit/s.
 fn stations(wanted: &[Option<u64>]) -> Ether {
     let all = wanted.iter().zip(0..).map(|(reserve, id)| {
         let (config, own) = loud(*reserve);
@@ -33,7 +34,7 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// The admitted stations, by the decision of each station.
+/// The admitted stations, as each station has decided.
 fn views(ether: &Ether) -> Vec<Vec<u64>> {
     let count = ether.stations.len() as u64;
     let see = |(own, station): (u64, &Controller)| {

@@ -1,5 +1,5 @@
-//! Time per attempt on a saturated 802.11g uplink, which must not grow with the stations: a
-//! simulator that is hundreds of times faster than ns-3 spends its time here.
+//! The time per attempt on a saturated 802.11g uplink. It must not grow with the number of
+//! stations, because a simulator that is hundreds of times faster than ns-3 spends its time here.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
@@ -10,7 +10,7 @@ use wakeai_medium::{
 use wakeai_units::{Instant, Rate};
 use wakeai_wifi::Standard;
 
-/// Attempts in one sample's iteration.
+/// The number of attempts in one iteration of a sample.
 const ATTEMPTS: u64 = 1_000;
 
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ impl Packet for Datagram {
     }
 }
 
-/// A host with one packet ready whenever one has left.
+/// Lets a host put its next packet into the queue whenever a packet has left.
 fn refill(medium: &mut Medium<Datagram>, station: Node, now: Instant) {
     while medium.room(station) > 0 {
         let taken = medium.enqueue(now, station, Destination::Unicast(Node::Server), Datagram);

@@ -20,7 +20,7 @@ pub(crate) struct Base<P> {
     pub(crate) wired_down: Wire<Transit<P>>,
     /// Extra delay each way between the wired leg and each station's server.
     wired_delays: Vec<Duration>,
-    /// Time of the last event.
+    /// The time of the last event.
     pub(crate) clock: Instant,
     pub(crate) deliveries: VecDeque<Delivery<P>>,
     pub(crate) departures: Departures<P>,
@@ -52,7 +52,7 @@ impl<P: Packet> Base<P> {
         let stations = wired_delays.len();
         Self {
             wired_up: Wire::new(wired, stations),
-            // The last flow is that of the server's broadcasts.
+            // The last flow is for the server's broadcasts.
             wired_down: Wire::new(wired, stations + 1),
             wired_delays,
             clock: Instant::ZERO,
@@ -74,8 +74,8 @@ impl<P: Packet> Base<P> {
         }
     }
 
-    /// Checks that a packet can be received; otherwise counts it as refused and returns it as the
-    /// error.
+    /// Checks that a packet can be received, and returns it. Otherwise the packet is counted as
+    /// refused and returned as the error.
     pub(crate) fn admit(&mut self, from: Node, to: Destination, packet: P) -> Result<P, P> {
         let receivable = match to {
             Destination::Unicast(node) => node != from && self.exists(node),
@@ -88,7 +88,7 @@ impl<P: Packet> Base<P> {
         Err(packet)
     }
 
-    /// Puts a packet of the server on the wire, or gives it back where the queue is full.
+    /// Puts a packet of the server on the wire. Where the queue is full, the packet is given back.
     pub(crate) fn send_from_server(
         &mut self,
         now: Instant,
@@ -107,7 +107,7 @@ impl<P: Packet> Base<P> {
         sent.map_err(|transit| transit.packet)
     }
 
-    /// Puts a packet of a station on the wire to the server; a full queue drops it.
+    /// Puts a packet of a station on the wire to the server. A full queue drops the packet.
     pub(crate) fn send_to_server(&mut self, at: Instant, station: usize, packet: P) {
         let from = Node::Station(StationId(station as u32));
         let to = Destination::Unicast(Node::Server);
@@ -126,8 +126,8 @@ impl<P: Packet> Base<P> {
         earlier(earlier(room, down), up)
     }
 
-    /// Handles the event. Returns the packet of the server that has arrived at the access point, if
-    /// any.
+    /// Handles the event. Where a packet of the server has arrived at the access point, the packet
+    /// is returned.
     pub(crate) fn handle(&mut self, at: Instant, event: WiredEvent) -> Option<Transit<P>> {
         match event {
             WiredEvent::Room => self.wired_down.depart(at),
@@ -152,7 +152,7 @@ impl<P: Packet> Base<P> {
         self.wired_up.packets() + self.wired_down.packets()
     }
 
-    /// The index of the station, or an error if there is none.
+    /// The index of `station`, or an error where this station does not exist.
     pub(crate) fn check_station(&self, station: StationId) -> Result<usize, ConfigError> {
         let stations = self.wired_delays.len();
         let exists = self.exists(Node::Station(station));
@@ -160,7 +160,7 @@ impl<P: Packet> Base<P> {
         exists.then_some(station.index()).ok_or(no_such)
     }
 
-    /// See [`crate::Medium::set_wired_delay`].
+    /// Changes a station's extra delay; see [`crate::Medium::set_wired_delay`].
     pub(crate) fn set_wired_delay(
         &mut self,
         station: StationId,
@@ -173,7 +173,7 @@ impl<P: Packet> Base<P> {
     }
 }
 
-/// The earlier of two events, and the first of them where both are at the same instant.
+/// The earlier of two events. Where both have the same time, it is `first`.
 pub(crate) fn earlier<E>(
     first: Option<(Instant, E)>,
     second: Option<(Instant, E)>,
@@ -184,11 +184,11 @@ pub(crate) fn earlier<E>(
     }
 }
 
-/// A packet that its station no longer keeps: it has arrived, was given up, or was dropped by a
-/// queue that had accepted it.
+/// A packet that the queue of its station no longer keeps. It has arrived, was given up, or was
+/// dropped by a queue that had accepted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure<P> {
-    /// The station whose queue it has left.
+    /// The station whose queue the packet has left.
     pub station: StationId,
     /// The packet.
     pub packet: P,
@@ -206,7 +206,7 @@ impl<P: Packet> Departures<P> {
         Self { watched: vec![false; stations], seen: VecDeque::new() }
     }
 
-    /// From now on this station's departures are recorded.
+    /// Records the departures of `station` from now on.
     pub(crate) fn watch(&mut self, station: StationId) {
         if let Some(watched) = self.watched.get_mut(station.index()) {
             *watched = true;
@@ -218,7 +218,7 @@ impl<P: Packet> Departures<P> {
         self.seen.pop_front()
     }
 
-    /// Returns a function that records packets as departures of `station` if that station is
+    /// Returns a function that records packets as departures of `station`, where this station is
     /// watched. `None` stands for the access point, which is never watched.
     pub(crate) fn of(&mut self, station: Option<usize>) -> impl FnMut(&P) {
         let watched = station.filter(|station| self.watched[*station]);

@@ -4,28 +4,30 @@ use wakeai_units::Duration;
 
 use crate::node::Kind;
 
-/// Bytes of MPDUs, by [`Kind`].
+/// Bytes of MPDUs (the frames that an aggregate consists of), by [`Kind`].
 pub(crate) type BytesByKind = [u64; 3];
 
 /// All counters, since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Per station, in the order of their ids: its own sending (uplink).
+    /// The sending of each station (uplink), in the order of the stations' ids.
     pub stations: Vec<ContenderCounters>,
     /// The access point's sending (downlink and broadcasts).
     pub access_point: ContenderCounters,
-    /// Per station, the airtime of the access point's unicast frames to it, ACKs and CTS included.
+    /// For each station, the airtime of the access point's unicast frames to it, including ACKs and
+    /// CTS.
     pub downlinks: Vec<Airtime>,
     /// The air as a whole. Its parts add up to the time until the end of the last exchange.
     pub airtime: Airtime,
-    /// Accesses to the air, collided or not. A TXOP counts once.
+    /// The number of accesses to the air, collided or not. A TXOP (several exchanges in one access)
+    /// counts once.
     pub accesses: u64,
     /// From the access point to the server.
     pub wired_up: WireCounters,
     /// From the server to the access point.
     pub wired_down: WireCounters,
-    /// Packets that were refused because nobody can receive them: from a node to itself, to or
-    /// from a station that does not exist, or longer than [`MAX_PACKET`](crate::MAX_PACKET).
+    /// Packets that were refused because no node can receive them. Their two ends are the same
+    /// node, an end does not exist, or they are longer than [`MAX_PACKET`](crate::MAX_PACKET).
     pub refused: u64,
     /// Broadcasts sent on a cellular link, which carries none.
     pub unheard_broadcasts: u64,
@@ -36,11 +38,12 @@ pub struct Counters {
 pub struct ContenderCounters {
     /// Packets offered to the queue, accepted or not.
     pub offered: u64,
-    /// Packets that were dropped at a full queue, or dropped from the queue later (by fq and FQ-CoDel).
+    /// Packets that were dropped at a full queue, or dropped from the queue later (by fq and
+    /// FQ-CoDel).
     pub queue_drops: u64,
-    /// Unicast data frames (an A-MPDU is one) put on the air.
+    /// Unicast data frames that were put on the air. An A-MPDU (aggregate) is one.
     pub attempts: u64,
-    /// Of [`Self::attempts`], those that no ACK or BlockAck answered.
+    /// The part of [`Self::attempts`] that no ACK or BlockAck answered.
     pub failures: u64,
     /// RTS frames sent.
     pub rts_attempts: u64,
@@ -50,7 +53,7 @@ pub struct ContenderCounters {
     pub collisions: u64,
     /// MPDUs put on the air in unicast data frames, retries included.
     pub mpdus: u64,
-    /// Of [`Self::mpdus`], those that were not acknowledged.
+    /// The part of [`Self::mpdus`] that was not acknowledged.
     pub mpdu_failures: u64,
     /// Packets given up after the retry limit.
     pub retry_drops: u64,
@@ -58,21 +61,22 @@ pub struct ContenderCounters {
     pub delivered: u64,
     /// Broadcast frames sent; only the access point sends them.
     pub broadcasts: u64,
-    /// Receptions of a broadcast that failed by a collision or an error, one per station.
+    /// Receptions of a broadcast that failed because of a collision or an error. Each station
+    /// counts.
     pub broadcast_losses: u64,
-    /// Airtime of this contender's exchanges, ACKs and CTS included.
+    /// Airtime of this contender's exchanges, including ACKs and CTS.
     pub airtime: Airtime,
 }
 
 /// Time on the air, by content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Airtime {
-    /// Application data in unicast data frames that did not collide. The time of an A-MPDU with packets
-    /// of several kinds is divided in proportion to their bytes.
+    /// Application data in unicast data frames that did not collide. The time of an A-MPDU with
+    /// packets of several kinds is divided in proportion to the bytes of each kind.
     pub data: Duration,
-    /// Acknowledgements of the transport protocol in the same frames.
+    /// Acknowledgements of the transport protocol in the data frames of [`Self::data`].
     pub transport_ack: Duration,
-    /// Messages of agents in the same frames, on their way to the access point.
+    /// Messages of agents on their way to the access point, in the data frames of [`Self::data`].
     pub presence: Duration,
     /// ACK and BlockAck frames.
     pub ack: Duration,
@@ -80,9 +84,11 @@ pub struct Airtime {
     pub protection: Duration,
     /// Broadcast frames that did not collide.
     pub broadcast: Duration,
-    /// Collided frames. Frames that overlap count once for the air, and each for its sender.
+    /// Collided frames. For the air, frames that overlap count once. For a contender, each of its
+    /// own frames counts.
     pub collision: Duration,
-    /// Idle time: interframe spaces, backoff slots and an idle BSS. Zero for a contender.
+    /// Idle time: interframe spaces, backoff slots, and the time without frames. Zero for a
+    /// contender.
     pub idle: Duration,
 }
 
@@ -92,7 +98,7 @@ impl Airtime {
         self.data + self.transport_ack + self.presence
     }
 
-    /// `time` of a data frame, divided by the bytes of each [`Kind`].
+    /// Divides the `time` of a data frame in proportion to the bytes of each [`Kind`].
     pub(crate) fn of_data(time: Duration, bytes: BytesByKind) -> Self {
         let all: u64 = bytes.iter().sum();
         let part = |kind: Kind| {
@@ -116,7 +122,7 @@ impl Airtime {
         self.idle += other.idle;
     }
 
-    /// All but the idle time.
+    /// All airtime except the idle time.
     pub fn busy(&self) -> Duration {
         self.carried() + self.ack + self.protection + self.broadcast + self.collision
     }

@@ -26,7 +26,8 @@ pub enum ConfigError {
         /// The allowed values.
         allowed: String,
     },
-    /// A rate that the standard does not have at this width, streams and guard interval.
+    /// A rate that the standard does not have with the configured width, streams and guard
+    /// interval.
     #[error(
         "{standard} has no {what} of {found} with this width, these streams and this guard interval; it has {allowed}"
     )]
@@ -37,7 +38,7 @@ pub enum ConfigError {
         standard: Standard,
         /// The rate that was asked for.
         found: Rate,
-        /// The rates that it has.
+        /// The rates that the standard has.
         allowed: String,
     },
     /// A station whose standard does not fit the access point's.
@@ -46,14 +47,14 @@ pub enum ConfigError {
          the station no newer standard"
     )]
     Standard {
-        /// Position of the station.
+        /// The position of the station.
         station: usize,
         /// The standard of the station.
         found: Standard,
         /// The standard of the access point.
         access_point: Standard,
     },
-    /// A setting that a station has on Wi-Fi, and not on a cellular link.
+    /// A setting that a station has on Wi-Fi but not on a cellular link.
     #[error("a station on a cellular link has no {what} of its own")]
     Cellular {
         /// The key.

@@ -1,9 +1,10 @@
-//! The emulated medium in virtual time: stations, the air that they share, their access point and
-//! the wired leg to a server. It is a Wi-Fi BSS or a cellular link.
+//! The emulated medium in virtual time: stations, the air that they share, their access point, and
+//! the wired leg to a server. The medium is a Wi-Fi BSS (an access point with its stations) or a
+//! cellular link.
 //!
 //! The crate does no I/O: it has no clock, no socket and no global random numbers, and it computes
-//! with integers only. The simulator drives it as fast as it can, the lab on the wall clock;
-//! [`Medium`] documents the order of calls.
+//! with integers only. The simulator drives it as fast as it can, and the lab drives it on the wall
+//! clock. [`Medium`] documents the order of calls.
 //!
 //! ```
 //! use wakeai_medium::{Destination, Medium, MediumConfig, Node, StationId, WifiConfig, generator};
@@ -28,21 +29,23 @@
 //!
 //! # The model of Wi-Fi
 //!
-//! All stations hear each other equally well: there are no hidden stations and no capture. The slots
-//! of all contenders form one grid that begins when the medium becomes idle. A transmission that would
-//! start at another time (after EIFS, after an ACK timeout, or because a packet arrives at an idle
-//! medium) is delayed to the next slot, and two that start in the same slot collide. Nobody can decode a
-//! preamble among collided frames, so the other stations see a busy medium and then wait DIFS or AIFS,
-//! while the senders of the collided frames first wait for their ACK timeout. A frame that is damaged
-//! by errors is damaged for all: the other stations wait EIFS, unless a `BlockAck` follows. ACK and
+//! All stations hear each other equally well: there are no hidden stations and no capture. The
+//! slots of all contenders form one grid, which begins when the medium becomes idle. A transmission
+//! that would start at another time is delayed to the next slot. That happens after EIFS (the wait
+//! after a damaged frame), after an ACK timeout, and when a packet arrives at an idle medium. Two
+//! transmissions that start in the same slot collide. No station can decode a preamble among
+//! collided frames. So the other stations see a busy medium and then wait DIFS or AIFS, while the
+//! senders of the collided frames first wait for their ACK timeout. A frame that is damaged by
+//! errors is damaged for all stations: the others wait EIFS, unless a `BlockAck` follows. ACK and
 //! `BlockAck` frames have no errors.
 //!
-//! A packet arrives when its MPDU ends, within an aggregate before the others. It leaves its sender's
-//! queue when the data frame ends; the ACK after it only takes airtime. Packets of one sender to one
-//! receiver arrive in order: those behind a damaged subframe wait in the receiver's reorder buffer
-//! until that subframe has arrived or was given up. An access point with a FIFO serves the receiver of
-//! its oldest packet, and aggregates other packets that it keeps for that receiver, as an access point
-//! with queues by receiver address and traffic class does.
+//! A packet arrives when its MPDU (the frame that carries it) ends. So within an aggregate the
+//! first packets arrive before the last. A packet leaves its sender's queue when the data frame
+//! ends; the ACK after that only takes airtime. Packets of one sender to one receiver arrive in
+//! order. Packets behind a damaged frame of an aggregate wait in the receiver's reorder buffer
+//! until that frame has arrived or was given up. An access point with a FIFO serves the receiver of
+//! its oldest packet. It aggregates other packets for that receiver with this one, like an access
+//! point with a queue for each receiver address and traffic class.
 
 mod base;
 mod cellular;
@@ -63,11 +66,11 @@ pub use node::{Delivery, Destination, Kind, Node, Packet, StationId};
 pub use rand_pcg::Pcg64Mcg;
 pub use wifi::{HostQueueKind, WifiConfig, WifiStationConfig};
 
-/// Longest packet that a frame carries: an MSDU of 2304 bytes (802.11-2020 9.2.4.7) less its
-/// LLC/SNAP header of 8.
+/// The longest packet that a frame carries: an MSDU of 2304 bytes (802.11-2020 9.2.4.7) less its
+/// LLC/SNAP header of 8 bytes.
 pub const MAX_PACKET: usize = 2_296;
 
-/// The generator of a run, from its seed.
+/// The random generator of a run, from its seed.
 pub fn generator(seed: u64) -> Pcg64Mcg {
     rand_core::SeedableRng::seed_from_u64(seed)
 }

@@ -1,4 +1,4 @@
-//! Wi-Fi or a cellular link as one type, for drivers that run what a scenario asks for.
+//! Wi-Fi and a cellular link as one type, for drivers that run whichever of them a scenario has.
 
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant, Rate};
@@ -33,7 +33,7 @@ impl MediumConfig {
 /// the wired leg to the server.
 ///
 /// Order of calls: [`Medium::enqueue`] and the setters at any time, with `now` never going back;
-/// when [`Medium::next_timeout`] has come, or later, [`Medium::handle_timeout`]; after it,
+/// [`Medium::handle_timeout`] when [`Medium::next_timeout`] has come, or later; after that,
 /// [`Medium::poll_delivery`] until it gives `None`.
 ///
 /// A late `handle_timeout` delays no event: each event happens at its own virtual instant. Only a
@@ -50,7 +50,7 @@ enum Air<P> {
     Cellular(Cellular<P>),
 }
 
-/// Evaluates the expression with either kind of medium.
+/// Evaluates `$use` with `$medium`, which is either kind of medium.
 macro_rules! either {
     ($air:expr, $medium:ident => $use:expr) => {
         match $air {
@@ -67,8 +67,8 @@ impl<P: Packet> Medium<P> {
     ///
     /// # Errors
     ///
-    /// A value is out of its range, the standard does not have the rate, or a station cannot
-    /// speak with its access point.
+    /// Fails where a value is out of its range, where the standard does not have the rate, or where
+    /// a station's standard does not fit its access point's.
     pub fn new(config: &MediumConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
         let air = match config {
             MediumConfig::Wifi(config) => Air::Wifi(Wifi::new(config, rng)?),
@@ -92,8 +92,9 @@ impl<P: Packet> Medium<P> {
     ///
     /// # Errors
     ///
-    /// The packet itself: the sender's queue is a full FIFO (counted as a queue drop), or the packet is
-    /// longer than `MAX_PACKET`, an end does not exist or both are the same node (counted as refused).
+    /// Returns the packet itself where the sender's queue is a full FIFO (counted as a queue drop).
+    /// It also returns the packet where the packet is longer than `MAX_PACKET`, where an end does
+    /// not exist, and where both ends are the same node (counted as refused).
     pub fn enqueue(
         &mut self,
         now: Instant,
@@ -117,9 +118,9 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// The number of packets that the queue of `from` still takes without a drop: a station's own
-    /// queue, or for the server the wired leg's, as of the last event. If that is limited in bytes, packets of
-    /// 1500 bytes are meant.
+    /// The number of packets that the queue of `from` still takes without a drop, as of the last
+    /// event. A station has a queue of its own, and the server has the queue of the wired leg.
+    /// Where the limit is in bytes, the number is of packets of 1500 bytes.
     pub fn room(&self, from: Node) -> usize {
         let base = self.base();
         match from {
@@ -131,8 +132,8 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// Packets in the queue that `from` sends through: a station's own, or for the server the wired
-    /// leg's, as of the last event.
+    /// The number of packets in the queue of `from`, as of the last event. A station has a queue of
+    /// its own, and the server has the queue of the wired leg.
     pub fn queued(&self, from: Node) -> usize {
         let base = self.base();
         match from {
@@ -155,20 +156,21 @@ impl<P: Packet> Medium<P> {
         base.wired_up.queued(base.clock)
     }
 
-    /// Packets that are somewhere between their sender and [`Medium::poll_delivery`]: in a queue,
-    /// on the air, in a reorder buffer, or on the wire.
+    /// The number of packets between their sender and [`Medium::poll_delivery`]: in a queue, on the
+    /// air, in a reorder buffer, or on the wire.
     pub fn packets_inside(&self) -> usize {
         either!(&self.air, medium => medium.packets()) + self.base().packets()
     }
 
-    /// From now on [`Medium::poll_departure`] gives the packets that leave this station's queue, as a
-    /// driver informs its host of transmitted frames.
+    /// Lets [`Medium::poll_departure`] give the packets that leave this station's queue from now
+    /// on. A driver informs its host of transmitted frames in the same way.
     pub fn watch_departures(&mut self, station: StationId) {
         self.base_mut().departures.watch(station);
     }
 
-    /// The next packet that has left the queue of a watched station, in order. It has arrived, was
-    /// given up, or was dropped by the queue after [`Medium::enqueue`] had accepted it.
+    /// The next packet that has left the queue of a watched station, in order. The packet has
+    /// arrived, was given up, or was dropped by the queue after [`Medium::enqueue`] had accepted
+    /// it.
     pub fn poll_departure(&mut self) -> Option<Departure<P>> {
         self.base_mut().departures.poll()
     }
@@ -183,15 +185,16 @@ impl<P: Packet> Medium<P> {
         self.base_mut().deliveries.pop_front()
     }
 
-    /// The time of the next event if nothing is enqueued before. An event is also that the
-    /// server's full queue has room again. The time is past if [`Medium::handle_timeout`] is overdue.
+    /// The time of the next event, provided that nothing is enqueued before. It is also an event
+    /// that the server's full queue has room again. The time is in the past where
+    /// [`Medium::handle_timeout`] is overdue.
     pub fn next_timeout(&self) -> Option<Instant> {
         either!(&self.air, medium => medium.next_event().map(|(at, _)| at))
     }
 
-    /// The counts until the last event. A cellular link has no contention, so there are no
-    /// accesses, attempts or failures. Its airtime is that of both directions together, and is
-    /// updated at the end of each transmission time interval.
+    /// The counters as of the last event. A cellular link has no contention, so it has no accesses,
+    /// attempts or failures. Its airtime is the sum of both directions, and is updated at the end
+    /// of each transmission time interval.
     pub fn counters(&self) -> &Counters {
         &self.base().counters
     }
@@ -201,7 +204,7 @@ impl<P: Packet> Medium<P> {
     ///
     /// # Errors
     ///
-    /// There is no such station, or the delay is more than an hour.
+    /// Fails where the station does not exist, or where the delay is more than an hour.
     pub fn set_wired_delay(
         &mut self,
         station: StationId,
@@ -214,19 +217,19 @@ impl<P: Packet> Medium<P> {
     ///
     /// # Errors
     ///
-    /// There is no such station or rate, or the link is cellular, where all stations share the
-    /// cell's rates.
+    /// Fails where the station or the rate does not exist, or where the link is cellular: there all
+    /// stations share the cell's rates.
     pub fn set_rate(&mut self, station: StationId, rate: Rate) -> Result<(), ConfigError> {
         self.wifi("rate")?.change(station, |config| config.radio.rate = rate)
     }
 
-    /// Changes a station's share of damaged MPDUs, in parts per million, for the frames that end
-    /// from now on, to it and from it.
+    /// Changes a station's share of damaged MPDUs (frames within an aggregate), in parts per
+    /// million. It holds for the frames to the station and from it that end from now on.
     ///
     /// # Errors
     ///
-    /// There is no such station, the share is more than a million, or the link is cellular, where
-    /// nothing is lost on the air.
+    /// Fails where the station does not exist, where the share is more than a million, or where the
+    /// link is cellular: there nothing is lost on the air.
     pub fn set_frame_error_rate(
         &mut self,
         station: StationId,
@@ -235,7 +238,7 @@ impl<P: Packet> Medium<P> {
         self.wifi("frame_error_rate")?.change(station, |config| config.frame_error_ppm = ppm)
     }
 
-    /// The Wi-Fi medium. On a cellular link, the error names the key `what`.
+    /// The Wi-Fi medium. On a cellular link the result is an error that names the key `what`.
     fn wifi(&mut self, what: &'static str) -> Result<&mut Wifi<P>, ConfigError> {
         match &mut self.air {
             Air::Wifi(wifi) => Ok(wifi),

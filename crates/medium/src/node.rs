@@ -4,7 +4,8 @@ use std::fmt;
 
 use wakeai_units::Instant;
 
-/// The purpose of a packet. The medium treats all equally, and counts their airtime separately.
+/// The purpose of a packet. The medium treats all purposes equally, and counts their airtime
+/// separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// Data of an application.
@@ -16,19 +17,20 @@ pub enum Kind {
     Presence,
 }
 
-/// Anything that the medium can carry. A simulator carries records, the lab carries real bytes.
+/// Anything that the medium can carry. A simulator carries records, and the lab carries real bytes.
 ///
-/// A broadcast is handed to every other station, hence `Clone`.
+/// A packet is `Clone` because a broadcast is handed to every other station.
 pub trait Packet: Clone {
-    /// Length of the IP packet in bytes, headers of IP included, link layer excluded.
+    /// The length of the IP packet in bytes, with the IP header and without link-layer headers.
     fn len(&self) -> usize;
 
-    /// Its purpose.
+    /// The purpose of the packet.
     fn kind(&self) -> Kind {
         Kind::Data
     }
 
-    /// Identifies its flow among those of its sender, for queues that separate flows.
+    /// The flow of the packet, as a number among the flows of its sender. Queues that separate
+    /// flows use it.
     fn flow(&self) -> u64 {
         0
     }
@@ -50,13 +52,13 @@ impl Packet for Vec<u8> {
 pub struct StationId(pub u32);
 
 impl StationId {
-    /// The station's position as an index.
+    /// The station's position, for indexing.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// An end of the network. The access point only forwards, so it is not one.
+/// An end of the network. The access point only forwards, so it is no node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     /// The server on the far side of the wired leg.
@@ -68,17 +70,17 @@ pub enum Node {
 /// The destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Destination {
-    /// One node. Station to station goes through the access point.
+    /// One node. A packet from station to station goes through the access point.
     Unicast(Node),
-    /// Every other station of the BSS, never the server.
+    /// Every other station of the BSS, but not the server.
     Broadcast,
 }
 
 /// A packet that has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
-    /// When its last bit arrived, in virtual time: at or before the `now` of the
-    /// [`handle_timeout`](crate::Medium::handle_timeout) that produced it.
+    /// The virtual time at which its last bit arrived. It is at or before the `now` of the
+    /// [`handle_timeout`](crate::Medium::handle_timeout) that produced this delivery.
     pub at: Instant,
     /// The node at which it arrived.
     pub to: Node,

@@ -10,9 +10,9 @@ use crate::counters::WireCounters;
 
 /// One direction: a queue, a rate, a delay, and an extra delay for each flow.
 ///
-/// A flow is the traffic of one station (or of the broadcast address). Its packets never overtake
-/// each other: if its extra delay is lowered while packets are on their way, later packets arrive
-/// together with the last of these.
+/// A flow is the traffic of one station, or of the broadcast address. The packets of a flow never
+/// overtake each other. Where the extra delay is lowered while packets are on their way, later
+/// packets arrive together with the last of the earlier ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire<T> {
     line: Serializer,
@@ -20,10 +20,10 @@ pub(crate) struct Wire<T> {
     limit: QueueLimit,
     /// The departure times and the lengths of the packets that are still at the sending end.
     departures: VecDeque<(Instant, u32)>,
-    /// The sum of these lengths.
+    /// The sum of the lengths in `departures`.
     bytes: u64,
     flows: Vec<Flow<T>>,
-    /// The first packet of each flow that has any, by arrival and then by order of sending.
+    /// The first packet of each flow that has any, sorted by arrival and then by order of sending.
     heads: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     sent: u64,
 }
@@ -67,7 +67,7 @@ impl<T> Wire<T> {
         self.departures.partition_point(|(departure, _)| *departure <= now)
     }
 
-    /// The time at which a full queue has room again, so that a refused sender can try again.
+    /// The time at which a full queue has room again. A refused sender can then try again.
     pub(crate) fn next_room(&self) -> Option<Instant> {
         if self.limit.room(self.departures.len(), self.bytes) > 0 {
             return None;
@@ -90,7 +90,7 @@ impl<T> Wire<T> {
         self.flows.iter().map(|flow| flow.on_their_way.len()).sum()
     }
 
-    /// Sends a packet of `length` bytes, or gives it back where the queue is full.
+    /// Sends a packet of `length` bytes. Where the queue is full, the packet is given back.
     pub(crate) fn send(
         &mut self,
         now: Instant,

@@ -49,7 +49,8 @@ fn each_direction_of_each_station_has_its_own_air() {
     let down = (Node::Server, to_station(1), ACK);
     let medium = run(&config, &[up, down]);
     let counters = medium.counters();
-    // Data: 254 us. 52 bytes are an MPDU of 88: 4 symbols, 42 us with preamble and extension.
+    // A data frame takes 254 us. A packet of 52 bytes is an MPDU of 88 bytes: 4 symbols, or 42 us
+    // with preamble and extension.
     let uplink = counters.stations[0].airtime;
     assert_eq!((uplink.data, uplink.transport_ack, uplink.ack), (us(254), us(0), us(34)));
     let downlink = counters.downlinks[1];
@@ -67,7 +68,7 @@ fn an_aggregate_is_divided_by_the_bytes_of_its_kinds() {
     let medium = run(&config, &packets);
     let airtime = medium.counters().stations[0].airtime;
     assert_eq!(medium.counters().stations[0].attempts, 1);
-    // MPDUs of 1538, 90 and 306 bytes.
+    // The MPDUs have 1538, 90 and 306 bytes.
     let all = airtime.carried();
     let part = |bytes: u64| all.mul_div(bytes, 2 * 1_538 + 2 * 90 + 306).unwrap();
     assert_eq!((airtime.transport_ack, airtime.presence), (part(180), part(306)));
@@ -93,7 +94,7 @@ fn the_air_of_all_is_the_sum_of_its_parts_but_where_they_overlap() {
     assert_eq!(sum(|air| air.data), counters.airtime.data);
     assert_eq!(sum(|air| air.transport_ack), counters.airtime.transport_ack);
     assert_eq!(sum(|air| air.ack), counters.airtime.ack);
-    // Frames that overlap count once for the air, and each for its sender.
+    // Frames that overlap count once for the air. For the senders, each of these frames counts.
     assert!(sum(|air| air.collision) > counters.airtime.collision);
     assert!(!counters.airtime.collision.is_zero());
 }

@@ -22,11 +22,13 @@ fn a_stations_broadcast_crosses_the_air_twice() {
     assert_eq!(receivers, [0, 1, 3, 4].map(station), "not the sender, not the server");
     assert!(arrived.iter().all(|delivery| delivery.from == station(2)));
     let counters = medium.counters();
-    // Up at 54 Mbit/s with an ACK: 136 bytes, 1110 bits, 6 symbols: 20 + 24 + 6 us.
+    // Up at 54 Mbit/s, with an ACK: 136 bytes are 1110 bits or 6 symbols, which take 20 + 24 + 6
+    // us.
     assert_eq!(counters.stations[2].attempts, 1);
     assert_eq!(counters.airtime.data, Duration::from_micros(50));
     assert_eq!(counters.airtime.ack, Duration::from_micros(34));
-    // Down at 6 Mbit/s without: 1110 bits at 24 a symbol, 47 symbols: 20 + 188 + 6 us.
+    // Down at 6 Mbit/s, without an ACK: 1110 bits at 24 bits per symbol are 47 symbols, which take
+    // 20 + 188 + 6 us.
     let point = &counters.access_point;
     assert_eq!((point.attempts, point.broadcasts, point.delivered), (0, 1, 0));
     assert_eq!(counters.airtime.broadcast, Duration::from_micros(214));
@@ -103,7 +105,8 @@ fn a_broadcast_that_collides_is_lost_to_all_and_not_tried_again() {
     let point = &counters.access_point;
     assert_eq!((point.broadcasts, point.collisions, point.broadcast_losses), (1, 1, 3));
     assert_eq!((counters.stations[0].attempts, counters.stations[0].failures), (2, 1));
-    // The air counts the longer frame, each sender its own: 214 us and 50 us.
+    // For the air the longer frame counts, 214 us. For each sender its own frame counts, 214 us and
+    // 50 us.
     assert_eq!(counters.airtime.collision, Duration::from_micros(214));
     assert_eq!(point.airtime.collision, Duration::from_micros(214));
     assert_eq!(counters.stations[0].airtime.collision, Duration::from_micros(50));

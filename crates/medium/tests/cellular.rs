@@ -42,7 +42,8 @@ fn at_ms(milliseconds: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(milliseconds)
 }
 
-/// Lets time pass until `end`, or until nothing more happens.
+/// Lets time pass until `end`, or until nothing more happens. Returns the packets that have
+/// arrived.
 fn run(cell: &mut Medium<Datagram>, end: Instant) -> Vec<Delivery<Datagram>> {
     let mut arrived = Vec::new();
     while let Some(at) = cell.next_timeout().filter(|at| *at <= end) {
@@ -52,8 +53,8 @@ fn run(cell: &mut Medium<Datagram>, end: Instant) -> Vec<Delivery<Datagram>> {
     arrived
 }
 
-/// The packets of each station that arrive at the server within `span`, while every station always
-/// has packets to send.
+/// For each station, the number of its packets that arrive at the server within `span`, while every
+/// station always has packets to send.
 fn saturated(config: &CellularConfig, span: Duration) -> Vec<u64> {
     let mut cell = cell(config);
     let mut arrived = vec![0; config.stations.len()];
@@ -83,7 +84,8 @@ fn a_packet_arrives_when_the_interval_of_its_last_byte_ends() {
     cell.enqueue(asked, station(0), TO_SERVER, full(1)).unwrap();
     cell.enqueue(asked, station(0), TO_SERVER, Datagram { id: 2, length: 100 }).unwrap();
     let arrived = run(&mut cell, Instant::MAX);
-    // Granted at 3 ms; the second finds the interval full. On the wire 1500 bytes take 120 ns.
+    // The first packet is granted at 3 ms. The second finds the interval full. On the wire 1500
+    // bytes take 120 ns.
     let nanos: Vec<u64> = arrived.iter().map(|delivery| delivery.at.as_nanos()).collect();
     assert_eq!(nanos, [4_000_120, 5_000_008]);
     assert_eq!(cell.next_timeout(), None);
@@ -97,7 +99,7 @@ fn the_rate_is_exact_also_where_an_interval_carries_no_whole_bytes() {
         config.cell.uplink = rate;
         let packets: u64 = saturated(&config, Duration::from_secs(seconds)).iter().sum();
         let expected = rate.bits_per_second() * seconds / 12_000;
-        // Packets of the three that are under way at the end.
+        // Up to three packets, one of each station, are under way at the end.
         assert!((expected - 3..=expected).contains(&packets), "{packets} of {expected}");
     }
 }
@@ -111,7 +113,7 @@ fn the_directions_do_not_disturb_each_other() {
     }
     let arrived = run(&mut cell, Instant::MAX);
     let last = |to: Node| arrived.iter().rfind(|delivery| delivery.to == to).unwrap().at;
-    // A packet sent at time 0 is on the wire for 120 ns, and misses the grant at 0.
+    // A packet that is sent at time 0 is on the wire for 120 ns, so it misses the grant at time 0.
     assert_eq!(last(station(0)), at_ms(1 + 50));
     assert_eq!(last(Node::Server), at_ms(100) + Duration::from_nanos(120));
     let airtime = cell.counters().airtime;
@@ -129,7 +131,7 @@ fn the_delay_of_a_full_buffer_is_its_length_by_the_rate() {
     }
     let arrived = run(&mut cell, Instant::MAX);
     let counters = &cell.counters().access_point;
-    // All 400 are there before the first grant.
+    // All 400 packets are there before the first grant.
     assert_eq!((arrived.len(), counters.queue_drops), (300, 100));
     // 300 packets of 1500 bytes at 24 Mbit/s: 150 ms, from the grant at 1 ms.
     assert_eq!(arrived.last().unwrap().at, at_ms(151));
@@ -169,8 +171,8 @@ fn round_robin_counts_bytes_and_not_packets() {
     assert_eq!((packets(0), packets(1)), (50, 500));
 }
 
-/// The arrival time of the packet of a station that was silent for a second, while five others
-/// always send.
+/// The arrival time of the first packet of a station that was silent for a second, while five other
+/// stations always send.
 fn wait_after_a_pause(scheduler: Scheduler) -> Duration {
     let mut cell = cell(&config(6, scheduler));
     for id in 0..1_000 {

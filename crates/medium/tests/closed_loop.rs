@@ -9,16 +9,18 @@ use wakeai_medium::{Node, WifiConfig};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{Protection, Standard};
 
-/// Payload of a full TCP segment with timestamps, the segment, and a bare acknowledgement.
+/// The payload of a full TCP segment with timestamps, the length of the segment, and the length of
+/// an acknowledgement without data.
 const MSS: u64 = 1_448;
 const SEGMENT: usize = 1_500;
 const ACKNOWLEDGEMENT: usize = 52;
 
-/// Packets in flight: more than the air ever holds, less than the access point's buffer.
+/// The number of packets in flight. It is more than the air ever holds, and less than the access
+/// point's buffer.
 const WINDOW: u64 = 250;
 
-/// The goodput in Mbit/s of one connection whose window is always full: an acknowledgement for
-/// every second segment allows two more.
+/// The goodput in Mbit/s of one connection whose window is always full. An acknowledgement of every
+/// second segment allows the next two segments.
 fn goodput(config: &WifiConfig, upload: bool) -> f64 {
     let mut medium = medium(config, 1);
     let (sender, receiver) =
@@ -61,7 +63,8 @@ fn bss(standard: Standard, protection: Protection) -> WifiConfig {
 
 #[test]
 fn rts_ahead_of_data_alone_spares_the_acknowledgements() {
-    // ns-3 3.37 with RTS above 500 bytes: 20.3 down (which loses some to TCP), 20.8 up.
+    // ns-3 3.37 with RTS above 500 bytes has 20.3 Mbit/s down (some of it is lost to TCP) and 20.8
+    // up.
     let mut config = bss(Standard::G, Protection::RtsCts);
     config.bss.rts_threshold = Bytes::new(500);
     for (upload, expected) in [(false, 20.3), (true, 20.8)] {
@@ -73,9 +76,9 @@ fn rts_ahead_of_data_alone_spares_the_acknowledgements() {
 
 #[test]
 fn one_connection_gets_what_tcp_gets_in_ns3() {
-    // ns-3 3.37, one endless CUBIC connection, 1 ms of wire: download and upload in Mbit/s, with RTS
-    // ahead of every unicast frame. A fixed window, unlike TCP, has no losses and no timeouts, which
-    // cost ns-3's download with RTS some percent.
+    // The figures of ns-3 3.37: one endless CUBIC connection, 1 ms of wire, download and upload in
+    // Mbit/s. With RTS, an RTS precedes every unicast frame. Unlike TCP, the fixed window here has
+    // no losses and no timeouts. They cost ns-3's download with RTS some percent.
     let cases = [
         (Standard::G, Protection::None, 24.4, 24.2, 0.02),
         (Standard::G, Protection::RtsCts, 18.8, 19.3, 0.04),

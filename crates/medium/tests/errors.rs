@@ -31,7 +31,7 @@ fn a_frame_is_given_up_after_the_retry_limit() {
         let limit = u64::from(limit);
         assert_eq!((counters.retry_drops, counters.delivered), (3, 0));
         assert_eq!((counters.mpdus, counters.mpdu_failures), (3 * limit, 3 * limit));
-        // DCF tries one after the other, an A-MPDU all three at once.
+        // DCF tries the three frames one after the other. An A-MPDU tries all three at once.
         let accesses = if standard == Standard::G { 3 * limit } else { limit };
         assert_eq!((counters.attempts, counters.failures), (accesses, accesses));
         assert_eq!(medium.packets_inside(), 0);
@@ -64,15 +64,16 @@ fn an_ampdu_with_errors_is_acknowledged_in_part_and_arrives_in_order() {
     let counters = &medium.counters().stations[0];
     assert!(counters.mpdu_failures > 100, "{}", counters.mpdu_failures);
     assert_eq!(counters.failures, 0, "some frame of each A-MPDU got through");
-    // 0.3^7 of 500 frames is 0.1.
+    // The expected number of lost frames is 0.3^7 of 500, or 0.1.
     assert_eq!(arrived.len() as u64 + counters.retry_drops, 500);
 }
 
 #[test]
 fn after_a_damaged_frame_the_others_wait_eifs_and_the_sender_comes_first() {
-    // Station 0 is never heard. Were its frames merely busy air, station 1 would begin DIFS after
-    // them; as frames received with errors they hold it back for EIFS, while station 0, after its
-    // ACK timeout, counts first. Both draw from 0 alone: the first one to count sends.
+    // Every frame of station 0 arrives damaged. Where station 1 only saw a busy medium, it would
+    // begin DIFS after a frame. But it receives these frames with errors, so it waits EIFS, while
+    // station 0 begins after its ACK timeout. Both draw their backoff from 0 alone, so the station
+    // that begins to count first sends first.
     let mut config = config(Standard::A, 2);
     config.stations[0].frame_error_ppm = ALWAYS;
     let window = wakeai_wifi::Contention { aifsn: 2, cw_min: 0, cw_max: 0, txop: Duration::ZERO };
@@ -84,8 +85,9 @@ fn after_a_damaged_frame_the_others_wait_eifs_and_the_sender_comes_first() {
     medium.handle_timeout(start);
     medium.enqueue(start, station(1), TO_SERVER, packet(1)).unwrap();
     let arrived = drain(&mut medium);
-    // Seven attempts of 248 us. After each but the last: ACK timeout 16 + 9 + 20 = 45 us, DIFS 34
-    // us. After the last one station 1 waits EIFS: 16 + 44 us in whole slots, 63 us, and DIFS.
+    // Seven attempts take 248 us each. After each but the last come the ACK timeout of 16 + 9 + 20
+    // = 45 us and DIFS of 34 us. After the last, station 1 waits EIFS: 16 + 44 us, in whole slots
+    // 63 us, and DIFS.
     let air = Duration::from_micros(7 * 248 + 6 * (45 + 34) + 63 + 34 + 248);
     let expected = start + air + WIRE;
     assert_eq!(arrived.iter().map(|delivery| delivery.at).collect::<Vec<_>>(), [expected]);

@@ -26,7 +26,7 @@ enum Operation {
     Rate { station: u32, slow: bool },
 }
 
-/// The stations, then the server, then the broadcast address.
+/// The node of an index: the stations come first, then the server, then the broadcast address.
 fn node(index: usize) -> Node {
     if index < STATIONS { station(index) } else { Node::Server }
 }
@@ -78,7 +78,8 @@ prop_compose! {
             (station.queue, station.host_queue) = (host, host_queue);
         }
         if mixed && standard != Standard::G {
-            // An old station with rules of its own in a newer BSS.
+            // A station of an older standard, with contention parameters of its own, in a newer
+            // BSS.
             config.stations[0] = wakeai_medium::WifiStationConfig::new(Standard::A, &config.bss);
         }
         config
@@ -92,8 +93,8 @@ struct Outcome {
     counters: Counters,
 }
 
-/// Applies the operations, and then runs until nothing more happens. With `late` the driver sleeps
-/// through every event and returns only at the next operation.
+/// Applies the operations, and then runs until nothing more happens. With `late` the driver handles
+/// no event when it is due, but only at the next operation.
 fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) -> Outcome {
     let mut medium = medium(config, seed);
     let (mut now, mut next_id, mut arrived) = (Instant::ZERO, 0, Vec::new());
@@ -110,7 +111,8 @@ fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) ->
                         .stations
                         .get(from)
                         .is_none_or(|station| station.host_queue == HostQueueKind::Fifo);
-                    // Of a queue that is limited in bytes, `room` is the full packets that it takes.
+                    // Where a queue is limited in bytes, `room` is the number of full packets that
+                    // it takes.
                     let in_bytes = matches!(config.wired.queue, QueueLimit::Bytes(_))
                         && node(from) == Node::Server;
                     if !in_bytes || !addressed {
@@ -155,7 +157,7 @@ fn slowest(standard: Standard) -> Rate {
     })
 }
 
-/// Lets time pass until `now`. After each call nothing is due any more, so time moves on.
+/// Lets time pass until `now`. After each call no event is due any more, so time moves on.
 fn pass(
     medium: &mut Medium<Datagram>,
     now: Instant,
@@ -183,7 +185,7 @@ fn assert_conserved(medium: &Medium<Datagram>) {
     let wires = [counters.wired_up, counters.wired_down];
     let on_wires: u64 = wires.iter().map(|w| w.offered - w.queue_drops - w.delivered).sum();
     assert_eq!(in_the_air + on_wires, medium.packets_inside() as u64);
-    // Packets from the stations and the server go to the wire or to the access point's queue.
+    // Packets from the stations and from the server go to the wire or to the access point's queue.
     let handed_on: u64 = counters.stations.iter().map(|c| c.delivered).sum();
     let taken = counters.wired_up.offered + counters.access_point.offered;
     assert_eq!(handed_on + counters.wired_down.delivered, taken);
@@ -213,7 +215,7 @@ proptest! {
         let at_server = arrived.iter().filter(|d| d.to == Node::Server).count() as u64;
         prop_assert_eq!(at_server, counters.wired_up.delivered);
         let point = &counters.access_point;
-        // A broadcast comes to all stations, or to all but its sender.
+        // A broadcast arrives at all stations, or at all except its sender.
         let at_stations = arrived.len() as u64 - at_server;
         let heard = at_stations - point.delivered + point.broadcast_losses;
         let (least, most) = (point.broadcasts * (STATIONS as u64 - 1), point.broadcasts * STATIONS as u64);

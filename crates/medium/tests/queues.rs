@@ -11,14 +11,15 @@ fn packet(id: u64) -> Datagram {
     Datagram { id, length: 1_500 }
 }
 
-/// Offers every station the same load from the server, more than the air carries, for 20 s. Returns
+/// Offers every station the same load from the server for 20 s, more than the air carries. Returns
 /// the packets and the seconds of airtime of each station.
 fn saturate_downlink(config: &WifiConfig, every: Duration) -> (Vec<u64>, Vec<f64>) {
     let mut medium = medium(config, 1);
     let stations = config.stations.len();
     let (mut arrived, mut now, mut first) = (vec![0; stations], Instant::ZERO, 0);
     while now < Instant::ZERO + Duration::from_secs(20) {
-        // In turns: a station that is always first would get every free place in a FIFO.
+        // The stations take turns. A station that is always first would get every free place in a
+        // FIFO.
         for index in (0..stations).map(|index| (first + index) % stations) {
             // Packets that the wire's queue refuses are part of the load.
             let _ = medium.enqueue(now, Node::Server, to_station(index), packet(0));
@@ -60,7 +61,7 @@ fn a_fair_queue_gives_stations_equal_air() {
     let (arrived, air) = saturate_downlink(&config, Duration::from_micros(200));
     let (least, most) =
         (air.iter().copied().fold(9e9, f64::min), air.iter().copied().fold(0.0, f64::max));
-    // `air` has only the frames; the spaces between them make the parts differ a little.
+    // `air` has only the frames. The spaces between the frames make the parts differ a little.
     assert!(least / most > 0.8, "{air:?}");
     assert!(arrived[1] > 5 * arrived[0], "{arrived:?}");
 }
@@ -91,7 +92,7 @@ fn a_fair_queue_keeps_a_flood_from_crowding_out_a_trickle() {
 
 #[test]
 fn an_access_point_aggregates_what_lies_apart_in_its_fifo() {
-    // Two stations' packets alternate; each A-MPDU has those of one, in order.
+    // The packets of two stations alternate. Each A-MPDU has packets of one station, in order.
     let mut medium = medium(&config(Standard::N, 2), 1);
     for id in 0..40 {
         let to = to_station(usize::try_from(id % 2).unwrap());
@@ -172,7 +173,7 @@ fn aggregates_are_as_long_with_fq_codel_as_with_a_fifo() {
         assert!(counters.delivered > 200, "{counters:?}");
         counters.mpdus as f64 / counters.attempts as f64
     };
-    // There are fewer than the 42 for which 65535 bytes have room: the window begins with the
+    // 65535 bytes have room for 42 frames, but there are fewer, because the window begins with the
     // oldest failure.
     let (fifo, fq) = (frames(HostQueueKind::Fifo), frames(HostQueueKind::FqCodel));
     assert!((fifo - fq).abs() < 0.5 && fq > 25.0, "{fifo} and {fq} frames each");

@@ -11,8 +11,8 @@ use wakeai_wifi::Standard;
 
 const SENT: u64 = 6;
 
-/// The arrival times, in microseconds, of packets of 1500 bytes that are sent in one aggregate,
-/// downlink.
+/// The arrival times, in microseconds, of downlink packets of 1500 bytes that are sent in one
+/// aggregate.
 fn arrivals(config: &WifiConfig) -> Vec<u64> {
     let mut medium = medium(config, 1);
     for id in 0..SENT {
@@ -38,7 +38,7 @@ fn a_receiver_that_reports_whole_ppdus_hands_them_up_together() {
     config.hand_up_after_ppdu = true;
     let found = arrivals(&config);
     assert!(found.iter().all(|at| *at == found[0]), "{found:?}");
-    // The last one arrives at the end of the PPDU in both cases.
+    // The last packet arrives at the end of the PPDU in both cases.
     config.hand_up_after_ppdu = false;
     assert_eq!(arrivals(&config).last(), found.last());
 }
@@ -77,7 +77,8 @@ fn a_damaged_mpdu_holds_back_those_behind_it_also_in_mid_aggregate() {
     assert!(counters.mpdu_failures > 50);
     assert_eq!(counters.delivered, arrived.len() as u64);
     assert_eq!(counters.delivered + counters.retry_drops, 500);
-    // The MPDUs in the reorder buffer arrive with the missing one, one after the other over the wire.
+    // The MPDUs in the reorder buffer arrive together with the missing one. On the wire they follow
+    // each other.
     let gaps = arrived.windows(2).map(|pair| pair[1].at - pair[0].at);
     let together = gaps.filter(|gap| *gap < Duration::from_micros(1)).count();
     assert!((50..450).contains(&together), "{together}");

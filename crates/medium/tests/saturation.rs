@@ -1,4 +1,4 @@
-//! A saturated uplink against Bianchi's model and against ns-3.
+//! A saturated uplink, compared with Bianchi's model and with ns-3.
 
 mod common;
 
@@ -6,14 +6,16 @@ use common::{Saturation, config, saturate_uplink};
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{Protection, Standard};
 
-/// Collision probability of a saturated station among `n`: Bianchi's fixed point (IEEE JSAC 18(3),
-/// 2000, eq. 7 and 9) with a limit on the attempts (Wu et al., INFOCOM 2002): the window of attempt
-/// i is W·2^min(i, m), and after `attempts` of them the frame is given up.
+/// The collision probability of a saturated station among `n`. It is Bianchi's fixed point (IEEE
+/// JSAC 18(3), 2000, eq. 7 and 9) with a limit on the attempts (Wu et al., INFOCOM 2002). With `W`
+/// = `window` the window of attempt i is W·2^min(i, m). After `attempts` attempts the frame is
+/// given up.
 fn bianchi(n: i32, window: f64, m: i32, attempts: i32) -> f64 {
     let mut p = 0.5;
     for _ in 0..10_000 {
-        // Transmissions and slots that one frame takes on average; a slot of the model is what
-        // passes between two decrements, and an attempt takes the mean backoff and one more.
+        // The transmissions and the slots that one frame takes on average. A slot of the model is
+        // the time between two decrements of the counter. An attempt takes the mean backoff and one
+        // more slot.
         let reached = |i: i32| f64::powi(p, i);
         let transmissions: f64 = (0..attempts).map(reached).sum();
         let slots: f64 = (0..attempts)
@@ -42,8 +44,8 @@ fn the_fixed_point_gives_the_published_probabilities() {
     assert!((bianchi(40, 16.0, 6, 7) - 0.600).abs() < 0.002);
 }
 
-/// ns-3 3.37: stations, and Mbit/s of UDP payload without RTS and with (`validation/ns3`). Beacons
-/// take 0.7 % of its air.
+/// The results of ns-3 3.37: stations, Mbit/s of UDP payload without RTS, and with RTS
+/// (`validation/ns3`). Beacons take 0.7 % of the air there.
 const NS3: [(usize, f64, f64); 7] = [
     (1, 29.68, 24.26),
     (2, 30.06, 25.25),
@@ -87,13 +89,14 @@ fn dcf_gives_every_station_the_same_number_of_frames() {
 
 #[test]
 fn dcf_gives_a_slow_station_as_many_frames_as_a_fast_one() {
-    // The anomaly of Heusse et al. (INFOCOM 2003): the fast ones get no more than the slow one.
+    // This is the anomaly of Heusse et al. (INFOCOM 2003): the fast stations get no more than the
+    // slow one.
     let mut config = config(Standard::G, 4);
     config.stations[0].radio.rate = Rate::from_mbps(6);
     let run = saturate_uplink(&config, 1_500, Duration::from_secs(1), Duration::from_secs(60), 1);
     assert!(jain(&run.arrived) > 0.99, "{:?}", run.arrived);
     let air = |index: usize| run.medium.counters().stations[index].airtime.data.as_secs_f64();
-    // Data frames: 2072 us at 6 Mbit/s, 254 us at 54.
+    // A data frame takes 2078 us at 6 Mbit/s and 254 us at 54 Mbit/s.
     assert_within(air(0) / air(1), 2_078.0 / 254.0, 0.05);
 }
 
@@ -106,7 +109,8 @@ fn with_rts_collisions_cost_an_rts_and_never_a_data_frame() {
     let share = failed as f64 / sent as f64;
     assert!((share - bianchi(40, 16.0, 6, 7)).abs() <= 0.03, "{share:.3}");
     assert!(counters.iter().all(|c| c.failures == 0 && c.attempts > 0));
-    // More than half of the data frames of 40 stations collide: an RTS ahead of each pays.
+    // More than half of the data frames of 40 stations collide, so an RTS before each is worth its
+    // time.
     assert!(run.mbps(1_472) > saturated_g(40, Protection::None).mbps(1_472));
 }
 
@@ -119,7 +123,7 @@ fn frames_up_to_the_rts_threshold_go_without_rts() {
         let (warmup, measured) = (Duration::from_secs(1), Duration::from_secs(5));
         saturate_uplink(&config, 1_500, warmup, measured, 1).arrived
     };
-    // A packet of 1500 bytes is an MPDU of 1536.
+    // A packet of 1500 bytes is an MPDU of 1536 bytes.
     let (rts, none) = (Protection::RtsCts, Protection::None);
     assert_eq!(goodput(rts, 1_535), goodput(rts, 0));
     assert_eq!(goodput(rts, 1_536), goodput(none, 0));
@@ -133,15 +137,15 @@ fn cts_to_self_does_not_save_a_colliding_data_frame() {
     let run = saturated_g(10, Protection::CtsToSelf);
     let expected = bianchi(10, 16.0, 6, 7);
     assert!((run.failed_share() - expected).abs() <= 0.03, "{:.3}", run.failed_share());
-    // Every exchange is longer by a CTS and a SIFS, also those that collide.
+    // Every exchange is longer by a CTS and a SIFS, also an exchange that collides.
     let bare = saturated_g(10, Protection::None);
     assert_within(run.mbps(1_472), bare.mbps(1_472) * (254.0 + 72.0) / (254.0 + 72.0 + 44.0), 0.05);
 }
 
 #[test]
 fn eifs_after_collisions_costs_what_it_costs_in_bianchis_model() {
-    // With 40 stations the model has 23.3 Mbit/s of IP packets where a collision is followed by
-    // DIFS and 21.6 where it is followed by EIFS.
+    // With 40 stations the model has 23.3 Mbit/s of IP packets where DIFS follows a collision, and
+    // 21.6 where EIFS follows it.
     let mut config = config(Standard::G, 40);
     let mut run = |eifs: bool| {
         config.eifs_after_collision = eifs;

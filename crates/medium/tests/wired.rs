@@ -22,8 +22,8 @@ fn the_wire_carries_its_rate_exactly() {
     }
     let arrived = drain(&mut medium);
     let span = arrived[999].at - arrived[0].at;
-    // 999 packets of 12000 bits at 7 Mbit/s take 1.712571428 s; both ends are rounded down to a
-    // nanosecond, and nothing adds up.
+    // 999 packets of 12000 bits at 7 Mbit/s take 1.712571428 s. Both ends are rounded down to a
+    // nanosecond, and the rounding errors do not add up.
     assert!(span.as_nanos().abs_diff(999 * 12_000_000_000 / 7_000) <= 1, "{span}");
 }
 
@@ -37,7 +37,8 @@ fn a_station_without_load_sees_the_delays_and_the_air_alone() {
     let now = Instant::ZERO + Duration::from_secs(1);
     medium.enqueue(now, Node::Server, to_station(0), packet(0)).unwrap();
     let down = drain(&mut medium)[0].at - now;
-    // 12 us on the wire, 105 ms of delay, up to a slot until the next boundary, 254 us of frame.
+    // 12 us on the wire, 105 ms of delay, up to one slot until the next boundary, and 254 us of
+    // frame.
     let wanted = Duration::from_micros(12 + 105_000 + 254);
     assert!(down >= wanted && down <= wanted + Duration::from_micros(9), "{down}");
 }

@@ -1,5 +1,5 @@
-//! One dense upload without solo runs, for timing: `dense STATIONS SECONDS [classic|linux]`. Prints
-//! what was simulated; `perf stat` or `time` around it says what that took.
+//! Simulates one dense upload without solo runs, for timing: `dense STATIONS SECONDS
+//! [classic|linux]`. It prints what was simulated. `perf stat` or `time` around it shows the cost.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "an example for the command line")]
 

@@ -13,7 +13,8 @@ pub(crate) struct Announcing {
 }
 
 impl Announcing {
-    /// `None` where the agent announces the truth.
+    /// The rewriter of an agent that `announces` these figures; `None` where the agent announces
+    /// the truth.
     pub(crate) fn new(announces: Announces, group_key: &[u8; 32]) -> Option<Self> {
         (!announces.is_truth()).then(|| Self { announces, codec: Codec::new(group_key) })
     }
@@ -40,7 +41,7 @@ impl Announcing {
         message.growth = announces.growth.unwrap_or(message.growth);
         if let Some(ppm) = announces.reservation {
             let share = Share::from_ppm(ppm);
-            // The reserved rate is that share of the rate that the member claims to reach.
+            // The reserved rate is this share of the rate that the member claims to reach.
             let whole = message.max_rate.or(message.link_rate).unwrap_or(Rate::from_mbps(1));
             let rate = whole.mul_div(u64::from(ppm), 1_000_000).unwrap_or(whole);
             message.reservation = (ppm > 0).then_some(Reservation {
@@ -90,7 +91,7 @@ mod tests {
         }
     }
 
-    /// Replaces a received presence message by the announced one.
+    /// The announcement that the others receive from this member.
     fn received(announces: Announces) -> Announcement {
         let announcing = Announcing::new(announces, &KEY).unwrap();
         let codec = Codec::new(&KEY);

@@ -12,11 +12,11 @@ use crate::packet::Packet;
 pub enum Seen<'a> {
     /// A segment of a TCP connection.
     Segment {
-        /// Index of the flow, as in the result's `flows`.
+        /// The index of the flow, as in the result's `flows`.
         flow: u32,
         /// The number of the connection in its flow, from 0.
         connection: u32,
-        /// Whether it goes from the flow's receiver to its sender.
+        /// Whether the segment goes from the flow's receiver to its sender.
         to_sender: bool,
         /// The segment.
         segment: Segment,
@@ -33,15 +33,15 @@ pub enum Seen<'a> {
 }
 
 /// Observes every packet that a host puts into its queue, and every packet that arrives at a host.
-/// Times count from the run's time zero; packets of agents before it have the time 0.
+/// Times count from the run's time zero. Packets that agents send before it have the time 0.
 pub trait Observer {
-    /// Whether it observes packets.
+    /// Whether this observer looks at packets at all.
     const LOOKS: bool = true;
 
-    /// A host has put a packet into its queue.
+    /// Called when a host has put a packet into its queue.
     fn on_sent(&mut self, at: Duration, from: Node, to: Destination, packet: Seen<'_>);
 
-    /// A packet has arrived at a host.
+    /// Called when a packet has arrived at a host.
     fn on_received(&mut self, at: Duration, from: Node, to: Node, packet: Seen<'_>);
 }
 

@@ -14,9 +14,9 @@ use crate::timers::Timers;
 /// A connection of a flow.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Its index among all connections of the run.
+    /// The index of the connection among all connections of the run.
     pub(crate) id: u32,
-    /// Index of its flow.
+    /// The index of the connection's flow.
     pub(crate) flow: u32,
     /// The number of the connection in its flow, from 0.
     pub(crate) number: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Connection {
     pub(crate) receiver_timer: u32,
     /// Whether TCP treats an overflow of its host's queue as local congestion.
     pub(crate) hears_overflow: bool,
-    /// Whether its algorithm obeys an agent's bounds.
+    /// Whether the connection's algorithm obeys an agent's bounds.
     pub(crate) boundable: bool,
     /// The time at which the sender's handshake was complete.
     pub(crate) established: Option<Instant>,
@@ -41,7 +41,7 @@ pub(crate) struct Connection {
     pub(crate) closed: bool,
 }
 
-/// How a connection ended for its sender.
+/// The way in which a connection ended for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The receiver has acknowledged everything.

@@ -20,7 +20,7 @@ pub(crate) struct FlowState {
     /// The timer of its start, and of its next datagram or write.
     pub(crate) timer: u32,
     pub(crate) source: Source,
-    /// The rate that the agent of its sender reserves while the flow runs.
+    /// The rate that the agent of the flow's sender reserves while the flow runs.
     pub(crate) reserves: Option<Rate>,
     pub(crate) meter: ReceiverMeter,
     pub(crate) totals: Totals,
@@ -51,16 +51,16 @@ pub(crate) struct Stream {
     pub(crate) chunks: u32,
     /// The number of connections that were opened.
     pub(crate) begun: u32,
-    /// The part of the flow that the last opened connection carries, and that connection's id.
+    /// The part of the flow that the last opened connection carries, and the id of that connection.
     pub(crate) share: Share,
     pub(crate) current: u32,
-    /// The times at which the application writes; `None` if it writes all data at once.
+    /// The times at which the application writes; `None` where it writes all data at once.
     pub(crate) writing: Option<Writing>,
 }
 
 impl Stream {
-    /// The sender of the next connection, with the id `id`, before it is opened; `None` if there is
-    /// no further connection.
+    /// The sender of the next connection, which has the id `id` and is not opened yet; `None` where
+    /// there is no further connection.
     pub(crate) fn next_sender(&mut self, id: u32) -> Option<Sender> {
         let size = match self.size {
             None if self.begun > 0 => return None,
@@ -79,8 +79,8 @@ impl Stream {
         Some(sender)
     }
 
-    /// Hands the last opened connection the data that the application has written by the time
-    /// `since_start` of the flow. Returns the time of the next write.
+    /// Hands the last opened connection the data that the application has written by `since_start`,
+    /// counted from the start of the flow. Returns the time of the next write.
     pub(crate) fn write(&self, since_start: Duration, sender: &mut Sender) -> Option<Duration> {
         let size = self.share.size.map(Bytes::get);
         let Some(writing) = &self.writing else {
@@ -102,15 +102,15 @@ impl Stream {
 /// UDP datagrams.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
-    /// The spacing of the datagrams of a flow with a rate; `None` if the flow keeps its station's
+    /// The times of the datagrams of a flow with a rate; `None` where the flow keeps its station's
     /// queue full.
     pub(crate) line: Option<Serializer>,
-    /// The bytes that are still to be sent; `None` if the flow has no end.
+    /// The bytes that are still to be sent; `None` where the flow has no end.
     pub(crate) left: Option<u64>,
 }
 
 impl Datagrams {
-    /// The payload of the next datagram in bytes; `None` if all is sent.
+    /// The payload of the next datagram in bytes; `None` where all is sent.
     pub(crate) fn next(&mut self) -> Option<u16> {
         let most = DATAGRAM.get();
         let Some(left) = &mut self.left else { return Some(most as u16) };
@@ -137,7 +137,7 @@ pub(crate) struct Totals {
 }
 
 impl FlowState {
-    /// Whether it has completed or never will.
+    /// Whether the flow has completed or never will.
     pub(crate) fn is_over(&self) -> bool {
         self.broken || self.meter.completed().is_some()
     }
@@ -157,13 +157,13 @@ impl FlowState {
 /// The reservation of one station.
 #[derive(Debug, Default)]
 pub(crate) struct Reserving {
-    /// The flows that reserve.
+    /// The flows whose rates are reserved.
     pub(crate) flows: Vec<u32>,
     pub(crate) log: ReservationLog,
 }
 
 impl Reserving {
-    /// The sum of the reserved rates of the running flows; `None` if none of them reserves.
+    /// The sum of the rates that the running flows reserve; `None` where none of them reserves.
     pub(crate) fn wanted(&self, now: Instant, flows: &[FlowState]) -> Option<Rate> {
         let flows = self.flows.iter().map(|flow| &flows[*flow as usize]);
         let running = flows.filter(|flow| flow.start <= now && !flow.is_over());

@@ -1,8 +1,10 @@
-//! The scenario in virtual time: the lab's network, agents and congestion control in one event loop.
+//! Simulates a scenario in virtual time: the lab's network, agents and congestion control in one
+//! event loop.
 //!
-//! [`run`] is the command: all conditions and repeats of a scenario. [`simulate`] is one run, with more detail
-//! and an [`Observer`] of every packet. The crate reads no clock and orders events by integer times: the same
-//! scenario and seed give the same run. `docs/concepts/sim.md` explains how it works, and its limits.
+//! [`run`] is the command, for all conditions and repeats of a scenario. [`simulate`] makes one
+//! run, with more detail and an [`Observer`] of every packet. The crate reads no clock, and orders
+//! events by integer times, so the same scenario and seed give the same run. `docs/concepts/sim.md`
+//! explains how it works, and its limits.
 
 mod announcing;
 mod capture;
@@ -29,12 +31,12 @@ use simulation::Reached;
 use wakeai_units::Duration;
 use wakeai_world::RunError;
 
-/// Simulates one run. `observer` sees every packet at the hosts and is returned; `reached` takes, about once per
-/// simulated second, the time that the run has reached.
+/// Simulates one run. `observer` sees every packet at the hosts, and is returned. `reached` is
+/// called about once per simulated second with the time that the run has reached.
 ///
 /// # Errors
 ///
-/// The scenario asks for something that the simulator does not have.
+/// Fails where the scenario asks for something that the simulator does not have.
 pub fn simulate<O: Observer>(
     job: &Job<'_>,
     observer: O,
@@ -47,7 +49,8 @@ pub fn simulate<O: Observer>(
     simulate_until(job, observer, &mut go_on)
 }
 
-/// As [`simulate`], but ends with [`RunError::Interrupted`] when `reached` breaks.
+/// Simulates one run as [`simulate`] does. Ends it with [`RunError::Interrupted`] where `reached`
+/// breaks.
 fn simulate_until<O: Observer>(
     job: &Job<'_>,
     observer: O,

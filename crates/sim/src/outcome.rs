@@ -18,27 +18,28 @@ pub struct SimOutcome {
     pub outcome: Outcome,
     /// The medium's counters: drops, collisions, airtime.
     pub counters: Counters,
-    /// By flow, in the order of the scenario.
+    /// The details of the flows, in the order of the scenario.
     pub flows: Vec<FlowDetail>,
 }
 
 /// The figures of a flow that are not in a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowDetail {
-    /// The time from the flow's start until its first connection was established; `None` if none
-    /// was, and for UDP.
+    /// The time from the flow's start until its first connection was established; `None` where none
+    /// was established, and for UDP.
     pub opened: Option<Duration>,
     /// Retransmission timeouts of SYNs; the flow's timeouts do not include them.
     pub syn_timeouts: u64,
-    /// The time that the flow's connections spent waiting for those timeouts.
+    /// The time that the flow's connections waited for the timeouts of SYNs.
     pub syn_wait: Duration,
     /// The longest time without new data at the receiver, from the start to the end of the flow.
     pub longest_stall: Duration,
-    /// For each step in which data arrived: the step's end, from the run's time zero, and the bytes
-    /// received by then. It is empty unless [`crate::Job::progress`] asks for it.
+    /// For each step of time in which data arrived: the end of the step, from the run's time zero,
+    /// and the bytes received by then. It is empty unless [`crate::Job::progress`] asks for it.
     pub progress: Vec<(Duration, Bytes)>,
-    /// Each value of CUBIC's K, with the time of its first sample from the run's time zero. It is
-    /// empty unless [`crate::Job::progress`] asks for it, and for an algorithm without K.
+    /// Each value of K, with the time of its first sample from the run's time zero. K is the time
+    /// until CUBIC's curve reaches its plateau. The list is empty unless [`crate::Job::progress`]
+    /// asks for it, and for an algorithm without K.
     pub k: Vec<(Duration, Duration)>,
     /// The mean congestion window over the samples of the flow's connections after the warmup,
     /// rounded; `None` without samples.

@@ -1,11 +1,12 @@
-//! The packets of the simulator. A segment takes 64 bytes; presence messages are kept as encoded.
+//! The packets of the simulator. A segment takes 64 bytes. Presence messages are kept in their
+//! encoded form.
 
 use std::rc::Rc;
 
 use wakeai_medium::Kind;
 use wakeai_tcp::{Flags, SackBlocks, Segment, SynOptions, Timestamp};
 
-/// IPv4 and UDP headers.
+/// The bytes of the IPv4 and UDP headers.
 pub(crate) const IP_UDP_HEADERS: usize = 28;
 
 /// A packet.
@@ -33,8 +34,8 @@ impl wakeai_medium::Packet for Packet {
         }
     }
 
-    /// A number for each flow as FQ-CoDel distinguishes them (by addresses, ports and protocol):
-    /// each direction of a connection has its own.
+    /// A number for each flow as FQ-CoDel distinguishes flows (by addresses, ports and protocol).
+    /// Each direction of a connection has a number of its own.
     fn flow(&self) -> u64 {
         let (kind, number) = match self {
             Self::Segment(wire) => (u64::from(wire.to_sender), wire.connection),
@@ -53,9 +54,9 @@ impl wakeai_medium::Packet for Packet {
     }
 }
 
-/// A segment in the network. It has half the size of a [`Segment`], because it is copied from queue
-/// to queue. SACK blocks are kept relative to the acknowledgement. A SYN has no SACK blocks, so its
-/// options are kept in their place.
+/// A segment in the network. It is copied from queue to queue, so it has only half the size of a
+/// [`Segment`]. SACK blocks are relative to the acknowledgement. A SYN has no SACK blocks, so its
+/// options take their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wire {
     seq: u64,
@@ -63,13 +64,13 @@ pub(crate) struct Wire {
     pub(crate) connection: u32,
     window: u32,
     timestamp: [u32; 2],
-    /// Starts and ends of SACK blocks, relative to `ack`; or a SYN's options.
+    /// The starts and ends of SACK blocks, relative to `ack`; in a SYN, its options.
     options: [u32; 6],
     len: u16,
     packet_len: u16,
     bits: u8,
     blocks: u8,
-    /// Whether it travels from the connection's receiver to its sender.
+    /// Whether the segment travels from the connection's receiver to its sender.
     pub(crate) to_sender: bool,
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn control_bits(flags: Flags) -> u8 {
     bit(flags.fin, FIN) | bit(flags.syn, SYN) | bit(flags.rst, RST) | bit(flags.ack, ACK)
 }
 
-/// Stands for an absent value where 0 is a value.
+/// The mark of an absent value, where 0 would be a value.
 const NONE: u32 = u32::MAX;
 
 impl Wire {
@@ -154,7 +155,7 @@ impl Wire {
         blocks.map(|block| (near(block[0]), near(block[1]))).collect()
     }
 
-    /// Whether it is a pure acknowledgement.
+    /// Whether the segment is a pure acknowledgement.
     pub(crate) fn is_bare_ack(&self) -> bool {
         self.len == 0 && self.bits & (SYN | FIN | RST) == 0
     }
@@ -185,7 +186,7 @@ mod tests {
             ack: 7_000_000_000,
             window: 64 << 20,
             len: 0,
-            // A D-SACK below the acknowledgement first.
+            // The first block is a D-SACK, which lies below the acknowledgement.
             sack: [(6_999_990_000, 6_999_991_448), (7_000_001_448, 7_000_002_896)]
                 .into_iter()
                 .collect(),

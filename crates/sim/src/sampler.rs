@@ -18,8 +18,8 @@ pub(crate) struct Sampler {
     span: Span,
     sink: RunSink,
     steps: u32,
-    /// By queue, the packets in it at the last sample: the stations, the access point, the wire up,
-    /// the wire down.
+    /// The packets in each queue at the last sample. The queues are the stations', the access
+    /// point's, the wire up and the wire down.
     queues: Vec<u32>,
     up: Vec<Airtime>,
     down: Vec<Airtime>,
@@ -51,7 +51,7 @@ impl Sampler {
         }
     }
 
-    /// Takes the last sample of the airtime, which covers the rest since the last step.
+    /// Takes the last sample of the airtime. It covers the time since the last step.
     pub(crate) fn sample_end(&mut self, end: Instant, medium: &Medium<Packet>) {
         self.sample_air(self.span.since(end).as_nanos(), medium);
     }

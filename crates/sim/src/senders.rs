@@ -12,10 +12,10 @@ pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(1);
 pub(crate) struct Senders {
     pub(crate) meter: SenderMeter,
     span: Span,
-    /// By flow: the sum of the congestion windows, in segments, of its samples after the warmup,
-    /// and the number of these samples.
+    /// For each flow, the sum of the congestion windows of its samples after the warmup, in
+    /// segments, and the number of these samples.
     windows: Vec<(u64, u64)>,
-    /// By flow: [`crate::FlowDetail::k`]; empty where it was not asked for.
+    /// For each flow, [`crate::FlowDetail::k`]; empty where it was not asked for.
     pub(crate) k: Vec<Vec<(Duration, Duration)>>,
 }
 
@@ -25,8 +25,8 @@ impl Senders {
         Self { meter, span, windows: vec![(0, 0); flows], k }
     }
 
-    /// Records a sample when an ACK has arrived at a sender with outstanding data, before the
-    /// sender handles it.
+    /// Records a sample. It is called when an ACK has arrived at a sender with outstanding data,
+    /// before the sender handles the ACK.
     pub(crate) fn sample(&mut self, now: Instant, place: Place, figures: Figures) {
         let flow = place.0 as usize;
         if self.span.counts(now) {

@@ -28,7 +28,7 @@ use crate::senders::Senders;
 use crate::simulation::{Agent, Simulation, Station};
 use crate::timers::{TimerOwner, Timers};
 
-/// Separates the agents' random numbers from those of the medium and of the flows' starts.
+/// Keeps the agents' random numbers apart from those of the medium and of the flows' starts.
 const AGENT_STREAM: u64 = 0x61_6765_6e74;
 /// The agents start at random times within one tick, as daemons do.
 const AGENTS_SPREAD: Duration = Duration::from_millis(500);
@@ -40,11 +40,11 @@ pub struct Job<'a> {
     pub condition: &'a ResolvedCondition,
     /// The seed of this repeat.
     pub seed: u64,
-    /// The figures for the stations' agents, by station; missing entries count as empty.
+    /// The figures for the stations' agents, by station. Missing entries count as empty.
     pub facts: &'a [StationFacts],
     /// The records of the run.
     pub sink: Option<RunSink>,
-    /// The resolution of [`crate::FlowDetail::progress`]. If it is zero, neither progress nor the
+    /// The length of a step of [`crate::FlowDetail::progress`]. With zero, neither progress nor the
     /// history of K is kept.
     pub progress: Duration,
 }
@@ -197,7 +197,7 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Ru
     let mut config = TcpConfig::new(if linux { Profile::Linux } else { Profile::Classic });
     config.small_queues = from_station && has_small_queue(group);
     let segment = Bytes::new(u64::from(config.mss));
-    // The retransmission timer of ns-3, with which this algorithm is compared.
+    // The retransmission timer is that of ns-3, because this algorithm is compared with ns-3.
     config.forgets_backoff = algorithm == "ns3_cubic";
     Ok(Stream {
         config: Rc::new(config),
@@ -215,7 +215,7 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Ru
     })
 }
 
-/// The algorithm's default parameters, with those that the flow sets.
+/// The algorithm's default parameters, except those that the flow sets.
 fn knobs(algorithm: &str, turned: FlowKnobs) -> Knobs {
     let mut knobs = default_knobs(algorithm);
     if let Some(taken) = turned.beta_ppm {

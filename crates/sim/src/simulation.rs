@@ -26,14 +26,15 @@ const REPORT: Duration = Duration::from_secs(1);
 
 /// A run.
 ///
-/// Every event belongs to one connection, flow or agent and changes no other. Events of the same instant are
-/// handled in a fixed order: changes of the scenario, the medium, timers by their number.
+/// Every event belongs to one connection, flow or agent, and changes no other. Events of the same
+/// instant are handled in a fixed order: changes of the scenario first, then the medium, then
+/// timers by their number.
 pub(crate) struct Simulation<O> {
     pub(crate) carrier: Carrier<O>,
     pub(crate) timers: Timers,
     pub(crate) flows: Vec<FlowState>,
     pub(crate) stations: Vec<Station>,
-    /// By id; `None` once both ends have finished.
+    /// The connections by id; `None` once both ends of one have finished.
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     pub(crate) changes: Changes,
     pub(crate) senders: Senders,
@@ -47,17 +48,17 @@ pub(crate) struct Simulation<O> {
 #[derive(Default)]
 pub(crate) struct Station {
     pub(crate) agent: Option<Box<Agent>>,
-    /// The ids of the connections over which it sends data.
+    /// The ids of the connections over which the station sends data.
     pub(crate) senders: Vec<u32>,
-    /// UDP flows that keep its queue full; the first one sends next.
+    /// The UDP flows that keep the station's queue full. The first one sends next.
     pub(crate) saturating: VecDeque<u32>,
     pub(crate) reserving: Reserving,
 }
 
-/// Called with the simulated time that a run has reached; breaks if the run is to end.
+/// Called with the simulated time that a run has reached. It breaks where the run has to end.
 pub(crate) type Reached<'a> = dyn FnMut(Duration) -> ControlFlow<()> + 'a;
 
-/// The kind of the next event, in the order of handling at the same instant.
+/// The kind of the next event. The order is that of handling at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     Change,
@@ -66,8 +67,8 @@ enum Next {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// Runs until all flows have completed, or to the end of the scenario's duration. Returns that
-    /// time; `None` if `reached` breaks.
+    /// Runs until all flows have completed, or to the end of the scenario's duration. Returns the
+    /// time of the end; `None` where `reached` breaks.
     pub(crate) fn run(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
         let end = self.handle_events(reached)?;
         if let Some((sampler, _)) = &mut self.sampler {

@@ -20,16 +20,16 @@ pub(crate) enum TimerOwner {
 
 /// Numbered timers, each with at most one deadline.
 ///
-/// A later deadline costs nothing, although TCP sets one with every ACK: the timer expires at the
-/// old deadline, its owner finds that nothing is due, and sets the timer again. A timer may
-/// therefore expire early, but never late.
+/// A later deadline costs nothing, although TCP sets one with every ACK. The timer expires at the
+/// old deadline, and its owner finds that nothing is due and sets the timer again. So a timer may
+/// expire early, but never late.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
-    /// By deadline and number. An entry is outdated if `armed` has another deadline.
+    /// Entries of deadline and number. An entry is outdated where `armed` has another deadline.
     heap: BinaryHeap<Reverse<(u64, u32)>>,
-    /// By number: the deadline, in nanoseconds.
+    /// The deadline of each timer, in nanoseconds.
     armed: Vec<u64>,
-    /// By number: the owner.
+    /// The owner of each timer.
     owners: Vec<TimerOwner>,
 }
 

@@ -1,4 +1,4 @@
-//! The simulator as a world.
+//! The simulator as a world: what `wakeai_world` needs to run scenarios in it.
 
 use wakeai_scenario::result::Report;
 use wakeai_scenario::{Experiment, Scenario, StationGroup};
@@ -26,7 +26,7 @@ pub fn run(
     session::report(jobs, &Simulator { progress }, &asked, recorder)
 }
 
-/// The keys that the simulator does not model.
+/// The keys that the scenario sets and the simulator does not model.
 fn keys_without_effect(experiment: &Experiment) -> Vec<String> {
     let words = |group: &StationGroup| {
         format!(

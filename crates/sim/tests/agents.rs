@@ -19,7 +19,7 @@ fn a_ceiling_binds_uploads_and_not_downloads() {
                               set = { \"stations.tablet.wired_delay\" = \"50ms\" }",
     );
     let (bound, ()) = simulate(&scenario("802.11g", 2, UP, &fixed), 1, ());
-    // Two segments per round trip of 102 ms and two stations: 0.45 Mbit/s.
+    // Two segments per round trip of 102 ms, from two stations, are 0.45 Mbit/s.
     assert!((0.35..0.5).contains(&goodput(&bound)), "{}", goodput(&bound));
     assert_eq!(bound.outcome.flows[0].algorithm.as_deref(), Some("wakeai_cubic"));
     let (free, ()) = simulate(&scenario("802.11g", 2, DOWN, &fixed), 1, ());
@@ -41,7 +41,7 @@ fn a_ceiling_is_shared_among_the_connections_of_a_station() {
     assert!((goodput(&four) / goodput(&one) - 1.0).abs() < 0.15);
 }
 
-/// Presence messages that were sent and heard.
+/// Counts the presence messages that were sent and heard.
 #[derive(Default)]
 struct Presence {
     sent: u32,
@@ -71,7 +71,7 @@ fn presence_crosses_the_air_and_reaches_every_other_station() {
     let (outcome, heard) = simulate(&scenario, 1, Presence::default());
     assert!(heard.sent >= 4 * 3, "{}", heard.sent);
     assert_eq!(heard.first, Some(Duration::ZERO), "agents begin before the run");
-    // Collisions of broadcasts are not repaired.
+    // A broadcast that collides is not sent again.
     assert!(heard.heard > heard.sent * 3 * 9 / 10, "{} of {}", heard.heard, heard.sent * 3);
     assert!(outcome.counters.access_point.broadcasts > 0);
 }

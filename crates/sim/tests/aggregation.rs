@@ -1,5 +1,5 @@
-//! The number of frames in an A-MPDU and the goodput with it, against the airtime of the exchanges,
-//! added up by hand as in `crates/medium/tests/one_station.rs`.
+//! The number of frames in an A-MPDU (aggregate) and the goodput with it, compared with the airtime
+//! of the exchanges. The airtime is added up by hand as in `crates/medium/tests/one_station.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
@@ -9,16 +9,17 @@ use common::{DOWN, UP, goodput, report, scenario, simulate};
 use wakeai_scenario::Scenario;
 use wakeai_world::Options;
 
-/// The goodput of one exchange, Mbit/s: `frames` datagrams of 1472 bytes in `data_us` of data frame.
+/// The goodput in Mbit/s of one exchange: `frames` datagrams of 1472 bytes in a data frame of
+/// `data_us`.
 ///
-/// AIFS 43 us, 7.5 slots of backoff, SIFS, and an ACK of 28 us to one frame at 24 Mbit/s, a `BlockAck`
-/// of 32 us to several.
+/// An exchange has AIFS of 43 us, 7.5 slots of backoff, a SIFS, and the answer: to one frame an ACK
+/// of 28 us at 24 Mbit/s, to several a `BlockAck` of 32 us.
 fn by_hand(frames: f64, data_us: f64) -> f64 {
     let answer_us = if frames > 1.0 { 32.0 } else { 28.0 };
     frames * 1_472.0 * 8.0 / (43.0 + 67.5 + data_us + 16.0 + answer_us)
 }
 
-/// One 802.11n station at 65 Mbit/s with more datagrams than the air carries.
+/// One 802.11n station at 65 Mbit/s with more datagrams than the air can carry.
 fn saturated(flow: &str, subframes: u32) -> Scenario {
     let flow = format!("{flow}\nkind = \"udp\"\nrate = \"100Mbit/s\"");
     let scenario = scenario("802.11n", 1, &flow, "");
@@ -28,9 +29,10 @@ fn saturated(flow: &str, subframes: u32) -> Scenario {
 
 #[test]
 fn an_ampdu_has_as_many_subframes_as_the_access_point_says() {
-    // An MPDU of 1538 bytes is 12326 bits with service and tail: 48 symbols of 260 bits, 36 + 192 us.
-    // In an A-MPDU all but the last take 1544 bytes and the last 1542: 4 are 6174 bytes, 191 symbols;
-    // 16 are 24702 bytes, 761 symbols. 28 end the longest PPDU, of 5.484 ms, so 64 are never reached.
+    // An MPDU of 1538 bytes is 12326 bits with service and tail: 48 symbols of 260 bits, which take
+    // 36 + 192 us. In an A-MPDU the last MPDU takes 1542 bytes and each other 1544. 4 MPDUs are
+    // 6174 bytes or 191 symbols, and 16 are 24702 bytes or 761 symbols. The longest PPDU, 5.484 ms,
+    // has room for 28, so 64 are never reached.
     let cases = [(1, 1.0, 228.0), (4, 4.0, 800.0), (16, 16.0, 3_080.0), (64, 28.0, 5_360.0)];
     for flow in [UP, DOWN] {
         for (subframes, frames, data_us) in cases {

@@ -8,11 +8,11 @@ use wakeai_scenario::{Scenario, figures};
 use wakeai_sim::Job;
 use wakeai_units::Duration;
 
-/// Runs of each condition: how the stations share differs a little from seed to seed.
+/// The number of runs of each condition. The stations' shares differ a little from seed to seed.
 const SEEDS: u64 = 3;
 
-/// The bytes that each flow of this condition of `scenarios/av-many.toml` got in the 100 s after the
-/// warmup, by seed.
+/// For each seed, the bytes that each flow of this condition of `scenarios/av-many.toml` received
+/// in the 100 s after the warmup.
 fn received(condition: &str) -> Vec<Vec<f64>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/av-many.toml");
     let conditions = Scenario::load(&path).unwrap().conditions();
@@ -55,7 +55,7 @@ fn unequal_targets_are_served_in_proportion() {
 #[test]
 fn reno_beside_them_is_left_something() {
     let share = |all: &[f64]| all[..2].iter().sum::<f64>() / all.iter().sum::<f64>();
-    // An even division would leave the two 0.4.
+    // With an even division the two would have a share of 0.4.
     let reno = mean(&received("wire-beside-reno"), share);
     assert!((0.1..0.4).contains(&reno), "{reno}");
 }

@@ -20,7 +20,7 @@ use wakeai_tcp::Segment;
 use wakeai_units::Duration;
 use wakeai_world::{Options, Silent};
 
-/// Downloads through so short a queue that much of them is lost.
+/// Downloads through a queue so short that many of their packets are lost.
 fn lossy(laws: &str) -> Scenario {
     let flow = format!("{DOWN}\nsize = \"2MB\"\n{laws}");
     scenario("802.11g", 2, &flow, "").with_overrides(&[buffer(20)]).unwrap()
@@ -52,7 +52,7 @@ fn files(directory: &Path) -> BTreeMap<String, PathBuf> {
 #[derive(Default)]
 struct Witness {
     seen: BTreeMap<Node, Vec<(u64, bool, Segment)>>,
-    /// By flow and direction.
+    /// The window scales by flow and direction.
     scales: BTreeMap<(u32, bool), u8>,
     windows: BTreeMap<Node, Vec<u64>>,
 }
@@ -79,7 +79,7 @@ impl Observer for Witness {
     }
 }
 
-/// A segment as it has to stand on the wire.
+/// The header of `segment` as it has to be on the wire.
 fn on_the_wire(segment: &Segment, window: u64) -> Tcp {
     let flags = segment.flags;
     let bits = [(flags.fin, 1), (flags.syn, 2), (flags.rst, 4), (flags.ack, 16)];
@@ -192,7 +192,7 @@ fn captures_are_the_same_for_any_number_of_jobs() {
 fn wireshark_finds_nothing_malformed() {
     let tshark = |path: &Path, filter: &str| {
         let mut command = Command::new("tshark");
-        // Of packets that are not captured whole it checks the IPv4 checksum alone.
+        // Where a packet is not captured whole, Wireshark checks only the IPv4 checksum.
         for protocol in ["ip", "tcp", "udp"] {
             command.args(["-o", &format!("{protocol}.check_checksum:TRUE")]);
         }

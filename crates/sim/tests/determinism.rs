@@ -1,4 +1,4 @@
-//! Same scenario, same seed, same run.
+//! The same scenario and the same seed give the same run.
 
 mod common;
 

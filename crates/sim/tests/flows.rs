@@ -13,14 +13,14 @@ fn sized_flows_complete_and_the_run_ends_with_the_last() {
         assert!(flows.iter().all(|flow| flow.bytes.get() == 1_000_000));
         let last = flows.iter().map(|flow| flow.start + flow.completion.unwrap()).max();
         assert_eq!(last, Some(outcome.outcome.end));
-        // 3 MB at some 24 Mbit/s.
+        // 3 MB at some 24 Mbit/s take 1 s.
         assert!((1.8..4.0).contains(&outcome.outcome.end.as_secs_f64()), "{}", outcome.outcome.end);
     }
 }
 
 #[test]
 fn one_endless_flow_reaches_the_goodput_of_ns_3_and_the_papers() {
-    // references: 24.4 down, 24.2 up; here without beacons.
+    // The references are 24.4 Mbit/s down and 24.2 up. Here there are no beacons.
     for (flow, expected) in [(UP, 24.2), (DOWN, 24.4)] {
         let (outcome, ()) = simulate(&scenario("802.11g", 1, flow, ""), 1, ());
         let mbps = goodput(&outcome);
@@ -39,7 +39,7 @@ fn chunks_are_connections_one_after_another() {
         assert_eq!(flow.bytes.get(), 100_000);
         flow.completion.unwrap().as_secs_f64()
     };
-    // A handshake, a window and a close are two round trips and more of 102 ms each.
+    // A handshake, a window and a close take two round trips of 102 ms, and somewhat more.
     let (one, ten) = (run(1), run(10));
     assert!(ten > one + 1.5, "{one} s with one connection, {ten} s with ten");
 }
@@ -102,7 +102,7 @@ fn a_limited_flow_carries_what_its_application_writes() {
 
 #[test]
 fn what_could_not_be_sent_is_caught_up() {
-    // Nothing comes through for a second.
+    // For a second no frame arrives undamaged.
     let event = |at: &str, rate: &str| {
         format!("[[events]]\nat = \"{at}\"\nstation = \"tablet\"\nframe_error_rate = {rate}\n")
     };
@@ -116,7 +116,7 @@ fn what_could_not_be_sent_is_caught_up() {
 
 #[test]
 fn a_limit_holds_over_all_chunks_and_tells_when_a_size_is_done() {
-    // 1 MB at 2 Mbit/s are 4 s, whatever the connections.
+    // 1 MB at 2 Mbit/s takes 4 s, whatever the number of connections.
     for chunks in [1, 3, 8] {
         let flow = format!("{UP}\nlimit = \"2Mbit/s\"\nsize = \"1MB\"\nchunks = {chunks}");
         let (outcome, ()) = simulate(&scenario("802.11g", 2, &flow, ""), 1, ());

@@ -1,5 +1,5 @@
-//! A small sweep as a table. After a change read the difference as a whole; `cargo insta review`
-//! takes a new table.
+//! A small sweep as a table. After a change read the difference as a whole. `cargo insta review`
+//! accepts a new table.
 
 mod common;
 

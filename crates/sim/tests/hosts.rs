@@ -76,7 +76,7 @@ fn a_run_with_fq_codel_is_repeated_bit_for_bit() {
     assert_ne!(one.counters, run(TSQ).counters);
 }
 
-/// The one-way delays of data segments, by flow.
+/// The one-way delays of data segments for each flow.
 #[derive(Debug, Default)]
 struct Delays {
     sent: BTreeMap<(u32, u64), Duration>,
@@ -110,7 +110,7 @@ impl Delays {
 
 #[test]
 fn with_fq_codel_a_camera_does_not_wait_behind_uploads() {
-    // Flow 0 is the camera's; twelve uploads fill the queue.
+    // Flow 0 is the camera's. Twelve uploads fill the queue.
     let upload = format!("[[flows]]\n{UP}\n");
     let camera = format!("{UP}\nlimit = \"300kbit/s\"\n{}", upload.repeat(12));
     let run = |keys: &str| {

@@ -1,4 +1,5 @@
-//! Every key of the reference page has an effect in the simulator, or the user is told.
+//! Every key of the reference page has an effect in the simulator, or the user is told that it has
+//! none.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
@@ -15,13 +16,13 @@ use serde_json::Value;
 use wakeai_scenario::Scenario;
 use wakeai_world::{Options, Progress};
 
-/// The result as the user gets it, without its real times.
+/// The result as the user gets it, but without its real times.
 fn result(scenario: &Scenario) -> Value {
     let report = report(scenario, &Options::default());
     serde_json::from_str(&report.to_json()).unwrap()
 }
 
-/// The keys in which two results differ; entries of lists are not told apart.
+/// The keys in which two results differ. Entries of a list are not distinguished.
 fn differences(a: &Value, b: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     compare("", a, b, &mut found);

@@ -46,7 +46,7 @@ fn records_are_the_same_for_any_number_of_jobs() {
 fn airtime_adds_up_and_has_presence_only_under_a_law() {
     let directory = tempfile::tempdir().unwrap();
     let report = record(directory.path(), 1);
-    // Nanoseconds by condition, sender and kind.
+    // The airtime in nanoseconds, by condition, sender and kind.
     let mut air = BTreeMap::<(String, String, String), u64>::new();
     let mut last = BTreeMap::<(String, u32), u64>::new();
     for row in reader(directory.path(), "airtime.parquet").get_row_iter(None).unwrap() {
@@ -65,7 +65,7 @@ fn airtime_adds_up_and_has_presence_only_under_a_law() {
         last.iter().filter(|((condition, _), _)| condition == "default").map(|(_, at)| at).sum();
     let end: f64 = report.runs[..2].iter().map(|run| run.simulated_s).sum();
     assert!((end - time as f64 / 1e9).abs() < 0.02, "{end} s, and rows to {time} ns");
-    // Airtime is counted when a frame ends, so one frame of each of two repeats may be missing.
+    // Airtime is counted when a frame ends, so in each of two repeats one frame may be missing.
     assert!(all.abs_diff(time) < 2_000_000, "{all} ns of {time} ns");
     assert!(of("default", "up", "data") > 10 * of("default", "up", "tcp_ack"));
     assert!(of("default", "down", "tcp_ack") > 0);
@@ -82,7 +82,7 @@ fn a_sample_has_cubics_k_once_a_loss_has_begun_a_stage() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options { out: Some(directory.path().into()), ..Options::default() };
     wakeai_sim::run(&options, 1, &scenario, &Silent).unwrap();
-    // For each flow the number of samples without K, and the largest K.
+    // For each flow, the number of samples without K, and the largest K.
     let mut without = [0, 0];
     let mut largest_ms = [None, None];
     for row in reader(directory.path(), "samples.parquet").get_row_iter(None).unwrap() {

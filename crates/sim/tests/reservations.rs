@@ -1,4 +1,4 @@
-//! Reservations over the air: held, refused, given back, and never ignored without a note.
+//! Reservations over the air are held, refused, given back, and never ignored without a note.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,8 @@ use wakeai_scenario::Scenario;
 use wakeai_scenario::result::{FlowReservation, ReservationOutcome, Run};
 use wakeai_world::{Options, Progress};
 
-/// Four uploads over 802.11g; alone each reaches some 24 Mbit/s, together 6.
+/// Four uploads over 802.11g. Each reaches some 24 Mbit/s alone, and some 6 Mbit/s beside the
+/// others.
 fn four(flows: &str, conditions: &str) -> Scenario {
     let text = format!(
         "name = \"reservations\"\nduration = \"60s\"\nwarmup = \"10s\"\n\
@@ -82,7 +83,7 @@ fn two_reservations_are_held_and_a_third_is_refused() {
 
 #[test]
 fn an_owner_that_is_done_gives_the_air_back() {
-    // 25 MB at 10 Mbit/s and somewhat more: done before the figures begin.
+    // 25 MB at 10 Mbit/s and somewhat more are sent before the figures begin.
     let flows = camera(1, "10Mbit/s", ", size = \"25MB\"") + TABLETS;
     let conditions = "{ name = \"alone\", law = \"airtime\", set = { \"flows.1.start\" = \"59s\" } }, \
          { name = \"law\", law = \"airtime\" }";

@@ -1,4 +1,4 @@
-//! The scenarios that are shipped with the project, each for a moment.
+//! Runs the scenarios that are shipped with the project, each for a moment.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -10,7 +10,7 @@ use wakeai_scenario::Scenario;
 use wakeai_sim::Job;
 use wakeai_units::Duration;
 
-/// Long enough for the first data at a round-trip time of 1024 ms.
+/// This is long enough for the first data to arrive at a round-trip time of 1024 ms.
 const MOMENT: &str = "2s";
 
 fn files() -> Vec<PathBuf> {
@@ -23,7 +23,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// The same experiment, over in a moment.
+/// The experiment of `path`, shortened to a moment.
 fn short(path: &Path) -> Scenario {
     let scenario = Scenario::load(path).unwrap_or_else(|error| panic!("{error}"));
     let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());

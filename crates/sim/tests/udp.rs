@@ -14,14 +14,14 @@ fn received(flow: &str, more: &str, stations: u32) -> f64 {
 fn a_rate_is_kept_to_the_datagram_both_ways() {
     for flow in [UP, DOWN] {
         let mbps = received(flow, "rate = \"3Mbit/s\"", 2);
-        // The last ones of 10 s are still on their way: two datagrams are 0.0024 Mbit/s.
+        // The last datagrams of the 10 s are still on their way. Two datagrams are 0.0024 Mbit/s.
         assert!((5.99..=6.0024).contains(&mbps), "{mbps}");
     }
 }
 
 #[test]
 fn stations_without_a_rate_saturate_the_air_and_share_it() {
-    // docs/decisions/002: 29.9, 27.5 and 23.0 Mbit/s of payload.
+    // docs/decisions/002 has 29.9, 27.5 and 23.0 Mbit/s of payload.
     for (stations, expected) in [(1, 29.9), (10, 27.5), (40, 23.0)] {
         let mbps = received(UP, "", stations);
         assert!((mbps / expected - 1.0).abs() < 0.02, "{stations} stations: {mbps}");

@@ -1,5 +1,6 @@
-//! Time per data segment of a sender and a receiver over a line of constant delay: what TCP itself
-//! adds to a simulation, with ACKs, and with the loss that keeps thousands of holes open.
+//! The time per data segment and its ACK, of a sender and a receiver over a line of constant delay.
+//! This is what TCP itself adds to a simulation, without losses and with losses that keep thousands
+//! of holes open.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
@@ -10,11 +11,11 @@ use wakeai_connection::SocketBounds;
 use wakeai_tcp::{Profile, Receiver, Segment, Sender, TcpConfig, by_name};
 use wakeai_units::{Duration, Instant};
 
-/// Segments in one sample's iteration.
+/// The number of segments in one iteration of a sample.
 const SEGMENTS: u64 = 10_000;
-/// One way.
+/// The delay in one direction.
 const DELAY: Duration = Duration::from_millis(50);
-/// A segment every 10 us: 1.2 Gbit/s, 10,000 segments in a round trip.
+/// A segment every 10 us makes 1.2 Gbit/s, and 10,000 segments in a round trip.
 const SERIALIZATION: Duration = Duration::from_micros(10);
 
 struct Line {
@@ -24,7 +25,7 @@ struct Line {
     data: VecDeque<(Instant, Segment)>,
     acks: VecDeque<(Instant, Segment)>,
     free_at: Instant,
-    /// The losses that begin in a million segments, and the length of each.
+    /// The number of losses that begin in a million segments, and the length of each loss.
     loss: (u64, Duration),
     loses_until: Instant,
     random: u64,

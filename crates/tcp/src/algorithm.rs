@@ -27,9 +27,9 @@ pub fn by_name(name: &str, config: &TcpConfig) -> Option<Algorithm> {
     by_name_with(name, config, default_knobs(name))
 }
 
-/// The algorithm of this name for a new connection. `cubic` and `reno` are the same as
-/// `wakeai_cubic` and `wakeai_reno`, but no bounds are set on them. Only the CUBIC variants have
-/// knobs.
+/// The algorithm of this name for a new connection. `cubic` and `reno` are the same code as
+/// `wakeai_cubic` and `wakeai_reno`, but no bounds are set on them. Only the CUBIC variants use
+/// `knobs`.
 pub fn by_name_with(name: &str, config: &TcpConfig, knobs: Knobs) -> Option<Algorithm> {
     let sock = TcpSock::new(config.mss, config.initial_window);
     match name {

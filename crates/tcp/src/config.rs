@@ -1,5 +1,5 @@
-//! The configuration of a connection: the settings that an administrator makes by sysctl, and the
-//! generation of the stack.
+//! The configuration of a connection: the generation of the stack, and the settings that an
+//! administrator makes by sysctl.
 
 use wakeai_units::Duration;
 
@@ -9,8 +9,9 @@ pub enum Profile {
     /// Linux 6: RACK-TLP, autotuned buffers, undo of spurious recoveries, local congestion.
     #[default]
     Linux,
-    /// The sender of the papers and of other simulators: loss detection by RFC 6675, fixed buffers, the
-    /// retransmission timeout of RFC 6298, and no reaction to an overflow of the host's queue.
+    /// The sender of the papers and of other simulators. It detects losses by RFC 6675, has fixed
+    /// buffers and the retransmission timeout of RFC 6298, and does not react when the host's queue
+    /// overflows.
     Classic,
 }
 
@@ -18,55 +19,57 @@ pub enum Profile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 pub struct TcpConfig {
-    /// The generation.
+    /// The generation of the stack.
     pub profile: Profile,
     /// Payload bytes of a full segment.
     pub mss: u32,
     /// Segments that may leave before the first acknowledgement (RFC 6928).
     pub initial_window: u32,
-    /// The most that the receiver's buffer may grow to, in bytes.
+    /// The upper limit of the receiver's buffer, in bytes.
     pub receive_buffer_limit: u64,
-    /// The most that the sender's buffer may grow to, in bytes.
+    /// The upper limit of the sender's buffer, in bytes.
     pub send_buffer_limit: u64,
     /// Whether the buffers start small and follow the connection, up to their limits.
     pub autotuned_buffers: bool,
-    /// First timeout of a SYN and of its answer (RFC 6298 section 2.1).
+    /// The first timeout of a SYN and of its answer (RFC 6298 section 2.1).
     pub initial_timeout: Duration,
     /// The shortest retransmission timeout.
     pub min_timeout: Duration,
     /// The longest retransmission timeout.
     pub max_timeout: Duration,
-    /// The number of retransmissions of a SYN, without [`Self::syn_linear_timeouts`].
+    /// The number of retransmissions of a SYN, not counting those of [`Self::syn_linear_timeouts`].
     pub syn_retries: u32,
-    /// The number of a SYN's timeouts that have the same length before the length begins to double.
+    /// The number of a SYN's timeouts of equal length, before the length begins to double.
     pub syn_linear_timeouts: u32,
     /// The number of consecutive timeouts after which the connection is given up.
     pub retries: u32,
     /// Whether spurious reductions are undone (Eifel, D-SACK, F-RTO).
     pub undo_spurious: bool,
-    /// Whether two events in a recovery restart the timeout, as in Linux: a retransmission of the
-    /// head, and selective acknowledgements of segments sent before it. By RFC 6298 section 5.1 the
-    /// timeout keeps running; RFC 6675 section 6 allows both.
+    /// Whether two more events in a recovery restart the timeout, as in Linux. One is a
+    /// retransmission of the oldest segment. The other is a selective acknowledgement of segments
+    /// that were sent before it. By RFC 6298 section 5.1 the timeout keeps running; RFC 6675
+    /// section 6 allows both.
     pub restart_on_retransmission: bool,
-    /// Whether in a recovery only the first partial acknowledgement restarts the timeout, so that a long
-    /// recovery ends in slow start (RFC 6582 section 4, the impatient variant).
+    /// Whether only the first partial acknowledgement of a recovery restarts the timeout. A long
+    /// recovery then ends in slow start (RFC 6582 section 4, the impatient variant).
     pub impatient: bool,
     /// Whether the RTT comes from echoed timestamps (RFC 7323 section 4), as in Linux before 3.10.
-    /// Otherwise it is the age of the acknowledged segment, which is longer if acknowledgements are
-    /// lost.
+    /// Otherwise the RTT is the age of the acknowledged segment, which is longer where
+    /// acknowledgements are lost.
     pub rtt_by_timestamps: bool,
-    /// Whether an acknowledgement of retransmitted data gives no RTT even with timestamps, and
-    /// every acknowledgement of new data ends the backoff. Only ns-3 does so: by RFC 6298
-    /// timestamps give the RTT (section 3), and the backoff stays until there is a new RTT.
+    /// Whether retransmission affects the RTT and the backoff as in ns-3. There an acknowledgement
+    /// of retransmitted data gives no RTT, even with timestamps, and every acknowledgement of new
+    /// data ends the backoff. By RFC 6298 timestamps give the RTT (section 3), and the backoff
+    /// stays until there is a new RTT.
     pub forgets_backoff: bool,
     /// The longest delay of an acknowledgement.
     pub delayed_ack: Duration,
-    /// Whether the host's queue admits only a few packets per connection, and the sender is called
-    /// when they leave (TCP small queues). The classic sender does not support this.
+    /// Whether the host's queue admits only a few packets per connection and calls the sender when
+    /// they leave (TCP small queues). The classic sender does not support this.
     pub small_queues: bool,
-    /// With small queues, the host's queue admits the bytes that the pacing rate carries in a
-    /// second, shifted right by this number. mac80211 uses 7 so that aggregates fill; Linux's
-    /// default is 10.
+    /// With small queues, the bytes that the host's queue admits are the pacing rate per second,
+    /// shifted right by this number. mac80211 uses 7, so that aggregates fill; Linux's default is
+    /// 10.
     pub small_queue_shift: u32,
     /// With small queues, the most bytes that the host's queue admits (`tcp_limit_output_bytes`).
     pub small_queue_limit: u64,

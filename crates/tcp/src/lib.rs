@@ -1,11 +1,11 @@
 //! TCP as Linux implements it, in virtual time: a [`Sender`] opens a connection, sends a stream and
 //! closes, and a [`Receiver`] receives it. The bytes themselves are not carried.
 //!
-//! Neither reads a clock: segments and timeouts are passed to `handle_*`, segments and events are
-//! returned by `poll_*`, and `next_timeout` gives the time of the next call. Congestion control is
-//! [`Algorithm`], the C source that the kernel runs, too; its hooks are called at the same places
-//! as in the kernel. [`Profile`] chooses between today's Linux and the sender of the papers and of
-//! other simulators.
+//! Neither reads a clock. Segments and timeouts are passed to `handle_*`, segments and events are
+//! returned by `poll_*`, and `next_timeout` gives the time of the next call. The congestion control
+//! is an [`Algorithm`]: the C source that the kernel also runs, with hooks that are called at the
+//! same places as in the kernel. [`Profile`] chooses between today's Linux and the sender of the
+//! papers and of other simulators.
 
 mod algorithm;
 mod config;

@@ -8,16 +8,16 @@ const TCP_HEADER: usize = 20;
 /// A TCP segment without its bytes.
 ///
 /// Sequence numbers are positions in the stream, counted from 0 for each direction: the SYN is
-/// position 0, data begins at 1, and the FIN comes after the last byte. They never wrap; on the wire
-/// are their low 32 bits.
+/// position 0, data begins at 1, and the FIN comes after the last byte. They never wrap. On the
+/// wire only their low 32 bits are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Position of the first byte, or of the SYN or FIN if there is no byte.
+    /// The position of the first byte; without a byte, the position of the SYN or FIN.
     pub seq: u64,
-    /// The next position that is expected from the other end; valid with `flags.ack` only.
+    /// The next position that is expected from the other end; valid only with `flags.ack`.
     pub ack: u64,
-    /// Bytes that may be sent from `ack` on, after the window scale has rounded them (RFC 7323
-    /// section 2.3); a SYN's is not scaled.
+    /// The number of bytes that may be sent from `ack` on, as the window scale has rounded it (RFC
+    /// 7323 section 2.3). The window of a SYN is not scaled.
     pub window: u64,
     /// Selective acknowledgement.
     pub sack: SackBlocks,
@@ -37,13 +37,13 @@ impl Segment {
         self.seq + u64::from(self.len) + u64::from(self.flags.syn) + u64::from(self.flags.fin)
     }
 
-    /// The length of the IPv4 packet, headers and options included: what the medium carries.
+    /// The length of the IPv4 packet that the medium carries, including headers and options.
     pub fn packet_len(&self) -> usize {
         IP_HEADER + TCP_HEADER + self.options_len() + self.len as usize
     }
 
-    /// The length of the options, laid out as in Linux, each kind padded to 4 bytes. A SYN's "SACK
-    /// permitted" takes the place of the padding before the timestamps.
+    /// The length of the options. They are laid out as in Linux, each kind padded to 4 bytes. In a
+    /// SYN, "SACK permitted" takes the place of the padding before the timestamps.
     fn options_len(&self) -> usize {
         let timestamp = if self.timestamp.is_some() { 12 } else { 0 };
         let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() };
@@ -57,7 +57,7 @@ impl Segment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent bits of the header")]
 pub struct Flags {
-    /// Opens a direction; takes one position.
+    /// Opens a direction. It takes one position.
     pub syn: bool,
     /// The acknowledgement number is valid.
     pub ack: bool,
@@ -87,7 +87,7 @@ impl Flags {
 pub struct Timestamp {
     /// The clock of the end that sends the segment.
     pub value: u32,
-    /// The other end's clock as it was on the segment that this one answers.
+    /// The other end's clock, copied from the segment that this segment answers.
     pub echo: u32,
 }
 
@@ -103,7 +103,7 @@ pub struct SynOptions {
 }
 
 impl SynOptions {
-    /// Bytes on the wire, beside those of the timestamps.
+    /// The bytes on the wire, not counting the timestamps.
     fn len(self, with_timestamps: bool) -> usize {
         let mss = if self.mss.is_some() { 4 } else { 0 };
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
@@ -115,11 +115,11 @@ impl SynOptions {
 /// The most blocks that a header has room for beside timestamps (RFC 2018 section 3).
 pub const MAX_SACK_BLOCKS: usize = 3;
 
-/// The blocks of a SACK option, each from its first position to the one after its last.
+/// The blocks of a SACK option, each from its first position to the position after its last.
 ///
-/// The most recently changed block comes first (RFC 2018 section 4). If it lies below the segment's
-/// `ack` or inside the second block, it reports data that arrived twice (D-SACK, RFC 2883 section
-/// 4).
+/// The most recently changed block comes first (RFC 2018 section 4). Where this block lies below
+/// the segment's `ack` or inside the second block, it is a D-SACK: it reports data that arrived
+/// twice (RFC 2883 section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u64, u64); MAX_SACK_BLOCKS],
@@ -154,14 +154,14 @@ impl SackBlocks {
         usize::from(self.len)
     }
 
-    /// Whether there is none.
+    /// Whether there is no block.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
 impl FromIterator<(u64, u64)> for SackBlocks {
-    /// Takes the first [`MAX_SACK_BLOCKS`].
+    /// Takes the first [`MAX_SACK_BLOCKS`] blocks.
     fn from_iter<I: IntoIterator<Item = (u64, u64)>>(blocks: I) -> Self {
         let mut all = Self::NONE;
         for (start, end) in blocks.into_iter().take(MAX_SACK_BLOCKS) {

@@ -39,7 +39,7 @@ impl Bytes {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// The difference, or zero if `other` is larger.
+    /// The difference; zero where `other` is larger.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

@@ -1,9 +1,9 @@
 //! The quantities that every other crate computes with.
 //!
-//! All of them are unsigned integers behind a type: a run that is replayed must give the same
-//! bits on every machine, so nothing here rounds through floating point, and a division that
-//! leaves a remainder keeps it (see [`Serializer`]). The operators `+`, `-` and `*` panic on
-//! overflow in every build profile; the `checked_*` and `saturating_*` methods do not.
+//! All of them are unsigned integers behind a type. A run that is replayed must give the same bits
+//! on every machine. So nothing here rounds through floating point, and a division keeps its
+//! remainder where it matters (see [`Serializer`]). The operators `+`, `-` and `*` panic on
+//! overflow in every build profile. The `checked_*` and `saturating_*` methods do not.
 
 mod bytes;
 mod operators;

@@ -1,7 +1,7 @@
 //! The operators of a quantity.
 
-/// Sum, difference and multiples of the quantity `$quantity`, which is a `$number` of its smallest unit. They
-/// panic with these messages on overflow, in every build profile.
+/// The sum, the difference and the multiples of `$quantity`, which is a `$number` of its smallest
+/// unit. On overflow the operators panic with these messages, in every build profile.
 macro_rules! operators {
     ($quantity:ident, $number:ty, $overflow:literal, $negative:literal) => {
         impl std::ops::Add for $quantity {

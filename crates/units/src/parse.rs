@@ -17,8 +17,8 @@ impl fmt::Display for ParseQuantityError {
 
 impl std::error::Error for ParseQuantityError {}
 
-/// Reads `<decimal><unit>` into the smallest unit. Refuses a sign, an exponent, an unknown unit,
-/// a value that does not fit, and more decimals than the smallest unit can hold.
+/// Reads `<decimal><unit>` into the smallest unit. Refuses a sign, an exponent, an unknown unit, a
+/// value that does not fit, and more decimals than the smallest unit has.
 pub(crate) fn parse_scaled(
     text: &str,
     units: &[(&str, u64)],
@@ -46,7 +46,7 @@ fn exact(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 }
 
 /// Formats `value` exactly, in the largest unit that does not exceed it. `units` are in ascending
-/// order; zero is written in the first one.
+/// order. Zero is written in the first unit.
 pub(crate) fn write_scaled(
     f: &mut fmt::Formatter<'_>,
     value: u64,

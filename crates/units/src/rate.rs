@@ -38,7 +38,7 @@ impl Rate {
         self.0
     }
 
-    /// Whole bytes per second, rounded down: the unit of the kernel's pacing rate.
+    /// Whole bytes per second, rounded down. The kernel's pacing rate has this unit.
     pub const fn bytes_per_second(self) -> u64 {
         self.0 / 8
     }
@@ -48,14 +48,14 @@ impl Rate {
         self.0 as f64 / 1e6
     }
 
-    /// `megabits` (10^6 bits) per second, to the nearest bit per second; a negative number gives
+    /// `megabits` (10^6 bits) per second, to the nearest bit per second. A negative number gives
     /// zero.
     pub fn from_mbps_f64(megabits: f64) -> Self {
         Self((megabits * 1e6).round() as u64)
     }
 
-    /// The rate that carries `amount` in `span`, rounded down; zero for an empty span, and at
-    /// most 2^64 - 1 bit/s.
+    /// The rate that carries `amount` in `span`, rounded down, at most 2^64 - 1 bit/s. An empty
+    /// span gives zero.
     pub fn of(amount: Bytes, span: Duration) -> Self {
         if span.is_zero() {
             return Self::ZERO;
@@ -71,8 +71,8 @@ impl Rate {
         Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
-    /// The time that `amount` takes, rounded up; `None` at rate zero or past [`Duration::MAX`].
-    /// For packet after packet use [`Serializer`], which keeps the fraction.
+    /// The time that `amount` takes, rounded up; `None` at rate zero or past [`Duration::MAX`]. For
+    /// consecutive packets use [`Serializer`], which keeps the fraction.
     pub fn time_for(self, amount: Bytes) -> Option<Duration> {
         if self.0 == 0 {
             return None;
@@ -91,7 +91,7 @@ impl Rate {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, or zero if `other` is faster.
+    /// The difference; zero where `other` is faster.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -122,8 +122,9 @@ impl FromStr for Rate {
 }
 
 impl fmt::Display for Rate {
-    /// The exact value, as [`Rate::from_str`] reads it: `1.234567Mbit/s`. The alternate form `{:#}`
-    /// is for people and has a space and at most two decimals: `1.23 Mbit/s`, `288 Gbit/s`.
+    /// Formats the exact value, as [`Rate::from_str`] reads it: `1.234567Mbit/s`. The alternate
+    /// form `{:#}` is for people. It has a space and at most two decimals: `1.23 Mbit/s`, `288
+    /// Gbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !f.alternate() {
             return write_scaled(f, self.0, UNITS);
@@ -143,16 +144,17 @@ impl fmt::Display for Rate {
 
 /// Computes when a link has sent each packet, without accumulating rounding errors.
 ///
-/// Each packet starts at the later of `now` and the end of the one before. While the link stays
-/// busy the fraction of a nanosecond that a packet's time leaves over is carried to the next, so
-/// the long-term rate is exact. An idle link drops the fraction.
+/// Each packet starts at the later of two times: `now`, and the end of the packet before. While the
+/// link stays busy, a fraction of a nanosecond that is left of a packet's time is carried to the
+/// next packet. So the long-term rate is exact. An idle link drops the fraction.
 ///
 /// Order of calls: [`Serializer::send`] once per packet, with `now` never going back.
 #[derive(Clone, Copy, Debug)]
 pub struct Serializer {
     rate: Rate,
     free_at: Instant,
-    /// The part of the last packet's time beyond `free_at`, in units of 1 / `rate` nanoseconds; below `rate`.
+    /// The part of the last packet's time after `free_at`, in units of 1 / `rate` nanoseconds. It
+    /// is below `rate`.
     remainder: u64,
 }
 
@@ -163,7 +165,8 @@ impl Serializer {
         Self { rate, free_at: Instant::ZERO, remainder: 0 }
     }
 
-    /// Sends `amount` and returns when its last bit has left, rounded down to a nanosecond.
+    /// Sends `amount`. Returns the time at which its last bit has left, rounded down to a
+    /// nanosecond.
     pub fn send(&mut self, now: Instant, amount: Bytes) -> Instant {
         if now > self.free_at {
             self.free_at = now;
@@ -211,8 +214,8 @@ mod tests {
 
     #[test]
     fn a_busy_link_is_exact_over_a_million_packets() {
-        // 1500 bytes at 7 Mbit/s take 1714285.71 ns: without the remainder a million of them
-        // would end 0.7 ms early.
+        // 1500 bytes at 7 Mbit/s take 1714285.71 ns. Without the remainder a million of them would
+        // end 0.7 ms early.
         let mut link = Serializer::new(Rate::from_mbps(7));
         for _ in 0..1_000_000 {
             link.send(Instant::ZERO, Bytes::new(1500));

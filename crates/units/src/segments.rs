@@ -12,7 +12,7 @@ pub struct Segments(u32);
 impl Segments {
     /// No segment.
     pub const ZERO: Self = Self(0);
-    /// Stands for an absent ceiling.
+    /// The value of an absent ceiling.
     pub const MAX: Self = Self(u32::MAX);
 
     /// `count` segments.
@@ -25,8 +25,9 @@ impl Segments {
         self.0
     }
 
-    /// The segments of `mss` bytes that `rate` keeps in flight for `rtt` (the bandwidth-delay
-    /// product), rounded up and at most [`Segments::MAX`]. Panics where `mss` is zero.
+    /// The number of segments of `mss` bytes that `rate` keeps in flight for `rtt` (the
+    /// bandwidth-delay product), rounded up and at most [`Segments::MAX`]. Panics where `mss` is
+    /// zero.
     pub fn in_flight(rate: Rate, rtt: Duration, mss: Bytes) -> Self {
         assert!(mss > Bytes::ZERO, "the maximum segment size is zero");
         let bits = u128::from(rate.bits_per_second()) * u128::from(rtt.as_nanos());
@@ -39,7 +40,7 @@ impl Segments {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, or zero if `other` is larger.
+    /// The difference; zero where `other` is larger.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

@@ -15,8 +15,8 @@ pub(crate) fn mul_div(value: u64, numerator: u64, denominator: u64) -> Option<u6
 
 /// A point in time: nanoseconds since the epoch of a run.
 ///
-/// The owner of the clock chooses the epoch: the simulator starts at zero, the lab and the agent count from
-/// the epoch of the machine's monotonic clock.
+/// The owner of the clock chooses the epoch. The simulator starts at zero. The lab and the agent
+/// count from the epoch of the machine's monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -154,7 +154,7 @@ impl Duration {
         self.0 == 0
     }
 
-    /// The difference, or zero if `other` is longer.
+    /// The difference; zero where `other` is longer.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

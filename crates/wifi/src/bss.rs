@@ -4,33 +4,34 @@ use wakeai_units::{Bytes, Duration, Rate};
 
 use crate::{GuardInterval, LEGACY_RATES, Mode, Standard, Width};
 
-/// The configuration of a BSS, which its access point decides.
+/// The configuration of a BSS (an access point with its stations), which the access point decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bss {
-    /// The access point's standard; a station may use an older one.
+    /// The access point's standard. A station may use an older one.
     pub standard: Standard,
     /// The queueing discipline of the packets for the stations.
     pub queue: QueueDiscipline,
     /// The protection frames before a unicast exchange.
     pub protection: Protection,
-    /// With [`Protection::RtsCts`], unicast data frames are protected whose PSDU is longer than this
-    /// (dot11RTSThreshold).
+    /// With [`Protection::RtsCts`], the length of a PSDU (data field) above which a unicast data
+    /// frame is protected (dot11RTSThreshold).
     pub rts_threshold: Bytes,
     /// Rate of broadcasts: one of [`LEGACY_RATES`].
     pub basic_rate: Rate,
-    /// Widest channel in use (n, ac, ax).
+    /// The widest channel in use (n, ac, ax).
     pub width: Width,
     /// Most spatial streams in use (n, ac, ax).
     pub streams: u8,
     /// Guard interval of data symbols; see [`Bss::guard_interval_of`].
     pub guard_interval: GuardInterval,
-    /// Longest A-MPDU; see [`Bss::ampdu_of`].
+    /// The longest A-MPDU (aggregate); see [`Bss::ampdu_of`].
     pub ampdu: Bytes,
-    /// Most subframes of an A-MPDU, and the window of a BlockAck agreement; see [`Bss::subframes_of`].
+    /// The largest number of subframes of an A-MPDU, which is also the window of a BlockAck
+    /// agreement; see [`Bss::subframes_of`].
     pub ampdu_subframes: u16,
     /// Attempts after which a frame is given up, the first one counted (dot11ShortRetryLimit).
     pub retry_limit: u8,
-    /// Rate of ACK, BlockAck, RTS and CTS, one of [`LEGACY_RATES`]; `None` stands for the default of
+    /// The rate of ACK, BlockAck, RTS and CTS, one of [`LEGACY_RATES`]; `None` for the default of
     /// [`Bss::control_rate_for`].
     pub control_rate: Option<Rate>,
     /// How the access point's queue contends.
@@ -57,8 +58,8 @@ impl Bss {
         }
     }
 
-    /// The guard interval of a station of `standard`: the access point's, or the standard's default
-    /// if the standard lacks that one.
+    /// The guard interval of a station of `standard`. It is the access point's, or the default of
+    /// `standard` where that standard does not have it.
     pub fn guard_interval_of(&self, standard: Standard) -> GuardInterval {
         let intervals = standard.guard_intervals();
         if intervals.contains(&self.guard_interval) { self.guard_interval } else { intervals[0] }
@@ -74,8 +75,9 @@ impl Bss {
         self.ampdu_subframes.min(standard.most_subframes())
     }
 
-    /// The rate of ACK, BlockAck, RTS and CTS around data frames of `data_rate`: the configured one, or the
-    /// highest of the mandatory 6, 12 and 24 Mbit/s that is not above `data_rate` (10.6.6.5.2).
+    /// The rate of ACK, BlockAck, RTS and CTS around data frames of `data_rate`. It is the
+    /// configured rate, or the highest of the mandatory 6, 12 and 24 Mbit/s that is not above
+    /// `data_rate` (10.6.6.5.2).
     pub fn control_rate_for(&self, data_rate: Rate) -> Rate {
         self.control_rate.unwrap_or_else(|| {
             let mandatory = [Rate::from_mbps(24), Rate::from_mbps(12)];
@@ -83,9 +85,9 @@ impl Bss {
         })
     }
 
-    /// The default rate of a station of `standard`: the highest rate at the access point's width,
-    /// streams and guard interval. A station of an older standard has one stream, and its own
-    /// default width if that is narrower than the access point's.
+    /// The default rate of a station of `standard`. It is the highest rate at the access point's
+    /// width, streams and guard interval. A station of an older standard has one stream. Its width
+    /// is the default of its standard where that is narrower than the access point's.
     pub fn default_rate(&self, standard: Standard) -> Rate {
         let (width, streams) = if standard == self.standard {
             (self.width, self.streams)
@@ -96,9 +98,9 @@ impl Bss {
         modes.map(|mode| mode.rate()).max().expect("every setting has its MCS 0")
     }
 
-    /// The modes of stations of `standard`: those of every width and number of streams up to the access
-    /// point's, the widest channel and the fewest streams first. Where two modes have the same rate they have
-    /// the same bits per symbol, too, and differ in their preamble only.
+    /// The modes of stations of `standard`, for every width and number of streams up to the access
+    /// point's. The widest channel comes first, and the fewest streams. Modes with the same rate
+    /// also have the same bits per symbol; only their preambles differ.
     fn modes(&self, standard: Standard) -> impl Iterator<Item = Mode> {
         let (widest, guard_interval) = (self.width, self.guard_interval_of(standard));
         let streams = 1..=self.streams.min(standard.most_streams());
@@ -109,8 +111,8 @@ impl Bss {
         })
     }
 
-    /// The mode that a configured `rate` selects for a station of `standard`; `None` if no mode has
-    /// it.
+    /// The mode that a configured `rate` selects for a station of `standard`; `None` where no mode
+    /// has this rate.
     pub fn mode(&self, standard: Standard, rate: Rate) -> Option<Mode> {
         self.modes(standard).find(|mode| mode.is_meant_by(rate))
     }
@@ -148,7 +150,8 @@ impl StationRadio {
 pub struct Contention {
     /// Slots between SIFS and the first backoff slot; DIFS is SIFS and 2 slots.
     pub aifsn: u8,
-    /// Smallest contention window, in slots: a backoff is drawn from 0 to this.
+    /// The smallest contention window, in slots. A backoff is drawn from 0 to the contention
+    /// window.
     pub cw_min: u16,
     /// Largest contention window, in slots, after repeated failures.
     pub cw_max: u16,
@@ -162,8 +165,9 @@ impl Contention {
     /// The largest contention window: `ECWmax` is at most 15 (9.4.2.28), 2^15 - 1 slots.
     pub const LARGEST_WINDOW: u16 = 32_767;
 
-    /// DCF for a and g; for n, ac and ax the best-effort category of EDCA (table 9-155), with a
-    /// TXOP of zero as the Wi-Fi Alliance's WMM and every common access point have it.
+    /// The contention of `standard`: DCF for a and g, and the best-effort category of EDCA (table
+    /// 9-155) for n, ac and ax. The TXOP is zero, as in the Wi-Fi Alliance's WMM and in every
+    /// common access point.
     pub const fn of(standard: Standard) -> Self {
         let aifsn = if standard.is_qos() { 3 } else { 2 };
         Self { aifsn, cw_min: 15, cw_max: 1_023, txop: Duration::ZERO }
@@ -173,24 +177,25 @@ impl Contention {
 /// The queueing discipline of the access point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueDiscipline {
-    /// One first-in, first-out queue for all stations; a packet that arrives when it is full is dropped.
+    /// One first-in, first-out queue for all stations. A packet that arrives while it is full is
+    /// dropped.
     #[default]
     Fifo,
-    /// One queue per station, served by deficit round robin in airtime. If the buffer that they
-    /// share is full, the last packet of the longest queue is dropped.
+    /// One queue per station, served by deficit round robin in airtime. Where the shared buffer is
+    /// full, the last packet of the longest queue is dropped.
     Fq,
 }
 
-/// The frames before a unicast exchange that reserve the air among stations that cannot hear or
-/// decode the exchange.
+/// The frames before a unicast exchange. They reserve the air where stations cannot hear or decode
+/// the exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protection {
     /// No protection.
     #[default]
     None,
-    /// CTS-to-self: the sender's own CTS, which nobody answers.
+    /// CTS-to-self: the sender sends a CTS itself, which no station answers.
     CtsToSelf,
-    /// RTS and CTS: a collision then costs an RTS and not a data frame.
+    /// RTS and CTS: a collision then costs an RTS instead of a data frame.
     RtsCts,
 }
 

@@ -1,7 +1,7 @@
 //! The facts of 802.11, and the configuration of one access point and its stations.
 //!
-//! `scenario` reads the configuration from a file, `medium` emulates it, and `control` computes with the same
-//! limits. Each standard, table of rates, default and limit is therefore written here once.
+//! `scenario` reads the configuration from a file, `medium` emulates it, and `control` computes
+//! with the same limits. So each standard, table of rates, default and limit is written here once.
 //!
 //! - [`Standard`], [`Width`], [`GuardInterval`]: the options, the timing and the limits of each amendment.
 //! - [`Mode`]: the tables of rates (modulation and coding schemes).

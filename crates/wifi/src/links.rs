@@ -7,11 +7,12 @@ use crate::queue::QueueLimit;
 /// The wired leg between the access point and the server, alike in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wired {
-    /// Rate of each direction. The bits of IP packets count, headers of the link layer do not.
+    /// The rate of each direction. It counts the bits of IP packets, without headers of the link
+    /// layer.
     pub rate: Rate,
     /// Delay of each direction: the RTT grows by twice this.
     pub delay: Duration,
-    /// The limit of each direction's queue, the packet on the wire included.
+    /// The limit of each direction's queue, including the packet on the wire.
     pub queue: QueueLimit,
 }
 
@@ -37,14 +38,15 @@ pub struct Cell {
     pub scheduler: Scheduler,
 }
 
-/// The scheduler that grants the transmission time intervals. All stations have the same rate, so both give the
-/// same bytes to all stations that always have data; they differ in which station comes first after a pause.
+/// The scheduler that grants the transmission time intervals. All stations have the same rate, so
+/// with both schedulers all stations that always have data get the same bytes. The schedulers
+/// differ in which station comes first after a pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// Proportional fair (Jalali, Padovani and Pankaj, VTC 2000, for equal rates): the station with
+    /// Proportional fair (Jalali, Padovani and Pankaj, VTC 2000, for equal rates). The station with
     /// the least recent throughput is served next, so a station that has paused comes first.
     #[default]
     ProportionalFair,
-    /// Round robin in turns of equal bytes: a station that has paused is served after all others.
+    /// Round robin in turns of equal bytes. A station that has paused is served after all others.
     RoundRobin,
 }

@@ -7,18 +7,19 @@ const FULL_PACKET: u64 = 1_500;
 
 /// The most that a queue holds.
 ///
-/// Access points limit their buffer in packets or in bytes; the one in the paper on TCP-AV over wireless
-/// LANs (section 2.3) held about 300 packets.
+/// Access points limit their buffer in packets or in bytes. The access point in the paper on TCP-AV
+/// over wireless LANs (section 2.3) held about 300 packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// So many packets of any length.
+    /// This many packets of any length.
     Packets(u32),
-    /// Packets of so many bytes in total, headers of the link layer not counted.
+    /// Packets of this many bytes in total, without headers of the link layer.
     Bytes(Bytes),
 }
 
 impl QueueLimit {
-    /// Whether a queue of `packets` packets, together `bytes` bytes long, takes one more packet of `length` bytes.
+    /// Whether a queue takes one more packet of `length` bytes, while it has `packets` packets of
+    /// `bytes` bytes in total.
     pub fn takes(self, packets: usize, bytes: u64, length: usize) -> bool {
         match self {
             Self::Packets(most) => packets < most as usize,
@@ -26,8 +27,8 @@ impl QueueLimit {
         }
     }
 
-    /// The number of full packets of 1500 bytes that a queue of `packets` packets, together `bytes` bytes
-    /// long, still takes.
+    /// The number of full packets (1500 bytes) that a queue still takes, while it has `packets`
+    /// packets of `bytes` bytes in total.
     pub fn room(self, packets: usize, bytes: u64) -> usize {
         match self {
             Self::Packets(most) => (most as usize).saturating_sub(packets),

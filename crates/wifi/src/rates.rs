@@ -1,8 +1,8 @@
 //! The tables of rates: every modulation and coding scheme of each standard.
 //!
-//! The tables print a rate rounded to 0.1 Mbit/s (`72.2Mbit/s`), while the time on the air follows from the
-//! exact number of data bits per symbol (N_DBPS). A configured rate is therefore looked up among the modes
-//! of its standard, and never multiplied by a symbol time and rounded.
+//! The tables print a rate rounded to 0.1 Mbit/s (`72.2Mbit/s`), but the time on the air follows
+//! from the exact number of data bits per symbol (N_DBPS). So a configured rate is not used in
+//! computations. It selects a mode of its standard.
 
 use wakeai_units::{Duration, Rate};
 
@@ -24,8 +24,9 @@ pub const LEGACY_RATES: [Rate; 8] = [
 /// Symbols of non-HT OFDM in a second: each lasts 4 us.
 const LEGACY_SYMBOLS_PER_SECOND: u64 = 250_000;
 
-/// Coded bits per subcarrier and the numerator and denominator of the code rate, by MCS: BPSK 1/2 to
-/// 1024-QAM 5/6 (802.11-2020 19.5 and 21.5, 802.11ax-2021 27.5).
+/// For each MCS (modulation and coding scheme): the coded bits per subcarrier, and the numerator
+/// and denominator of the code rate. They go from BPSK 1/2 to 1024-QAM 5/6 (802.11-2020 19.5 and
+/// 21.5, 802.11ax-2021 27.5).
 const MCS: [(u64, u64, u64); 12] = [
     (1, 1, 2),
     (2, 1, 2),
@@ -42,25 +43,27 @@ const MCS: [(u64, u64, u64); 12] = [
 ];
 
 /// Combinations of width, streams and MCS that VHT leaves out, because its encoders could not share
-/// the bits evenly (802.11-2020 21.5). VHT also leaves out those whose symbol would carry a
-/// fraction of a bit, such as MCS 9 with one stream at 20 MHz; the code computes these.
+/// the bits evenly (802.11-2020 21.5). VHT also leaves out combinations whose symbol would carry a
+/// fraction of a bit, such as MCS 9 with one stream at 20 MHz. The code finds those by computation.
 const VHT_LEFT_OUT: [(Width, u8, usize); 4] =
     [(Width::Mhz80, 3, 6), (Width::Mhz80, 6, 9), (Width::Mhz80, 7, 6), (Width::Mhz160, 3, 9)];
 
-/// Half of the 0.1 Mbit/s to which the tables round: a configured rate means a mode within this distance.
+/// Half of the 0.1 Mbit/s to which the tables round. A configured rate means a mode within this
+/// distance.
 const ROUNDING_BPS: u64 = 50_000;
 
 /// One row of a table of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// The standard whose table the row is from; 802.11a for broadcasts and control frames in every
-    /// standard.
+    /// The standard whose table the row is from. For broadcasts and control frames it is 802.11a,
+    /// in every standard.
     pub standard: Standard,
     /// Spatial streams.
     pub streams: u8,
     /// Guard interval of a data symbol.
     pub guard_interval: GuardInterval,
-    /// N_DBPS as a fraction. HE rounds it down (27.5); in HT and VHT it is a whole number.
+    /// N_DBPS, the data bits per symbol, as a fraction. HE rounds it down (27.5). In HT and VHT it
+    /// is a whole number.
     bits: (u64, u64),
 }
 
@@ -92,8 +95,8 @@ impl Mode {
         })
     }
 
-    /// The mode of a broadcast or a control frame, which are non-HT OFDM in every standard; `None` unless
-    /// `rate` is one of [`LEGACY_RATES`].
+    /// The mode of a broadcast or a control frame. These are non-HT OFDM in every standard. `None`
+    /// unless `rate` is one of [`LEGACY_RATES`].
     pub fn legacy(rate: Rate) -> Option<Self> {
         let mut modes = Self::of(Standard::A, Width::Mhz20, 1, GuardInterval::Ns800);
         modes.find(|mode| mode.rate() == rate)
@@ -116,14 +119,14 @@ impl Mode {
         self.bits.0 / self.bits.1
     }
 
-    /// T_SYM: 3.2 us and the guard interval, for HE 12.8 us and the guard interval.
+    /// T_SYM, the duration of a symbol: the guard interval and 3.2 us (12.8 us for HE).
     pub fn symbol(&self) -> Duration {
         let without = if self.standard == Standard::Ax { 12_800 } else { 3_200 };
         Duration::from_nanos(without) + self.guard_interval.duration()
     }
 }
 
-/// N_SD (802.11-2020 19.3.6 and 21.3.6, 802.11ax-2021 27.3.9).
+/// N_SD, the number of data subcarriers (802.11-2020 19.3.6 and 21.3.6, 802.11ax-2021 27.3.9).
 fn data_subcarriers(standard: Standard, width: Width) -> u64 {
     match (standard == Standard::Ax, width) {
         (false, Width::Mhz20) => 52,

@@ -1,15 +1,16 @@
-//! The amendments of 802.11 that Wakeai supports, with the timing, the widths and the limits of
-//! each.
+//! The amendments of 802.11 that Wakeai supports. Each has its timing, its widths and its limits
+//! here.
 
 use std::fmt;
 
 use wakeai_units::{Bytes, Duration};
 
-/// The longest time that an HT, VHT or HE PPDU lasts: `aPPDUMaxTime` (802.11-2020 19.4.4 and 21.4.4).
+/// The longest duration of an HT, VHT or HE PPDU (transmission): `aPPDUMaxTime` (802.11-2020 19.4.4
+/// and 21.4.4).
 pub const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
 
-/// An amendment of IEEE 802.11, as a BSS or one station uses it. All of them are OFDM; 802.11b is
-/// not supported.
+/// An amendment of IEEE 802.11, as a BSS (an access point with its stations) or one station uses
+/// it. All of them use OFDM; 802.11b is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standard {
     /// 802.11a: OFDM at 5 GHz (802.11-2020 clause 17), DCF.
@@ -25,7 +26,7 @@ pub enum Standard {
 }
 
 impl Standard {
-    /// All of them, from the oldest to the newest.
+    /// All standards, from the oldest to the newest.
     pub const ALL: [Self; 5] = [Self::A, Self::G, Self::N, Self::Ac, Self::Ax];
 
     /// The standard's name, as it is written in a scenario: `802.11ax`.
@@ -53,8 +54,8 @@ impl Standard {
         Duration::from_micros(9)
     }
 
-    /// The silence that ends every ERP-OFDM frame. It gives a decoder that needs 16 us of SIFS enough time
-    /// (18.3.2.4, aSignalExtension). It is part of the frame's time on the air.
+    /// The silence at the end of every ERP-OFDM frame. It gives enough time to a decoder that needs
+    /// a SIFS of 16 us (18.3.2.4, aSignalExtension). It is a part of the frame's time on the air.
     pub const fn signal_extension(self) -> Duration {
         match self {
             Self::G => Duration::from_micros(6),
@@ -76,7 +77,7 @@ impl Standard {
         }
     }
 
-    /// The channel width of a BSS that is configured with none.
+    /// The channel width of a BSS for which none is configured.
     pub const fn default_width(self) -> Width {
         match self {
             Self::A | Self::G | Self::N => Width::Mhz20,
@@ -93,7 +94,7 @@ impl Standard {
         }
     }
 
-    /// The guard intervals that the standard has; the first is the default, and every standard has it.
+    /// The guard intervals of the standard. The first is the default, which every standard has.
     pub const fn guard_intervals(self) -> &'static [GuardInterval] {
         match self {
             Self::A | Self::G => &[GuardInterval::Ns800],
@@ -102,8 +103,8 @@ impl Standard {
         }
     }
 
-    /// The longest A-MPDU that a receiver accepts (802.11-2020 9.4.2.55.3 for HT, 9.4.2.157.2 for VHT;
-    /// 802.11ax-2021 9.4.2.248.2); zero for a and g, which do not aggregate.
+    /// The longest A-MPDU (aggregate) that a receiver accepts; zero for a and g, which do not
+    /// aggregate (802.11-2020 9.4.2.55.3 for HT, 9.4.2.157.2 for VHT; 802.11ax-2021 9.4.2.248.2).
     pub const fn longest_ampdu(self) -> Bytes {
         match self {
             Self::A | Self::G => Bytes::ZERO,
@@ -113,8 +114,8 @@ impl Standard {
         }
     }
 
-    /// The most subframes of an A-MPDU: the largest window of a BlockAck agreement (802.11-2020 10.25,
-    /// 802.11ax-2021); 1 for a and g.
+    /// The most subframes of an A-MPDU, which is also the largest window of a BlockAck agreement
+    /// (802.11-2020 10.25, 802.11ax-2021); 1 for a and g.
     pub const fn most_subframes(self) -> u16 {
         match self {
             Self::A | Self::G => 1,
@@ -123,8 +124,9 @@ impl Standard {
         }
     }
 
-    /// Whether a station of this standard can join an access point of standard `access_point`: both
-    /// use the same band (only 802.11g uses 2.4 GHz), and the station's standard is not newer.
+    /// Whether a station of this standard can join an access point of the standard `access_point`.
+    /// Both have to use the same band (only 802.11g uses 2.4 GHz), and the station's standard must
+    /// not be newer.
     pub fn can_join(self, access_point: Self) -> bool {
         self == access_point || (self != Self::G && access_point != Self::G && self < access_point)
     }
@@ -150,12 +152,12 @@ pub enum Width {
 }
 
 impl Width {
-    /// All of them, ascending.
+    /// All widths, ascending.
     pub const ALL: [Self; 4] = [Self::Mhz20, Self::Mhz40, Self::Mhz80, Self::Mhz160];
 }
 
 impl fmt::Display for Width {
-    /// As it is written in a scenario: `80MHz`.
+    /// Formats the width as in a scenario: `80MHz`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Mhz20 => "20MHz",
@@ -169,9 +171,9 @@ impl fmt::Display for Width {
 /// Guard interval of a data symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GuardInterval {
-    /// 0.4 us: the short one of n and ac.
+    /// 0.4 us, the short interval of n and ac.
     Ns400,
-    /// 0.8 us: the long one of n and ac, the shortest of ax.
+    /// 0.8 us, the long interval of n and ac, and the shortest of ax.
     Ns800,
     /// 1.6 us, ax only.
     Ns1600,
@@ -180,7 +182,7 @@ pub enum GuardInterval {
 }
 
 impl GuardInterval {
-    /// Its length.
+    /// The length of the interval.
     pub const fn duration(self) -> Duration {
         Duration::from_nanos(match self {
             Self::Ns400 => 400,
@@ -192,7 +194,7 @@ impl GuardInterval {
 }
 
 impl fmt::Display for GuardInterval {
-    /// In nanoseconds: `1600ns`.
+    /// Formats the interval in nanoseconds: `1600ns`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}ns", self.duration().as_nanos())
     }

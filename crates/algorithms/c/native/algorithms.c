@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// Compiles for user space the algorithms that the kernel has, too.
+// Compiles the algorithms of the kernel for user space.
 
 #include "hooks.h"
 #include "../wakeai_av.c"

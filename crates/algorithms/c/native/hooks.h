@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// The hooks of an algorithm in user space, as a table that src/algorithm.rs mirrors. The source of the
-// algorithm is included after this file and before EXPORT_HOOKS.
+// The hooks of an algorithm in user space, as a table that src/algorithm.rs mirrors. A file
+// includes this file first, then the source of the algorithm, and then uses EXPORT_HOOKS.
 
 #ifndef WAKEAI_NATIVE_HOOKS_H
 #define WAKEAI_NATIVE_HOOKS_H
@@ -20,8 +20,8 @@ static __always_inline u32 small_queue_shift(const struct sock *sk)
 	return sk->sk_pacing_shift & 31;
 }
 
-// The bytes that the host's queue counts for a packet beside its payload. The simulator counts the length
-// of the packet.
+// The bytes that the host's queue counts for a packet in addition to its payload. The simulator
+// counts the length of the packet.
 static __always_inline u32 queued_beside_payload(const struct sock *sk)
 {
 	(void)sk;
@@ -47,7 +47,7 @@ struct wakeai_hooks {
 	u32 (*k_q10)(const struct sock *sk); // null where there is no curve
 };
 
-// Initialisers of further hooks may follow the name of the algorithm.
+// Initialisers of further hooks may follow the algorithm's name.
 #define EXPORT_HOOKS(algorithm, ...)                           \
 	extern const struct wakeai_hooks wakeai_##algorithm;   \
 	const struct wakeai_hooks wakeai_##algorithm = {       \

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// CUBIC as in ns-3 3.37, for user space alone, so that simulations can be compared with those of ns-3.
-// It differs from wakeai_cubic without the Reno-friendly region in four things, which were found by following
-// connections through both simulators:
-//   - HyStart ends slow start when the RTT has grown by the smallest RTT (at most a second), where Linux ends
-//     it at growth by an eighth (at most 16 ms); and a train of ACKs may last for a whole RTT;
-//   - slow start adds also the segments of an ACK that are beyond the threshold;
-//   - the window grows by one segment per ACK at most, and the count of acknowledged segments, which pays for
-//     growth, is never reset, so that segments counted on a plateau enlarge the window after a timeout;
-//   - in Loss all segments that a cumulative ACK covers are counted, although most of them were selectively
-//     acknowledged and counted before.
+// CUBIC as in ns-3 3.37, only for user space, so that simulations can be compared with ns-3's. It differs from
+// wakeai_cubic without the Reno-friendly region in four points. They were found by following connections
+// through both simulators:
+//   - HyStart ends slow start when the RTT has grown by the smallest RTT (at most a second); Linux ends it
+//     after growth by an eighth (at most 16 ms). A train of ACKs may last for a whole RTT.
+//   - Slow start also counts the segments of an ACK that are beyond the threshold.
+//   - The window grows by at most one segment per ACK. The count of acknowledged segments, which pays for
+//     growth, is never reset. So segments that were counted on a plateau enlarge the window after a timeout.
+//   - In Loss all segments that a cumulative ACK covers are counted. Most of them were counted before, when
+//     they were selectively acknowledged.
 
 #define HYSTART_DELAY_PART 1
 #define HYSTART_DELAY_MAX_US 1000000

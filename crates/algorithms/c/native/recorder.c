@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// A stand-in for an algorithm, for tests of senders. It records the calls of its hooks, and returns the
-// simplest values with which a sender continues. src/recorder.rs reads the records.
+// A stand-in for an algorithm, for tests of senders. It records the calls of its hooks. It returns
+// the simplest values with which a sender can continue. src/recorder.rs reads the records.
 
 #include "hooks.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// The types and functions that the source of the algorithms needs, for user space. The fields have the
-// names and meanings of the kernel's (include/linux/tcp.h); src/sock.rs mirrors the struct.
+// The types and functions that the algorithms' sources need, for user space. The fields have the
+// names and meanings of the kernel's fields (include/linux/tcp.h). src/sock.rs mirrors the struct.
 
 #ifndef WAKEAI_NATIVE_SHIM_H
 #define WAKEAI_NATIVE_SHIM_H
@@ -22,7 +22,7 @@ enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum { SK_PACING_NONE, SK_PACING_NEEDED };
 enum { TCP_INFINITE_SSTHRESH = 0x7fffffff };
 
-// In the kernel struct tcp_sock contains struct sock; here both are one struct.
+// In the kernel struct tcp_sock contains struct sock. Here both are one struct.
 #define sock tcp_sock
 
 struct tcp_sock {
@@ -87,7 +87,7 @@ static __always_inline u8 cwnd_limited(const struct sock *sk)
 	       (sk->snd_cwnd < sk->snd_ssthresh && sk->snd_cwnd < 2 * sk->max_packets_out);
 }
 
-// Whether the path is known to reorder by more than three segments, Linux's default for
+// Whether the path is known to reorder by more than three segments, which is Linux's default of
 // net.ipv4.tcp_reordering.
 static __always_inline u8 path_reorders(const struct sock *sk)
 {
@@ -117,7 +117,8 @@ static __always_inline u64 target_rate(const struct sock *sk)
 	return sk->target_rate;
 }
 
-// Whether the departure of a segment is scheduled for later. In user space a segment is stamped when it is sent.
+// Whether the departure of a segment is scheduled for later. In user space it never is, because a
+// segment is stamped when it is sent.
 static __always_inline u8 departure_ahead(const struct sock *sk)
 {
 	(void)sk;

@@ -62,7 +62,8 @@ impl Sender {
         }
     }
 
-    /// After an RTT, acknowledges the segments in flight; each ACK has an RTT that is `queue_us` longer.
+    /// After an RTT, acknowledges the segments in flight. Each ACK has an RTT that is `queue_us`
+    /// longer than the one before.
     pub(crate) fn queueing_round(&mut self, rtt_us: u32, queue_us: u32) {
         self.tcp.tcp_mstamp += u64::from(rtt_us);
         for behind in 0..self.tcp.packets_out {
@@ -78,7 +79,8 @@ impl Sender {
         self.tcp.set_state(state);
     }
 
-    /// Handles an ACK of one segment in Recovery. Returns the number of segments that are sent then.
+    /// Handles an ACK of one segment in Recovery. Returns the number of segments that are then
+    /// sent.
     pub(crate) fn recovery_ack(&mut self) -> u32 {
         let tcp = &mut self.tcp;
         tcp.tcp_mstamp += 100;

@@ -1,4 +1,5 @@
-//! The laws and their trait. `docs/concepts/laws.md` explains each law, with its formulas.
+//! The laws, which turn a station's figures into bounds for its windows, and their trait.
+//! `docs/concepts/laws.md` explains each law, with its formulas.
 //!
 //! "Matsuno et al." is Matsuno, Yamaguchi, Kamiyama and Oguchi, "A Study of Communication Control
 //! Considering Wireless and WLANs on Android"; "Shimada et al." is Shimada, Yamaguchi and Oguchi,
@@ -15,17 +16,19 @@ use airtime::{Airtime, AirtimeKnobs};
 
 /// A rule that turns the observation of a station into bounds.
 ///
-/// [`Law::on_tick`] is called once per tick, also while nothing is being sent; `now` never goes back.
+/// [`Law::on_tick`] is called once per tick (0.5 s), also while nothing is being sent; `now` never
+/// goes back.
 pub trait Law {
     /// The name in scenarios and configurations.
     fn name(&self) -> &'static str;
 
-    /// Whether its bounds are changed for reservations; bounds that were set by hand are not.
+    /// Whether reservations change its bounds. They do not change bounds that were set by hand.
     fn yields(&self) -> bool {
         true
     }
 
-    /// The bounds until the next tick, for the station as a whole. It adds its reasons to `reasons`.
+    /// The bounds until the next tick, for the station as a whole. The law adds its reasons to
+    /// `reasons`.
     fn on_tick(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! The laws of Shimada et al.: the smaller of a share by the number of stations and a table by the
-//! queueing delay, which the paper calls RTT growth.
+//! The laws of Shimada et al. Each bound is the smaller of two candidates: a share by the number of
+//! stations, and a table by the queueing delay, which the paper calls RTT growth.
 
 use wakeai_units::{Duration, Instant, Segments};
 
@@ -27,7 +27,8 @@ fn by_senders(observation: &Observation) -> Option<Bounds> {
     Some(Bounds::window(share(path), share(path.saturating_add(Segments::new(acks)))))
 }
 
-/// One row of table 1: from this queueing delay (ms) on, the ceiling and the floor (segments).
+/// One row of table 1: the least queueing delay (ms) for which the row holds, the ceiling and the
+/// floor (segments).
 type Row = (u64, u32, u32);
 
 /// `shimada-before` or `shimada-after`.
@@ -51,8 +52,8 @@ pub(super) const AFTER: Shimada = Shimada {
 };
 
 impl Shimada {
-    /// Candidate 2 (§3.2 step 5). The rows `0-`, `51-`, … of the table are RTT growth in whole
-    /// milliseconds, though its caption says "number of terminals".
+    /// Candidate 2 (§3.2 step 5). The table has its rows by RTT growth in whole milliseconds (`0-`,
+    /// `51-`, …), though its caption says "number of terminals".
     fn by_growth(&self, growth: Duration) -> Bounds {
         let growth_ms = growth.as_millis();
         let row = self.table.iter().rev().find(|row| row.0 <= growth_ms).unwrap_or(&self.table[0]);

@@ -1,9 +1,11 @@
 //! Challenges: a station proves with them that its message is new and not a recording.
 //!
-//! Sequence numbers detect the replay of messages that were received before, but not of messages of an incarnation
-//! that was never heard. So each station sends a challenge, which is unpredictable without the key. Another
-//! incarnation counts as live only after a message of it has repeated a recent challenge: such a message cannot have
-//! been recorded before the challenge was first sent.
+//! A message carries the boot id of its station, drawn at the start of the controller: each boot id
+//! is one incarnation of the station. Sequence numbers detect the replay of messages that were
+//! received before. They do not detect recorded messages of an incarnation that was never heard. So
+//! each station sends a challenge, a number that is unpredictable without the key. Another
+//! incarnation counts as live only after one of its messages has repeated a recent challenge. Such
+//! a message cannot have been recorded before the challenge was first sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,21 +16,22 @@ use super::{BootId, Challenge};
 
 /// The number of challenges that are valid at one time.
 const KEPT: usize = 32;
-/// A challenge is replaced after this time, or after eight own intervals if that is longer.
+/// A challenge is replaced after this time, or after eight intervals of this station's messages
+/// where that is longer.
 const ROTATE_AFTER: Duration = Duration::from_secs(60);
 
 struct Epoch {
     challenge: Challenge,
     since: Instant,
-    /// The incarnation that was dropped at the end of this epoch. Answers to this challenge and earlier ones do
-    /// not prove that it is live.
+    /// The incarnation that was dropped at the end of this epoch. It does not prove itself live by
+    /// answering the challenge of this epoch or of an earlier one.
     closed_by: Option<BootId>,
 }
 
 /// This station's own challenges.
 ///
-/// A challenge is replaced after some time, and whenever an incarnation is dropped, so that no old message of that
-/// incarnation makes it live again. At most 32 challenges are kept.
+/// A challenge is replaced after some time. It is also replaced when an incarnation is dropped, so
+/// that no old message makes that incarnation live again. At most 32 challenges are kept.
 pub(crate) struct Challenges {
     key: [u8; 32],
     boot: BootId,
@@ -45,7 +48,7 @@ impl Challenges {
         this
     }
 
-    /// The challenge to send now; `interval` is the time between own messages.
+    /// The challenge to send now; `interval` is the time between this station's messages.
     pub(crate) fn current(&mut self, now: Instant, interval: Duration) -> Challenge {
         let lifetime = ROTATE_AFTER.max(interval.saturating_mul(8));
         let newest = self.epochs.back().expect("one epoch is always open");
@@ -61,7 +64,8 @@ impl Challenges {
         self.epochs.back().expect("one epoch is always open").challenge
     }
 
-    /// Drops `boot`: only an answer to a later challenge proves that it is live again.
+    /// Drops the incarnation `boot`. Only an answer to a later challenge proves that it is live
+    /// again.
     pub(crate) fn retire(&mut self, now: Instant, boot: BootId) {
         self.epochs.back_mut().expect("one epoch is always open").closed_by = Some(boot);
         self.open(now);
@@ -72,7 +76,7 @@ impl Challenges {
         self.epochs.iter().any(|epoch| epoch.closed_by == Some(boot))
     }
 
-    /// Whether `answers` in a message of `boot` prove that it is live.
+    /// Whether `answers` in a message of `boot` prove that this incarnation is live.
     pub(crate) fn prove(&self, boot: BootId, answers: &[Challenge]) -> bool {
         self.epochs
             .iter()
@@ -96,7 +100,8 @@ impl Challenges {
     }
 }
 
-/// The number of answers to a challenge. Broadcasts are not acknowledged, so some answers are lost.
+/// The number of times that a challenge is answered. Broadcasts are not acknowledged, so some
+/// answers are lost.
 const REPEATS: u8 = 4;
 
 struct Owed {
@@ -111,12 +116,13 @@ struct Owed {
 
 /// The challenges of others that this station answers.
 ///
-/// Anyone can replay messages of incarnations that ended long ago, and this station does not know that their
-/// challenges need no answer. So it answers challenges in the order of their arrival, and counts each message once.
-/// Replayed messages then delay the answer to a newcomer only by the messages that their challenges fill.
+/// Anyone can replay messages of incarnations that ended long ago. Their challenges need no answer,
+/// but this station cannot know that. So it answers challenges in the order of their arrival, and
+/// takes each message only once. Replayed messages then delay the answer to a newcomer no longer
+/// than it takes to answer their own challenges.
 ///
-/// At most `limit` incarnations are kept. Beyond that, an incarnation whose challenge was answered is dropped, or
-/// else the least recent one.
+/// At most `limit` incarnations are kept. When there are more, one is dropped: first one whose
+/// challenge was answered, or else the one that was heard least recently.
 pub(crate) struct Answers {
     limit: usize,
     owed: BTreeMap<BootId, Owed>,
@@ -129,8 +135,8 @@ impl Answers {
         Self { limit, owed: BTreeMap::new(), places: 0 }
     }
 
-    /// The incarnation `boot` sent `challenge` in its message `sequence`. Returns false, and does nothing, where
-    /// that message or a later one was received before.
+    /// Takes `challenge`, which the incarnation `boot` sent in its message `sequence`. Where that
+    /// message or a later one was received before, it does nothing and returns false.
     pub(crate) fn hear(
         &mut self,
         now: Instant,

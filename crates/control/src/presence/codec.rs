@@ -1,4 +1,4 @@
-//! The presence message on the wire.
+//! The presence message, by which a station tells others about itself, as bytes on the wire.
 
 use wakeai_units::{Duration, Rate};
 
@@ -28,7 +28,8 @@ const HAS_RESERVATION: u8 = 1 << 5;
 const SHORT: u8 = 1 << 6;
 const KNOWN_FLAGS: u8 = (1 << 7) - 1;
 
-/// The longest interval that a station may announce. At a basic rate of 6 Mbit/s 1024 stations need less.
+/// The longest interval that a station may announce. Even 1024 stations need less at a basic rate
+/// (the rate of broadcasts) of 6 Mbit/s.
 pub(super) const MAX_INTERVAL: Duration = Duration::from_secs(600);
 /// The largest valid rate. No radio is faster.
 const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
@@ -40,7 +41,7 @@ pub struct Presence {
     pub bssid: [u8; 6],
     /// The id of the station.
     pub station: StationId,
-    /// Its incarnation.
+    /// The boot id of the station, which is new after each start.
     pub boot: BootId,
     /// Grows by one with each message of this incarnation.
     pub sequence: u64,
@@ -48,12 +49,12 @@ pub struct Presence {
     pub interval: Duration,
     /// Its announcement; spans of time are in whole microseconds.
     pub announced: Announcement,
-    /// The Unix time at which it was sent, where the clock of the station is synchronised.
+    /// The Unix time of sending, where the clock of the station is synchronised.
     pub unix_time: Option<Duration>,
-    /// The challenge of the station, which others repeat to prove that they are live. It is above zero, because an
-    /// answer slot with zero is empty.
+    /// The challenge of the station: a number that others repeat to prove that they are live. It is
+    /// above zero, because zero marks an empty answer slot.
     pub challenge: Challenge,
-    /// The challenges of other stations that it repeats; at most 16.
+    /// The challenges of other stations that the station answers by repeating them; at most 16.
     pub answers: Vec<Challenge>,
 }
 
@@ -73,7 +74,7 @@ pub enum DecodeError {
         "the authenticator does not match: the message is forged or damaged, or its group key is another"
     )]
     Forged,
-    /// Authentic, but a field is out of range.
+    /// The message is authentic, but a field is out of range.
     #[error("the message is authentic, but a field is out of range")]
     Invalid,
 }
@@ -94,13 +95,14 @@ impl Codec {
 
     /// A codec that also accepts messages under `others`, while a fleet changes its key.
     pub fn accepting(group_key: &[u8; 32], others: &[[u8; 32]]) -> Self {
-        // The authenticator's key is derived from the group key, so that the group key may have other uses.
+        // The authenticator's key is derived from the group key, so that the group key can have
+        // other uses, too.
         let derive = |key: &[u8; 32]| blake3::derive_key("Wakeai presence v2 authenticator", key);
         Self { key: derive(group_key), others: others.iter().map(derive).collect() }
     }
 
-    /// Encodes `message`. Values are rounded down to the units of the format, values that are too large are limited,
-    /// and answers after the sixteenth are left out.
+    /// Encodes `message`. Values are rounded down to the units of the format. Values that are too
+    /// large are reduced to the limit, and answers after the sixteenth are left out.
     pub fn encode(&self, message: &Presence) -> Vec<u8> {
         let announced = &message.announced;
         let mut flags = 0;
@@ -143,7 +145,7 @@ impl Codec {
     /// Decodes the message in `datagram`.
     ///
     /// # Errors
-    /// Where it is not an authentic message of this group.
+    /// Fails where the datagram is not an authentic message of this group.
     pub fn decode(&self, datagram: &[u8]) -> Result<Presence, DecodeError> {
         if datagram.get(..4) != Some(&MAGIC[..]) {
             return Err(DecodeError::Malformed);
@@ -220,7 +222,7 @@ fn field<const N: usize>(message: &[u8; MESSAGE_LEN], at: usize) -> [u8; N] {
     std::array::from_fn(|index| message[at + index])
 }
 
-/// The fields of an authentic message; `None` where one is out of range.
+/// The fields of an authentic message; `None` where a field is out of range.
 fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
     let u32_at = |at| u32::from_be_bytes(field(message, at));
     let u64_at = |at| u64::from_be_bytes(field(message, at));
@@ -267,7 +269,7 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
     })
 }
 
-/// The answers of an authentic message; `None` where one follows an empty slot.
+/// The answers of an authentic message; `None` where an answer follows an empty slot.
 fn parse_answers(message: &[u8; MESSAGE_LEN]) -> Option<Vec<Challenge>> {
     let slot = |slot| Challenge(u64::from_be_bytes(field(message, ANSWERS_AT + 8 * slot)));
     let is_empty = |answer: &Challenge| answer.0 == 0;
@@ -364,7 +366,8 @@ mod tests {
 
         #[test]
         fn an_accepted_message_has_exactly_one_encoding(body: [u8; 32], at in 5..TAG_AT - 32) {
-            // A member of the group may send any bytes. An accepted message is encoded as the same bytes.
+            // A member of the group may send any bytes. Where a message is accepted, encoding it
+            // gives the same bytes.
             let codec = Codec::new(&[7; 32]);
             let mut bytes = vec![0; TAG_AT];
             bytes[..4].copy_from_slice(&MAGIC);
@@ -425,7 +428,8 @@ mod tests {
             Err(DecodeError::Invalid),
             "short without a reservation"
         );
-        // Rate, ticket and share of zero; a claim of more than the air.
+        // A rate, a ticket or a share of zero is refused. A claim of more than the whole air is
+        // refused, too.
         for range in [0..8, 8..16, 16..20] {
             let mut bytes = bytes;
             bytes[range].fill(0);

@@ -1,5 +1,5 @@
-//! The endpoint of the presence messages of a station: it turns datagrams into live peers, and announces the
-//! station.
+//! The endpoint of a station's presence messages. It keeps the live peers from the datagrams that
+//! arrive, and announces the station.
 
 use std::collections::VecDeque;
 
@@ -33,7 +33,8 @@ pub(crate) struct Endpoint {
     changes: VecDeque<PeerChange>,
 }
 
-/// The number of incarnations without a proof whose challenges are answered in addition to those of the peers.
+/// The number of incarnations (boot ids of stations) that have not proved to be live and whose
+/// challenges are answered, in addition to those of the peers.
 const NEWCOMERS: usize = 64;
 
 impl Endpoint {
@@ -57,14 +58,14 @@ impl Endpoint {
         }
     }
 
-    /// Authenticates messages with `group_key` from now on, and accepts those under it and `others`. The known peers
-    /// stay.
+    /// From now on, authenticates messages with `group_key`, and accepts messages under `group_key`
+    /// and under `others`. The known peers stay.
     pub(crate) fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
         self.codec = Codec::accepting(group_key, others);
     }
 
-    /// Sets the Unix time at the epoch of `now`, which changes when the system clock is set. It has an effect only
-    /// where clocks are synchronised.
+    /// Sets the Unix time at the epoch of `now`, which changes when the system clock is set. The
+    /// value is used only where clocks are synchronised.
     pub(crate) fn set_unix_at_epoch(&mut self, unix: Duration) {
         if let Clocks::Synchronised { unix_at_epoch, .. } = &mut self.clocks {
             *unix_at_epoch = unix;
@@ -108,8 +109,9 @@ impl Endpoint {
         let sequence = message.sequence;
         let slowest = airtime(self.basic_rate, None);
         message.interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
-        // Where clocks agree, the time in a message proves that an incarnation is live. An incarnation that was
-        // dropped has to answer a challenge, because a recorded message of it may be younger than the tolerance.
+        // Where clocks agree, the time in a message proves that its incarnation is live. An
+        // incarnation that was dropped has to answer a challenge instead, because a recorded
+        // message of it may be younger than the tolerance.
         let timely = in_time(self.clocks, now, &message) == Some(true);
         let proven = (timely && !self.challenges.retired(boot))
             || self.challenges.prove(boot, &message.answers);
@@ -152,8 +154,8 @@ impl Endpoint {
         self.interval
     }
 
-    /// Announces this station early, because it has begun or ceased to send or its reservation has
-    /// changed.
+    /// Announces this station early, because it has begun or ceased to send, or because its
+    /// reservation has changed.
     pub(crate) fn announce_soon(&mut self, now: Instant) {
         self.schedule.news(now, self.table.len() + 1);
     }
@@ -200,7 +202,7 @@ impl Endpoint {
         self.table.live(now)
     }
 
-    /// The counters of datagrams.
+    /// The counters of presence datagrams.
     pub(crate) fn counters(&self) -> &PresenceCounters {
         &self.counters
     }
@@ -210,8 +212,9 @@ fn unix_time(unix_at_epoch: Duration, now: Instant) -> Duration {
     unix_at_epoch.saturating_add(now.saturating_since(Instant::ZERO))
 }
 
-/// Whether the message's time is within the tolerance; `None` where clocks are not synchronised. A message without a
-/// time is not, because its sender is configured differently.
+/// Whether the message's time is within the tolerance; `None` where clocks are not synchronised.
+/// Where they are, a message without a time is out of tolerance, because its sender is configured
+/// differently.
 fn in_time(clocks: Clocks, now: Instant, message: &Presence) -> Option<bool> {
     let Clocks::Synchronised { unix_at_epoch, tolerance } = clocks else {
         return None;

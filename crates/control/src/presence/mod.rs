@@ -1,9 +1,9 @@
-//! Presence messages, by which stations learn which others share their access point. `docs/concepts/presence.md`
-//! describes the format of a message and the attacks that it prevents.
+//! Presence messages, by which stations learn which others share their access point.
+//! `docs/concepts/presence.md` describes the format of a message and the attacks that it prevents.
 //!
-//! [`Presence`] is one message. [`Codec`] writes, reads and authenticates it. Inside, `table` keeps the
-//! live peers, `challenge` proves that a peer is live, `schedule` decides when to send, and `endpoint` joins
-//! them.
+//! [`Presence`] is one message. [`Codec`] writes, reads and authenticates messages. Four modules
+//! use them: `table` keeps the live peers, `challenge` proves that a peer is live, `schedule`
+//! decides when to send, and `endpoint` joins the other three.
 
 mod challenge;
 mod codec;
@@ -15,7 +15,8 @@ pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
 pub(crate) use endpoint::Endpoint;
 pub use schedule::{AIR_PARTS, airtime};
 
-/// Random bytes that are drawn for each controller. They name one incarnation of the station.
+/// Random bytes that are drawn for each controller. They name one incarnation of the station: its
+/// run from one start to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootId(pub [u8; 16]);
 
@@ -23,7 +24,7 @@ pub struct BootId(pub [u8; 16]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Challenge(pub u64);
 
-/// Counters of datagrams since the start. Each datagram that was received is in exactly one of them.
+/// Counters of datagrams since the start. Each received datagram is counted in exactly one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PresenceCounters {
     /// Messages sent.

@@ -1,4 +1,5 @@
-//! The times of a station's presence messages. Those of all stations take at most 0.5 % of the airtime.
+//! The times of a station's presence messages. The messages of all stations take at most 0.5 % of
+//! the airtime.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{Contention, LEGACY_RATES, Standard};
@@ -10,12 +11,13 @@ use super::codec::{MAX_INTERVAL, MESSAGE_LEN};
 pub const AIR_PARTS: u64 = 200;
 /// The shortest time between two messages of a station.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
-/// The first messages follow at the shortest interval, because the number of stations is not known yet.
+/// This many first messages follow at the shortest interval, because the number of stations is not
+/// known yet.
 const OPENING_MESSAGES: u32 = 2;
-/// The largest debt, in messages, with which news is still sent early.
+/// News is sent early only where the station then owes the airtime of at most this many messages.
 const MOST_OWED: u64 = 5;
-/// The number of messages with news, [`AGAIN_AFTER`] apart. There are only two where regular messages follow
-/// within twice that time.
+/// The number of messages with the same news, [`AGAIN_AFTER`] apart. Only two are sent where
+/// regular messages follow within twice that time.
 const NEWS_MESSAGES: u32 = 3;
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
@@ -28,8 +30,8 @@ const ACK: usize = 14;
 const SIFS: Duration = Standard::N.sifs();
 const SLOT: Duration = Standard::N.slot();
 const BEST_EFFORT: Contention = Contention::of(Standard::N);
-/// AIFS of best effort and the mean backoff in the smallest contention window. The backoff is counted in full,
-/// although on a busy medium the backoffs of stations overlap.
+/// AIFS of best effort and the mean backoff in the smallest contention window. The backoff is
+/// counted in full, although the stations' backoffs overlap on a busy medium.
 const ACCESS: Duration = Duration::from_micros(
     SIFS.as_micros()
         + BEST_EFFORT.aifsn as u64 * SLOT.as_micros()
@@ -40,10 +42,10 @@ const OFDM_PREAMBLE: Duration = Duration::from_micros(26);
 /// The long preamble of the DSSS rates.
 const DSSS_PREAMBLE: Duration = Duration::from_micros(192);
 
-/// The airtime of one presence message: the frame to the access point with its acknowledgement, at
-/// `link_rate` (the basic rate where it is not known), and the access point's broadcast at
-/// `basic_rate`. It is an upper estimate: contention, the security header and the padding to a whole
-/// OFDM symbol are counted in full.
+/// The airtime of one presence message. It consists of the frame to the access point with its
+/// acknowledgement, at `link_rate` (the basic rate where it is not known), and of the access
+/// point's broadcast at `basic_rate`. The result is an upper estimate: contention, the security
+/// header and the padding to a whole OFDM symbol are counted in full.
 pub fn airtime(basic_rate: Rate, link_rate: Option<Rate>) -> Duration {
     let uplink = link_rate.unwrap_or(basic_rate).max(basic_rate);
     let data = MESSAGE_LEN + IP_UDP + MAC;
@@ -55,7 +57,7 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     let (preamble, padding) = if rate < LEGACY_RATES[0] {
         (DSSS_PREAMBLE, Duration::ZERO)
     } else {
-        // Service and tail bits and the padding of the last symbol are at most two symbols.
+        // The service and tail bits and the padding of the last symbol take at most two symbols.
         (OFDM_PREAMBLE, Duration::from_micros(8))
     };
     let rate = rate.max(Rate::from_bps(1_000_000)); // no 802.11 rate is lower
@@ -63,12 +65,14 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     preamble + payload + padding
 }
 
-/// The largest limit of announced intervals. In three such intervals a thousand stations can send a message each.
+/// The upper limit of [`longest_interval`]. In three intervals of this length a thousand stations
+/// can send a message each.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The limit of the interval that a peer may announce, where this station knows `stations` stations and a message
-/// takes `cost` of airtime. It is the time that pays for five messages, the largest debt. A station that has just
-/// started knows fewer stations than the others, so twice as many and eight more are counted.
+/// The limit of the interval that a peer may announce, where this station knows `stations` stations
+/// and a message takes `cost` of airtime. It is the time that pays for five messages, the largest
+/// debt. A station that has just started knows fewer stations than the others know. So the limit is
+/// computed for twice as many stations and eight more.
 pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
     let stations = stations.saturating_mul(2).saturating_add(8) as u64;
     let owed = cost.saturating_mul(MOST_OWED).saturating_mul(AIR_PARTS).saturating_mul(stations);
@@ -77,12 +81,12 @@ pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
 
 /// Decides when this station sends its presence messages.
 ///
-/// Each message adds its [`airtime`] to this station's debt, and the station's equal part of the 0.5 % pays the debt
-/// off. The next message waits until the debt is zero. News is sent early as long as the debt is at most five
-/// messages, and the wait after it is longer instead.
+/// Each message adds its [`airtime`] to this station's debt. The station's equal part of the 0.5 %
+/// pays the debt off as time passes. The next message waits until the debt is zero. News is sent
+/// early as long as the debt is at most five messages. The wait after news is longer in return.
 ///
-/// Order of calls: [`Schedule::news`] where there is news, then [`Schedule::due`], and where a message is due,
-/// [`Schedule::sent`].
+/// Order of calls: [`Schedule::news`] where there is news, then [`Schedule::due`], and then
+/// [`Schedule::sent`] where a message is due.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     random: u64,
@@ -90,8 +94,9 @@ pub(crate) struct Schedule {
     last: Instant,
     sent: u32,
     urgent: bool,
-    /// The time of the next repetition of the news, and the number of repetitions that are left. Broadcasts are not
-    /// retransmitted, and most are lost when many stations begin to send.
+    /// The time of the next repetition of the news, and the number of repetitions that are left.
+    /// News is repeated because broadcasts are not retransmitted, and most are lost when many
+    /// stations begin to send.
     again: Option<(Instant, u32)>,
     cost: Duration,
     debt: Duration,
@@ -99,8 +104,8 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// The first message is due within half a second of `now`, at a time that depends on the boot id, so that
-    /// stations that are switched on together do not send together.
+    /// A schedule whose first message is due within half a second of `now`. The time depends on the
+    /// boot id, so that stations that are switched on together do not send together.
     pub(crate) fn new(now: Instant, boot: BootId) -> Self {
         let seed = boot.0.iter().fold(0_u64, |seed, byte| splitmix(seed ^ u64::from(*byte)));
         let mut this = Self {
@@ -129,7 +134,7 @@ impl Schedule {
         if self.sent == 0 || self.debt > self.cost * (MOST_OWED - 1) {
             return;
         }
-        // A random delay, so that stations whose users start together do not send together.
+        // A random delay keeps stations whose users start together from sending together.
         let soon = (self.last + MIN_INTERVAL).max(now) + self.part_of(MIN_INTERVAL / 4);
         if soon < self.next {
             self.next = soon;
@@ -138,8 +143,9 @@ impl Schedule {
         self.again = Some((self.next + AGAIN_AFTER, NEWS_MESSAGES - 1));
     }
 
-    /// Whether a message is due, with `stations` stations at the access point, this one included. Where there are
-    /// more than at the last call, the message may be planned for a later time instead.
+    /// Whether a message is due, with `stations` stations at the access point, this one included.
+    /// Where the number has grown since the last call, the message may be planned for a later time
+    /// instead.
     pub(crate) fn due(&mut self, now: Instant, stations: usize) -> bool {
         if now < self.next {
             return false;
@@ -152,8 +158,8 @@ impl Schedule {
         true
     }
 
-    /// Counts a message that takes `cost` of airtime. Returns the interval to announce in it: the next message comes
-    /// within that time, unless the number of stations grows.
+    /// Counts a message that takes `cost` of airtime. Returns the interval that the message has to
+    /// announce. The next message comes within that interval, unless the number of stations grows.
     pub(crate) fn sent(&mut self, now: Instant, stations: usize, cost: Duration) -> Duration {
         self.pay(now, stations);
         self.debt = self.debt.saturating_add(cost);
@@ -198,7 +204,8 @@ impl Schedule {
     }
 }
 
-/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014). It only has to spread stations in time.
+/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014). Its numbers only have to spread stations in
+/// time.
 fn splitmix(state: u64) -> u64 {
     let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -241,7 +248,7 @@ mod tests {
             let span = Duration::from_secs(3600);
             let (times, taken) = sending_times(stations, span);
             let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
-            // The debt of the last message of each is not paid yet.
+            // The debt of each station's last message is not paid yet.
             assert!(taken <= span / AIR_PARTS + cost * stations as u64, "{stations}: {taken}");
             assert!(times.iter().all(|times| times.len() > 10), "{stations} stations send");
         }
@@ -327,7 +334,8 @@ mod tests {
         assert!(schedule.next() - last > interval, "the next one waits longer");
     }
 
-    /// A schedule of one of `stations` stations after ten messages, and the time of the last one.
+    /// The schedule of one of `stations` stations after ten messages, and the time of its last
+    /// message.
     fn settled(stations: usize, cost: Duration) -> (Schedule, Instant) {
         let mut schedule = Schedule::new(Instant::ZERO, boot(1));
         let mut last = Instant::ZERO;

@@ -1,4 +1,4 @@
-//! The table of the live peers.
+//! The table of the live peers, kept from their presence messages.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,14 @@ use wakeai_units::{Duration, Instant};
 use super::{BootId, Presence};
 use crate::{PeerView, StationId};
 
-/// A peer leaves after this many of its announced intervals without a message.
+/// A peer is no longer live after this many of its announced intervals without a message.
 const LIVE_INTERVALS: u64 = 3;
-/// For this many intervals, a peer that left is live again with the next message of the same incarnation, without a
-/// new proof. Broadcasts are not retransmitted, and where many stations contend many of them collide.
+/// For this many intervals a peer that is no longer live stays in the table. A message of the same
+/// incarnation (the same start of that station) makes it live again without a new proof. This is
+/// needed because broadcasts are not retransmitted, and many of them collide where many stations
+/// contend.
 const DORMANT_INTERVALS: u64 = 12;
-/// The limit of that time, so that invented stations do not fill the table for longer.
+/// The upper limit of both times, so that invented stations do not fill the table for longer.
 const DORMANT_FOR: Duration = Duration::from_secs(300);
 
 /// The effect of an authentic message on the table.
@@ -20,9 +22,9 @@ const DORMANT_FOR: Duration = Duration::from_secs(300);
 pub(crate) enum Verdict {
     /// The message has updated a live peer.
     Updated,
-    /// The peer is live from now on: it is new, or it had left.
+    /// The peer is live from now on, because it is new or has come back.
     Joined,
-    /// The peer has restarted; the new incarnation replaces this one.
+    /// The peer has restarted. The incarnation that is given here was replaced.
     Restarted(BootId),
     /// The sequence number of the message is not above the last one.
     Replayed,
@@ -59,8 +61,8 @@ impl PeerTable {
         Self { limit, peers: BTreeMap::new() }
     }
 
-    /// Takes an authentic message of this access point. `proven` says whether it proves that its incarnation is
-    /// live. A message of an incarnation in the table needs no proof.
+    /// Takes an authentic message of this access point. `proven` says whether the message proves
+    /// that its incarnation is live. An incarnation in the table needs no proof.
     pub(crate) fn hear(&mut self, now: Instant, message: Presence, proven: bool) -> Verdict {
         let full = self.peers.len() >= self.limit;
         let Some(peer) = self.peers.get_mut(&message.station) else {
@@ -94,8 +96,8 @@ impl PeerTable {
         self.peers.insert(peer.last.station, peer);
     }
 
-    /// Removes silent peers. Calls `left` for each peer that is no longer live, and `dropped` for each incarnation
-    /// that is removed and needs a new proof.
+    /// Removes silent peers. Calls `left` for each peer that is no longer live. Calls `dropped` for
+    /// each incarnation that is removed, which needs a new proof to come back.
     pub(crate) fn expire(
         &mut self,
         now: Instant,

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::{Reservation, Share, StationId};
 
-/// The stations whose reservations are admitted. They are considered in the order of their tickets, or of their ids
-/// where tickets are equal; each that still fits under `limit` is admitted.
+/// The stations whose reservations are admitted. The requests are considered in the order of their
+/// tickets, and requests with equal tickets in the order of the stations' ids. Each request that
+/// still fits under `limit` is admitted.
 ///
 /// The result depends only on the announcements, so all stations that receive the same announcements decide alike. A
 /// refused reservation does not block a smaller one with a later ticket.

@@ -1,4 +1,4 @@
-//! The rate that the air carries, and the share of each station.
+//! The rate that the air carries, and the largest rate of each station.
 
 use wakeai_units::{Instant, Rate};
 
@@ -7,16 +7,19 @@ use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView, Share, StationId};
 
-/// Rates are made comparable by scaling them to a station that reaches this rate alone.
+/// Rates are compared as the rates of a station with this weight in the same airtime.
 const UNIT: Rate = Rate::from_mbps(1_000);
-/// The limit of a peer's delivery rate, as a multiple of the rate that it reaches alone.
+/// The limit of a peer's scaled delivery rate, as a multiple of [`UNIT`].
 const MOST_OF_UNIT: u64 = 2;
-/// A station that delivers less than this part of an equal share needs no more, percent.
+/// A station that delivers less than this part of an equal share, percent, is light: it needs no
+/// more.
 const LIGHT_PERCENT: u64 = 85;
-/// Such a station may send this much of its rate, percent, so that it can grow at once. The others divide the rest.
+/// A light station may send this much of its present rate, percent, so that it can grow at once.
+/// The others divide the rest.
 const LIGHT_GROWTH_PERCENT: u64 = 110;
-/// The weight of a tick in the mean is one in this many. A mean is needed because the sum of many stations' rates
-/// varies, and the maximum of a varying sum is above the rate that the air carries.
+/// In the mean a tick (0.5 s) has a weight of one in this many. The mean is needed because the sum
+/// of many stations' rates varies, and the maximum of a varying sum is above the rate that the air
+/// carries.
 const TICKS_IN_MEAN: u64 = 4;
 
 /// Watches the sum of the stations' delivery rates, each scaled to [`UNIT`].
@@ -44,15 +47,16 @@ impl Air {
         self.used.push(now, mean);
     }
 
-    /// The rate of a station of that weight with all airtime; `None` where no rate and no weight is known.
+    /// The rate that a station of this weight would have with all airtime; `None` where neither
+    /// rates nor weights are known.
     pub(super) fn whole_for(&self, weight: Rate) -> Option<Rate> {
         let carried = self.carried();
         let whole = carried.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
         (whole > Rate::ZERO).then_some(whole)
     }
 
-    /// The rate that the air carries: the measured rate, but at least an estimate from the weights, because the
-    /// stations may send little.
+    /// The rate that the air carries, scaled to [`UNIT`]. It is the measured rate, but at least an
+    /// estimate from the weights, because the stations may send little.
     fn carried(&self) -> Rate {
         let least = match self.basis {
             Basis::Max => UNIT * 9 / 10,
@@ -62,9 +66,9 @@ impl Air {
         self.used.get().max(least)
     }
 
-    /// The largest rate of this station, where the share `rest` of the airtime is divided (max-min fair) among the
-    /// peers for which `shares` holds and, if it `takes_part`, this station. `None` where the air's rate is not
-    /// known.
+    /// The largest rate of this station, where the share `rest` of the airtime is divided (max-min
+    /// fair). The peers for which `shares` holds have a part, and so has this station where it
+    /// `takes_part`. `None` where the air's rate is not known.
     pub(super) fn level(
         &self,
         rest: Share,
@@ -81,7 +85,8 @@ impl Air {
         (own > Rate::ZERO).then_some(own)
     }
 
-    /// The share of the airtime that the peers for which `shares` holds leave unused, by their announced rates.
+    /// The share of the airtime that some peers leave unused, by their announced rates: those for
+    /// which `shares` holds.
     pub(super) fn left_by(&self, seen: &Observation, shares: impl Fn(StationId) -> bool) -> Share {
         let peers = seen.peers.iter().filter(|peer| peer.announced.sending && shares(peer.station));
         let used: Rate = peers.map(|peer| self.scaled_rate(peer)).sum();
@@ -97,7 +102,8 @@ impl Air {
         self.scaled(peer.announced.delivery_rate, weight)
     }
 
-    /// The rate that a station of weight [`UNIT`] would deliver in the same airtime.
+    /// The rate that a station of weight [`UNIT`] would deliver in the same airtime, at most
+    /// [`MOST_OF_UNIT`] times [`UNIT`].
     fn scaled(&self, rate: Rate, weight: Rate) -> Rate {
         if self.basis == Basis::Equal {
             return rate;
@@ -108,8 +114,8 @@ impl Air {
     }
 }
 
-/// The equal part of `budget` (max-min fair). A station whose rate is clearly below that part keeps its rate, and the
-/// others divide the rest.
+/// The equal part of `budget` (max-min fair). A station whose rate is clearly below that part keeps
+/// its rate, and the others divide the rest.
 fn level(budget: Rate, mut rates: Vec<Rate>) -> Rate {
     rates.sort();
     let (mut left, mut count) = (budget, rates.len() as u64);
@@ -171,7 +177,7 @@ mod tests {
         let seen = seen(10, Some(25), Some(54), peers);
         let mut air = Air::default();
         air.on_tick(Instant::ZERO, &seen);
-        // 2/5 + 10/25 + 10/25 of the air are used.
+        // The stations use 2/5, 10/25 and 10/25 of the air.
         assert_eq!(air.whole_for(Rate::from_mbps(25)), Some(Rate::from_mbps(30)));
         assert_eq!(air.whole_for(Rate::from_mbps(5)), Some(Rate::from_mbps(6)));
         let level = air.level(Share::from_percent(50), &seen, true, |_| true);
@@ -211,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_rate_counts_up_to_twice_what_its_station_reaches() {
-        // The scaled rate of the second one does not fit 64 bits.
+        // The scaled rate of the peer does not fit 64 bits in the second case.
         for max in [60, 1] {
             let mut air = Air::default();
             let max_rate = Some(Rate::from_bps(max));

@@ -1,15 +1,16 @@
-//! The request of this station: the time of its announcement, and its ticket.
+//! The request of this station for a reservation: when it is announced, and which ticket it has.
 
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::{Observation, Reservation, ReservationState, Share};
 
-/// The time for which a station listens before its request, to receive the tickets of earlier requests.
+/// The time for which a station listens before it asks. It receives the tickets of earlier requests
+/// in this time.
 const LISTENS_FOR: Duration = Duration::from_secs(2);
 /// A station that has sent nothing for this long withdraws its request.
 const QUIET_FOR: Duration = Duration::from_secs(2);
-/// A low estimate of the rate that a station reaches alone, percent of its PHY rate. Without aggregation TCP
-/// gets 45 % of 54 Mbit/s, and with aggregation more.
+/// A low estimate of the rate that a station reaches alone, percent of its PHY rate. TCP gets 45 %
+/// of 54 Mbit/s without aggregation, and a larger part with aggregation.
 pub(super) const EFFICIENCY_PERCENT: u64 = 40;
 
 /// The wanted rate, and the request that is announced for it.
@@ -18,7 +19,7 @@ pub(super) struct Asking {
     started: Instant,
     pub(super) wanted: Option<Rate>,
     last_data: Option<Instant>,
-    /// The announced request, without a claim.
+    /// The announced request, with a claim of zero: the claim is decided elsewhere.
     pub(super) asked: Option<Reservation>,
 }
 
@@ -65,8 +66,9 @@ fn ask(rate: Rate, seen: &Observation, last_ticket: u64) -> Option<Reservation> 
     Some(Reservation { rate, share, ticket, claim: Share::ZERO, short: false })
 }
 
-/// The share of the airtime that `rate` takes: `rate / Max_i`, where `Max_i` may be a low estimate from the PHY
-/// rate.
+/// The share of the airtime that `rate` takes: `rate / Max_i`, with `Max_i` the rate that the
+/// station reaches alone. Where that rate is unknown, a low estimate from the PHY rate takes its
+/// place.
 fn share_of(rate: Rate, seen: &Observation) -> Option<Share> {
     let known = |rate: &Rate| *rate > Rate::ZERO;
     let by_phy = |rate: Rate| rate.mul_div(EFFICIENCY_PERCENT, 100);

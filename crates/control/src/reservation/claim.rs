@@ -4,30 +4,33 @@ use wakeai_units::{Duration, Rate};
 
 use crate::Share;
 
-/// The target rate of an owner, percent of the reserved one. It is above 100 because a varying rate reaches the
-/// reserved one in every period of a few seconds only with a higher mean.
+/// The target rate of an owner, percent of the reserved rate. It is above 100 because the rate
+/// varies: only with a higher mean does it reach the reserved rate in every period of a few
+/// seconds.
 const TARGET_PERCENT: u64 = 125;
-/// An owner is short while it delivers less than this, percent of the reserved rate.
+/// An owner is short while its delivery rate is below this, percent of the reserved rate.
 const SHORT_PERCENT: u64 = 99;
-/// The part of the missing rate that is added to the claim at each tick, permille, where messages come every
-/// [`MESSAGE_INTERVAL`]. With longer intervals it is smaller in proportion, so that the other stations follow a claim
-/// before the next change.
+/// The part of the missing rate that is added to the claim at each tick (0.5 s), permille. It holds
+/// for messages every [`MESSAGE_INTERVAL`]. With longer intervals it is smaller in proportion, so
+/// that the other stations follow a claim before it changes again.
 const GAIN_PERMILLE: u64 = 150;
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
-/// A claim below the share that the others leave unused has no effect. This part of the difference is added at
-/// each tick, percent.
+/// A claim below the share that the others leave unused has no effect. So this part of the
+/// difference is added at each tick, percent.
 const UNUSED_PERCENT: u32 = 25;
 /// The largest claim, percent of the share that the reservation takes while the air is fully used.
 const MOST_PERCENT: u32 = 130;
-/// For this many ticks after the admission the claim is the share that the reservation takes while the air is fully
-/// used. After these ticks the others follow it, and the mean of the delivery rate shows the effect.
+/// For this many ticks after the admission the claim stays at the share that the reservation takes
+/// while the air is fully used. After that time the others follow the claim, and the mean of the
+/// delivery rate shows its effect.
 const SETTLES_WITHIN: u32 = 8;
 
-/// An integrator, which raises the claim while the owner is below its target rate, and lowers it while the owner is
-/// above.
+/// An integrator: it raises the claim while the owner is below its target rate, and lowers the
+/// claim while the owner is above.
 ///
-/// Let `A` be the rate that the air carries for this station. Where the others leave the share `c` free and use
-/// all the rest, the owner gets `A·c`. So the claim has to grow by the missing rate divided by `A`.
+/// Let `A` be the rate that the air carries for this station. Where the others leave the share `c`
+/// free and use all the rest, the owner gets `A·c`. So the claim has to grow by the missing rate
+/// divided by `A`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClaimControl {
     pub(super) claim: Share,
@@ -42,7 +45,7 @@ pub(super) struct ClaimControl {
 pub(super) struct Measured {
     /// The reserved rate.
     pub(super) rate: Rate,
-    /// Its delivery rate, the mean of four ticks.
+    /// The owner's delivery rate, the mean of four ticks.
     pub(super) delivered: Rate,
     /// The rate that the air carries for this station; `None` where it is not known.
     pub(super) whole: Option<Rate>,
@@ -103,8 +106,8 @@ mod tests {
         (0..count).for_each(|_| control.on_tick(measured));
     }
 
-    /// The lowest and the highest rate of the owner in the last 200 of 600 ticks (Mbit/s), where the air carries
-    /// `carries` Mbit/s and the others follow the claim after `delay` ticks.
+    /// The lowest and the highest rate of the owner in the last 200 of 600 ticks, Mbit/s. The air
+    /// carries `carries` Mbit/s, and the others follow the claim after `delay` ticks.
     fn settled(carries: u64, delay: usize, interval_s: u64) -> (f64, f64) {
         let mut control = ClaimControl::default();
         let mut claims = vec![Share::ZERO; delay];
@@ -124,7 +127,8 @@ mod tests {
 
     #[test]
     fn the_owner_reaches_its_target_rate_and_keeps_it() {
-        // The owner assumes that the air carries 24 Mbit/s; here it carries less, as much, or more.
+        // The owner assumes that the air carries 24 Mbit/s. In these cases it carries less, as
+        // much, or more.
         for carries in [20, 24, 28] {
             for (delay, interval) in [(2, 1), (5, 1), (16, 7)] {
                 let (least, most) = settled(carries, delay, interval);

@@ -1,10 +1,12 @@
 //! Reservations: rates that the peers of a station leave free for it.
 //!
-//! Under DCF all saturated stations get equal turns, so a sender gets more than its share only while the others
-//! are *unsaturated*. A station that needs a rate announces it in its presence messages, and all stations decide
-//! by the same rule which requests are [`admitted`]. The owner of a reservation announces in every message the
-//! share of the airtime that the others have to leave free now ([`Reservation::claim`]). Each of the others
-//! limits its rate to an equal part of the rest. `docs/concepts/reservations.md` has the formulas.
+//! Under DCF (802.11's distributed coordination function) all saturated stations get equal turns.
+//! So a sender gets more than its share only while the others are *unsaturated*. A station that
+//! needs a rate announces it in its presence messages, and all stations decide by the same rule
+//! which requests are [`admitted`]. The owner of a reservation announces in every message its
+//! claim: the share of the airtime that the others have to leave free now ([`Reservation::claim`]).
+//! Each of the others limits its rate to an equal part of the rest. `docs/concepts/reservations.md`
+//! has the formulas.
 //!
 //! The files are `admission` (the admitted requests), `asking` (the own request), `claim` (the owner's claim), `air`
 //! (the rate that the air carries) and `yielding` (the bounds).
@@ -29,8 +31,8 @@ use claim::{ClaimControl, Measured};
 
 /// The reservations of this station and of its peers.
 ///
-/// Order of calls, each tick: [`Reservations::on_tick`], then [`Reservations::for_law`], the law,
-/// and [`Reservations::bound`].
+/// Order of calls at each tick (0.5 s): [`Reservations::on_tick`], then [`Reservations::for_law`],
+/// then the law, then [`Reservations::bound`].
 #[derive(Debug)]
 pub(crate) struct Reservations {
     station: StationId,
@@ -41,7 +43,7 @@ pub(crate) struct Reservations {
     received: BTreeMap<StationId, Received>,
     admitted: BTreeSet<StationId>,
     state: ReservationState,
-    /// The part of the sum of the peers' claims that this station leaves free already.
+    /// The sum of the peers' claims, as far as this station already leaves it free.
     claimed: Share,
 }
 
@@ -52,15 +54,16 @@ struct Received {
     until: Instant,
 }
 
-/// The number of its intervals for which a silent peer keeps its reservation. Broadcasts are not retransmitted,
-/// and three collisions in a row must not end a reservation.
+/// A silent peer keeps its reservation for this number of its message intervals. Broadcasts are not
+/// retransmitted, and three collisions in a row must not end a reservation.
 const REMEMBERED_INTERVALS: u64 = 8;
 /// The longest time for which a silent peer keeps its reservation.
 const REMEMBERED_FOR: Duration = Duration::from_secs(30);
-/// The largest growth of the followed claims per tick, so that no single message takes the airtime away at once.
+/// The largest growth per tick of the claims that this station follows. It keeps a single message
+/// from taking the airtime away at once.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
-/// The limit of the claim of an owner, percent of its share. It is above 100 because the others have to leave
-/// airtime for the collisions of the owner, too.
+/// The limit of an owner's claim, percent of the share that it reserved. It is above 100 because
+/// the others also have to leave airtime for the owner's collisions.
 const MOST_CLAIMED_PERCENT: u32 = 150;
 
 impl Reservations {
@@ -78,7 +81,7 @@ impl Reservations {
         }
     }
 
-    /// Asks for this rate from the next tick on; `None` ends the reservation.
+    /// Asks for this rate from the next tick on. `None` ends the reservation.
     pub(crate) fn want(&mut self, rate: Option<Rate>) {
         self.asking.want(rate);
     }
@@ -98,14 +101,14 @@ impl Reservations {
         Some(Reservation { claim, short, ..asked })
     }
 
-    /// Whether that peer's reservation is admitted.
+    /// Whether the reservation of `peer` is admitted.
     pub(crate) fn admits(&self, peer: StationId) -> bool {
         self.admitted.contains(&peer)
     }
 
-    /// Decides which reservations are admitted, and the claim of this station until the next tick. `interval` is the
-    /// time between its presence messages. Returns whether the own reservation has changed and is to be announced
-    /// soon.
+    /// Decides which reservations are admitted, and the claim of this station until the next tick.
+    /// `interval` is the time between presence messages of this station. The result is true where
+    /// this station's reservation has changed and is to be announced soon.
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation, interval: Duration) -> bool {
         let ticket = self.asking.asked.map(|asked| asked.ticket);
         let before = (ticket, self.state.is_admitted());
@@ -179,12 +182,14 @@ impl Reservations {
         self.claimed = all.min(self.claimed.plus(FOLLOWED_PER_TICK));
     }
 
-    /// The largest sum of claims. Three quarters of the airtime that cannot be reserved stay with the others.
+    /// The largest sum of claims. Of the airtime that cannot be reserved, three quarters stay with
+    /// the stations without a reservation.
     fn most_claimed(&self) -> Share {
         Share::WHOLE.minus(Share::WHOLE.minus(self.limit).percent(75))
     }
 
-    /// The observation for the law, without the owners of reservations, because they take no part of the rest.
+    /// The observation for the law, without the owners of reservations, because the owners have no
+    /// part of the rest of the airtime.
     pub(crate) fn for_law<'a>(&self, seen: &'a Observation) -> Cow<'a, Observation> {
         if self.claimed == Share::ZERO || self.state.is_admitted() {
             return Cow::Borrowed(seen);
@@ -202,8 +207,8 @@ impl Reservations {
         Cow::Owned(rest)
     }
 
-    /// Changes the bounds of a law so that the reserved rates stay free, and so that the law does not limit the own
-    /// reservation.
+    /// Changes the bounds of a law in two ways: the reserved rates of others stay free, and this
+    /// station's own reservation is not limited.
     pub(crate) fn bound(
         &self,
         bounds: Bounds,
@@ -222,7 +227,8 @@ impl Reservations {
         }
     }
 
-    /// The largest rate of this station where the share `claimed` is to be left free.
+    /// The largest rate of this station where the share `claimed` is to be left free; `None` where
+    /// there is no such limit. `takes_part` says whether this station has a part of the rest.
     fn level(&self, claimed: Share, seen: &Observation, takes_part: bool) -> Option<Rate> {
         if claimed == Share::ZERO {
             return None;
@@ -240,8 +246,9 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
-    /// The share that a station without a reservation leaves free after each of five ticks. Each owner has
-    /// reserved 40 % of the airtime and claims one of `claims`, in percent.
+    /// The share that a station without a reservation leaves free after each of five ticks. There
+    /// is one owner for each entry of `claims`: the owner has reserved 40 % of the airtime and
+    /// claims that many percent.
     fn left(station: &mut Reservations, claims: &[u32]) -> [Share; 5] {
         let owners = (2..).zip(claims).map(|(id, claim)| {
             let asked = Reservation {

@@ -5,29 +5,31 @@ use wakeai_units::{Duration, Rate, Segments};
 use crate::laws::airtime::Path;
 use crate::{Bounds, Observation, Reason, Share};
 
-/// The time between two decisions.
+/// The time between two ticks; the bounds are decided once per tick.
 const TICK: Duration = Duration::from_millis(500);
-/// The largest rate of an owner while others leave airtime free, percent of the reserved rate. It is above 100 so
-/// that the owner can make up for a lower rate, and so that the others see when airtime is unused.
+/// The largest rate of the owner of a reservation while others leave airtime free, percent of the
+/// reserved rate. It is above 100 for two reasons: the owner can make up for a lower rate, and the
+/// others see when airtime is unused.
 const OWNER_PERCENT: u64 = 160;
-/// The least window of an owner, percent of its rate times its RTT. It is above 100 because the RTT may grow
-/// until the next tick.
+/// The least window of an owner, percent of its largest rate times its RTT. It is above 100 because
+/// the RTT may grow until the next tick.
 const OWNER_WINDOW_PERCENT: u64 = 150;
-/// The queueing delay up to which the owner's window grows with its RTT. A longer queue gives the owner no more
-/// turns, and delays all stations.
+/// The largest queueing delay that counts in the window of an owner. A longer queue gives the owner
+/// no more turns, and delays all stations.
 const OWNER_QUEUE: Duration = Duration::from_millis(300);
-/// The largest queueing delay in the window of a station without a reservation. A window that grew with the queue
-/// would keep the queue, and the station would stay saturated.
+/// The largest queueing delay that counts in the window of a station without a reservation. A
+/// window that grew with the queue would keep the queue, and the station would stay saturated.
 const QUEUE: Duration = Duration::from_millis(100);
-/// From this size on, a window limits the rate and is sent in bursts, which fill aggregates. In a smaller window one
-/// segment is too large a part, so pacing limits the rate instead.
+/// A window of at least this size limits the rate. It is sent in bursts, which fill aggregates. In
+/// a smaller window one segment is too large a part, so pacing limits the rate instead.
 const WINDOWED: Segments = Segments::new(8);
 /// The window of a paced station, percent of the window that its rate needs.
 const PACED_PERCENT: u64 = 125;
 /// The least window per connection. With fewer segments in flight, a loss causes a timeout.
 const LEAST: u32 = 4;
 
-/// The bounds of a station without a reservation. It sends at most `level`, so that it is not saturated.
+/// The bounds of a station without a reservation. The station sends at most `level`, so that it is
+/// not saturated.
 pub(super) fn of_other(
     bounds: Bounds,
     claimed: Share,
@@ -50,8 +52,10 @@ pub(super) fn of_other(
     )
 }
 
-/// The bounds of a station whose reservation is admitted. The law does not bound it below the reserved rate. While
-/// others leave airtime free for it, its rate is limited, too; `level` is the largest rate of the others.
+/// The bounds of a station whose reservation is admitted. The law does not bound the station below
+/// the reserved rate. While others leave airtime free for the station, its rate is limited to a
+/// multiple of the reserved rate, or to `level` where that is higher. `level` is the largest rate
+/// of the others.
 pub(super) fn of_owner(
     bounds: Bounds,
     reserved: Rate,
@@ -72,8 +76,9 @@ pub(super) fn of_owner(
     pacing.map_or(bounds, |pacing| paced(bounds, pacing, seen))
 }
 
-/// The path, from the figures of all senders. The minimum RTT of a station that began to send into the queue of
-/// others contains that queue, and its window would exceed `level` while the queue lasts.
+/// The path, from the figures of all senders. The minimum RTT of this station alone is not enough:
+/// where the station began to send while others filled a queue, its minimum contains that queue.
+/// Its window would then exceed `level` while the queue lasts.
 fn path(seen: &Observation) -> Option<Path> {
     seen.rtt.map(|rtt| Path::of(rtt, &seen.peers))
 }
@@ -91,7 +96,7 @@ fn lowered(bounds: Bounds, ceiling: Segments) -> Bounds {
     Bounds { floor: bounds.floor.min(ceiling), ceiling, ..bounds }
 }
 
-/// Paces at `rate`, but at least at one segment per tick, because the bounds change at the next tick.
+/// Paces at `rate`, but not below one segment per tick, because the bounds change at the next tick.
 fn paced(bounds: Bounds, rate: Rate, seen: &Observation) -> Bounds {
     Bounds { pacing: Some(rate.max(Rate::of(seen.mss(), TICK))), ..bounds }
 }
@@ -161,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_queue_from_before_the_start_is_not_part_of_the_path() {
-        // The others see a queueing delay of 200 ms, and this station one of 20 ms.
+        // The others see a queueing delay of 200 ms, and this station sees one of 20 ms.
         let mut late = seen(185, 20);
         late.peers = (1..=3).map(|id| peer(id, announcement(5))).collect();
         for peer in &mut late.peers {

@@ -42,7 +42,7 @@ pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
     Connection { id: 1, figures, boundable: true }
 }
 
-/// A medium that delivers every datagram to all stations at once, its sender included.
+/// A medium that delivers every datagram to all stations at once, including the sender.
 pub(crate) struct Ether {
     pub(crate) now: Instant,
     pub(crate) stations: Vec<Controller>,
@@ -102,7 +102,7 @@ pub(crate) fn peers(controller: &Controller) -> Vec<u64> {
     controller.peers().map(|peer| peer.station.0).collect()
 }
 
-/// Asserts that `datagrams` change nothing in `victim` but the counter that `counter` picks.
+/// Asserts that `datagrams` change nothing in `victim` except the counter that `counter` selects.
 pub(crate) fn only_counts(
     victim: &mut Controller,
     now: Instant,
@@ -141,7 +141,7 @@ pub(crate) fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challe
     }
 }
 
-/// The time and the challenge of a station's next message, as a member of its group reads it.
+/// The time and the challenge of `victim`'s next message, as a member of its group reads them.
 pub(crate) fn challenge_of(victim: &mut Controller) -> (Instant, Challenge) {
     loop {
         let now = victim.next_timeout().unwrap();

@@ -1,5 +1,5 @@
-//! One direction of a cellular link: a queue for each station, and intervals that are granted to
-//! them.
+//! One direction of a cellular link: a queue for each station, and intervals of time that are
+//! granted to the stations.
 
 use std::collections::VecDeque;
 
@@ -13,21 +13,22 @@ use crate::node::Kind;
 /// Transmission time interval of LTE (3GPP TS 36.211 section 4.1).
 pub(super) const INTERVAL: Duration = Duration::from_millis(1);
 
-/// A byte, in bits times nanoseconds per second.
+/// One byte, in the unit bits/s times nanoseconds.
 const BYTE: u64 = 8_000_000_000;
 
-/// Packets of the stations in one direction.
+/// The packets of the stations in one direction.
 ///
-/// Time is divided into intervals from [`Instant::ZERO`] on. At each boundary the packets of the last
-/// interval arrive ([`Direction::arrive`]), and the next interval is granted ([`Direction::grant`]) to
-/// stations that have something to send at that moment. A packet may be divided over several grants; it
-/// arrives when the interval of its last byte ends.
+/// Time is divided into intervals from [`Instant::ZERO`] on. At each boundary between two
+/// intervals, first the packets of the last interval arrive ([`Direction::arrive`]). Then the next
+/// interval is granted ([`Direction::grant`]) to stations that have something to send at that
+/// moment. A packet may be divided over several grants. It arrives when the interval of its last
+/// byte ends.
 #[derive(Clone, Debug)]
 pub(super) struct Direction<T> {
     rate: Rate,
     queues: Vec<VecDeque<Waiting<T>>>,
     limits: Vec<QueueLimit>,
-    /// By station: the bytes in its queue that are not yet granted.
+    /// For each station, the bytes in its queue that are not yet granted.
     waiting: Vec<u64>,
     turns: Turns,
     /// The fraction of a byte that earlier intervals could not carry, in units of 1 / [`BYTE`]
@@ -56,7 +57,7 @@ struct Waiting<T> {
 }
 
 impl<T> Direction<T> {
-    /// `limits`: those of the stations' queues.
+    /// A direction whose stations' queues have the limits `limits`.
     pub(super) fn new(rate: Rate, scheduler: Scheduler, limits: Vec<QueueLimit>) -> Self {
         let stations = limits.len();
         let quantum = rate.bytes_in(INTERVAL).get();
@@ -86,7 +87,7 @@ impl<T> Direction<T> {
         self.limits[station].room(self.queued(station), self.waiting[station])
     }
 
-    /// Adds a packet of `length` bytes, or gives it back where the queue is full.
+    /// Adds a packet of `length` bytes. Where the queue is full, the packet is given back.
     pub(super) fn push(
         &mut self,
         now: Instant,
@@ -100,7 +101,7 @@ impl<T> Direction<T> {
         if self.queues[station].is_empty() {
             self.turns.join(station);
         }
-        // A packet without bytes takes one, so that it is scheduled.
+        // A packet without bytes counts as one byte, so that it is scheduled.
         let left = (length as u64).max(1);
         self.queues[station].push_back(Waiting { packet, kind, left });
         self.waiting[station] += left;
@@ -113,12 +114,13 @@ impl<T> Direction<T> {
         self.boundary
     }
 
-    /// The next packet, with its station, of the interval that ends now.
+    /// The next packet of the interval that ends now, with its station; `None` where all have
+    /// arrived.
     pub(super) fn arrive(&mut self) -> Option<(usize, T)> {
         self.on_air.pop_front().map(|(station, packet)| (station as usize, packet))
     }
 
-    /// Grants the interval that begins now, after everything has arrived.
+    /// Grants the interval that begins now. All packets of the last interval have to arrive before.
     pub(super) fn grant(&mut self, now: Instant) {
         self.carried = self.all_granted;
         if self.turns.is_empty() {
@@ -170,12 +172,12 @@ impl<T> Direction<T> {
         self.queues.iter().map(VecDeque::len).sum()
     }
 
-    /// Airtime that was used until the last boundary.
+    /// The airtime that was used until the last boundary.
     pub(super) fn used(&self) -> Airtime {
         self.air_of(self.carried)
     }
 
-    /// Airtime that was granted to a station.
+    /// The airtime that was granted to a station.
     pub(super) fn granted_to(&self, station: usize) -> Airtime {
         self.air_of(self.granted[station])
     }

@@ -1,12 +1,13 @@
 //! A cellular link: a base station that grants the air, and deep buffers.
 //!
-//! The stations share an uplink and a downlink that do not disturb each other. They do not contend: the
-//! base station divides each direction into transmission time intervals of 1 ms and grants them to
-//! stations that have something to send. Nothing is lost on the air, and under load the queues grow.
-//! There is no broadcast, because a station hears only the base station.
+//! The stations share an uplink and a downlink, which do not disturb each other. There is no
+//! contention: the base station divides each direction into transmission time intervals of 1 ms,
+//! and grants each interval to stations that have something to send. Nothing is lost on the air, so
+//! the queues grow under load. There is no broadcast, because a station hears only the base
+//! station.
 //!
-//! The model has no fading, rate adaptation, retransmissions on the air (HARQ), delay from a request to
-//! its grant, second base station or sleeping stations.
+//! The model leaves out fading, rate adaptation, retransmissions on the air (HARQ), the delay from
+//! a request to its grant, a second base station, and sleeping stations.
 
 mod direction;
 mod turns;
@@ -37,9 +38,9 @@ pub struct CellularConfig {
 /// One station on a cellular link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellularStationConfig {
-    /// Packets that its modem keeps for the air.
+    /// The most packets that the station's modem keeps for the air.
     pub queue: u32,
-    /// Delay each way between this station's server and the wired leg, on top of the leg's own.
+    /// The extra delay, each way, between the wired leg and the server of this station.
     pub wired_delay: Duration,
 }
 
@@ -63,8 +64,8 @@ fn granted_rate(what: &'static str, rate: Rate) -> Result<(), ConfigError> {
     ranges::range(what, rate.bits_per_second(), 1, most, "1bit/s to 1000Gbit/s")
 }
 
-/// A base station, its stations, and the wired leg to the server: see [`crate::Medium`] for the order
-/// of calls.
+/// A base station, its stations, and the wired leg to the server. [`crate::Medium`] documents the
+/// order of calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Cellular<P> {
     pub(crate) base: Base<P>,
@@ -115,7 +116,7 @@ impl<P: Packet> Cellular<P> {
         sent.map_err(|transit| transit.packet)
     }
 
-    /// Puts a packet into the base station's queue for a station; a full queue drops it.
+    /// Puts a packet into the base station's queue for a station. A full queue drops the packet.
     fn send_down(&mut self, now: Instant, station: usize, transit: Transit<P>) {
         let shape = (transit.packet.len(), transit.packet.kind());
         let sent = self.downlink.push(now, station, shape, transit);
@@ -142,9 +143,9 @@ impl<P: Packet> Cellular<P> {
         }
     }
 
-    /// The next event. At the same instant the wire comes first, so that an arriving packet can be
-    /// granted at once; the uplink comes before the downlink, so that this holds for packets from
-    /// station to station, too.
+    /// The next event. Where several events have the same time, the wire comes first, so that a
+    /// packet that arrives can be granted at once. The uplink comes before the downlink, so that
+    /// the same holds for packets from station to station.
     pub(crate) fn next_event(&self) -> Option<(Instant, Event)> {
         let wired = self.base.next_event().map(|(at, event)| (at, Event::Wired(event)));
         let uplink = self.uplink.next_boundary().map(|at| (at, Event::Uplink));
@@ -152,7 +153,7 @@ impl<P: Packet> Cellular<P> {
         earlier(earlier(wired, uplink), downlink)
     }
 
-    /// An interval of the uplink ends, and the next begins.
+    /// Ends an interval of the uplink, and begins the next.
     fn end_uplink_interval(&mut self, at: Instant) {
         while let Some((station, transit)) = self.uplink.arrive() {
             let counters = &mut self.base.counters.stations[station];
@@ -169,7 +170,7 @@ impl<P: Packet> Cellular<P> {
         self.account(at);
     }
 
-    /// An interval of the downlink ends, and the next begins.
+    /// Ends an interval of the downlink, and begins the next.
     fn end_downlink_interval(&mut self, at: Instant) {
         while let Some((station, transit)) = self.downlink.arrive() {
             self.base.counters.access_point.delivered += 1;
@@ -181,8 +182,8 @@ impl<P: Packet> Cellular<P> {
         self.account(at);
     }
 
-    /// Updates the airtime. It adds both directions, so used and idle time together are twice the
-    /// time passed.
+    /// Updates the airtime. The airtimes of both directions are added, so used and idle time
+    /// together are twice the time that has passed.
     fn account(&mut self, at: Instant) {
         let (mut both, down) = (self.uplink.used(), self.downlink.used());
         both.add(&down);

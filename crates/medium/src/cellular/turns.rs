@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use wakeai_wifi::Scheduler;
 
-/// The time constant, in intervals, of the average that proportional fairness compares. (The original
-/// has 1000 slots of 1.67 ms, for fading channels; base stations of today have some 100 ms.)
+/// The time constant, in intervals, of the average rate by which proportional fairness chooses a
+/// station. (The original paper has 1000 slots of 1.67 ms, for fading channels; base stations of
+/// today have some 100 ms.)
 const MEMORY: u64 = 128;
 
 /// The averages are bytes per interval times this factor.
@@ -13,12 +14,12 @@ const SCALE: u64 = 1 << 16;
 
 /// The stations that have something to send, in the order in which they are served.
 ///
-/// Order of calls: [`Turns::join`] when a station's queue is no longer empty; in each interval
-/// [`Turns::next`] and [`Turns::served`] until the interval is used up or no station is left, then
+/// Order of calls: [`Turns::join`] when a station's queue is no longer empty. In each interval
+/// [`Turns::next`] and [`Turns::served`], until the interval is used up or no station waits; then
 /// [`Turns::intervals_over`].
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
-    /// The least recently served first.
+    /// The waiting stations. The least recently served one comes first.
     waiting: VecDeque<u32>,
     rule: Rule,
 }
@@ -28,7 +29,7 @@ enum Rule {
     RoundRobin {
         /// Bytes of one turn.
         quantum: u64,
-        /// Bytes that are left of the turn of the first in the queue.
+        /// The bytes that are left of the first station's turn.
         left: u64,
     },
     ProportionalFair {
@@ -40,7 +41,8 @@ enum Rule {
 }
 
 impl Turns {
-    /// `quantum`: bytes that an interval carries.
+    /// A scheduler without waiting stations; `quantum` is the number of bytes that an interval
+    /// carries.
     pub(super) fn new(scheduler: Scheduler, stations: usize, quantum: u64) -> Self {
         let quantum = quantum.max(1);
         let rule = match scheduler {
@@ -62,7 +64,7 @@ impl Turns {
         self.waiting.push_back(station as u32);
     }
 
-    /// The station that is served now, and the most bytes that it may get.
+    /// The station that is served next, and the most bytes that it may get.
     pub(super) fn next(&mut self) -> Option<(usize, u64)> {
         match &self.rule {
             Rule::RoundRobin { left, .. } => Some((*self.waiting.front()? as usize, *left)),
@@ -70,7 +72,7 @@ impl Turns {
                 let average = |station: &u32| averages[*station as usize];
                 let (place, _) =
                     self.waiting.iter().enumerate().min_by_key(|(_, station)| average(station))?;
-                // To the front, so that `served` finds it there.
+                // The station moves to the front, where `served` expects it.
                 let station = self.waiting.remove(place)?;
                 self.waiting.push_front(station);
                 Some((station as usize, u64::MAX))
@@ -78,7 +80,8 @@ impl Turns {
         }
     }
 
-    /// Records that the station of [`Self::next`] got `bytes`; `is_done` if its queue is empty now.
+    /// Records that the station of [`Self::next`] got `bytes`. `is_done` says whether its queue is
+    /// empty now.
     pub(super) fn served(&mut self, bytes: u64, is_done: bool) {
         let Some(station) = self.waiting.pop_front() else { return };
         match &mut self.rule {
@@ -97,13 +100,13 @@ impl Turns {
         }
     }
 
-    /// Ends an interval, after which `idle` further ones have passed unused.
+    /// Ends an interval, after which `idle` further intervals have passed unused.
     pub(super) fn intervals_over(&mut self, idle: u64) {
         let Rule::ProportionalFair { averages, now } = &mut self.rule else { return };
         for (average, now) in averages.iter_mut().zip(now) {
             *average = *average - *average / MEMORY + *now * SCALE / MEMORY;
             *now = 0;
-            // Below MEMORY, which is 1/512 of a byte, integer division no longer lowers the average.
+            // Integer division no longer lowers an average below MEMORY, which is 1/512 of a byte.
             for _ in 0..idle.min(64 * MEMORY) {
                 if *average < MEMORY {
                     break;

@@ -1,4 +1,5 @@
-//! Accesses: the frames that a contender puts on the air when its backoff is over, and their times.
+//! Accesses: the frames that a contender (a station or the access point) puts on the air when its
+//! backoff is over, and their times.
 
 use wakeai_units::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use super::link::Link;
 use super::turn::Turn;
 use crate::node::{Node, Packet, StationId};
 
-/// A broadcast is one MPDU without QoS field.
+/// The limits of a broadcast, which is one MPDU (frame) without a QoS field.
 const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0 };
 
 impl<P: Packet> Wifi<P> {
@@ -37,7 +38,8 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// The frames that `sender` puts on the air in this turn; `None` where nothing waits, or nothing fits.
+    /// The frames that `sender` puts on the air in this turn; `None` where no frame waits or none
+    /// fits.
     pub(crate) fn plan(&mut self, sender: Contender, turn: Turn) -> Option<Attempt> {
         let path = match sender {
             Contender::AccessPoint => Path::Down(self.access_point.next_receiver()?),
@@ -52,7 +54,8 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// Takes packets from a station's FQ-CoDel queue into the aggregate that it is about to send.
+    /// Takes packets from a station's FQ-CoDel queue into the aggregate that the station is about
+    /// to send.
     fn take_from_host(&mut self, station: usize, turn: Turn) {
         let Some(host) = &mut self.hosts[station] else { return };
         let (link, frames) = (&self.links[station], &mut self.uplinks[station]);

@@ -9,21 +9,23 @@ use super::attempt::Receiver;
 use super::frames::{Frames, Shape};
 use crate::node::{Destination, Node};
 
-/// Airtime that one visit of the round robin grants: about one full frame at 54 Mbit/s. Longer
-/// exchanges are deducted from the visits that follow.
+/// The airtime that one visit of the round robin grants: about one full frame at 54 Mbit/s. A
+/// longer exchange is deducted from the visits that follow.
 const QUANTUM: Duration = Duration::from_micros(300);
 
 /// The access point's packets, by receiver.
 ///
-/// Frames of one receiver may be aggregated although frames of others lie between them: an access point
-/// keeps a queue for each receiver address and traffic class, served first-in first-out by their oldest
-/// packet. A frame that failed is the oldest, so a FIFO retries it before it sends anything else.
+/// Frames of one receiver may be aggregated although frames of others were queued between them,
+/// because an access point keeps a queue for each receiver address and traffic class. With a FIFO
+/// the queue with the oldest packet is served first. A frame that failed is the oldest, so a FIFO
+/// retries it before it sends anything else.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPoint<P> {
-    /// By receiver: the stations in order, then all stations (broadcasts).
+    /// The frames by receiver: one entry for each station in order, then one for all stations
+    /// (broadcasts).
     frames: Vec<Frames<P>>,
-    /// The waiting frames of each receiver. The counts are apart from the queues so that a full
-    /// fair queue finds the longest of up to a thousand fast.
+    /// The number of waiting frames of each receiver. The numbers are kept apart from the queues,
+    /// so that the longest of up to a thousand queues is found fast.
     lengths: Vec<u32>,
     turns: Turns,
     limit: QueueLimit,
@@ -82,9 +84,10 @@ impl<P> AccessPoint<P> {
         self.waiting
     }
 
-    /// Adds a frame, and returns the number of frames that were dropped because the limit was reached: this one
-    /// (FIFO, or fq if its own queue is the longest) or the last of the longest queue. The first `on_air` frames
-    /// of a receiver are on the air and are not dropped.
+    /// Adds a frame, and returns the number of frames that were dropped because the limit was
+    /// reached. A FIFO drops the new frame. fq drops the last frames of the longest queue, or the
+    /// new frame where its own queue is the longest. `on_air` names a receiver and the number of
+    /// its first frames that are on the air. They are not dropped.
     pub(crate) fn push(
         &mut self,
         receiver: Receiver,
@@ -121,6 +124,7 @@ impl<P> AccessPoint<P> {
     }
 
     /// Drops the last frame of the longest queue, unless that is the queue of the new frame.
+    /// Returns whether a frame was dropped.
     fn make_room(&mut self, newcomer: usize, on_air: Option<(usize, usize)>) -> bool {
         if matches!(self.turns, Turns::Fifo(_)) {
             return false;
@@ -202,8 +206,9 @@ impl RoundRobin {
         }
     }
 
-    /// The first receiver of the round that has frames and a positive deficit. A receiver without frames leaves
-    /// the round; one that has used up its airtime goes to the end with a new quantum.
+    /// The first receiver of the round that has frames and a positive deficit. A receiver without
+    /// frames leaves the round. A receiver that has used up its airtime goes to the end of the
+    /// round with a new quantum.
     fn next(&mut self, has_frames: impl Fn(usize) -> bool) -> Option<usize> {
         loop {
             let receiver = *self.active.front()? as usize;

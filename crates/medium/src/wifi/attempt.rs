@@ -8,13 +8,13 @@ use super::turn::Turn;
 /// A contender for the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contender {
-    /// A station, by its index.
+    /// A station, given by its index.
     Station(usize),
     AccessPoint,
 }
 
 impl Contender {
-    /// Its index among all contenders: the stations, and after them the access point.
+    /// The index among all contenders: the stations come first, and the access point last.
     pub(crate) fn index(self, stations: usize) -> usize {
         match self {
             Self::Station(station) => station,
@@ -22,7 +22,7 @@ impl Contender {
         }
     }
 
-    /// The station's index, if it is one.
+    /// The index of the station; `None` for the access point.
     pub(crate) fn station(self) -> Option<usize> {
         match self {
             Self::Station(station) => Some(station),
@@ -34,7 +34,7 @@ impl Contender {
 /// A receiver of the access point's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Receiver {
-    /// A station, by its index.
+    /// A station, given by its index.
     Station(usize),
     /// All stations: a broadcast.
     Everyone,
@@ -43,9 +43,9 @@ pub(crate) enum Receiver {
 /// The sender and the receiver of the frames of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
-    /// From this station to the access point.
+    /// From the station with this index to the access point.
     Up(usize),
-    /// From the access point.
+    /// From the access point to this receiver.
     Down(Receiver),
 }
 
@@ -72,16 +72,17 @@ pub(crate) struct Attempt {
     pub(crate) path: Path,
     pub(crate) psdu: Psdu,
     pub(crate) start: Instant,
-    /// RTS and CTS, with the SIFS that follow them.
+    /// The duration of RTS and CTS, with the SIFS (short interframe space) after each.
     pub(crate) lead: Duration,
     /// The part of `lead` in which a frame is on the air.
     pub(crate) lead_frames: Duration,
-    /// End of the data frame, if nothing collides.
+    /// The end of the data frame where nothing collides.
     pub(crate) end: Instant,
-    /// The end of the transmission if it collides: that of the RTS or, without RTS, of the data
-    /// frame.
+    /// The end of the transmission where it collides: the end of the RTS, or of the data frame
+    /// where there is no RTS.
     pub(crate) end_if_collided: Instant,
-    /// The end of the TXOP; equal to `start` if it holds only one exchange.
+    /// The end of the TXOP (the time for further exchanges in the same access). It is equal to
+    /// `start` where the TXOP has only one exchange.
     pub(crate) txop_end: Instant,
 }
 

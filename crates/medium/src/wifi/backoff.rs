@@ -1,4 +1,4 @@
-//! One contender's backoff: its window, its failures, and its countdown.
+//! One contender's backoff: its contention window (CW), its failures, and its countdown.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
@@ -7,11 +7,13 @@ use wakeai_wifi::Contention;
 /// The state of a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It has nothing to send. Its post-backoff may still be counting down.
+    /// It has nothing to send. The backoff after its last frame may still be counting down.
     Quiet,
-    /// It has frames and counts down, among the contenders of its class.
+    /// It has frames and counts down, among the contenders of its class, which all count the
+    /// same slots.
     Counting,
-    /// It has frames and counts down, but began later than its class in this idle period.
+    /// It has frames and counts down, but its countdown began later than that of its class in this
+    /// idle period.
     Late,
     /// It is on the air.
     Sending,
@@ -28,7 +30,7 @@ pub(crate) struct Backoff {
     retry_limit: u8,
     /// Index of the class that it counts in.
     pub(crate) class: usize,
-    /// The slot count of its class at which the backoff is over.
+    /// The value of the class's slot counter at which the backoff is over.
     pub(crate) ends_at: u64,
     pub(crate) phase: Phase,
 }
@@ -40,10 +42,10 @@ impl Backoff {
         Self { cw_min, cw_max, cw: cw_min, failures: 0, retry_limit, class, ends_at: 0, phase }
     }
 
-    /// A backoff in slots, uniform from 0 to CW.
+    /// Draws a backoff in slots, uniformly from 0 to CW.
     pub(crate) fn draw(&self, rng: &mut Pcg64Mcg) -> u64 {
-        // Multiply and shift instead of a division: exact for windows of 2^k - 1, and off by less
-        // than one in 2^16 for any other.
+        // Multiplication and shift replace a division. The result is exact for windows of 2^k - 1,
+        // and off by less than one in 2^16 for any other.
         (u64::from(rng.next_u32()) * (u64::from(self.cw) + 1)) >> 32
     }
 
@@ -53,7 +55,7 @@ impl Backoff {
         self.cw = self.cw_min;
     }
 
-    /// Records an access without an answer: the window doubles, and is reset after the retry limit.
+    /// Records an access without an answer. The window doubles; at the retry limit it is reset.
     pub(crate) fn failed(&mut self) {
         self.failures += 1;
         if self.failures >= self.retry_limit {

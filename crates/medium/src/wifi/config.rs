@@ -1,4 +1,5 @@
-//! The configuration of a BSS: plain data, with the defaults of each standard and the ranges.
+//! The configuration of a BSS (an access point with its stations): plain data, with the defaults of
+//! each standard and the ranges.
 
 use std::fmt::Display;
 
@@ -19,17 +20,17 @@ pub struct WifiConfig {
     pub wired: Wired,
     /// The stations, in the order of their [`StationId`](crate::StationId).
     pub stations: Vec<WifiStationConfig>,
-    /// Whether the other stations wait EIFS after a collision, too. By default they do not: no
-    /// station can decode the preamble of a collided frame, so the other stations only see a busy
-    /// medium.
+    /// Whether the other stations wait EIFS (the wait after a damaged frame) also after a
+    /// collision. By default they do not: no station can decode the preamble of a collided frame,
+    /// so the other stations only see a busy medium.
     pub eifs_after_collision: bool,
-    /// Whether receivers hand up all packets of an aggregate at its end, as with firmware that
-    /// reports whole PPDUs. By default they hand up each packet when its own MPDU has arrived.
+    /// Whether receivers hand up all packets of an aggregate at its end, as firmware does that
+    /// reports whole PPDUs. By default they hand up each packet when its own frame has arrived.
     pub hand_up_after_ppdu: bool,
 }
 
 impl WifiConfig {
-    /// `stations` equal stations on an access point of `standard`, all with their defaults.
+    /// `stations` equal stations at an access point of `standard`, all with the defaults.
     pub fn new(standard: Standard, stations: usize) -> Self {
         let bss = Bss::new(standard);
         Self {
@@ -52,9 +53,10 @@ pub struct WifiStationConfig {
     pub queue: usize,
     /// The queue discipline of those packets.
     pub host_queue: HostQueueKind,
-    /// Share of MPDUs, to the station and from it, that arrive damaged, in parts per million.
+    /// The share of damaged MPDUs (frames within an aggregate), to the station and from it, in
+    /// parts per million.
     pub frame_error_ppm: u32,
-    /// Delay each way between this station's server and the wired leg, on top of the leg's own.
+    /// The extra delay, each way, between the wired leg and the server of this station.
     pub wired_delay: Duration,
 }
 
@@ -77,16 +79,17 @@ pub enum HostQueueKind {
     /// First in, first out. A full queue refuses the new packet.
     #[default]
     Fifo,
-    /// FQ-CoDel (RFC 8290) by [`Packet::flow`](crate::Packet::flow) with the settings of mac80211: a target
-    /// of 20 ms and an interval of 100 ms. It refuses nothing, and its drops are not reported to the host.
-    /// It drops packets that have waited too long, and where all flows together exceed
-    /// [`WifiStationConfig::queue`] packets or 4 MiB (from ac on 16 MiB) of memory, packets of the longest
-    /// flow. Frames are taken from it when an aggregate is built; frames that are retried are no longer in
-    /// it.
+    /// FQ-CoDel (RFC 8290) by [`Packet::flow`](crate::Packet::flow) with the settings of mac80211:
+    /// a target of 20 ms and an interval of 100 ms.
+    ///
+    /// It refuses no packet, and does not report its drops to the host. It drops packets that have
+    /// waited too long. It also drops packets of the longest flow where all flows together exceed
+    /// [`WifiStationConfig::queue`] packets or a memory of 4 MiB (16 MiB from ac on). Frames leave
+    /// it when an aggregate is built, so frames that are retried are no longer in it.
     FqCodel,
 }
 
-/// Everything but the rates, which are looked up where they are used.
+/// Checks everything except the rates, which are looked up where they are used.
 pub(super) fn validate(config: &WifiConfig) -> Result<(), ConfigError> {
     ranges::limit("buffer", config.buffer)?;
     bss(&config.bss)?;
@@ -123,7 +126,7 @@ fn one_of<T: Display + PartialEq>(
     Err(ConfigError::Word { what, found: found.to_string(), allowed: names.join(", ") })
 }
 
-/// One station.
+/// Checks one station.
 pub(super) fn validate_station(
     place: usize,
     one: &WifiStationConfig,

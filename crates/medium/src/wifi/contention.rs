@@ -1,19 +1,23 @@
 //! Channel access (DCF and EDCA): interframe spaces, slots and backoffs of all contenders.
 //!
-//! The medium becomes idle for all at once, so its slots are one grid: boundary `j` lies at SIFS
-//! and `j` slots after the end of the busy medium (802.11-2020 10.3.7, 10.23.2.4). A contender
-//! whose backoff has `b` slots to go sends at boundary `AIFSN + b`, if nobody did before. All
-//! contenders with the same AIFSN count the same slots, so they share one counter, and a backoff
-//! is kept as the count at which it ends: a busy period moves the counter, not the contenders. The
-//! cost of an access does not depend on how many contenders wait.
+//! The medium becomes idle for all contenders at once, so its slots form one grid: boundary `j`
+//! lies at SIFS and `j` slots after the end of the busy medium (802.11-2020 10.3.7, 10.23.2.4). A
+//! contender whose backoff has `b` slots to go sends at boundary `AIFSN + b`, unless another
+//! contender sends before.
 //!
-//! A countdown that begins at another time is rounded up to the grid: after EIFS, after the ACK timeout,
-//! or when a packet arrives at an idle medium. Within one slot stations cannot hear each
-//! other start (that is what a slot is, 10.3.7), so two of them in the same slot collide.
+//! Contenders with the same AIFSN that all use DCF, or all use EDCA, form a class. They count the
+//! same slots, so they share one counter, and a backoff is stored as the value of the counter at
+//! which it ends. A busy period then changes only the counter, and the cost of an access does not
+//! depend on the number of waiting contenders.
+//!
+//! A countdown may begin at another time: after EIFS, after the ACK timeout, or when a packet
+//! arrives at an idle medium. Its beginning is rounded up to the grid. Stations cannot hear each
+//! other start within one slot (10.3.7 defines the slot so), so two of them that start in the same
+//! slot collide.
 //!
 //! Order of calls, from one access to the next: [`Contention::request`] whenever a contender gets
 //! its first frame; [`Contention::begin`] at [`Contention::next_access`]; then
-//! [`Contention::idle_from`] and, for each contender that sent, [`Contention::finish`].
+//! [`Contention::idle_from`]; then [`Contention::finish`] for each contender that sent.
 
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
@@ -22,17 +26,17 @@ use wakeai_wifi::Contention as Rules;
 use super::backoff::{Backoff, Phase};
 use super::wheel::Wheel;
 
-/// The most slots by which a contender can begin later than its class (because of EIFS or its ACK
-/// timeout).
+/// The most slots by which a contender can begin later than its class, because of EIFS or its ACK
+/// timeout.
 const MOST_LATE: u64 = 64;
 
 /// Contenders that count the same slots.
 #[derive(Clone, Debug)]
 struct Class {
     aifsn: u64,
-    /// Whether the class contends by EDCA. Its counters also go down at the boundary at which
-    /// another contender starts to send, because EDCA does one operation at each boundary, the
-    /// first at AIFS itself (10.23.2.4). With DCF they go down only after a whole idle slot
+    /// Whether the class contends by EDCA. An EDCA contender does one operation at each boundary,
+    /// and the first at AIFS itself (10.23.2.4). So its counter also goes down at the boundary at
+    /// which another contender starts to send. A DCF counter goes down only after a whole idle slot
     /// (10.3.4.3).
     qos: bool,
     /// Slots that this class has counted.
@@ -41,8 +45,8 @@ struct Class {
 }
 
 impl Class {
-    /// The slots that a contender whose countdown begins at boundary `start` has counted at an
-    /// access at `access`.
+    /// The number of slots that a contender has counted at an access at boundary `access`, where
+    /// its countdown began at boundary `start`.
     fn counted(&self, start: u64, access: u64) -> u64 {
         access.checked_sub(start).map_or(0, |slots| slots + u64::from(self.qos))
     }
@@ -54,8 +58,8 @@ struct Late {
     contender: u32,
     start: u64,
     remaining: u64,
-    /// Whether the medium was idle and the backoff over when its packet came. If another contender
-    /// sends first, the contender then draws a backoff.
+    /// Whether the backoff was over and the medium idle when its packet came. Where another
+    /// contender sends first, such a contender then draws a backoff.
     immediate: bool,
 }
 
@@ -74,7 +78,8 @@ pub(crate) struct Contention {
 }
 
 impl Contention {
-    /// `rules` gives for each contender its parameters, and whether it contends by EDCA.
+    /// Makes the contenders. `rules` has for each the contention parameters, and whether it
+    /// contends by EDCA.
     pub(crate) fn new(
         sifs: Duration,
         slot: Duration,
@@ -111,15 +116,16 @@ impl Contention {
         self.contenders[contender].phase != Phase::Quiet
     }
 
-    /// The contender's backoff, to record the outcome of its access.
+    /// The contender's backoff, which records the outcome of its access.
     pub(crate) fn backoff(&mut self, contender: usize) -> &mut Backoff {
         &mut self.contenders[contender]
     }
 
     /// Makes a quiet contender that got a frame at `now` contend.
     ///
-    /// If its post-backoff is not over, the contender continues it. Otherwise it sends at the next
-    /// boundary if the medium has been idle for its AIFS (10.3.4.2), and draws a backoff if not.
+    /// Where its post-backoff (the backoff after its last frame) is not over, the contender
+    /// continues it. Otherwise it sends at the next boundary where the medium has been idle for its
+    /// AIFS (10.3.4.2), and draws a backoff where not.
     pub(crate) fn request(&mut self, contender: usize, now: Instant, rng: &mut Pcg64Mcg) {
         let backoff = &mut self.contenders[contender];
         let class = &mut self.classes[backoff.class];
@@ -152,15 +158,15 @@ impl Contention {
         waiting.chain(late).min()
     }
 
-    /// The start of the next transmission if nothing changes before; `None` while the medium is
-    /// busy or no contender has frames.
+    /// The start of the next transmission, provided that nothing changes before; `None` while the
+    /// medium is busy or no contender has frames.
     pub(crate) fn next_access(&self) -> Option<Instant> {
         let idle = self.idle_since?;
         Some(idle + self.sifs + self.slot * self.next_boundary()?)
     }
 
-    /// Begins the next access: appends the contenders whose backoff ends at its boundary to `senders`, and
-    /// stops the countdown of the others.
+    /// Begins the next access. The contenders whose backoff ends at its boundary are appended to
+    /// `senders`, and the countdown of the others stops.
     pub(crate) fn begin(&mut self, senders: &mut Vec<u32>, rng: &mut Pcg64Mcg) {
         let Some(access) = self.next_boundary() else { return };
         for class in &mut self.classes {
@@ -192,14 +198,14 @@ impl Contention {
         self.idle_since = None;
     }
 
-    /// Ends the busy period at `end`, after which all but the senders wait `deferral` more slots than usual
-    /// (EIFS, 10.3.2.3.7).
+    /// Ends the busy period at `end`. After it all contenders except the senders wait `deferral`
+    /// slots more than usual (EIFS, 10.3.2.3.7).
     pub(crate) fn idle_from(&mut self, end: Instant, deferral: u64) {
         self.idle_since = Some(end);
         self.deferral = deferral;
     }
 
-    /// Draws the next backoff of a sender of the busy period that [`Self::idle_from`] ended. The
+    /// Draws the next backoff of a sender, after [`Self::idle_from`] has ended the busy period. The
     /// countdown begins `late` slots (for the ACK timeout) after the end of the busy medium and
     /// AIFS. Without frames it is a post-backoff.
     pub(crate) fn finish(
@@ -225,8 +231,8 @@ impl Contention {
         }
     }
 
-    /// Lets one contender wait `slots` more than usual after this busy period, because it alone received the
-    /// frame with errors.
+    /// Lets one contender wait `slots` slots more than usual after this busy period, because only
+    /// this contender received the frame with errors.
     pub(crate) fn defer_one(&mut self, contender: usize, slots: u64) {
         let backoff = &mut self.contenders[contender];
         if backoff.phase != Phase::Counting || slots <= self.deferral {

@@ -1,4 +1,5 @@
-//! The frames that wait for one receiver, their aggregation into PPDUs, and their acknowledgement.
+//! The frames that wait for one receiver, their aggregation into PPDUs (transmissions), and their
+//! acknowledgement.
 
 use std::collections::VecDeque;
 
@@ -8,7 +9,7 @@ use crate::MAX_PACKET;
 use crate::counters::BytesByKind;
 use crate::node::{Destination, Kind, Node, Packet};
 
-/// LLC and SNAP headers ahead of the IP packet (RFC 1042).
+/// LLC and SNAP headers before the IP packet (RFC 1042).
 const LLC_SNAP: u32 = 8;
 /// Frame check sequence (802.11-2020 9.2.4.8).
 const FCS: u32 = 4;
@@ -19,14 +20,15 @@ const QOS_CONTROL: u32 = 2;
 /// MPDU delimiter of an A-MPDU subframe (9.7.1).
 pub(crate) const DELIMITER: u32 = 4;
 
-/// How MPDUs are put into a PSDU.
+/// How MPDUs (single frames) are put into a PSDU (the data field of a transmission).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// a, g: one MPDU.
     Single,
-    /// n: one MPDU as it is, several as an A-MPDU whose last subframe is not padded.
+    /// n: a single MPDU is sent as it is; several form an A-MPDU whose last subframe is not padded.
     Ht,
-    /// ac, ax: always an A-MPDU, every subframe padded to four bytes (10.12.2, 9.7.1).
+    /// ac, ax: MPDUs always form an A-MPDU, and every subframe is padded to four bytes (10.12.2,
+    /// 9.7.1).
     Vht,
 }
 
@@ -43,15 +45,15 @@ impl Framing {
 /// The properties of a frame that the medium needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Length of the packet.
+    /// The length of the packet.
     pub(crate) packet: u32,
-    /// Length of the MPDU.
+    /// The length of the MPDU.
     pub(crate) mpdu: u32,
     pub(crate) kind: Kind,
 }
 
 impl Shape {
-    /// The frame, with a QoS field or without, that carries `packet`.
+    /// The shape of the frame that carries `packet`, with a QoS field or without.
     pub(crate) fn of<P: Packet>(qos: bool, packet: &P) -> Self {
         let qos = if qos { QOS_CONTROL } else { 0 };
         let length = packet.len().min(MAX_PACKET) as u32;
@@ -66,11 +68,12 @@ pub(crate) struct Limits {
     pub(crate) framing: Framing,
     /// Most subframes, and the BlockAck window.
     pub(crate) subframes: usize,
-    /// Longest PSDU in bytes, of several MPDUs; a single one may be longer.
+    /// The longest PSDU of several MPDUs, in bytes. A PSDU of a single MPDU may be longer.
     pub(crate) psdu: u32,
 }
 
-/// A PSDU made of the frames among the first `span` that are neither acknowledged nor given up.
+/// A PSDU. It consists of those among the first `span` frames that are neither acknowledged nor
+/// given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Psdu {
     pub(crate) span: usize,
@@ -83,7 +86,7 @@ pub(crate) struct Psdu {
 pub(crate) struct Settled {
     pub(crate) acknowledged: usize,
     pub(crate) failed: usize,
-    /// Of `failed`, those that were given up.
+    /// The part of `failed` that was given up.
     pub(crate) dropped: usize,
 }
 
@@ -94,8 +97,8 @@ enum State {
     Decoded,
     /// In the aggregate on the air, and damaged; the sender has no BlockAck yet.
     Damaged,
-    /// Acknowledged, but kept in the receiver's reorder buffer because an earlier frame is not
-    /// (10.25.6).
+    /// Acknowledged, but kept in the receiver's reorder buffer, because an earlier frame is not
+    /// acknowledged (10.25.6).
     Held,
     GivenUp,
 }
@@ -120,13 +123,13 @@ impl<P> Frame<P> {
 
 /// Frames of one sender to one receiver, in order.
 ///
-/// Order of calls: [`Frames::plan`] when a PPDU starts. If its MPDUs arrive one by one,
-/// [`Frames::decode`] for each of them, and after it [`Frames::hand_up`] until it returns `None`.
-/// [`Frames::settle`] when the PPDU ends, then [`Frames::release`] until it returns `None`.
+/// Order of calls: [`Frames::plan`] when a PPDU starts. Where its MPDUs arrive one by one,
+/// [`Frames::decode`] for each of them, and after each [`Frames::hand_up`] until it returns `None`.
+/// When the PPDU ends, [`Frames::settle`], then [`Frames::release`] until it returns `None`.
 /// [`Frames::push`] may be called at any time.
 ///
-/// The frame in front is always the oldest that is neither acknowledged nor given up, so the
-/// BlockAck window begins there and a frame's place in the queue is its place in the window.
+/// The frame in front is always the oldest that is neither acknowledged nor given up. So the
+/// BlockAck window begins there, and a frame's place in the queue is its place in the window.
 #[derive(Clone, Debug)]
 pub(crate) struct Frames<P> {
     queue: VecDeque<Frame<P>>,
@@ -149,7 +152,7 @@ impl<P> Frames<P> {
         self.waiting
     }
 
-    /// The length of their packets, in bytes.
+    /// The length of the packets that the sender still keeps, in bytes.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.bytes
     }
@@ -160,7 +163,7 @@ impl<P> Frames<P> {
         inside.filter(|frame| frame.state != State::GivenUp).count()
     }
 
-    /// The number of the frame in front, counted from the first that was ever pushed.
+    /// The number of the frame in front, counted from the first frame that was ever pushed.
     pub(crate) fn front_number(&self) -> u64 {
         self.taken
     }
@@ -174,8 +177,8 @@ impl<P> Frames<P> {
         number
     }
 
-    /// Adds the frames that `next` gives until a PSDU within `limits` is full. The last of them may
-    /// be too long for this PSDU, and then begins the next one.
+    /// Adds the frames that `next` gives until a PSDU within `limits` is full. The last of these
+    /// frames may be too long for this PSDU. It then begins the next PSDU.
     pub(crate) fn fill(
         &mut self,
         limits: &Limits,
@@ -203,8 +206,8 @@ impl<P> Frames<P> {
         self.queue.pop_back().map(|frame| frame.packet)
     }
 
-    /// The PSDU that is sent now: as many of the waiting frames in front as the limits allow, and
-    /// at least one; `None` if no frame waits.
+    /// The PSDU that is sent now. It has as many of the waiting frames in front as the limits
+    /// allow, and at least one. `None` where no frame waits.
     pub(crate) fn plan(&self, limits: &Limits) -> Option<Psdu> {
         let first = self.queue.front()?;
         match limits.framing {
@@ -233,7 +236,7 @@ impl<P> Frames<P> {
         psdu
     }
 
-    /// The bytes of the MPDUs in `psdu`, before they are settled.
+    /// The bytes of the MPDUs in `psdu`, as long as their outcome is not recorded.
     pub(crate) fn bytes_by_kind(&self, psdu: Psdu) -> BytesByKind {
         let mut bytes = BytesByKind::default();
         let planned = self.queue.iter().take(psdu.span);
@@ -243,20 +246,20 @@ impl<P> Frames<P> {
         bytes
     }
 
-    /// The place and the MPDU's length of the first frame from `place` on that is neither
-    /// acknowledged nor given up.
+    /// The first frame from `place` on that is neither acknowledged nor given up: its place, and
+    /// the length of its MPDU.
     pub(crate) fn unsettled_from(&self, place: usize) -> Option<(usize, u32)> {
         let ahead = self.queue.iter().enumerate().skip(place);
         let mut unsettled = ahead.filter(|(_, frame)| frame.is_unsettled());
         unsettled.next().map(|(place, frame)| (place, frame.shape.mpdu))
     }
 
-    /// Records the reception of the frame at `place`, decoded or damaged, while its aggregate goes on.
+    /// Records, while the aggregate goes on, that the frame at `place` was decoded or damaged.
     pub(crate) fn decode(&mut self, place: usize, damaged: bool) {
         self.queue[place].state = if damaged { State::Damaged } else { State::Decoded };
     }
 
-    /// The next frame that the receiver may hand up in order, while the aggregate goes on.
+    /// The next frame that the receiver may hand up in order while the aggregate goes on.
     pub(crate) fn hand_up(&mut self) -> Option<&Frame<P>> {
         loop {
             match self.queue.get(self.handed_up)?.state {
@@ -269,9 +272,9 @@ impl<P> Frames<P> {
         self.queue.get(self.handed_up - 1)
     }
 
-    /// Records the outcome of each frame of `psdu`. `arrived` draws the outcome, in order, of
-    /// each frame for which [`Self::decode`] was not called. A frame that has failed `retry_limit` times is given up. `gone`
-    /// is called for each packet that the sender removes.
+    /// Records the outcome of each frame of `psdu`. `arrived` draws the outcomes, in order, of the
+    /// frames for which [`Self::decode`] was not called. A frame that has failed `retry_limit`
+    /// times is given up. `gone` is called for each packet that the sender removes.
     pub(crate) fn settle(
         &mut self,
         psdu: Psdu,
@@ -308,8 +311,8 @@ impl<P> Frames<P> {
         settled
     }
 
-    /// Removes the next frame that the receiver may hand up in order, and returns it if
-    /// [`Frames::hand_up`] has not.
+    /// Removes the next frame that the receiver may hand up in order. Returns it where
+    /// [`Frames::hand_up`] has not passed it before.
     pub(crate) fn release(&mut self) -> Option<Frame<P>> {
         while self.queue.front().is_some_and(|frame| frame.state != State::Waiting) {
             let frame = self.queue.pop_front()?;

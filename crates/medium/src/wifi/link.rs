@@ -10,11 +10,12 @@ use super::frames::{Framing, Limits};
 use super::phy::PhyRate;
 use crate::error::ConfigError;
 
-/// Lengths of control frames in bytes (802.11-2020 9.3.1.2 to 9.3.1.4).
+/// The lengths of control frames in bytes (802.11-2020 9.3.1.2 to 9.3.1.4).
 const RTS: u32 = 20;
 const CTS: u32 = 14;
 pub(crate) const ACK: u32 = 14;
-/// Compressed BlockAck with a bitmap for 64 and for 256 frames (9.3.1.8.2, 802.11ax).
+/// The lengths of a compressed BlockAck with a bitmap for 64 frames, and for 256 frames (9.3.1.8.2,
+/// 802.11ax).
 const BLOCK_ACK_64: u32 = 32;
 const BLOCK_ACK_256: u32 = 56;
 
@@ -24,17 +25,18 @@ pub(crate) struct Link {
     pub(crate) standard: Standard,
     pub(crate) rate: PhyRate,
     pub(crate) limits: Limits,
-    /// The PSDU length in bytes above which a data frame is protected.
+    /// Data frames whose PSDU (data field) is longer than this are protected by RTS or CTS, bytes.
     pub(crate) protected_above: u32,
-    /// The time of the frames before a protected data frame, with the SIFS that follow them.
+    /// The duration of the frames before a protected data frame, with the SIFS (short interframe
+    /// space) after each.
     pub(crate) lead: Duration,
     /// The part of `lead` in which a frame is on the air.
     pub(crate) lead_frames: Duration,
-    /// The time of an RTS, if it is used: in a collision its sender has sent nothing else.
+    /// The duration of an RTS, where it is used. In a collision its sender has sent nothing else.
     pub(crate) rts: Option<Duration>,
     ack: Duration,
     block_ack: Duration,
-    /// Damaged MPDUs, in parts per million.
+    /// The share of damaged MPDUs (frames of an aggregate), in parts per million.
     pub(crate) frame_error_ppm: u32,
     /// The most packets in the station's queue.
     pub(crate) queue: usize,
@@ -72,8 +74,9 @@ impl Link {
             },
             protected_above: match bss.protection {
                 Protection::RtsCts => u32::try_from(bss.rts_threshold.get()).unwrap_or(u32::MAX),
-                // CTS-to-self is for older stations, which cannot decode the data frame, so it
-                // precedes a data frame of any length. Without protection no frame precedes it.
+                // CTS-to-self is for older stations, which cannot decode the data frame. So it
+                // precedes a data frame of any length. Without protection no frame precedes the
+                // data frame.
                 Protection::None | Protection::CtsToSelf => 0,
             },
             lead,
@@ -86,13 +89,13 @@ impl Link {
         })
     }
 
-    /// The duration of the answer to a data frame of `mpdus` MPDUs: an ACK to one MPDU, a BlockAck
-    /// to several.
+    /// The duration of the answer to a data frame of `mpdus` MPDUs. The answer is an ACK to one
+    /// MPDU, and a BlockAck to several.
     pub(crate) fn answer(&self, mpdus: usize) -> Duration {
         if mpdus > 1 { self.block_ack } else { self.ack }
     }
 
-    /// The limits of a data frame if it and its answer must end within `left`.
+    /// The limits of a data frame that has to end within `left`, together with its answer.
     pub(crate) fn limits_within(&self, left: Duration) -> Limits {
         let data = left.saturating_sub(self.standard.sifs() + self.block_ack);
         let psdu = self.limits.psdu.min(self.rate.longest_psdu(data));
@@ -105,7 +108,7 @@ pub(crate) fn is_damaged(ppm: u32, rng: &mut Pcg64Mcg) -> bool {
     ppm > 0 && (u64::from(rng.next_u32()) * 1_000_000) >> 32 < u64::from(ppm)
 }
 
-/// A rate of broadcasts or control frames, which are non-HT OFDM in every standard.
+/// The PHY rate of broadcasts or control frames, which are non-HT OFDM in every standard.
 fn legacy(what: &'static str, standard: Standard, rate: Rate) -> Result<PhyRate, ConfigError> {
     let mode = Mode::legacy(rate).ok_or_else(|| {
         let allowed = names(&LEGACY_RATES);
@@ -118,7 +121,7 @@ fn names(rates: &[Rate]) -> String {
     rates.iter().map(Rate::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// aRxPHYStartDelay: preamble and SIGNAL of the non-HT frame that would be the answer (17.4.4).
+/// aRxPHYStartDelay (17.4.4): the preamble and SIGNAL of the answer, which is a non-HT frame.
 const RX_PHY_START_DELAY: Duration = Duration::from_micros(20);
 
 /// The times and settings that all stations of the BSS share.
@@ -127,9 +130,10 @@ pub(crate) struct Common {
     pub(crate) sifs: Duration,
     pub(crate) slot: Duration,
     pub(crate) broadcast: PhyRate,
-    /// ACKTimeout and CTSTimeout, from the end of the frame (10.3.2.9, 10.3.2.11).
+    /// ACKTimeout and CTSTimeout, counted from the end of the frame (10.3.2.9, 10.3.2.11).
     pub(crate) answer_timeout: Duration,
-    /// EIFS less DIFS: SIFS and an ACK at the lowest rate (10.3.2.3.7).
+    /// EIFS (the wait after a damaged frame) less DIFS (the usual wait): SIFS and an ACK at the
+    /// lowest rate (10.3.2.3.7).
     pub(crate) eifs_extra: Duration,
     pub(crate) eifs_after_collision: bool,
     pub(crate) hand_up_after_ppdu: bool,

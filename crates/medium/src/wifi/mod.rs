@@ -1,7 +1,7 @@
 //! An 802.11 BSS: stations that contend for the air with their access point.
 //!
-//! The model has none of these: hidden stations, capture, rate adaptation, power saving, beacons
-//! and management frames, errors in control frames, A-MSDU, fragments, and transmission to several
+//! The model leaves out hidden stations, capture, rate adaptation, power saving, beacons and
+//! management frames, errors in control frames, A-MSDU, fragments, and transmission to several
 //! users at once.
 
 mod access;
@@ -37,29 +37,30 @@ use crate::base::{Base, WiredEvent, earlier};
 use crate::error::ConfigError;
 use crate::node::{Destination, Packet, StationId};
 
-/// One BSS and the wired leg to the server: see [`crate::Medium`] for the order of calls.
+/// One BSS and the wired leg to the server. [`crate::Medium`] documents the order of calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Wifi<P> {
     pub(crate) base: Base<P>,
     bss: Common,
-    /// By station.
+    /// The link of each station.
     links: Vec<Link>,
-    /// By station: the frames that it sends.
+    /// For each station, the frames that it sends.
     uplinks: Vec<Frames<P>>,
-    /// By station: the FQ-CoDel queue from which its frames are taken; `None` for a station with a
-    /// FIFO, whose frames are the queue.
+    /// For each station, the FQ-CoDel queue from which its frames are taken. `None` for a station
+    /// with a FIFO: its frames are the queue.
     hosts: Vec<Option<Box<HostQueue<Hosted<P>>>>>,
     access_point: AccessPoint<P>,
-    /// The stations, and after them the access point.
+    /// The backoffs of the stations, and after them of the access point.
     contention: Contention,
-    /// By contender: the limit of its TXOP.
+    /// For each contender, the limit of its TXOP (the time of one access, for one or several
+    /// exchanges).
     txops: Vec<Duration>,
     /// The transmissions on the air, until `busy_until`.
     on_air: Vec<Attempt>,
     busy_until: Option<Instant>,
-    /// The reception of the aggregate on the air, if its MPDUs arrive one by one.
+    /// The reception of the aggregate on the air, where its MPDUs (frames) arrive one by one.
     reception: Option<Reception>,
-    /// End of the last exchange.
+    /// The end of the last exchange.
     quiet_since: Instant,
     config: WifiConfig,
     rng: Pcg64Mcg,
@@ -88,8 +89,8 @@ impl<P: Packet> Wifi<P> {
     pub(crate) fn new(config: &WifiConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
         config::validate(config)?;
         let bss = Common::new(config)?;
-        // Each setting is named, so that a new one that nothing uses does not compile: those of a link are
-        // used in `Link::new`, those of the BSS in `Common::new`.
+        // Each setting is named here, so that a new setting that nothing uses does not compile. The
+        // settings of a link are used in `Link::new`, and the settings of the BSS in `Common::new`.
         let WifiConfig {
             bss:
                 Bss {
@@ -155,8 +156,8 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// The next event. At the same instant the wire comes first, so that an arriving packet can
-    /// still be sent.
+    /// The next event. Where several events have the same time, the wire comes first, so that a
+    /// packet that arrives can still be sent.
     pub(crate) fn next_event(&self) -> Option<(Instant, Event)> {
         let air = match self.busy_until {
             Some(end) => Some((end, Event::AirEnds)),
@@ -198,8 +199,8 @@ fn host_queue<T>(station: &WifiStationConfig) -> Option<Box<HostQueue<T>>> {
     }
 }
 
-/// For the stations and then the access point: the contention parameters, and whether the contender
-/// uses EDCA.
+/// The contention parameters of each contender, and whether it uses EDCA. The stations come first,
+/// and the access point last.
 fn rules(config: &WifiConfig) -> Vec<(Rules, bool)> {
     let stations = config.stations.iter();
     let stations =

@@ -51,7 +51,7 @@ impl<P: Packet> Wifi<P> {
             let end = at + self.bss.sifs + self.links[station].answer(psdu.mpdus);
             self.end_exchange(attempt, end);
         } else {
-            // All but the sender have received a frame with errors, and wait EIFS.
+            // All stations except the sender have received a frame with errors, and wait EIFS.
             self.backoff(sender).failed();
             let timeout = self.contention.slots_in(self.bss.answer_timeout);
             self.fall_idle(at, self.contention.slots_in(self.bss.eifs_extra));
@@ -76,8 +76,9 @@ impl<P: Packet> Wifi<P> {
         self.rejoin(attempt.path.sender(), 0);
     }
 
-    /// Handles the end of a broadcast that did not collide. Each station draws its own error, and
-    /// waits EIFS after one. There is no ACK, and so no retry (802.11-2020 10.3.6).
+    /// Handles the end of a broadcast that did not collide. For each station an error is drawn; a
+    /// station with an error waits EIFS (a longer time than DIFS). There is no ACK, and so no retry
+    /// (802.11-2020 10.3.6).
     fn end_broadcast(&mut self, attempt: Attempt, at: Instant) {
         let frame = self.take_broadcast(attempt);
         self.damaged.clear();
@@ -112,7 +113,7 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// Handles the end of a collision, which nobody could receive.
+    /// Handles the end of a collision, of which no station could receive a frame.
     fn end_collision(&mut self, at: Instant) {
         for place in 0..self.on_air.len() {
             let attempt = self.on_air[place];
@@ -146,8 +147,8 @@ impl<P: Packet> Wifi<P> {
         self.on_air.clear();
     }
 
-    /// Records that a collision lost a data frame or the RTS before it. A lost RTS is one more
-    /// attempt of the first MPDU of its data frame, for the retry limit.
+    /// Records that a collision lost a data frame, or the RTS before it. For the retry limit, a
+    /// lost RTS counts as one more attempt of the first MPDU (frame) of its data frame.
     fn lose_data(&mut self, attempt: Attempt, station: usize, at: Instant) {
         let Attempt { path, psdu, .. } = attempt;
         let sender = path.sender();
@@ -171,8 +172,8 @@ impl<P: Packet> Wifi<P> {
         self.backoff(sender).failed();
     }
 
-    /// Records that a collision lost a broadcast. Without an ACK its sender does not notice, so it
-    /// resets its contention window.
+    /// Records that a collision lost a broadcast. Without an ACK the sender does not notice the
+    /// loss, so it resets its contention window.
     fn lose_broadcast(&mut self, attempt: Attempt) {
         let Some((_, from)) = self.take_broadcast(attempt) else { return };
         let receivers = self.links.len() - usize::from(from != Node::Server);

@@ -3,16 +3,17 @@
 use wakeai_units::Duration;
 use wakeai_wifi::{GuardInterval, Mode, Standard};
 
-/// SERVICE field ahead of the data, in bits (802.11-2020 17.3.5.2).
+/// The SERVICE field before the data, in bits (802.11-2020 17.3.5.2).
 const SERVICE_BITS: u64 = 16;
 
-/// Symbol of non-HT OFDM, and the grid that the end of an HT or VHT PPDU is rounded up to.
+/// The duration of a symbol of non-HT OFDM. The end of an HT or VHT PPDU (transmission) is rounded
+/// up to a multiple of it.
 const LEGACY_SYMBOL: Duration = Duration::from_micros(4);
 
-/// L-STF 8 us, L-LTF 8 us, L-SIG 4 us: the start of every OFDM PPDU (17.3.2, 19.3.2, 21.3.2).
+/// The start of every OFDM PPDU: L-STF 8 us, L-LTF 8 us, L-SIG 4 us (17.3.2, 19.3.2, 21.3.2).
 const LEGACY_PREAMBLE: Duration = Duration::from_micros(20);
 
-/// A PHY rate with everything that the duration of a PPDU depends on.
+/// A PHY rate, with everything that determines the duration of a PPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PhyRate {
     /// All fields before the data field.
@@ -21,19 +22,19 @@ pub(crate) struct PhyRate {
     pub(crate) bits_per_symbol: u64,
     /// Time of one symbol, guard interval included.
     pub(crate) symbol: Duration,
-    /// Tail bits of all encoders together: 6 for each convolutional one, none for LDPC.
+    /// The tail bits of all encoders together: 6 for each convolutional encoder, none for LDPC.
     pub(crate) tail_bits: u64,
-    /// The data field is rounded up to a multiple of this. It matters with the short guard
-    /// interval: its symbols take 3.6 us, but the PPDU must end on the 4 us grid that L-SIG counts
-    /// in (19.4.3).
+    /// The data field is rounded up to a multiple of this. It makes a difference with the short
+    /// guard interval: its symbols take 3.6 us, but the PPDU must end on the 4 us grid of L-SIG
+    /// (19.4.3).
     pub(crate) grid: Duration,
     /// The silence at the end that is part of the frame.
     pub(crate) signal_extension: Duration,
 }
 
 impl PhyRate {
-    /// Frames of `mode` (TXTIME, 802.11-2020 17.4.3, 18.5.3.2, 19.4.3, 21.4.3) between stations of `standard`,
-    /// whose band decides on the signal extension.
+    /// The rate of frames of `mode` (TXTIME, 802.11-2020 17.4.3, 18.5.3.2, 19.4.3, 21.4.3) between
+    /// stations of `standard`. The band of `standard` decides on the signal extension.
     pub(crate) fn new(mode: &Mode, standard: Standard) -> Self {
         let (bits_per_symbol, symbol) = (mode.bits_per_symbol(), mode.symbol());
         let he = mode.standard == Standard::Ax;
@@ -41,15 +42,15 @@ impl PhyRate {
             preamble: preamble(mode),
             bits_per_symbol,
             symbol,
-            // One convolutional encoder for each 540 Mbit/s at the long guard interval (21.3.10.5);
-            // HE uses LDPC, which has no tail (27.3.12.5).
+            // There is one convolutional encoder for each 540 Mbit/s at the long guard interval
+            // (21.3.10.5). HE uses LDPC, which has no tail (27.3.12.5).
             tail_bits: if he { 0 } else { 6 * bits_per_symbol.div_ceil(2_160) },
             grid: if he { symbol } else { LEGACY_SYMBOL },
             signal_extension: standard.signal_extension(),
         }
     }
 
-    /// TXTIME of a PSDU of `psdu` bytes.
+    /// The duration (TXTIME) of a PSDU (data field) of `psdu` bytes.
     pub(crate) fn duration(&self, psdu: u32) -> Duration {
         let bits = SERVICE_BITS + 8 * u64::from(psdu) + self.tail_bits;
         let data = self.symbol.as_nanos() * bits.div_ceil(self.bits_per_symbol);
@@ -58,14 +59,14 @@ impl PhyRate {
         self.preamble + Duration::from_nanos(data) + self.signal_extension
     }
 
-    /// The time from the start of the PPDU to the end of the symbol that completes `bytes` of the
-    /// PSDU.
+    /// The time from the start of the PPDU to the end of the symbol that completes the first
+    /// `bytes` bytes of the PSDU.
     pub(crate) fn until(&self, bytes: u32) -> Duration {
         let bits = SERVICE_BITS + 8 * u64::from(bytes);
         self.preamble + self.symbol * bits.div_ceil(self.bits_per_symbol)
     }
 
-    /// The longest PSDU, in bytes, whose TXTIME is at most `limit`; zero if none fits.
+    /// The longest PSDU, in bytes, whose duration is at most `limit`; zero where none fits.
     pub(crate) fn longest_psdu(&self, limit: Duration) -> u32 {
         let data = limit.saturating_sub(self.preamble + self.signal_extension).as_nanos();
         let grid = self.grid.as_nanos();
@@ -76,8 +77,8 @@ impl PhyRate {
     }
 }
 
-/// The duration of the fields ahead of the data field: non-HT (17.3.2), HT mixed format (19.3.2),
-/// VHT (21.3.2) and HE SU (27.3.4), with the training fields for the mode's streams.
+/// The duration of the fields before the data field: non-HT (17.3.2), HT mixed format (19.3.2), VHT
+/// (21.3.2) and HE SU (27.3.4). It includes the training fields for the mode's streams.
 fn preamble(mode: &Mode) -> Duration {
     let training = u64::from(match mode.streams {
         3 => 4,
@@ -92,8 +93,9 @@ fn preamble(mode: &Mode) -> Duration {
             Standard::N => Duration::from_micros(12 + 4 * training),
             // VHT-SIG-A 8 us, VHT-STF 4 us, VHT-LTFs of 4 us, VHT-SIG-B 4 us.
             Standard::Ac => Duration::from_micros(16 + 4 * training),
-            // RL-SIG 4 us, HE-SIG-A 8 us, HE-STF 4 us, HE-LTFs: 2x (6.4 us) with guard intervals
-            // of 0.8 and 1.6 us, 4x (12.8 us) with 3.2 us. No packet extension.
+            // RL-SIG 4 us, HE-SIG-A 8 us, HE-STF 4 us, HE-LTFs. With guard intervals of 0.8 and 1.6
+            // us these are 2x (6.4 us), with 3.2 us they are 4x (12.8 us). There is no packet
+            // extension.
             Standard::Ax => Duration::from_micros(16) + he_training(mode.guard_interval) * training,
         }
 }
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn erp_ofdm_frames_last_what_ns3_measured() {
-        // 1500 bytes of IP, LLC/SNAP 8, MAC header 24, FCS 4; 14 bytes of ACK.
+        // A frame has 1500 bytes of IP, LLC/SNAP 8, MAC header 24, FCS 4. An ACK has 14 bytes.
         assert_eq!(micros(54, 1_536, Standard::G), 254);
         assert_eq!(micros(24, 14, Standard::G), 34);
     }
@@ -160,7 +162,8 @@ mod tests {
         let bss = Bss { guard_interval: GuardInterval::Ns400, ..Bss::new(Standard::N) };
         let mode = bss.mode(Standard::N, Rate::from_bps(72_200_000)).unwrap();
         let rate = PhyRate::new(&mode, Standard::N);
-        // 1538 bytes: 12326 bits are 48 symbols of 3.6 us, 172.8 us, hence 176 us.
+        // 1538 bytes are 12326 bits, or 48 symbols of 3.6 us. These 172.8 us are rounded up to 176
+        // us.
         assert_eq!(rate.duration(1_538).as_nanos(), 36_000 + 176_000);
     }
 }

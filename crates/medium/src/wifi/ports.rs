@@ -1,4 +1,4 @@
-//! The entry of packets into the BSS, and their way from one leg to the next.
+//! The entry of packets into the BSS, and their way over the air, to the wire and back to the air.
 
 use wakeai_units::Instant;
 
@@ -55,7 +55,7 @@ impl<P: Packet> Wifi<P> {
         self.access_point.waiting()
     }
 
-    /// Puts a packet into the access point's queue for a station, or for all.
+    /// Puts a packet into the access point's queue for a station, or for all stations.
     pub(crate) fn send_down(&mut self, at: Instant, from: Node, to: Destination, packet: P) {
         let me = Contender::AccessPoint.index(self.links.len());
         let (receiver, qos) = match to {
@@ -81,8 +81,8 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// Hands on the packets that are in order now, after the outcome of some frames of a queue was
-    /// recorded and `gone` of them left it.
+    /// Hands on the packets that are in order now. Before it, the outcome of some frames of a queue
+    /// was recorded, and `gone` of them left the queue.
     pub(crate) fn handed_on(&mut self, path: Path, station: usize, gone: usize, at: Instant) {
         if let Path::Down(receiver) = path {
             self.access_point.left(receiver, gone);
@@ -93,8 +93,8 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// Delivers a unicast packet that has crossed the air to its station, or forwards it from the
-    /// access point.
+    /// Handles a unicast packet that has crossed the air. A packet to a station is delivered, and a
+    /// packet to the access point is forwarded.
     pub(crate) fn arrive(
         &mut self,
         path: Path,
@@ -118,7 +118,7 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// The queue that an access takes its frames from.
+    /// The queue from which an access takes its frames.
     pub(crate) fn queue(&self, path: Path) -> &Frames<P> {
         match path {
             Path::Up(station) => &self.uplinks[station],
@@ -127,7 +127,7 @@ impl<P: Packet> Wifi<P> {
     }
 }
 
-/// The queue that an access takes its frames from.
+/// The queue from which an access takes its frames.
 pub(crate) fn queue_mut<'a, P>(
     uplinks: &'a mut [Frames<P>],
     access_point: &'a mut AccessPoint<P>,

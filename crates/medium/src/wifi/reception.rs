@@ -1,8 +1,8 @@
-//! Reception of an aggregate, whose MPDUs arrive one after another.
+//! The reception of an aggregate, whose MPDUs (frames) arrive one after another.
 //!
-//! A receiver checks each MPDU as it arrives, and hands up the packets that are in order (802.11-2020 9.7.3
-//! and 10.25.6.6). The sender keeps all MPDUs until the BlockAck reports which of them have
-//! arrived.
+//! A receiver checks each MPDU as it arrives, and hands up the packets that are in order
+//! (802.11-2020 9.7.3 and 10.25.6.6). The sender keeps all MPDUs until the BlockAck reports which
+//! of them have arrived.
 
 use wakeai_units::Instant;
 
@@ -14,28 +14,29 @@ use super::phy::PhyRate;
 use super::ports::queue_mut;
 use crate::node::Packet;
 
-/// An aggregate on the air that did not collide. Its last MPDU arrives when the aggregate ends;
-/// `end_data` handles that.
+/// An aggregate on the air that did not collide. Its last MPDU is not handled here but in
+/// `end_data`, because it arrives when the aggregate ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reception {
     path: Path,
     /// The station at one end of the link.
     station: usize,
-    /// The start of the PPDU.
+    /// The start of the PPDU (the transmission).
     start: Instant,
     rate: PhyRate,
     /// MPDUs that arrive before the last.
     left: usize,
-    /// Place in the queue of the MPDU that arrives next.
+    /// The place in the queue of the MPDU that arrives next.
     place: usize,
-    /// The bytes of the PSDU up to the end of this MPDU, padding included.
+    /// The bytes of the PSDU (the data field) up to the end of this MPDU, padding included.
     bytes: u32,
     /// The time at which the MPDU arrives.
     pub(crate) at: Instant,
 }
 
 impl Reception {
-    /// Moves to the next MPDU at or after `place`; `self.bytes` of the PSDU precede it.
+    /// Moves to the first MPDU at or after `place`. Before the call, `self.bytes` are the bytes of
+    /// the PSDU that precede it.
     fn seek<P>(mut self, frames: &Frames<P>, place: usize) -> Option<Self> {
         self.left = self.left.checked_sub(1)?;
         let (place, mpdu) = frames.unsettled_from(place)?;

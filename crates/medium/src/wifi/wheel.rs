@@ -1,21 +1,21 @@
-//! The backoffs in the order in which they end; taking the first ones has constant cost.
+//! The backoffs in the order in which they end. Taking those that end first has constant cost.
 
 /// The end of a bucket's list.
 const NONE: u32 = u32::MAX;
 
-/// Contenders keyed by the slot count at which their backoff ends.
+/// Contenders, sorted by the slot count at which their backoff ends (the key).
 ///
-/// A ring of buckets, one for each slot in which a backoff can end. A bucket is a linked list within one
-/// array, so nothing is allocated after the start. Insertion is O(1); the search for the next end skips
-/// empty buckets 64 at a time.
+/// The wheel is a ring of buckets, one for each slot in which a backoff can end. A bucket is a
+/// linked list within one array, so nothing is allocated after the start. Insertion is O(1). The
+/// search for the next end skips empty buckets 64 at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Wheel {
     heads: Vec<u32>,
     occupied: Vec<u64>,
     next: Vec<u32>,
-    /// Number of buckets less one; that number is a power of two.
+    /// The number of buckets, which is a power of two, less one.
     mask: u64,
-    /// The least key in the wheel; `u64::MAX` if it is empty.
+    /// The least key in the wheel; `u64::MAX` where the wheel is empty.
     first: u64,
     len: usize,
 }
@@ -34,7 +34,7 @@ impl Wheel {
         }
     }
 
-    /// The least key; `None` if the wheel is empty.
+    /// The least key; `None` where the wheel is empty.
     pub(crate) fn first(&self) -> Option<u64> {
         (self.len > 0).then_some(self.first)
     }
@@ -80,7 +80,7 @@ impl Wheel {
         }
     }
 
-    /// Marks a bucket empty and, if it was the first, finds the next one.
+    /// Marks a bucket empty. Where it was the first, the next first bucket is searched.
     fn vacate(&mut self, bucket: usize) {
         self.occupied[bucket / 64] &= !(1 << (bucket % 64));
         if self.len == 0 {
@@ -90,7 +90,7 @@ impl Wheel {
         }
     }
 
-    /// The least key at or after `key` whose bucket is occupied. There must be such a bucket.
+    /// The least key at or after `key` whose bucket is occupied. Such a bucket must exist.
     fn occupied_from(&self, key: u64) -> u64 {
         let (words, bucket) = (self.occupied.len(), (key & self.mask) as usize);
         let mut word = bucket / 64;

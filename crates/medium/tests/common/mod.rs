@@ -1,5 +1,5 @@
 //! Code that the tests of the medium share: a packet, a host that always has packets, and a BSS for
-//! it.
+//! them.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
@@ -48,7 +48,7 @@ pub fn config(standard: Standard, stations: usize) -> WifiConfig {
     config
 }
 
-/// Lets the access point and all stations contend alike.
+/// Gives the access point and all stations the same contention parameters.
 pub fn contend(config: &mut WifiConfig, contention: Contention) {
     config.bss.contention = contention;
     for station in &mut config.stations {
@@ -84,19 +84,19 @@ pub fn drain(medium: &mut Medium<Datagram>) -> Vec<Delivery<Datagram>> {
 /// The results of a saturated uplink.
 pub struct Saturation {
     pub medium: Medium<Datagram>,
-    /// Packets that arrived at the server within the time measured, by station.
+    /// The packets that arrived at the server within the measured time, by station.
     pub arrived: Vec<u64>,
     pub measured: Duration,
 }
 
 impl Saturation {
-    /// Payload in Mbit/s that `bytes` in each packet make.
+    /// The rate in Mbit/s where each packet has `bytes` bytes of payload.
     pub fn mbps(&self, bytes: u64) -> f64 {
         let packets: u64 = self.arrived.iter().sum();
         (packets * bytes * 8) as f64 / self.measured.as_secs_f64() / 1e6
     }
 
-    /// Failed of attempted data frames, over all stations.
+    /// The share of failed ones among the attempted data frames, over all stations.
     pub fn failed_share(&self) -> f64 {
         let counters = &self.medium.counters().stations;
         let failed: u64 = counters.iter().map(|c| c.failures).sum();
@@ -105,8 +105,8 @@ impl Saturation {
     }
 }
 
-/// Every station always has packets of `length` bytes for the server; measures for `measured`
-/// after `warmup`.
+/// The results where every station always has packets of `length` bytes for the server. They are
+/// measured for `measured` after `warmup`.
 pub fn saturate_uplink(
     config: &WifiConfig,
     length: usize,

@@ -25,7 +25,7 @@ pub(super) struct Ends {
     pub(super) to_port: u16,
 }
 
-/// Writes the headers of a segment. Returns the length of the packet, payload included.
+/// Writes the headers of a segment. Returns the length of the packet, including the payload.
 pub(super) fn tcp(packet: &mut Vec<u8>, ends: &Ends, segment: &Segment, scale: u8) -> u32 {
     let length = segment.packet_len();
     ip(packet, ends, TCP, length);
@@ -46,8 +46,8 @@ pub(super) fn tcp(packet: &mut Vec<u8>, ends: &Ends, segment: &Segment, scale: u
     length as u32 // a packet has at most 2296 bytes
 }
 
-/// Writes the headers of a datagram and `payload`. The caller may omit `zeros` bytes after it, which
-/// the returned length of the packet includes.
+/// Writes the headers of a datagram, and `payload`. `zeros` further bytes of payload may be left
+/// out of `packet`. The returned length of the packet includes them.
 pub(super) fn udp(packet: &mut Vec<u8>, ends: &Ends, payload: &[u8], zeros: u16) -> u32 {
     let datagram = UDP_HEADER + payload.len() + usize::from(zeros);
     let length = IP_HEADER + datagram;
@@ -57,7 +57,7 @@ pub(super) fn udp(packet: &mut Vec<u8>, ends: &Ends, payload: &[u8], zeros: u16)
     packet.extend((datagram as u16).to_be_bytes());
     packet.extend([0; 2]);
     packet.extend(payload);
-    // The value 0 means that there is no checksum; a sum of 0 is sent as all ones (RFC 768).
+    // The value 0 means that there is no checksum, so a sum of 0 is sent as all ones (RFC 768).
     let checksum = match transport_checksum(packet, ends, UDP, length) {
         0 => u16::MAX,
         checksum => checksum,
@@ -78,7 +78,8 @@ fn ip(packet: &mut Vec<u8>, ends: &Ends, protocol: u8, length: usize) {
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// The checksum over the pseudo header, the header and the payload; unwritten zeros add nothing.
+/// The checksum over the pseudo header, the header and the payload. Zeros that are not written add
+/// nothing.
 fn transport_checksum(packet: &[u8], ends: &Ends, protocol: u8, length: usize) -> u16 {
     let pseudo = sum(&ends.from.octets())
         + sum(&ends.to.octets())
@@ -87,7 +88,7 @@ fn transport_checksum(packet: &[u8], ends: &Ends, protocol: u8, length: usize) -
     !folded(pseudo + sum(&packet[IP_HEADER..]))
 }
 
-/// The sum of the 16-bit words of `bytes` (RFC 1071); an odd byte is the high half of a word.
+/// The sum of the 16-bit words of `bytes` (RFC 1071). A last odd byte is the high half of a word.
 fn sum(bytes: &[u8]) -> u64 {
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
     bytes.chunks(2).map(word).sum()
@@ -114,7 +115,8 @@ mod tests {
         to_port: 49_152,
     };
 
-    /// A receiver's sum over all bytes, checksum included, is all ones (RFC 1071).
+    /// Checks a packet as a receiver does: the sum over all bytes, with the checksum, is all ones
+    /// (RFC 1071).
     fn is_intact(packet: &[u8], length: u32) {
         assert_eq!(folded(sum(&packet[..IP_HEADER])), u16::MAX);
         let pseudo = sum(&packet[12..20]) + u64::from(packet[9]) + u64::from(length) - 20;

@@ -1,8 +1,8 @@
 //! Captures of the packets that hosts see, as IPv4 with TCP or UDP.
 //!
-//! A packet is in the file of the host that put it into its queue, and in the file of each host at which it
-//! arrived. The simulator carries no payload bytes except those of presence messages. All other payloads are
-//! left out of the captured bytes; lengths and checksums count them as zeros.
+//! A packet is in the file of the host that put it into its queue, and in the file of each host at
+//! which it arrived. The simulator carries only the payload bytes of presence messages. All other
+//! payloads are left out of the captured bytes. Lengths and checksums count them as zeros.
 
 mod headers;
 mod options;
@@ -18,12 +18,12 @@ use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 use crate::carrier::{Observer, Seen};
 use headers::Ends;
 
-/// The first of the dynamic ports (RFC 6335 section 6). Receivers of flows listen from here on, so that no dissector
-/// decodes a flow as the protocol of a registered port.
+/// The first of the dynamic ports (RFC 6335 section 6). The ports of receivers begin here, so that
+/// no dissector decodes a flow as the protocol of a registered port.
 const FIRST_LISTENING: u16 = 49_152;
 /// The first port of senders.
 const FIRST_CALLING: u16 = 57_344;
-/// The number of ports of receivers, and of senders: half of the dynamic ports each.
+/// The number of ports of receivers, and of senders: each has half of the dynamic ports.
 const PORTS: u32 = 8_192;
 /// The port of presence messages: the agent's default.
 const PRESENCE: u16 = 19_719;
@@ -32,7 +32,8 @@ const PRESENCE: u16 = 19_719;
 #[derive(Debug)]
 pub(crate) struct Capture {
     files: RunCaptures,
-    /// The window scale by flow, connection and direction (`true`: towards the sender).
+    /// The window scale by flow, connection and direction. `true` is the direction towards the
+    /// sender.
     scales: BTreeMap<(u32, u32, bool), u8>,
     /// The packet that is being written, kept for reuse.
     packet: Vec<u8>,
@@ -83,9 +84,9 @@ impl Capture {
         self.files.packet(host, at.as_nanos(), way, &self.packet, length);
     }
 
-    /// The number of bits by which the window of `segment` is shifted: the scale that its sender's
-    /// SYN offered. It is 0 on a SYN, and if the other end's SYN offered none (RFC 7323 section
-    /// 2.2).
+    /// The number of bits by which the window of `segment` is shifted: the scale that the SYN of
+    /// its sender offered. It is 0 on a SYN, and where the SYN of the other end offered none (RFC
+    /// 7323 section 2.2).
     fn scale(&mut self, (flow, connection, to_sender): (u32, u32, bool), segment: &Segment) -> u8 {
         if segment.flags.syn {
             if let Some(scale) = segment.options.window_scale {

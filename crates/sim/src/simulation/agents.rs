@@ -1,4 +1,4 @@
-//! Agents: their ticks and their presence messages.
+//! Agents: their ticks (decisions) and their presence messages.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::packet::Packet;
 /// A station's agent: the controller, and the state that the simulation keeps for it.
 pub(crate) struct Agent {
     pub(crate) controller: Controller,
-    /// Whether it bounds connections, or only observes them.
+    /// Whether the agent bounds connections; otherwise it only observes them.
     pub(crate) binds: bool,
     /// The PHY rate, which on a device the Wi-Fi driver reports.
     pub(crate) link_rate: Option<Rate>,
@@ -26,7 +26,8 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// The presence message that is due, with the figures that the station announces instead of the true ones.
+    /// The presence message that is due, as the station sends it: a scenario may replace true
+    /// figures by others.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         let message = self.controller.poll_transmit(now)?;
         Some(match &self.announcing {
@@ -35,8 +36,8 @@ impl Agent {
         })
     }
 
-    /// Decides the bounds until the next tick. Returns those of every boundable connection of
-    /// `own`, in the same order; an agent that only observes returns none.
+    /// Decides the bounds until the next tick. Returns the bounds of every boundable connection of
+    /// `own`, in the same order. An agent that only observes returns none.
     pub(crate) fn tick(
         &mut self,
         now: Instant,
@@ -96,7 +97,7 @@ impl<O: Observer> Simulation<O> {
             let packet = Packet::Presence(Rc::from(message));
             self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
         }
-        // Nothing reads the controller's events here; they must not accumulate.
+        // Nothing reads the controller's events here, but they must not accumulate.
         while agent.controller.poll_event().is_some() {}
         let timer = self.flows.len() as u32 + station;
         self.timers.set(timer, agent.controller.next_timeout());

@@ -1,4 +1,4 @@
-//! Flows: their starts, arrivals and datagrams; and the events of their TCP connections.
+//! Flows: their starts, their data and datagrams, and the events of their TCP connections.
 
 use wakeai_medium::{Departure, Destination, Node, StationId};
 use wakeai_tcp::{Receiver, Segment};
@@ -40,7 +40,8 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Fills the queue of a station with datagrams of its flows without a rate, in turn.
+    /// Fills the queue of a station with datagrams of its flows without a rate. The flows take
+    /// turns.
     pub(super) fn saturate(&mut self, now: Instant, station: StationId) {
         let saturating = &mut self.stations[station.index()].saturating;
         while self.carrier.medium.room(Node::Station(station)) > 0 {
@@ -132,8 +133,8 @@ impl<O: Observer> Simulation<O> {
         self.pump_sender(now, id);
     }
 
-    /// Transmits the segments of a connection's sender. If the connection has ended, opens the
-    /// flow's next one.
+    /// Transmits the segments of a connection's sender. Where the connection has ended, it opens
+    /// the next connection of the flow.
     fn pump_sender(&mut self, now: Instant, id: u32) {
         let Self { connections, carrier, timers, senders, .. } = self;
         let Some(connection) = connections[id as usize].as_deref_mut() else { return };
@@ -167,7 +168,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Opens the next connection of a flow, if there is one.
+    /// Opens the next connection of a flow, where the flow has another.
     pub(super) fn connect(&mut self, now: Instant, flow: u32) {
         let state = &mut self.flows[flow as usize];
         let Source::Tcp(stream) = &mut state.source else { return };

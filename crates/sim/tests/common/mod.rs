@@ -23,7 +23,7 @@ pub(crate) const UP: &str = "from = \"tablet\"\nto = \"server\"";
 /// A download to each station.
 pub(crate) const DOWN: &str = "from = \"server\"\nto = \"tablet\"";
 
-/// All runs of a scenario, up to `jobs` at once; their real times are set to 0.
+/// All runs of a scenario, at most `jobs` at once. Their real times are set to 0.
 pub(crate) fn report_on(jobs: usize, scenario: &Scenario, options: &Options) -> Report {
     let mut report = wakeai_sim::run(options, jobs, scenario, &Silent).unwrap();
     report.runs.iter_mut().for_each(|run| run.wall_s = 0.0);
@@ -47,7 +47,7 @@ pub(crate) fn simulate<O: Observer>(
     wakeai_sim::simulate(&job, observer, &mut |_| {}).unwrap()
 }
 
-/// Mbit/s of all flows together.
+/// The goodput of all flows together, Mbit/s.
 pub(crate) fn goodput(outcome: &SimOutcome) -> f64 {
     let bytes: u64 = outcome.outcome.flows.iter().map(|flow| flow.bytes.get()).sum();
     bytes as f64 * 8e-6 / outcome.outcome.end.as_secs_f64()

@@ -1,12 +1,12 @@
-//! Captures read back: as much of pcapng, IPv4, TCP and UDP as is needed to check them.
+//! Reads captures: as much of pcapng, IPv4, TCP and UDP as is needed to check them.
 
-/// Code and value of each.
+/// The code and the value of each option.
 pub(crate) type Options = Vec<(u16, Vec<u8>)>;
 
 /// A capture file.
 #[derive(Debug, Default)]
 pub(crate) struct File {
-    /// Type of each block before the packets, and its options.
+    /// The type of each block before the packets, and its options.
     pub(crate) headers: Vec<(u32, Options)>,
     pub(crate) packets: Vec<Packet>,
 }
@@ -16,7 +16,7 @@ pub(crate) struct File {
 pub(crate) struct Packet {
     pub(crate) at_ns: u64,
     pub(crate) inbound: bool,
-    /// The length of the packet, which begins with `bytes`.
+    /// The length of the packet. Its first bytes are `bytes`.
     pub(crate) length: usize,
     pub(crate) bytes: Vec<u8>,
 }
@@ -40,7 +40,7 @@ fn options(mut bytes: &[u8]) -> Options {
     panic!("options without an end")
 }
 
-/// Reads `path`; panics where a block is not as it should be.
+/// Reads `path`. Panics where a block is not as it should be.
 pub(crate) fn read(path: &std::path::Path) -> File {
     let bytes = std::fs::read(path).unwrap();
     let (mut file, mut rest) = (File::default(), &bytes[..]);
@@ -95,7 +95,7 @@ impl Packet {
         assert_eq!(usize::from(u16::from_be_bytes([ip[2], ip[3]])), self.length);
         assert_eq!(checksum(&[ip]), 0, "of the IPv4 header");
         let length = (self.length as u16 - 20).to_be_bytes();
-        // Bytes that are not captured are zero and add nothing.
+        // Bytes that are not captured are zero, so they add nothing.
         assert_eq!(checksum(&[&ip[12..], &[0, protocol], &length, rest]), 0, "{self:?}");
         rest
     }
@@ -108,7 +108,7 @@ impl Packet {
         self.bytes[9] == 6
     }
 
-    /// Ports and payload of a datagram that was captured whole.
+    /// The ports and the payload of a datagram that was captured whole.
     pub(crate) fn datagram(&self) -> ([u16; 2], &[u8]) {
         let udp = self.transport(17);
         assert_eq!(self.bytes.len(), self.length);

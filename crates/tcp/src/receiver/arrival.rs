@@ -34,8 +34,8 @@ impl Receiver {
         }
     }
 
-    /// Whether the segment lies in the window (RFC 9293 section 3.10.7.4, first), and is not
-    /// older than one that has been acknowledged (RFC 7323 section 5).
+    /// Whether the segment lies in the window (RFC 9293 section 3.10.7.4, first) and its timestamp
+    /// is not older than the echoed one (RFC 7323 section 5).
     fn is_acceptable(&self, segment: &Segment) -> bool {
         let in_window = segment.end() >= self.window.acknowledged()
             && segment.seq <= self.window.edge().max(self.next);
@@ -47,8 +47,8 @@ impl Receiver {
         timestamp.value.wrapping_sub(recent).cast_signed() < 0
     }
 
-    /// Answers an unacceptable segment (a probe of a closed window, or an old copy) at once with
-    /// the expected position.
+    /// Answers an unacceptable segment (a probe of a closed window, or an old copy) at once. The
+    /// answer has the expected position.
     fn answer_unacceptable(&mut self, segment: &Segment) {
         self.counters.unacceptable += 1;
         if segment.end() > segment.seq && segment.seq < self.next && !segment.flags.syn {
@@ -57,9 +57,9 @@ impl Receiver {
         self.acks.answer();
     }
 
-    /// Records the segment's timestamps. Only a segment that reaches back to the last ACK changes
-    /// the echoed timestamp, so that the sender's RTT includes the delay of the ACK but no gap (RFC
-    /// 7323 section 4.3).
+    /// Records the segment's timestamps. The echoed timestamp changes only with a segment that
+    /// reaches back to the last ACK. So the sender's RTT includes the delay of the ACK, but no time
+    /// in which a segment was missing (RFC 7323 section 4.3).
     fn note_timestamps(&mut self, now: Instant, segment: &Segment) {
         let (Some(_), Some(timestamp)) = (self.echo, segment.timestamp) else { return };
         if segment.seq <= self.window.acknowledged() {
@@ -70,7 +70,7 @@ impl Receiver {
         self.autotune.on_echo(timestamp.echo, elapsed_ms, full, self.unread() == 0);
     }
 
-    /// Stores data and a FIN. A FIN without data fits even into a closed window.
+    /// Stores data and a FIN. Even a closed window has room for a FIN without data.
     fn queue(&mut self, now: Instant, segment: &Segment) {
         let (start, end) = (segment.seq, segment.end());
         if end <= self.next {
@@ -132,7 +132,7 @@ impl Receiver {
         }
     }
 
-    /// Removes the stored data that is in order after `end`. If this fills the last gap, the ACK
+    /// Removes the stored data that is in order after `end`. Where this fills the last gap, the ACK
     /// leaves at once (RFC 5681 section 4.2).
     fn close_gap(&mut self, end: u64) {
         self.next = self.reassembly.advance(end);
@@ -193,8 +193,8 @@ impl Receiver {
         }
     }
 
-    /// Whether the window could be at least twice the one that the sender knows, if that one is
-    /// small.
+    /// Whether the sender knows only a small window, and the window could now be at least twice as
+    /// large.
     fn window_reopens(&self) -> bool {
         let left = self.window.left(self.next);
         if 2 * left > self.window.space() {

@@ -1,8 +1,9 @@
 //! The size of the receive buffer: dynamic right-sizing, as Linux does it
 //! (`tcp_rcv_space_adjust`; Fisk and Feng, "Dynamic Right-Sizing in TCP").
 //!
-//! The estimate of the sender's window is the number of bytes that the application took in one RTT. The
-//! buffer is made twice that, and larger while the number grows, so that it does not limit the sender.
+//! The estimate of the sender's window is the number of bytes that the application took in one RTT.
+//! The buffer is at least twice this number, and larger while the number grows, so that the buffer
+//! does not limit the sender.
 
 use wakeai_units::{Duration, Instant};
 
@@ -14,9 +15,9 @@ const INITIAL_WINDOW: u64 = 10;
 pub(super) struct Autotune {
     /// Smoothed RTT in microseconds, times 8; 0 before the first sample.
     rtt_us_times_8: u64,
-    /// The echo of the last sample; each echo gives one sample.
+    /// The echoed timestamp of the last sample. Each echo gives one sample.
     last_echo: Option<u32>,
-    /// The end of the window that is being timed, and the time at which it began.
+    /// The end of the window whose time is measured, and the time at which this window began.
     round: Option<(u64, Instant)>,
     /// The most bytes that the application took in one RTT.
     taken: u64,
@@ -52,8 +53,9 @@ impl Autotune {
         (self.rtt_us_times_8 > 0).then(|| Duration::from_micros(self.rtt_us_times_8 / 8))
     }
 
-    /// Takes an RTT sample from a full segment that echoes the receiver's clock of `elapsed_ms`
-    /// ago. If the application has unread data, only a smaller RTT counts.
+    /// Takes an RTT sample from a segment that echoes the receiver's clock of `elapsed_ms` ago.
+    /// Only a full segment gives a sample. While the application has unread data (`drained` is
+    /// false), only a smaller RTT counts.
     pub(super) fn on_echo(&mut self, echo: u32, elapsed_ms: u32, full: bool, drained: bool) {
         if self.last_echo.replace(echo) == Some(echo) || !full {
             return;
@@ -65,7 +67,8 @@ impl Autotune {
         self.rtt_us_times_8 += sample_us - self.rtt_us_times_8 / 8;
     }
 
-    /// Estimates the RTT without timestamps: it is at most the time in which a whole window arrives.
+    /// Estimates the RTT without timestamps. The RTT is at most the time in which a whole window
+    /// arrives.
     pub(super) fn on_data(&mut self, now: Instant, next: u64, window: u64) {
         if let Some((end, began)) = self.round {
             if next < end {
@@ -76,8 +79,8 @@ impl Autotune {
         self.round = Some((next + window, now));
     }
 
-    /// Takes a sample if it is the first one, or smaller than the estimate. Returns whether it was
-    /// taken.
+    /// Takes a sample where it is the first one or smaller than the estimate. Returns whether the
+    /// sample was taken.
     fn shrink(&mut self, sample_us: u64) -> bool {
         let smaller = self.rtt_us_times_8 == 0 || sample_us * 8 < self.rtt_us_times_8;
         if smaller {
@@ -86,8 +89,8 @@ impl Autotune {
         smaller
     }
 
-    /// Handles a read of the application. Returns the new size of the buffer, once per RTT in which the
-    /// application took more than in any RTT before.
+    /// Handles a read of the application. Returns the new size of the buffer, at most once per RTT,
+    /// and only where the application took more than in any RTT before.
     pub(super) fn on_read(&mut self, now: Instant, progress: Progress) -> Option<u64> {
         let (position, began) = self.since;
         if now.saturating_since(began) < self.rtt()? {
@@ -131,8 +134,8 @@ mod tests {
         let mut autotune = Autotune::new(at(0), MSS);
         autotune.on_echo(1, 100, true, true);
         assert_eq!(autotune.on_read(at(99), read(40 * MSS)), None);
-        // Twice the 20 segments is 40. They are 100 % more than the 10 before, so twice 100 % of 40 is
-        // added.
+        // The application took 20 segments, and twice 20 is 40. 20 is 100 % more than the 10 of
+        // before, so twice 100 % of 40 is added.
         assert_eq!(autotune.on_read(at(100), read(1 + 20 * MSS)), Some(120 * MSS));
         assert_eq!(autotune.on_read(at(200), read(1 + 40 * MSS)), None, "no more than before");
     }

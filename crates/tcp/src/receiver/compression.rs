@@ -2,11 +2,11 @@
 
 use wakeai_units::{Duration, Instant};
 
-/// ACKs that leave at once: as many as make the sender retransmit.
+/// The number of ACKs that leave at once. It is enough to make the sender retransmit.
 const UNCOMPRESSED: u8 = 3;
 /// The most ACKs that are held back before one leaves.
 const MAX_HELD: u32 = 44;
-/// The longest delay; a twentieth of the RTT if that is shorter.
+/// The longest delay. A shorter delay applies where a twentieth of the RTT is shorter.
 const MAX_DELAY: Duration = Duration::from_millis(1);
 
 /// The ACKs that a receiver delays.
@@ -49,7 +49,7 @@ impl Compression {
         false
     }
 
-    /// Records that an ACK has left. Returns the number of ACKs that it replaced.
+    /// Records that an ACK has left. Returns the number of delayed ACKs that it replaced.
     pub(super) fn on_sent(&mut self) -> u32 {
         self.timer = None;
         std::mem::take(&mut self.held).saturating_sub(1)

@@ -1,11 +1,12 @@
-//! When an acknowledgement leaves (RFC 9293 section 3.8.6.3, as Linux does it).
+//! The time at which an acknowledgement leaves (RFC 9293 section 3.8.6.3, as Linux does it).
 //!
 //! At first every segment is acknowledged at once (a quick ACK), so that slow start is not slowed
-//! down: up to 16 times or for half the window, and for as long as the window opens. Later every
-//! second full segment is acknowledged, or any after 40 ms. An ACK with information for the sender
-//! leaves at once: for data out of order, a gap that was filled, or data that arrived twice. Of
-//! many ACKs for data out of order, all but the first three are delayed by at most 1 ms (Linux
-//! since 4.18). The classic profile has neither quick ACKs nor this delay.
+//! down. This happens up to 16 times or for half the window, and for as long as the window opens.
+//! Later every second full segment is acknowledged at once, and any other after 40 ms. An ACK with
+//! information for the sender also leaves at once: for data out of order, a gap that was filled, or
+//! data that arrived twice. But of many ACKs for data out of order, all after the first three are
+//! delayed by at most 1 ms (Linux since 4.18). The classic profile has neither quick ACKs nor this
+//! delay.
 
 use wakeai_units::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::config::{Profile, TcpConfig};
 
 /// The most quick ACKs in a row.
 const MAX_QUICK: u64 = 16;
-/// RFC 9293's default of the segment size of an unknown peer.
+/// The segment size of a peer that announced none, by RFC 9293.
 const DEFAULT_MSS: u64 = 536;
 /// The longest wait of a delayed ACK (500 ms in RFC 9293).
 const MAX_DELAY: Duration = Duration::from_millis(200);
@@ -26,7 +27,8 @@ pub(super) struct Situation {
     pub(super) next: u64,
     /// Bytes in order that are not yet acknowledged.
     pub(super) unacknowledged: u64,
-    /// Whether the application has taken everything, or the window can advance in full.
+    /// Whether the application has taken everything, or the window can advance by all that has
+    /// arrived.
     pub(super) window_moves: bool,
     /// Whether data is held behind a gap.
     pub(super) gap: bool,
@@ -44,7 +46,7 @@ enum Need {
     Later,
     /// An ACK is due at once.
     Now,
-    /// An ACK is due at once although nothing new came. It does not use up a quick ACK.
+    /// An ACK is due at once although nothing new arrived. It does not use up a quick ACK.
     Answer,
 }
 
@@ -58,7 +60,7 @@ pub(super) struct DelayedAck {
     quick: u64,
     /// Whether the other direction is active, so that an ACK can travel with its data.
     pingpong: bool,
-    /// Whether a segment arrived that was not full, and may therefore be the last one for now.
+    /// Whether a segment arrived that was not full. Such a segment may be the last one for now.
     pushed: bool,
     /// The delay of an ACK (Linux's `ato`); zero before the first data.
     delay: Duration,
@@ -126,7 +128,8 @@ impl DelayedAck {
         self.last_data = now;
     }
 
-    /// Adapts the delay to the time between segments. It shrinks to the minimum while they arrive fast.
+    /// Adapts the delay to the time between segments. The delay shrinks to the minimum while
+    /// segments arrive fast.
     fn adapt(&mut self, now: Instant, window: u64, timeout: Duration) {
         if self.delay.is_zero() {
             self.allow_quick(window);
@@ -151,19 +154,19 @@ impl DelayedAck {
         self.quick = self.quick.max(quick);
     }
 
-    /// Asks for quick ACKs because the window opened.
+    /// Asks for quick ACKs, because the window has opened.
     pub(super) fn on_window_growth(&mut self) {
         if self.profile == Profile::Linux {
             self.quick |= 1;
         }
     }
 
-    /// Ends the quick ACKs because the buffer is half full.
+    /// Ends the quick ACKs, because the buffer is half full.
     pub(super) fn on_crowded(&mut self) {
         self.quick = 0;
     }
 
-    /// Asks for an ACK of data behind a gap, or of a FIN.
+    /// Asks for an ACK of data behind a gap, or of a FIN. It may wait.
     pub(super) fn schedule(&mut self) {
         self.need = match self.need {
             Need::Nothing | Need::Later => Need::Later,
@@ -172,7 +175,8 @@ impl DelayedAck {
         self.segments += 1;
     }
 
-    /// Asks for an ACK at once: a gap was filled, or a segment came that always needs an answer.
+    /// Asks for an ACK at once, because a gap was filled or a segment arrived that always needs an
+    /// answer.
     pub(super) fn force(&mut self) {
         self.need = Need::Now;
     }
@@ -185,7 +189,8 @@ impl DelayedAck {
         };
     }
 
-    /// Asks for quick ACKs: a duplicate or unacceptable segment came, so the sender may have lost ACKs.
+    /// Asks for quick ACKs, because a duplicate or unacceptable segment arrived: the sender may
+    /// have lost ACKs.
     pub(super) fn become_quick(&mut self, window: u64) {
         if self.profile == Profile::Linux {
             self.allow_quick(window);
@@ -230,7 +235,7 @@ impl DelayedAck {
         }
     }
 
-    /// Delays the ACK by no longer than an RTT, if that is known.
+    /// Delays the ACK, by no longer than an RTT where the RTT is known.
     fn delay(&mut self, now: Instant, rtt: Option<Duration>) {
         let bound = rtt.map_or(MAX_DELAY, |rtt| rtt.clamp(self.min_delay, MAX_DELAY));
         let delay = self.delay.min(bound.max(self.min_delay));
@@ -273,7 +278,8 @@ impl DelayedAck {
         due
     }
 
-    /// Adapts the delay after it has expired: it was too short, or this end sent no data after all.
+    /// Adapts the delay after it has expired. Either the delay was too short, or this end sent no
+    /// data that an ACK could travel with.
     fn inflate(&mut self, timeout: Duration) {
         if self.pingpong {
             self.pingpong = false;

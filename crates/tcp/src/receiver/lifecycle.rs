@@ -6,7 +6,7 @@ use super::retransmission::{Expiry, FIN_RETRIES, SYN_ACK_RETRIES};
 use super::{Autotune, Due, HandshakeRtt, Phase as P, Receiver, Retransmission, clock_ms};
 use crate::segment::Segment;
 
-/// The states of RFC 9293 section 3.3.2 that a passive end which closes last goes through.
+/// The states of RFC 9293 section 3.3.2 for an end that is opened by the peer and closes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Listen,
@@ -70,7 +70,7 @@ impl Receiver {
         self.retransmission = None;
         self.due = Due::Nothing;
         self.autotune = Autotune::new(now, u64::from(self.config.mss));
-        // A SYN-ACK that was sent twice is timed by its timestamp alone (RFC 6298 section 3).
+        // Where the SYN-ACK was sent twice, only its timestamp gives the RTT (RFC 6298 section 3).
         let timed = self.syn_ack_sent.map(|sent| now - sent);
         let rtt = timed.or_else(|| self.elapsed_ms(now, segment).map(millis));
         if let Some(rtt) = rtt {
@@ -104,7 +104,7 @@ impl Receiver {
         }
     }
 
-    /// Sends the FIN if the application has read everything before the sender's FIN.
+    /// Sends the FIN where the application has read everything before the sender's FIN.
     pub(super) fn close_if_read(&mut self, now: Instant) {
         if self.phase != P::CloseWait || self.unread() > 0 {
             return;
@@ -112,14 +112,14 @@ impl Receiver {
         self.phase = P::LastAck;
         let (first, longest) = (self.handshake.timeout, self.config.max_timeout);
         let timer = Retransmission::new(now, first, longest, FIN_RETRIES);
-        // A tail loss probe would not leave before the timeout of a single segment. At that time
-        // the probe leaves instead, and the timeout restarts (RFC 8985 section 7.2).
+        // The tail loss probe of a single segment would leave no earlier than its timeout. So the
+        // probe leaves at the time of the timeout, and the timeout restarts (RFC 8985 section 7.2).
         let probes = self.config.has_rack();
         self.retransmission = Some(if probes { timer.with_probe() } else { timer });
         self.due = Due::Fin;
     }
 
-    /// Handles the sender's acknowledgement of everything that this end sent before `ack`.
+    /// Handles the sender's acknowledgement `ack` of what this end has sent.
     pub(super) fn on_own_acknowledged(&mut self, ack: u64) {
         if self.phase == P::LastAck && ack >= 2 {
             self.close();

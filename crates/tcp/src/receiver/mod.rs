@@ -41,9 +41,9 @@ pub struct ReceiverCounters {
     pub acks: u64,
     /// Acknowledgements that left when their delay expired.
     pub delayed_acks: u64,
-    /// Acknowledgements of data out of order that were replaced by a later one.
+    /// Acknowledgements of data out of order that a later acknowledgement replaced.
     pub compressed_acks: u64,
-    /// Acknowledgements with a D-SACK.
+    /// Acknowledgements with a D-SACK, which reports data that arrived twice.
     pub duplicate_sacks: u64,
     /// Acknowledgements that announced a window of zero.
     pub zero_windows: u64,
@@ -56,16 +56,16 @@ pub struct ReceiverCounters {
 /// The receiver of one stream, which a [`Sender`](crate::Sender) opens, fills and closes first.
 ///
 /// Order of calls: [`Self::handle_segment`] for each segment that arrives, with `now` never going
-/// back; [`Self::handle_timeout`] when [`Self::next_timeout`] has come; after each of them, and after
-/// [`Self::set_reading`], [`Self::poll_transmit`] until it gives `None`. Segments that are handled
-/// without a poll between them are answered together, which a host does not do.
+/// back; [`Self::handle_timeout`] when [`Self::next_timeout`] has come. After each of these calls,
+/// and after [`Self::set_reading`], [`Self::poll_transmit`] until it gives `None`. Segments without
+/// such a poll between them would be answered together, which a host does not do.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     config: TcpConfig,
     phase: Phase,
     /// The next position that is expected (the kernel's `rcv_nxt`).
     next: u64,
-    /// Positions that the application has taken.
+    /// The position up to which the application has read.
     read: u64,
     /// The position of the sender's FIN, once it has come.
     fin: Option<u64>,
@@ -76,11 +76,11 @@ pub struct Receiver {
     autotune: Autotune,
     reader: Reader,
     handshake: HandshakeRtt,
-    /// The time at which the SYN-ACK was sent, if it was sent only once.
+    /// The time at which the SYN-ACK was sent; `None` where it was sent more than once.
     syn_ack_sent: Option<Instant>,
     /// The retransmission timer of the unacknowledged SYN-ACK or FIN.
     retransmission: Option<Retransmission>,
-    /// The sender's timestamp to echo (RFC 7323's TS.Recent); `None`: no timestamps are used.
+    /// The sender's timestamp to echo (RFC 7323's TS.Recent); `None` where no timestamps are used.
     echo: Option<u32>,
     sack_permitted: bool,
     due: Due,
@@ -138,7 +138,7 @@ impl Receiver {
         self.fin.is_some_and(|fin| fin < self.next)
     }
 
-    /// Whether the connection existed and has ended.
+    /// Whether the connection has been opened and has ended.
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Closed
     }
@@ -155,8 +155,8 @@ impl Receiver {
         self.read(now);
     }
 
-    /// The time of the next timeout if no segment arrives. The timeout is that of a delayed
-    /// acknowledgement, of a SYN-ACK or FIN, or of the application's next read.
+    /// The time of the next timeout, provided that no segment arrives. The timeout is that of a
+    /// delayed acknowledgement, of a SYN-ACK or FIN, or of the application's next read.
     pub fn next_timeout(&self) -> Option<Instant> {
         let own = self.retransmission.as_ref().map(Retransmission::at);
         let timers = [own, self.acks.next_timeout(), self.reader.next_timeout()];
@@ -253,15 +253,15 @@ impl Receiver {
         self.unread() + self.reassembly.bytes()
     }
 
-    /// The number of positions from the first missing one to the end of the data that has arrived
-    /// out of order.
+    /// The distance from the first missing position to the end of the data that has arrived out of
+    /// order.
     fn ahead(&self) -> u64 {
         self.reassembly.end().map_or(0, |end| end - self.next)
     }
 }
 
-/// The clock of the timestamps: it ticks every millisecond, and begins at 1 because an echo of 0
-/// means none.
+/// The clock of the timestamps. It counts milliseconds, and begins at 1, because an echo of 0 means
+/// that there is none.
 fn clock_ms(now: Instant) -> u32 {
     (now.as_nanos() / Duration::from_millis(1).as_nanos() + 1) as u32
 }

@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_millis(10);
 pub(super) struct Reader {
     reading: Reading,
     /// The time since which data has been waiting, and the bytes read since then; `None` while no
-    /// data waits. The application does not catch up for time without data.
+    /// data waits. For time without data the application does not catch up later.
     busy: Option<Busy>,
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-/// Disjoint intervals of stream positions, in order, none of which touch.
+/// Disjoint intervals of stream positions, in order. No two of them touch.
 ///
-/// Data usually arrives at an end: new data behind the last interval, or a retransmission before
-/// the first; both take O(1). Any other place is found by bisection, and insertion moves the
-/// shorter side. The number of intervals is bounded by the window, which the caller checks.
+/// Data usually arrives at one of the two ends: it is new data after the last interval, or a
+/// retransmission before the first. Both take O(1). Any other place is found by bisection, and the
+/// insertion moves the shorter side. The window bounds the number of intervals; the caller checks
+/// the window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
     held: VecDeque<(u64, u64)>,
@@ -16,9 +17,9 @@ pub(super) struct Reassembly {
 /// The result of inserting data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Insertion {
-    /// The interval to which the data belongs now.
+    /// The interval to which the inserted data belongs now.
     pub(super) merged: (u64, u64),
-    /// The range from the first to the last position of the data that had arrived before.
+    /// The range from the first to the last inserted position that had arrived before.
     pub(super) duplicate: Option<(u64, u64)>,
 }
 
@@ -33,7 +34,7 @@ impl Reassembly {
         self.bytes
     }
 
-    /// The position after the last stored one.
+    /// The position after the last stored position.
     pub(super) fn end(&self) -> Option<u64> {
         self.held.back().map(|held| held.1)
     }
@@ -82,7 +83,7 @@ impl Reassembly {
     }
 
     /// Removes the stored data that is in order once everything before `next` has arrived. Returns
-    /// the first position that is then missing.
+    /// the first position that is still missing.
     pub(super) fn advance(&mut self, mut next: u64) -> u64 {
         while let Some((start, end)) = self.held.front().copied().filter(|held| held.0 <= next) {
             self.held.pop_front();
@@ -100,7 +101,7 @@ mod tests {
 
     const POSITIONS: usize = 64;
 
-    /// The same, position by position.
+    /// A model of [`Reassembly`] that stores each position by itself.
     struct Model {
         held: [bool; POSITIONS],
     }

@@ -2,7 +2,7 @@
 
 use wakeai_units::{Duration, Instant};
 
-/// Linux's `tcp_synack_retries`: with a first timeout of 1 s, 63 s until the peer is forgotten.
+/// Linux's `tcp_synack_retries`. With a first timeout of 1 s the peer is forgotten after 63 s.
 pub(super) const SYN_ACK_RETRIES: u32 = 5;
 /// Linux's `tcp_orphan_retries`, the limit for a connection that no application uses any more.
 pub(super) const FIN_RETRIES: u32 = 8;
@@ -13,7 +13,7 @@ pub(super) struct Retransmission {
     at: Instant,
     timeout: Duration,
     longest: Duration,
-    /// Expiries left that do not double the timeout.
+    /// The number of expiries that are left which do not double the timeout.
     linear: u32,
     /// Expiries that doubled the timeout.
     tries: u32,
@@ -45,13 +45,12 @@ impl Retransmission {
         self.at
     }
 
-    /// Restarts the timer, because the peer's repeated SYN made the segment leave again.
+    /// Restarts the timer, because the segment has left again: the peer had repeated its SYN.
     pub(super) fn restart(&mut self, now: Instant) {
         self.at = now + self.timeout;
     }
 
-    /// Handles the timer if it has expired, and returns the action. Each timeout is twice the one
-    /// before.
+    /// Returns the action where the timer has expired. Each timeout is twice the timeout before.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Expiry> {
         if now < self.at {
             return None;
@@ -85,7 +84,7 @@ impl HandshakeRtt {
     }
 
     /// The estimate from the first and only sample (RFC 6298 section 2.2). As in Linux, the minimum
-    /// applies to the variance.
+    /// applies to the variance and not to the timeout.
     pub(super) fn measured(rtt: Duration, min_timeout: Duration) -> Self {
         Self { rtt: Some(rtt), timeout: rtt + (rtt * 2).max(min_timeout) }
     }

@@ -2,13 +2,13 @@
 
 use crate::segment::SackBlocks;
 
-/// The number of blocks that are kept, as in Linux: one more than fits in an ACK.
+/// The number of blocks that are kept, as in Linux. It is one more than an ACK has room for.
 const REMEMBERED: usize = 4;
 
 /// The intervals that changed last, and the positions that arrived twice since the last ACK.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sacks {
-    /// Most recent first (RFC 2018 section 4).
+    /// The intervals, the most recently changed first (RFC 2018 section 4).
     recent: [(u64, u64); REMEMBERED],
     len: usize,
     duplicate: Option<(u64, u64)>,
@@ -44,15 +44,15 @@ impl Sacks {
         self.len = kept;
     }
 
-    /// Records positions that arrived a second time. Several ranges in one ACK are reported as one
-    /// block.
+    /// Records positions that arrived a second time. Several ranges before the next ACK are
+    /// reported as one block.
     pub(super) fn report_duplicate(&mut self, start: u64, end: u64) {
         let hull = self.duplicate.map_or((start, end), |old| (old.0.min(start), old.1.max(end)));
         self.duplicate = Some(hull);
     }
 
-    /// The option of an ACK, and whether it has a D-SACK, which comes first and is sent once (RFC 2883
-    /// section 4).
+    /// The blocks of an ACK, and whether they begin with a D-SACK. A D-SACK is sent only once (RFC
+    /// 2883 section 4).
     pub(super) fn take(&mut self) -> (SackBlocks, bool) {
         let duplicate = self.duplicate.take();
         let recent = self.recent[..self.len].iter().copied();

@@ -3,9 +3,9 @@
 
 /// The largest value of the header's 16 bits.
 const MAX_UNSCALED: u64 = 65_535;
-/// Linux's first buffer size in bytes (`tcp_rmem`), headers and bookkeeping included. Half of it
-/// counts as payload before anything has arrived, and five eighths once a full segment has (as in
-/// Linux 6.18 with packets of 1500 bytes from a TUN device).
+/// Linux's first buffer size in bytes (`tcp_rmem`), including headers and bookkeeping. Before
+/// anything has arrived, half of it counts as payload. Once a full segment has arrived, five
+/// eighths count (as in Linux 6.18 with packets of 1500 bytes from a TUN device).
 const INITIAL_BUFFER: u64 = 131_072;
 
 /// The window of one receiver, in payload bytes.
@@ -14,10 +14,10 @@ pub(super) struct Window {
     /// The payload bytes that the buffer may hold now; it grows up to `limit`.
     space: u64,
     limit: u64,
-    /// Whether the buffer's overhead of a full segment is still unknown.
+    /// Whether it is still unknown how much of the buffer a full segment takes beside its payload.
     is_guess: bool,
-    /// The limit of the window. It rises with the data that arrives, so that a sender that begins with small
-    /// segments does not fill the memory with headers.
+    /// The limit of the window. It rises with the data that arrives. So a sender that begins with
+    /// small segments does not fill the memory with headers.
     threshold: u64,
     /// The last window, and the acknowledgement number with it.
     offered: u64,
@@ -27,9 +27,9 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The window at the start of a connection. If the buffer is autotuned, the first window is
-    /// 65,160 bytes with the usual segments, and otherwise the largest that the header of a SYN-ACK
-    /// can state.
+    /// The window at the start of a connection. With an autotuned buffer and the usual segments the
+    /// first window is 65,160 bytes. Otherwise it is the largest that the header of a SYN-ACK can
+    /// state.
     pub(super) fn new(mss: u64, limit: u64, autotuned: bool) -> Self {
         let space = if autotuned { limit.min(INITIAL_BUFFER) / 2 } else { limit };
         let threshold = if autotuned { whole_segments(space, mss) } else { limit };
@@ -69,7 +69,7 @@ impl Window {
         self.offered_at
     }
 
-    /// The position after the last one that the sender may send.
+    /// The position after the last position that the sender may send.
     pub(super) fn edge(&self) -> u64 {
         self.offered_at + self.offered
     }
@@ -79,7 +79,7 @@ impl Window {
         self.edge().saturating_sub(next)
     }
 
-    /// The room in the buffer beside `held` bytes.
+    /// The room in the buffer where `held` bytes are in it.
     pub(super) fn free(&self, held: u64) -> u64 {
         self.space.saturating_sub(held)
     }
@@ -94,8 +94,8 @@ impl Window {
         self.space
     }
 
-    /// Records that a full segment arrived: five eighths of the buffer now count as payload, and no
-    /// longer half.
+    /// Records that a full segment arrived. From now on five eighths of the buffer count as payload
+    /// instead of half.
     pub(super) fn note_full_segment(&mut self) {
         if std::mem::take(&mut self.is_guess) {
             self.space += self.space / 4;
@@ -108,16 +108,17 @@ impl Window {
         self.space = self.space.max(space.min(self.limit));
     }
 
-    /// Handles a segment of `len` bytes that arrived in order, upon which the window may grow by
-    /// two segments. Returns whether it grows; an ACK should then follow soon.
+    /// Handles a segment of `len` bytes that arrived in order. The window may then grow by two
+    /// segments. Returns whether it grows; an ACK should then follow soon.
     pub(super) fn grow(&mut self, len: u64, held: u64) -> bool {
         let room = self.free(held).saturating_sub(self.threshold);
         self.threshold += room.min(2 * self.mss.max(len));
         room > 0
     }
 
-    /// The window beside `held` bytes. It is zero if less than a segment or a sixteenth of the
-    /// buffer is free, to avoid small segments (silly window syndrome, RFC 9293 section 3.8.6.2.2).
+    /// The window where `held` bytes are in the buffer. It is zero where less than a segment or
+    /// less than a sixteenth of the buffer is free, to avoid small segments (silly window syndrome,
+    /// RFC 9293 section 3.8.6.2.2).
     pub(super) fn available(&self, held: u64, segment_size: u64) -> u64 {
         let mut free = self.free(held);
         let unit = 1_u64 << self.scale;
@@ -131,15 +132,16 @@ impl Window {
         if self.scale == 0 { self.in_segments(window, segment_size) } else { up_to(window, unit) }
     }
 
-    /// The window without a scale, in whole segments. It keeps its value while it would change by
-    /// less than one segment.
+    /// The window without a scale, in whole segments. Changes of less than one segment are left
+    /// out.
     fn in_segments(&self, free: u64, segment_size: u64) -> u64 {
         let keep = self.offered <= free && self.offered + segment_size > free;
         if keep || segment_size == 0 { self.offered.min(free) } else { free - free % segment_size }
     }
 
-    /// Offers a window with the acknowledgement of everything before `next`, and returns it as the header
-    /// states it. Its edge never moves back (RFC 9293 section 3.8.6.2.1).
+    /// Offers a window together with the acknowledgement of everything before `next`. Returns the
+    /// window as the header states it. The edge of the window never moves back (RFC 9293 section
+    /// 3.8.6.2.1).
     pub(super) fn offer(&mut self, next: u64, held: u64, segment_size: u64) -> u64 {
         let unit = 1_u64 << self.scale;
         let least = up_to(self.left(next), unit);
@@ -149,7 +151,7 @@ impl Window {
     }
 }
 
-/// `bytes` rounded down to whole segments, or `bytes` itself if it is less than one.
+/// Rounds `bytes` down to whole segments; less than one segment stays as it is.
 fn whole_segments(bytes: u64, mss: u64) -> u64 {
     if bytes > mss { bytes - bytes % mss } else { bytes }
 }

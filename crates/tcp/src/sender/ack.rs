@@ -12,12 +12,12 @@ use crate::segment::Segment;
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Ack {
-    /// It advances `snd_una`.
+    /// The acknowledgement advances `snd_una`.
     pub(super) advanced: bool,
-    /// It acknowledges whole segments.
+    /// The acknowledgement covers whole segments.
     pub(super) acked: bool,
     pub(super) window_changed: bool,
-    /// It selectively acknowledges segments that were not before.
+    /// It selectively acknowledges segments that were not acknowledged before.
     pub(super) sacked: bool,
     /// It acknowledges a segment that was sent once, before the present recovery began.
     pub(super) original_delivered: bool,
@@ -31,11 +31,11 @@ pub(super) struct Ack {
     pub(super) retransmission_lost: bool,
     /// It restarts the timer.
     pub(super) sets_timer: bool,
-    /// The first segment that arrived after later ones, by this acknowledgement.
+    /// The first segment that arrived after later segments, as far as this acknowledgement shows.
     pub(super) reordered: Option<u64>,
-    /// The send times of the oldest and the newest acknowledged segment, of those sent once.
+    /// The send times of the oldest and of the newest acknowledged segment that was sent once.
     acked_sent: Option<(Instant, Instant)>,
-    /// The same for the selectively acknowledged segments.
+    /// The same send times for the selectively acknowledged segments.
     sacked_sent: Option<(Instant, Instant)>,
 }
 
@@ -54,7 +54,8 @@ impl Ack {
         self.acked_sent = Some((oldest, newest.max(sent_at)));
     }
 
-    /// Whether it acknowledges nothing new and changes no window: it only shows that a segment arrived.
+    /// Whether it acknowledges nothing new and leaves the window unchanged. Such an acknowledgement
+    /// only shows that a segment arrived.
     pub(super) fn is_duplicate(&self) -> bool {
         !(self.advanced || self.acked || self.window_changed || self.dsack)
     }
@@ -75,7 +76,7 @@ impl Sender {
         }
         let mut ack = Ack { advanced: segment.ack > self.una, ..Ack::default() };
         if segment.ack < self.una {
-            // It was overtaken by a later one: only its SACK blocks may be new.
+            // A later acknowledgement has overtaken this one, so only its SACK blocks may be new.
             if !segment.sack.is_empty() {
                 self.take_sacks(now, segment, &mut ack);
                 self.alert(now, &mut ack);
@@ -165,8 +166,8 @@ impl Sender {
     }
 
     /// Takes the RTT sample that the acknowledgement gives (RFC 6298 section 3, Karn's algorithm).
-    /// If all its segments were sent more than once, the timestamp gives the sample (RFC 7323
-    /// section 4). The algorithm gets the RTT of the newest segment.
+    /// Where all acknowledged segments were sent more than once, the timestamp gives the sample
+    /// (RFC 7323 section 4). The congestion control gets the RTT of the newest segment.
     fn sample_rtt(&mut self, now: Instant, ack: &mut Ack) -> Option<u32> {
         let since = |at: Instant| (now.saturating_since(at).as_micros()).min(1 << 28) as u32;
         let exact = ack.acked_sent.filter(|_| !ack.retransmission_acked);
@@ -186,8 +187,9 @@ impl Sender {
         if let Some((sent_at, _)) = ack.sacked_sent
             && self.board.out() > 0
         {
-            // Selective acknowledgements of segments sent before the oldest one restart the timer. Those of
-            // later segments must not, or a lost retransmission would never time out.
+            // A selective acknowledgement of segments that were sent before the oldest one restarts
+            // the timer. A selective acknowledgement of later segments must not, or a lost
+            // retransmission would never time out.
             ack.sets_timer |= self.config.restart_on_retransmission
                 && sent_at < self.board.record(self.board.first()).sent_at;
         }

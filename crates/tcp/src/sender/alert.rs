@@ -11,9 +11,9 @@ use super::transmit::Retransmission;
 use crate::segment::SackBlocks;
 
 impl Sender {
-    /// Moves between Open, Disorder, CWR, Recovery and Loss, and decides whether retransmissions
-    /// may leave after this acknowledgement. As in the kernel, the end of the present reduction is
-    /// handled first, and then the remaining state.
+    /// Moves between the states Open, Disorder, CWR, Recovery and Loss. Decides whether
+    /// retransmissions may leave after this acknowledgement. As in the kernel, the end of the
+    /// present reduction is handled first, and then the state that remains.
     pub(super) fn alert(&mut self, now: Instant, ack: &mut Ack) {
         self.output.retransmission = Retransmission::Nothing;
         if self.state == CongestionState::Open {
@@ -33,7 +33,7 @@ impl Sender {
         }
     }
 
-    /// Ends the reduction, because everything that was out when it began is acknowledged.
+    /// Ends the reduction where everything that was out at its begin is acknowledged.
     fn end_reduction(&mut self) {
         match self.state {
             CongestionState::Cwr if self.una != self.episode.high => {
@@ -62,8 +62,8 @@ impl Sender {
         true
     }
 
-    /// Returns whether losses are handled as in other states, because the timeout was undone or
-    /// retransmissions were lost as well.
+    /// Handles an acknowledgement in Loss. Returns whether losses are then handled as in other
+    /// states: where the timeout was undone, or where retransmissions were lost as well.
     fn go_on_in_loss(&mut self, now: Instant, ack: &mut Ack) -> bool {
         let retransmission = self.process_loss(ack);
         self.output.retransmission = retransmission;
@@ -102,8 +102,8 @@ impl Sender {
         }
     }
 
-    /// Returns to Open, or to Disorder if selectively acknowledged or retransmitted segments are
-    /// left.
+    /// Returns to Open. Where selectively acknowledged or retransmitted segments are left, it
+    /// returns to Disorder.
     pub(super) fn try_to_open(&mut self) {
         if !self.any_retransmission_out() {
             self.episode.first_retransmission = None;
@@ -131,7 +131,7 @@ impl Sender {
             || self.board.out() > 0 && self.board.record(self.board.first()).marks.sent_again()
     }
 
-    /// The threshold that undoing a reduction would restore.
+    /// The slow-start threshold that undoing a reduction would restore.
     pub(super) fn current_ssthresh(&self) -> u32 {
         let sock = &*self.algorithm;
         if self.is_reducing() {
@@ -164,7 +164,7 @@ impl Sender {
         self.change_state(CongestionState::Recovery);
     }
 
-    /// Reduces the window for congestion in the host's own queue.
+    /// Reduces the window because of congestion in the host's own queue.
     pub(super) fn enter_cwr(&mut self) {
         self.episode.prior_ssthresh = 0;
         if self.state < CongestionState::Cwr {
@@ -174,12 +174,12 @@ impl Sender {
         }
     }
 
-    /// Handles the expiry of the retransmission timer: all segments count as lost, except those
-    /// that RACK finds too recent.
+    /// Handles the expiry of the retransmission timer. All segments then count as lost, except
+    /// those that RACK (RFC 8985) finds too recent.
     pub(super) fn enter_loss(&mut self, now: Instant) {
         let was_recovering = self.state >= CongestionState::Recovery;
         self.lose_all(now);
-        // One reduction per window of data.
+        // The window is reduced only once per window of data.
         if self.state <= CongestionState::Disorder
             || self.una >= self.episode.high
             || (self.state == CongestionState::Loss && self.timeouts_in_a_row == 0)

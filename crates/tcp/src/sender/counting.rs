@@ -6,17 +6,17 @@ use wakeai_units::Instant;
 use super::Sender;
 use crate::segment::Segment;
 
-/// Segments that must have arrived above one that has not (RFC 6675's `DupThresh`).
+/// A segment is lost when this many segments above it have arrived (RFC 6675's `DupThresh`).
 const THRESHOLD: usize = 3;
 
 /// The highest segments that were selectively acknowledged, and the segment up to which losses are
 /// judged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counting {
-    /// Segment numbers plus one, highest first; 0: none.
+    /// The numbers of these segments plus one, the highest first; 0 where there is none.
     highest: [u64; THRESHOLD],
     judged: u64,
-    /// Segments below this are no longer retransmitted on suspicion.
+    /// Segments below this number are no longer retransmitted on suspicion.
     suspected: u64,
     /// The end of the recovery in which the rescue retransmission was sent.
     rescued: u64,
@@ -49,8 +49,8 @@ impl Sender {
         self.counting.judged = self.counting.judged.max(end);
     }
 
-    /// Retransmits a segment that may be lost, if a recovery has neither a lost segment to
-    /// retransmit nor new data to send: rules 3 and 4 of RFC 6675's `NextSeg`.
+    /// Retransmits a segment that may be lost, where a recovery has neither a lost segment to
+    /// retransmit nor new data to send. These are rules 3 and 4 of RFC 6675's `NextSeg`.
     pub(super) fn send_supposed(&mut self, now: Instant) -> Option<Segment> {
         let is_free =
             self.state == CongestionState::Recovery && self.stream.next_piece(self.nxt).is_none();
@@ -70,8 +70,8 @@ impl Sender {
         Some(self.send_again(now, segment, false))
     }
 
-    /// Rule 3: the first segment that was sent once and has not arrived, below the highest one that
-    /// has.
+    /// Rule 3: the first segment that was sent once and has not arrived, while a later segment has
+    /// arrived.
     fn next_suspect(&mut self) -> Option<u64> {
         let end = self.board.sacked_end();
         let mut from = self.counting.suspected.max(self.board.first());

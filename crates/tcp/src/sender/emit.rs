@@ -10,8 +10,8 @@ use super::{Sender, microseconds, stamp};
 use crate::segment::{Flags, Segment, Timestamp};
 
 impl Sender {
-    /// Whether pacing and the host's queue admit a segment. The queue may hold twice as much if
-    /// `doublings` is 1, and always admits two segments of a connection.
+    /// Whether pacing and the host's queue admit a segment. The queue may hold twice as much where
+    /// `doublings` is 1. It always admits two segments of a connection.
     pub(super) fn may_send(&mut self, now: Instant, doublings: u32) -> bool {
         let sock = &*self.algorithm;
         if sock.sk_pacing_status != 0 && !self.pacing.may_send(now) {
@@ -21,15 +21,15 @@ impl Sender {
         self.board.out() <= 1 || !self.host_queue.is_full(rate, doublings)
     }
 
-    /// Whether the last packet of a segment is still in the host's queue. Linux then sends no
-    /// further copy.
+    /// Whether the last packet of a segment is still in the host's queue. Linux then sends no other
+    /// copy.
     pub(super) fn waits_in_host(&self, segment: u64) -> bool {
         self.host_queue.holds(self.board.record(segment).packet)
     }
 
-    /// The next new segment, if the peer's window and the send buffer have room for it. A segment
-    /// that is neither full nor the last one waits while data is outstanding (RFC 9293 section
-    /// 3.7.4, Nagle).
+    /// The next new segment, where the peer's window and the send buffer have room for it. A
+    /// segment that is not full waits while data is outstanding, unless it carries the FIN (RFC
+    /// 9293 section 3.7.4, Nagle).
     pub(super) fn sendable_piece(&self) -> Option<Piece> {
         let piece = self.stream.next_piece(self.nxt)?;
         let data_end = piece.seq + u64::from(piece.len);
@@ -39,7 +39,7 @@ impl Sender {
         (fits && !held_back).then_some(piece)
     }
 
-    /// Whether new data waits and the peer has room for a part of it.
+    /// Whether new data waits, and the peer has room for a part of it.
     pub(super) fn has_new_data(&self) -> bool {
         self.stream.next_piece(self.nxt).is_some() && self.peer_window.end(self.una) > self.nxt
     }
@@ -50,16 +50,16 @@ impl Sender {
         end.is_none_or(|end| end <= self.peer_window.end(self.una))
     }
 
-    /// Arms the timer of the window probe if the window is closed: no data is outstanding and none
-    /// may leave.
+    /// Arms the timer of the window probe where the window is closed, so that no data is
+    /// outstanding and none may leave.
     pub(super) fn wait_for_window(&mut self, now: Instant) {
         if self.board.out() == 0 && !self.timer.is_armed() && !self.window_takes_more() {
             self.arm_persist(now);
         }
     }
 
-    /// Records whether the congestion window limits the sender, because only then it may grow (RFC
-    /// 7661; the kernel's `tcp_cwnd_validate`).
+    /// Records whether the congestion window limits the sender. Only then the congestion window may
+    /// grow (RFC 7661; the kernel's `tcp_cwnd_validate`).
     pub(super) fn validate_window(&mut self) {
         let out = self.board.out();
         let sock = &mut *self.algorithm;
@@ -89,7 +89,8 @@ impl Sender {
         segment
     }
 
-    /// Sends a segment again. With `probe` the segment does not count as lost.
+    /// Sends a segment again. With `probe` the segment is a tail loss probe, and does not count as
+    /// lost.
     pub(super) fn send_again(&mut self, now: Instant, number: u64, probe: bool) -> Segment {
         self.before_sending(now);
         self.board.resend(number, now, self.host_queue.next_packet(), probe);
@@ -109,7 +110,7 @@ impl Sender {
         self.emit(now, piece)
     }
 
-    /// Lets the algorithm reconsider its window before the first segment after a pause.
+    /// Lets the congestion control reconsider its window before the first segment after a pause.
     pub(super) fn reconsider_window(&mut self, now: Instant) {
         if self.board.out() == 0 {
             self.publish_at(now);
@@ -167,7 +168,7 @@ impl Sender {
     }
 
     /// Takes back the segment that was emitted last, because it did not leave the host. Returns
-    /// whether it carried data.
+    /// whether the segment carried data.
     pub(super) fn take_back(&mut self, now: Instant, segment: &Segment) -> bool {
         if segment.end() == segment.seq || self.board.out() == 0 {
             return false;

@@ -1,4 +1,4 @@
-//! The connection's packets in the host's queue: TCP small queues.
+//! The connection's packets in the host's queue, which TCP small queues limits.
 
 use wakeai_units::Instant;
 
@@ -6,9 +6,9 @@ use super::Sender;
 use crate::config::{Profile, TcpConfig};
 use crate::segment::Segment;
 
-/// Counts the bytes of the connection's packets in the host's queue, and limits them. (Linux counts
-/// the memory of the packets instead; `queued_beside_payload` in the C sources converts a share of
-/// the queue.)
+/// Counts the bytes of the connection's packets in the host's queue, and limits them. Linux counts
+/// the memory of the packets instead, so `queued_beside_payload` in the C sources converts a share
+/// of the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostQueue {
     is_small: bool,
@@ -35,8 +35,8 @@ impl HostQueue {
         }
     }
 
-    /// Whether the queue is full: it holds more than two packets, and more bytes than the pacing
-    /// rate carries in the time that the driver asks for, doubled `doublings` times.
+    /// Whether the queue is full. It then holds more than two packets, and more bytes than the
+    /// pacing rate carries in the time that the driver asks for, doubled `doublings` times.
     pub(super) fn is_full(&self, pacing_rate: u64, doublings: u32) -> bool {
         let allowed = (pacing_rate >> self.shift).max(2 * self.longest).min(self.limit);
         self.is_small && self.bytes > allowed << doublings
@@ -47,7 +47,7 @@ impl HostQueue {
         self.entered
     }
 
-    /// Whether a packet is still in the queue; `false` without small queues.
+    /// Whether a packet is still in the queue. Without small queues the result is always `false`.
     pub(super) fn holds(&self, packet: u32) -> bool {
         self.is_small && packet.wrapping_sub(self.left).cast_signed() >= 0
     }
@@ -63,7 +63,7 @@ impl HostQueue {
         self.bytes = self.bytes.saturating_sub(packet_len as u64);
     }
 
-    /// Records that a packet was acknowledged and has therefore left the queue.
+    /// Records that a packet was acknowledged, so it must have left the queue.
     pub(super) fn note_left(&mut self, packet: u32) {
         if self.holds(packet) {
             self.left = packet.wrapping_add(1);
@@ -78,17 +78,18 @@ impl HostQueue {
 }
 
 impl Sender {
-    /// Handles the departure of a packet of this connection from the host's queue. Packets depart in the order
-    /// in which they entered. With [`TcpConfig::small_queues`] it must be called for each packet;
-    /// without, it has no effect.
+    /// Handles the departure of a packet of this connection from the host's queue. Packets depart
+    /// in the order in which they entered. With [`TcpConfig::small_queues`] this must be called for
+    /// each packet. Without it, the call has no effect.
     pub fn handle_departure(&mut self, _now: Instant, packet_len: usize) {
         self.host_queue.leave(packet_len);
     }
 
-    /// Handles the refusal of the segment that was polled last: the host's queue had no room.
+    /// Handles the refusal of the segment that was polled last, because the host's queue had no
+    /// room.
     ///
-    /// Linux sends the segment at the next ACK or timeout and reduces the window (local congestion). The
-    /// classic sender does not notice.
+    /// Linux sends the segment at the next ACK or timeout, and reduces the window (local
+    /// congestion). The classic sender does not notice the refusal.
     pub fn handle_local_drop(&mut self, now: Instant, segment: &Segment) {
         self.counters.local_drops += 1;
         self.host_queue.refuse(segment.packet_len());
@@ -103,8 +104,8 @@ impl Sender {
         self.enter_cwr();
     }
 
-    /// Corrects the record of the segment whose packet was refused: its last packet is not in the
-    /// queue.
+    /// Corrects the record of the segment whose packet was refused, because this packet is not in
+    /// the queue.
     fn note_refused(&mut self, segment: &Segment) {
         let number = self.stream.segment_from(segment.seq);
         let carried = segment.end() > segment.seq && !segment.flags.syn;

@@ -9,13 +9,14 @@ use super::{Phase, Sender, stamp};
 use crate::config::Profile;
 use crate::segment::{Flags, Segment, SynOptions, Timestamp};
 
-/// Bytes of the timestamps in each segment, which the announced maximum segment size includes.
+/// The bytes of the timestamps in each segment. The announced maximum segment size includes them.
 const TIMESTAMP_OPTION: u32 = 12;
-/// The window scale and window that the sender announces; it receives no data.
+/// The window scale and the window that the sender announces, although it receives no data.
 const WINDOW_SCALE: u8 = 7;
 pub(super) const OWN_WINDOW: u64 = 65_535;
 
-/// The longest wait for the peer's FIN once the own one is acknowledged (Linux's `tcp_fin_timeout`).
+/// The longest wait for the peer's FIN after this end's FIN is acknowledged (Linux's
+/// `tcp_fin_timeout`).
 const PEER_FIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,8 +47,8 @@ impl Sender {
         segment
     }
 
-    /// Handles the timeout of a SYN. The timeouts double (RFC 6298 section 5.5), in Linux after
-    /// some of equal length.
+    /// Handles the timeout of a SYN. The timeouts double (RFC 6298 section 5.5). In Linux some
+    /// timeouts of equal length come first.
     pub(super) fn handle_syn_timeout(&mut self) {
         self.timer.clear();
         let linear = self.config.syn_linear_timeouts;
@@ -86,15 +87,17 @@ impl Sender {
         self.events.push_back(EventKind::Opened);
     }
 
-    /// Starts the algorithm here, as the kernel does: the stream's first position and the RTT are
-    /// known now. A floor applies only once the first data is acknowledged.
+    /// Starts the algorithm here, as the kernel does, because the stream's first position and the
+    /// RTT are known now. A floor (the lower bound of the window) applies only once the first data
+    /// is acknowledged.
     fn start_algorithm(&mut self) {
         let floor = std::mem::take(&mut self.algorithm.bound_floor);
         self.algorithm.on_ack(0, 0, None);
         self.algorithm.bound_floor = floor;
     }
 
-    /// Takes the first RTT sample, by the timestamp if it is ambiguous which SYN was answered.
+    /// Takes the first RTT sample. Where several SYNs were sent, the echoed timestamp shows which
+    /// of them was answered.
     fn sample_handshake(&mut self, now: Instant) {
         let rtt_us = if self.counters.syns_sent == 1 {
             Some(now.saturating_since(self.handshake.opened_at).as_micros() as u32)
@@ -109,8 +112,8 @@ impl Sender {
         }
     }
 
-    /// More than one lost SYN or answer indicates congestion. Linux then starts with one segment,
-    /// unless the first SYN was answered after all.
+    /// Reduces the window where more than one SYN or answer was lost, which indicates congestion.
+    /// Linux then starts with one segment, unless the answer is to the first SYN.
     fn count_lost_syns(&mut self) {
         let spurious = self.echoed == stamp(self.handshake.opened_at);
         if self.config.profile == Profile::Linux && self.counters.syn_timeouts > 1 && !spurious {
@@ -118,8 +121,8 @@ impl Sender {
         }
     }
 
-    /// Answers every segment that takes a position: a new FIN, and a SYN-ACK or FIN whose first
-    /// answer was lost.
+    /// Answers every segment that takes a position: a new FIN, and a SYN-ACK or FIN that is
+    /// repeated because its first answer was lost.
     pub(super) fn handle_peer_fin(&mut self, segment: &Segment) {
         if segment.end() == segment.seq {
             return;

@@ -42,12 +42,13 @@ pub use report::SenderCounters;
 
 /// The sender of one stream to a [`Receiver`](crate::Receiver).
 ///
-/// Order of calls: [`Self::open`]; then [`Self::handle_segment`] for each segment that arrives,
-/// [`Self::handle_timeout`] when [`Self::next_timeout`] has come, [`Self::handle_departure`] when
-/// one of its packets has left the host's queue, with `now` never going back. After each of them,
-/// and after [`Self::supply`] and [`Self::close`], [`Self::poll_transmit`] until it gives `None`,
-/// then [`Self::poll_event`] until it gives `None`. A segment for which the host's queue has no
-/// room is handed to [`Self::handle_local_drop`] before the next is polled.
+/// Order of calls: first [`Self::open`]. Then [`Self::handle_segment`] for each segment that
+/// arrives, [`Self::handle_timeout`] when [`Self::next_timeout`] has come, and
+/// [`Self::handle_departure`] when one of its packets has left the host's queue. `now` never goes
+/// back. After each of these calls, and after [`Self::supply`] and [`Self::close`],
+/// [`Self::poll_transmit`] until it gives `None`, then [`Self::poll_event`] until it gives `None`.
+/// A segment for which the host's queue has no room is handed to [`Self::handle_local_drop`] before
+/// the next poll.
 ///
 /// The bookkeeping is that of the kernel: the congestion state machine, the times at which the
 /// algorithm's hooks are called, and the values of its [`TcpSock`](wakeai_algorithms::TcpSock) at
@@ -65,11 +66,12 @@ pub struct Sender {
     una: u64,
     /// The next position to send.
     nxt: u64,
-    /// The next position that is expected of the peer: its SYN is 0, its FIN 1.
+    /// The next position that is expected of the peer. Its SYN has position 0, and its FIN position
+    /// 1.
     peer_next: u64,
     peer_window: PeerWindow,
     rtt: RttEstimator,
-    /// The retransmission timeout, backoff included.
+    /// The retransmission timeout, including the backoff.
     timeout: Duration,
     /// Timeouts since something new was acknowledged.
     timeouts_in_a_row: u32,
@@ -80,13 +82,13 @@ pub struct Sender {
     pacing: Pacing,
     host_queue: HostQueue,
     output: Output,
-    /// The peer's clock, to echo.
+    /// The peer's clock, which this end echoes.
     echo: u32,
-    /// This end's clock as echoed in the segment that is being handled; 0: no echo.
+    /// This end's clock as the segment echoes it that is being handled; 0 where it echoes none.
     echoed: u32,
-    /// The last selective acknowledgements, which are in the scoreboard already.
+    /// The last selective acknowledgements, which the scoreboard already contains.
     last_sacks: SackBlocks,
-    /// The next round of window validation begins when this position is acknowledged.
+    /// The position whose acknowledgement begins the next round of window validation.
     usage_round_end: u64,
     /// Segments delivered, selectively acknowledged ones included.
     delivered: u64,
@@ -156,12 +158,12 @@ impl Sender {
         self.output.syn = true;
     }
 
-    /// Sets the number of bytes of the stream; `None`: it has no end. The number may be raised
-    /// until a last segment that is not full was sent, so an application that writes little by
-    /// little raises it by whole segments.
+    /// Sets the number of bytes of the stream; with `None` the stream has no end. Once a last
+    /// segment that is not full was sent, the number can no longer be raised. So an application
+    /// that writes little by little raises it by whole segments.
     pub fn supply(&mut self, bytes: Option<u64>) {
         self.stream.supply(bytes, self.nxt);
-        // As in Linux a write retries what the host's queue has refused.
+        // As in Linux, a write retries what the host's queue has refused.
         self.output.blocked = false;
     }
 
@@ -205,8 +207,8 @@ impl Sender {
         self.finish_if_closed(now);
     }
 
-    /// Sets the bounds that the algorithm obeys from the next ACK on. The share of the host's queue
-    /// takes effect only with [`TcpConfig::small_queues`].
+    /// Sets the bounds that the algorithm obeys from the next ACK on. The bytes in the host's queue
+    /// take effect only with [`TcpConfig::small_queues`].
     pub fn set_bounds(&mut self, bounds: SocketBounds) {
         self.algorithm.bound_floor = bounds.floor;
         self.algorithm.bound_ceiling = bounds.ceiling;
@@ -214,7 +216,8 @@ impl Sender {
         self.algorithm.bound_small_queue = bounds.small_queue_bytes;
     }
 
-    /// Sets the target of `wakeai_av` in payload bytes per second, from the next ACK on; 0: none.
+    /// Sets the target of `wakeai_av` in payload bytes per second, from the next ACK on; 0 means
+    /// none.
     pub fn set_target_rate(&mut self, bytes_per_s: u64) {
         self.algorithm.target_rate = bytes_per_s;
     }
@@ -270,13 +273,13 @@ fn microseconds(now: Instant) -> u64 {
     (now.as_nanos() / 1_000).max(1)
 }
 
-/// The clock of this end's timestamps, in milliseconds. It is 0, which means none in an echo, only
-/// when it wraps.
+/// The clock of this end's timestamps, in milliseconds. It is 0 only when it wraps; in an echo 0
+/// means that there is none.
 fn stamp(at: Instant) -> u32 {
     (at.as_nanos() / 1_000_000 + 1) as u32
 }
 
-/// Whether stamp `a` was taken before `b`.
+/// Whether the timestamp `a` was taken before `b`.
 fn stamped_before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
 }

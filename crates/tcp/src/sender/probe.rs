@@ -10,10 +10,11 @@ use super::timers::{SLACK, TimerKind};
 use super::transmit::Forced;
 
 impl Sender {
-    /// Arms the tail loss timer if a probe may be sent, and returns whether it did. The timer
-    /// expires in two RTTs, in more for a single segment, whose acknowledgement may be delayed, and
-    /// at the latest at the retransmission timeout. With `anew` that timeout counts from now, and
-    /// otherwise from the transmission of the head.
+    /// Arms the tail loss timer where a probe may be sent, and returns whether it did. The timer
+    /// expires in two RTTs. For a single segment it takes longer, because the acknowledgement of a
+    /// single segment may be delayed. It never expires later than the retransmission timeout. With
+    /// `anew` that timeout counts from now, and otherwise from the transmission of the oldest
+    /// segment.
     pub(super) fn schedule_probe(&mut self, now: Instant, anew: bool) -> bool {
         let may_probe = matches!(self.state, CongestionState::Open | CongestionState::Cwr);
         if !self.rack.is_enabled() || !may_probe || self.board.out() == 0 {
@@ -36,8 +37,8 @@ impl Sender {
         true
     }
 
-    /// Sends a probe (new data or the last segment) that makes the peer acknowledge the tail. Only
-    /// one probe is out at a time.
+    /// Sends a probe (new data or the last segment) that makes the peer acknowledge the end of what
+    /// was sent. Only one probe is out at a time.
     pub(super) fn handle_tail_loss_timeout(&mut self, now: Instant) {
         if self.output.probe_end.is_none() {
             self.output.forced = Some(Forced::TailLossProbe);
@@ -55,8 +56,8 @@ impl Sender {
         self.rearm_timeout(now);
     }
 
-    /// Handles an acknowledgement of the probe (RFC 8985 section 7.4). If the probe repaired a
-    /// loss, the window is reduced.
+    /// Handles an acknowledgement of the probe (RFC 8985 section 7.4). Where the probe has repaired
+    /// a loss, the window is reduced.
     pub(super) fn judge_probe(&mut self, acknowledged: u64, ack: &Ack) {
         let Some(end) = self.output.probe_end else { return };
         if acknowledged < end {

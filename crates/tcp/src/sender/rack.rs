@@ -11,8 +11,8 @@ use super::scoreboard::Scoreboard;
 use super::timers::{SLACK, TimerKind};
 use crate::config::TcpConfig;
 
-/// The number of duplicates that indicate a loss while no reordering was seen (RFC 5681's
-/// threshold).
+/// The number of duplicate acknowledgements that indicate a loss while no reordering was seen (RFC
+/// 5681's threshold).
 const DUPLICATE_THRESHOLD: u32 = 3;
 /// The largest degree of reordering that is assumed (Linux's `tcp_max_reordering`).
 const MAX_REORDERING: u32 = 300;
@@ -22,23 +22,24 @@ const PERSISTENCE: u32 = 16;
 /// The widest reordering window, in quarters of the minimum RTT.
 const MAX_STEPS: u32 = 255;
 
-/// The time at which a transmission left, and its segment, which orders transmissions of the same
-/// time.
+/// A transmission: the time at which it left, and its segment. The segment orders transmissions of
+/// the same time.
 type Transmission = (Instant, u64);
 
 /// The state that RFC 8985 keeps per connection.
 ///
 /// Segments are judged in the order in which they were sent. First transmissions are sent in the
-/// order of their numbers, so one number says up to which they are judged; retransmissions wait in
-/// their own queue. Each transmission is judged once, whatever the window's size.
+/// order of their numbers, so a single number says which of them are judged. Retransmissions wait
+/// in a queue of their own. Each transmission is judged once, whatever the size of the reordering
+/// window.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
     enabled: bool,
     /// The latest transmission that was delivered.
     newest: Transmission,
-    /// Its RTT.
+    /// The RTT of the transmission `newest`.
     rtt: Duration,
-    /// Whether a segment was delivered since segments were last judged.
+    /// Whether a segment was delivered since the last judgement.
     pub(super) advanced: bool,
     /// The degree to which the path reorders, in segments; at least [`DUPLICATE_THRESHOLD`].
     pub(super) reordering: u32,
@@ -49,7 +50,7 @@ pub(super) struct Rack {
     pub(super) persistence: u32,
     /// The end of the round in which the window was widened.
     widened_until: Option<u64>,
-    /// First transmissions below this are judged.
+    /// First transmissions below this number are judged.
     judged: u64,
     retransmissions: VecDeque<Transmission>,
 }
@@ -75,13 +76,14 @@ impl Rack {
         self.enabled
     }
 
-    /// The RTT of the latest transmission that was delivered.
+    /// The RTT of the latest of the delivered transmissions.
     pub(super) fn rtt(&self) -> Duration {
         self.rtt
     }
 
-    /// Records that a segment is acknowledged, selectively or not (step 2). An acknowledgement that comes faster
-    /// than the path allows is of an earlier transmission, and is ignored.
+    /// Records that a segment is acknowledged, selectively or not (step 2). An acknowledgement that
+    /// comes faster than the path allows answers an earlier transmission of the segment, and is
+    /// ignored.
     pub(super) fn deliver(&mut self, now: Instant, segment: u64, record: Record, least_us: u32) {
         let rtt = now.saturating_since(record.sent_at);
         if record.marks.sent_again() && rtt < Duration::from_micros(u64::from(least_us)) {
@@ -99,8 +101,9 @@ impl Rack {
         }
     }
 
-    /// Marks the segments as lost that were sent longer than `window` before the newest delivered
-    /// transmission (step 5). Returns their number, and whether others may be lost soon.
+    /// Marks segments as lost that were sent longer than `window` before the newest delivered
+    /// transmission (step 5). Returns the number of these segments, and whether other segments may
+    /// be lost soon.
     fn judge(&mut self, now: Instant, window: Duration, board: &mut Scoreboard) -> (u32, bool) {
         let (mut lost, mut undecided) = (0, false);
         self.judged = self.judged.max(board.first());
@@ -133,8 +136,8 @@ impl Rack {
         (lost, undecided)
     }
 
-    /// Whether a retransmission is still the last transmission of its segment, and neither
-    /// acknowledged nor lost.
+    /// Whether a retransmission is still out: it is the last transmission of its segment, and the
+    /// segment is neither acknowledged nor lost.
     fn is_out(board: &Scoreboard, sent_at: Instant, segment: u64) -> bool {
         if segment < board.first() || segment >= board.next() {
             return false;
@@ -144,13 +147,13 @@ impl Rack {
         record.sent_at == sent_at && !record.marks.sacked() && !gone
     }
 
-    /// Whether a transmission is lost by now; `None` where nothing sent after it was delivered.
+    /// Whether a transmission is lost by now; `None` where no later transmission was delivered.
     fn is_lost(&self, now: Instant, window: Duration, transmission: Transmission) -> Option<bool> {
         (transmission < self.newest).then(|| transmission.0 + self.rtt + window <= now)
     }
 
-    /// Widens the reordering window once per round in which a D-SACK showed that it was too narrow
-    /// (step 4).
+    /// Widens the reordering window, at most once per round, where a D-SACK showed that it was too
+    /// narrow (step 4).
     pub(super) fn adapt(&mut self, too_narrow: bool, una: u64, nxt: u64) {
         if self.widened_until.is_some_and(|end| una >= end) {
             self.widened_until = None;
@@ -174,15 +177,16 @@ impl Rack {
         self.persistence = (self.persistence + 1).min(PERSISTENCE);
     }
 
-    /// Handles a timeout: if as many segments as the reordering degree had arrived out of order
-    /// before it, the path reorders less than was assumed, so the degree is reset.
+    /// Handles a timeout. Where before it at least as many segments as the reordering degree had
+    /// arrived out of order, the path reorders less than was assumed, and the degree is reset.
     pub(super) fn doubt_reordering(&mut self, sacked_out: u32) {
         if sacked_out >= self.reordering {
             self.reordering = DUPLICATE_THRESHOLD;
         }
     }
 
-    /// Records that a segment arrived after another that was sent `distance` segments later (step 3).
+    /// Records that a segment arrived after a segment that was sent `distance` segments later (step
+    /// 3).
     pub(super) fn see_reordering(&mut self, distance: u64) {
         let distance = u32::try_from(distance).unwrap_or(u32::MAX);
         self.reordering = self.reordering.max(distance.min(MAX_REORDERING));
@@ -191,8 +195,8 @@ impl Rack {
 }
 
 impl Sender {
-    /// The time by which a segment may arrive later than its successors (step 4). It is zero while no
-    /// reordering was seen and three duplicates indicate a loss.
+    /// The reordering window: the time by which a segment may arrive later than its successors
+    /// (step 4). It is zero as long as no reordering was seen and three duplicates indicate a loss.
     fn reordering_window(&self) -> Duration {
         let rack = &self.rack;
         let evident =
@@ -204,8 +208,9 @@ impl Sender {
         Duration::from_micros(u64::from(window_us.min(self.rtt.smoothed_us())))
     }
 
-    /// Judges the segments that are out, and returns the number of newly lost ones. If more may be
-    /// lost soon (step 5), arms the reordering timer; returns whether it did.
+    /// Judges the segments that are out, and returns the number of newly lost ones. Where others
+    /// may be lost soon (step 5), it arms the reordering timer. The second result says whether it
+    /// did.
     pub(super) fn judge_by_time(&mut self, now: Instant) -> (u32, bool) {
         let window = self.reordering_window();
         let (lost, undecided) = self.rack.judge(now, window, &mut self.board);
@@ -231,7 +236,7 @@ impl Sender {
         }
     }
 
-    /// Records the reordering that a segment shows by arriving after later ones.
+    /// Records the reordering that a segment shows by arriving after later segments.
     pub(super) fn check_reordering(&mut self, segment: u64) {
         let end = self.board.sacked_end();
         if segment < end {

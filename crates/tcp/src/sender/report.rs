@@ -10,7 +10,7 @@ use super::Sender;
 pub struct SenderCounters {
     /// Data and FIN segments sent, retransmissions included.
     pub segments_sent: u64,
-    /// Retransmissions, probes for tail losses included.
+    /// Retransmissions, including probes for tail losses.
     pub retransmits: u64,
     /// Expired retransmission timers of data.
     pub timeouts: u64,
@@ -20,10 +20,10 @@ pub struct SenderCounters {
     pub syns_sent: u32,
     /// Expired timers of the SYN.
     pub syn_timeouts: u32,
-    /// The time from the first SYN to the one that was answered: the delay by lost SYNs and
-    /// answers.
+    /// The time from the first SYN to the answered SYN. It is the delay that lost SYNs and answers
+    /// have caused.
     pub syn_wait: Duration,
-    /// Time from the first SYN to its answer.
+    /// The time from the first SYN to its answer.
     pub handshake: Duration,
     /// Probes for tail losses (RFC 8985 section 7).
     pub tail_loss_probes: u64,
@@ -88,7 +88,7 @@ impl Sender {
         self.phase == super::Phase::Failed
     }
 
-    /// The retransmission timeout, backoff included.
+    /// The retransmission timeout, including the backoff.
     pub fn retransmission_timeout(&self) -> Duration {
         self.timeout
     }

@@ -4,17 +4,17 @@ use wakeai_units::{Duration, Instant};
 
 use crate::config::{Profile, TcpConfig};
 
-/// The window of the minimum, as in Linux.
+/// The length of the window of the minimum RTT, as in Linux.
 const MINIMUM_WINDOW: Duration = Duration::from_secs(300);
-/// Granularity of the clock in RFC 6298 section 2.
+/// The granularity of the clock in RFC 6298 section 2.
 const GRANULARITY_US: u32 = 1_000;
 
-/// Smoothed RTT, its variation, and the timeout that follows from them.
+/// The smoothed RTT, its variation, and the timeout that follows from both.
 ///
-/// There are two estimators: that of RFC 6298, whose *timeout* is at least the minimum, and that of
-/// Linux, whose *variation* is at least the minimum. On a path without jitter, Linux therefore
-/// waits an RTT longer. Linux also takes the largest deviation of a round instead of four times the
-/// smoothed one, follows a falling RTT eight times more slowly, and lets the variation decay once a
+/// There are two estimators. In RFC 6298's the *timeout* is at least the configured minimum. In
+/// Linux's the *variation* is at least the minimum, so on a path without jitter Linux waits an RTT
+/// longer. Linux also takes the largest deviation of a round instead of four times the smoothed
+/// deviation, follows a falling RTT eight times more slowly, and lets the variation decay once a
 /// round.
 #[derive(Clone, Debug)]
 pub(super) struct RttEstimator {
@@ -29,7 +29,7 @@ pub(super) struct RttEstimator {
     round_deviation_us: u32,
     /// The time that the timeout adds to the smoothed RTT.
     variation_us: u32,
-    /// The round ends when this is acknowledged.
+    /// The position whose acknowledgement ends the round.
     round_end: u64,
     latest_us: u32,
     least: WindowedMinimum,
@@ -65,12 +65,12 @@ impl RttEstimator {
         self.variation_us
     }
 
-    /// The last sample; 0 before the first.
+    /// The last sample; 0 before the first sample.
     pub(super) fn latest_us(&self) -> u32 {
         self.latest_us
     }
 
-    /// The smallest sample of the last five minutes; 0 before the first.
+    /// The smallest sample of the last five minutes; 0 before the first sample.
     pub(super) fn least_us(&self) -> u32 {
         self.least.get()
     }
@@ -87,8 +87,9 @@ impl RttEstimator {
         Some(Duration::from_micros(timeout_us).min(self.maximum))
     }
 
-    /// Takes the sample of an ACK: the RTT `oldest_us` of the oldest segment that it acknowledges, which the
-    /// timeout must exceed, and `newest_us` of the newest. `una` and `nxt` are those after the ACK.
+    /// Takes the sample of an ACK. `oldest_us` is the RTT of the oldest segment that it
+    /// acknowledges; the timeout must exceed this RTT. `newest_us` is the RTT of the newest
+    /// segment. `una` and `nxt` are the values after the ACK.
     pub(super) fn sample(
         &mut self,
         now: Instant,
@@ -121,7 +122,7 @@ impl RttEstimator {
         self.round_end = nxt;
     }
 
-    /// RFC 6298 section 2.3.
+    /// Updates the estimate by RFC 6298 section 2.3.
     fn update_as_rfc6298(&mut self, rtt_us: u32) {
         let error_us = self.smoothed_us().abs_diff(rtt_us);
         self.deviation_us_by_4 = self.deviation_us_by_4 - self.deviation_us_by_4 / 4 + error_us;
@@ -155,7 +156,8 @@ impl RttEstimator {
     }
 }
 
-/// The smallest sample of a sliding window, from the best samples of three parts of it (Nichols).
+/// The smallest sample of a sliding window, found from the best samples of three parts of the
+/// window (Nichols).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowedMinimum {
     best: [(Instant, u32); 3],
@@ -182,8 +184,8 @@ impl WindowedMinimum {
         self.grow_old(now, sample);
     }
 
-    /// Replaces the best sample if it is too old, and the second or third one if a part of the
-    /// window has passed without a new one.
+    /// Replaces the best sample where it is too old. Replaces the second or third one where a part
+    /// of the window has passed without a new sample.
     fn grow_old(&mut self, now: Instant, sample: (Instant, u32)) {
         let age = now.saturating_since(self.best[0].0);
         if age > MINIMUM_WINDOW {
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_first_sample_gives_three_times_itself() {
-        // RFC 6298 section 2.2: RTO = R + 4 R/2.
+        // RFC 6298 section 2.2: with the first sample R the timeout is R + 4 R/2.
         for profile in [Profile::Linux, Profile::Classic] {
             let mut rtt = estimator(profile);
             assert_eq!(rtt.timeout(), None);

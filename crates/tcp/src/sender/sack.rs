@@ -40,7 +40,7 @@ impl Sender {
             return;
         }
         let until = self.stream.segment_until(end);
-        // Most blocks are those of the acknowledgement before, longer by a segment.
+        // Most blocks are those of the previous acknowledgement, longer by a segment.
         let known = self.last_sacks.iter().find(|block| block.0 <= start && start < block.1);
         let mut from = match known {
             Some(block) => self.stream.segment_until(block.1),
@@ -69,13 +69,14 @@ impl Sender {
         self.rack.deliver(now, segment, record, self.rtt.least_us());
     }
 
-    /// Whether the acknowledgement echoes a timestamp from before `sent_at`, and therefore answers
-    /// an earlier transmission.
+    /// Whether the acknowledgement echoes a timestamp from before `sent_at`. It then answers an
+    /// earlier transmission.
     pub(super) fn is_answer_to_earlier(&self, sent_at: Instant) -> bool {
         self.echoed != 0 && stamped_before(self.echoed, super::stamp(sent_at))
     }
 
-    /// Handles a D-SACK, which reports that the receiver got these positions twice (RFC 2883).
+    /// Handles a D-SACK, which reports that the receiver got the positions of the block twice (RFC
+    /// 2883).
     fn take_dsack(&mut self, (start, end): (u64, u64), ack: &mut Ack) {
         if start >= end || end - start > self.peer_window.largest() {
             return;
@@ -96,8 +97,8 @@ impl Sender {
         }
     }
 
-    /// Stops counting the retransmission that ends at this position as outstanding, because both
-    /// copies have arrived.
+    /// Stops counting the retransmission that ends at the position `end` as outstanding, because
+    /// both copies have arrived.
     fn forget_needless(&mut self, end: u64) {
         let last = self.stream.segment_until(end).saturating_sub(1);
         if (self.board.first()..self.board.next()).contains(&last) {

@@ -1,4 +1,4 @@
-//! The segments that are out: RFC 6675's scoreboard.
+//! The segments that are out (sent and not acknowledged): RFC 6675's scoreboard.
 
 use wakeai_units::Instant;
 
@@ -7,13 +7,13 @@ use wakeai_units::Instant;
 pub(super) struct Marks(pub(super) u8);
 
 impl Marks {
-    /// Selectively acknowledged.
+    /// The segment is selectively acknowledged.
     pub(super) const SACKED: u8 = 1;
     /// Taken for lost.
     pub(super) const LOST: u8 = 2;
-    /// A retransmission of it is out.
+    /// A retransmission of the segment is out.
     pub(super) const RETRANSMITTED: u8 = 4;
-    /// It was sent more than once, so its acknowledgement is ambiguous (Karn).
+    /// The segment was sent more than once, so its acknowledgement is ambiguous (Karn).
     pub(super) const SENT_AGAIN: u8 = 8;
 
     pub(super) fn sacked(self) -> bool {
@@ -36,9 +36,10 @@ impl Marks {
 /// One segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Record {
-    /// The time of its last transmission.
+    /// The time of the segment's last transmission.
     pub(super) sent_at: Instant,
-    /// The number, among the connection's packets, of the packet that carried it last; it may wrap.
+    /// The number of the packet that last carried the segment, counted over the connection's
+    /// packets. It may wrap.
     pub(super) packet: u32,
     pub(super) marks: Marks,
 }
@@ -48,8 +49,8 @@ const FIRST_CAPACITY: u64 = 64;
 
 /// The segments that are out, numbered from the first of the connection.
 ///
-/// A ring of records, with two bit sets that find the segments that are not selectively acknowledged and
-/// those that wait for retransmission. It grows by doubling; nothing else allocates.
+/// The records are a ring. Two bit sets find the segments that are not selectively acknowledged,
+/// and those that wait for retransmission. The ring grows by doubling; nothing else allocates.
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     records: Vec<Record>,
@@ -59,7 +60,7 @@ pub(super) struct Scoreboard {
     /// The next segment to be sent for the first time.
     next: u64,
     sacked: Bits,
-    /// The lost segments without an outstanding retransmission.
+    /// The lost segments whose retransmission is not out.
     waiting: Bits,
     /// No segment below this waits for retransmission.
     waiting_from: u64,
@@ -68,7 +69,7 @@ pub(super) struct Scoreboard {
     sacked_out: u32,
     lost_out: u32,
     retransmitted_out: u32,
-    /// The segment after the highest that was selectively acknowledged.
+    /// The segment after the highest selectively acknowledged segment.
     sacked_end: u64,
 }
 
@@ -90,7 +91,7 @@ impl Scoreboard {
         }
     }
 
-    /// The oldest segment that is out, or the next to be sent.
+    /// The oldest segment that is out; where none is out, the next segment to be sent.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
@@ -121,7 +122,8 @@ impl Scoreboard {
         self.out() + self.retransmitted_out - self.sacked_out - self.lost_out
     }
 
-    /// The segment after the highest that was selectively acknowledged; [`Self::first`] if none.
+    /// The segment after the highest selectively acknowledged segment; [`Self::first`] where there
+    /// is none.
     pub(super) fn sacked_end(&self) -> u64 {
         self.sacked_end.max(self.first)
     }
@@ -150,15 +152,16 @@ impl Scoreboard {
         self.record_mut(segment).packet = packet;
     }
 
-    /// Takes back the last segment that was sent for the first time, because it did not leave.
+    /// Takes back the last segment that was sent for the first time, because it did not leave the
+    /// host.
     pub(super) fn unsend(&mut self) {
         let marks = self.record(self.next - 1).marks;
         debug_assert_eq!(marks, Marks::default(), "nothing can have happened to it");
         self.next -= 1;
     }
 
-    /// Records that a segment leaves again. With `probe` the copy is not counted as in flight, because the
-    /// first copy still is (RFC 8985 section 7.3).
+    /// Records that a segment leaves again. With `probe` the copy does not count as in flight,
+    /// because the first copy still does (RFC 8985 section 7.3).
     pub(super) fn resend(&mut self, segment: u64, now: Instant, packet: u32, probe: bool) {
         let record = self.record_mut(segment);
         record.sent_at = now;
@@ -174,7 +177,8 @@ impl Scoreboard {
         }
     }
 
-    /// Records that the retransmission of a segment is no longer out. A lost segment then waits again.
+    /// Records that the retransmission of a segment is no longer out. Where the segment is lost, it
+    /// waits for another retransmission.
     pub(super) fn forget_retransmission(&mut self, segment: u64) {
         let record = self.record_mut(segment);
         if !record.marks.retransmitted() {
@@ -230,8 +234,8 @@ impl Scoreboard {
             } else {
                 self.stop_waiting(segment);
             }
-            // A retransmission of a segment that is not lost stays counted, because it is still on
-            // its way.
+            // Where the segment is not lost, its retransmission stays counted, because it is still
+            // on its way.
             self.record_mut(segment).marks.0 &= !(Marks::LOST | Marks::RETRANSMITTED);
         }
         self.record_mut(segment).marks.0 |= Marks::SACKED;
@@ -241,8 +245,8 @@ impl Scoreboard {
         record
     }
 
-    /// Marks as lost a segment that is not selectively acknowledged, or its retransmission. Returns whether it
-    /// was not marked before.
+    /// Marks a segment that is not selectively acknowledged, or its retransmission, as lost.
+    /// Returns whether the mark is new.
     pub(super) fn lose(&mut self, segment: u64) -> bool {
         let marks = self.record(segment).marks;
         debug_assert!(!marks.sacked(), "a segment that arrived is not lost");
@@ -286,7 +290,7 @@ impl Scoreboard {
         self.sacked_end = self.first;
     }
 
-    /// The oldest lost segment without an outstanding retransmission.
+    /// The oldest lost segment whose retransmission is not out.
     pub(super) fn next_waiting(&mut self) -> Option<u64> {
         if self.waiting_count == 0 {
             return None;
@@ -357,7 +361,7 @@ impl Scoreboard {
 #[derive(Clone, Debug)]
 pub(super) struct Bits {
     words: Vec<u64>,
-    /// Number of bits less one; that number is a power of two.
+    /// The number of bits, which is a power of two, less one.
     mask: u64,
 }
 

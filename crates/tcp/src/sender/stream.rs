@@ -2,22 +2,22 @@
 
 use crate::config::TcpConfig;
 
-/// The bytes of memory that Linux grants in its send buffer for each segment of the window: twice
-/// those of a segment that lies alone in its block.
+/// The bytes of memory that Linux grants in its send buffer for each segment of the window. They
+/// are twice the memory of a segment that lies alone in its block.
 const GRANTED: u64 = 2 * 4_352;
-/// The bytes of memory that a segment takes beside its payload if two segments share a header, as
-/// they mostly do.
+/// The bytes of memory that a segment takes beside its payload where two segments share a header,
+/// as most do.
 const OVERHEAD: u64 = 416;
 
 /// The application's data, and the position at which each of its segments begins.
 ///
 /// All segments are full except the last one before the FIN, so a segment's position follows from
-/// its number. The FIN travels with the last segment if the stream is closed by then, and is a
-/// segment by itself otherwise.
+/// its number. Where the stream is closed before the last segment leaves, the FIN travels with that
+/// segment. Otherwise the FIN is a segment by itself.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     mss: u64,
-    /// The position at which the data ends; `u64::MAX`: it has no end.
+    /// The position at which the data ends; `u64::MAX` where it has no end.
     data_end: u64,
     closing: bool,
     /// The segment with which the FIN left.
@@ -88,9 +88,9 @@ impl Stream {
         self.buffer
     }
 
-    /// Enlarges the buffer for this window. It has room for the unacknowledged data and for data to
-    /// send meanwhile, during a recovery, too. Linux computes its size in bytes of memory. It never
-    /// shrinks.
+    /// Enlarges the buffer for a window of `window_segments`. The buffer has room for the
+    /// unacknowledged data and for the data to send meanwhile, even during a recovery. Linux
+    /// computes its size in bytes of memory. It never shrinks.
     pub(super) fn grow_buffer(&mut self, window_segments: u32) {
         let wanted = GRANTED * u64::from(window_segments);
         let payload = wanted.min(self.buffer_limit) * self.mss / (self.mss + OVERHEAD);
@@ -104,7 +104,8 @@ impl Stream {
         (len > 0 || fin).then_some(Piece { seq: nxt, len, fin })
     }
 
-    /// Whether a piece is smaller than a full segment only because the application may write more.
+    /// Whether a piece is smaller than a full segment and has no FIN, so that the application may
+    /// still write more.
     pub(super) fn is_partial(&self, piece: Piece) -> bool {
         u64::from(piece.len) < self.mss && !piece.fin
     }
@@ -126,7 +127,7 @@ impl Stream {
         Piece { seq, len, fin: self.fin == Some(segment) }
     }
 
-    /// The first segment that begins at a position or after it.
+    /// The first segment that begins at the position or after it.
     pub(super) fn segment_from(&self, position: u64) -> u64 {
         match self.fin {
             Some(fin) if position > self.data_end => fin + 1,
@@ -134,7 +135,7 @@ impl Stream {
         }
     }
 
-    /// The segment after the last that ends at a position or before it, where it is below `next`.
+    /// The segment after the last segment that ends at the position or before it.
     pub(super) fn segment_until(&self, position: u64) -> u64 {
         if position > self.data_end {
             return self.fin.map_or(u64::MAX, |fin| fin + 1);
@@ -143,7 +144,7 @@ impl Stream {
         if position < self.data_end {
             return whole;
         }
-        // The position is the end of the data. If the FIN travels with the last segment, that
+        // The position is the end of the data. Where the FIN travels with the last segment, this
         // segment is not acknowledged yet.
         let last = position.saturating_sub(1).div_ceil(self.mss);
         if self.fin.is_some_and(|fin| fin < last) { last - 1 } else { last }
@@ -171,7 +172,7 @@ mod tests {
         stream.mark_fin(1);
         assert_eq!(stream.piece(1), last);
         assert_eq!(stream.next_piece(1549), None);
-        // The bytes of all data, without the FIN, acknowledge only the first segment.
+        // The position after all data, without the FIN, acknowledges only the first segment.
         assert_eq!(stream.segment_until(1549), 1);
         assert_eq!(stream.segment_until(1550), 2);
     }

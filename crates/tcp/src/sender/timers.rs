@@ -1,4 +1,5 @@
-//! The timer of a connection (only one, as in Linux) and the handling of its expiry.
+//! The timer of a connection, and the handling of its expiry. As in Linux, a connection has only
+//! one timer.
 
 use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
@@ -13,9 +14,9 @@ pub(super) enum TimerKind {
     Syn,
     /// An acknowledgement (RFC 6298).
     Retransmission,
-    /// An acknowledgement of the tail, which may be lost (RFC 8985 section 7).
+    /// An acknowledgement of the last segments sent, which may be lost (RFC 8985 section 7).
     TailLoss,
-    /// Segments that were overtaken (RFC 8985 section 6).
+    /// The arrival of segments that others have overtaken (RFC 8985 section 6).
     Reordering,
     /// The peer's window to open (RFC 9293 section 3.8.6.1).
     Persist,
@@ -36,7 +37,7 @@ pub(super) struct Timer {
     armed: Option<(TimerKind, Instant)>,
     /// Probes of a closed window without an answer.
     pub(super) window_probes: u32,
-    /// The number of times that the interval between them was doubled.
+    /// The number of times that the interval between window probes was doubled.
     pub(super) persist_backoff: u32,
 }
 
@@ -63,7 +64,7 @@ impl Timer {
 }
 
 impl Sender {
-    /// The time of the next timeout if no segment arrives.
+    /// The time of the next timeout, provided that no segment arrives.
     pub fn next_timeout(&self) -> Option<Instant> {
         let timer = self.timer.armed.map(|(_, at)| at);
         timer.into_iter().chain(self.pacing.next_timeout()).min()
@@ -110,15 +111,16 @@ impl Sender {
         self.timeout = self.timeout.saturating_mul(2).min(self.config.max_timeout);
     }
 
-    /// Restarts the timer after an acknowledgement, for a tail loss probe if one may be sent.
+    /// Restarts the timer after an acknowledgement. Where a tail loss probe may be sent, the timer
+    /// is set for the probe.
     pub(super) fn set_timer(&mut self, now: Instant) {
         if !self.schedule_probe(now, true) {
             self.rearm_timeout(now);
         }
     }
 
-    /// Arms the retransmission timer. The timeout counts from now, or, if a shorter timer ran
-    /// meanwhile, from the transmission of the head.
+    /// Arms the retransmission timer. The timeout counts from now. Where a shorter timer ran
+    /// meanwhile, it counts from the transmission of the oldest segment.
     pub(super) fn rearm_timeout(&mut self, now: Instant) {
         if self.board.out() == 0 {
             if self.phase == Phase::Established {
@@ -136,7 +138,7 @@ impl Sender {
         self.timer.set(TimerKind::Retransmission, at);
     }
 
-    /// The time at which the segment at the head has been out for the retransmission timeout.
+    /// The time at which the oldest segment has been out for the retransmission timeout.
     pub(super) fn head_times_out_at(&self) -> Instant {
         self.board.record(self.board.first()).sent_at + self.timeout
     }

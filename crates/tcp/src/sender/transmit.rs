@@ -14,7 +14,7 @@ pub(super) struct Output {
     pub(super) ack: bool,
     /// A segment that is sent regardless of the windows.
     pub(super) forced: Option<Forced>,
-    /// Whether the host's queue was full; then nothing leaves until the next ACK or timeout.
+    /// Whether the host's queue was full. Nothing then leaves until the next ACK or timeout.
     pub(super) blocked: bool,
     /// Whether lost segments may leave.
     pub(super) retransmission: Retransmission,
@@ -41,7 +41,8 @@ pub(super) enum Retransmission {
     #[default]
     Nothing,
     Lost,
-    /// After new data, whose acknowledgement shows whether the timeout was spurious (F-RTO).
+    /// Lost segments are retransmitted after new data. The acknowledgement of the new data shows
+    /// whether the timeout was spurious (F-RTO).
     AfterNew,
 }
 
@@ -76,7 +77,8 @@ impl Sender {
         }
     }
 
-    /// Retransmits after a timeout if no new data could be sent (RFC 5682 section 3.1, step 2.b).
+    /// Retransmits after a timeout where no new data could be sent (RFC 5682 section 3.1, step
+    /// 2.b).
     fn send_after_new(&mut self, now: Instant) -> Option<Segment> {
         if self.nxt > self.episode.high {
             return None;
@@ -101,8 +103,8 @@ impl Sender {
         }
     }
 
-    /// The tail loss probe: new data, regardless of the congestion window, if the peer has room for
-    /// it; otherwise the last segment again.
+    /// The tail loss probe. It is new data, regardless of the congestion window, where the peer has
+    /// room for it. Otherwise it is the last segment again.
     fn send_tail_loss_probe(&mut self, now: Instant) -> Option<Segment> {
         if self.board.out() == 0 {
             return None;
@@ -121,7 +123,7 @@ impl Sender {
         Some(sent)
     }
 
-    /// The oldest lost segment that waits for retransmission, if the window has room.
+    /// The oldest lost segment that waits for retransmission, where the window has room.
     fn send_lost(&mut self, now: Instant) -> Option<Segment> {
         let segment = self.board.next_waiting()?;
         self.may_send_again(now, segment).then(|| self.send_again(now, segment, false))
@@ -171,10 +173,10 @@ impl PeerWindow {
         self.largest
     }
 
-    /// Takes the window of an acknowledgement that is not older than `una`, and returns whether it
-    /// has changed. A repeated acknowledgement may have been overtaken by a later one, so its
-    /// window counts only if it is larger, or zero. (RFC 9293 section 3.10.7.4 orders them by the
-    /// peer's sequence number, which is constant here.)
+    /// Takes the window of an acknowledgement that is not older than `una`, and returns whether the
+    /// window has changed. A later acknowledgement may have overtaken a repeated one. So the window
+    /// of a repeated acknowledgement counts only where it is larger, or zero. (RFC 9293 section
+    /// 3.10.7.4 orders them by the peer's sequence number, which is constant here.)
     pub(super) fn update(&mut self, advances: bool, bytes: u64) -> bool {
         let changed = self.bytes != bytes;
         if !advances && bytes < self.bytes && bytes != 0 {
@@ -186,15 +188,15 @@ impl PeerWindow {
     }
 }
 
-/// The number of segments at the start of a connection that are not paced: its first window, as in
-/// Linux.
+/// The number of segments at the start of a connection that are not paced. It is the first window,
+/// as in Linux.
 const UNPACED: u64 = 10;
 
 /// The time at which the next segment may leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacing {
     next_at: Instant,
-    /// `next_at` before the last segment, for the case that this segment does not leave.
+    /// `next_at` before the last segment. It is restored where that segment does not leave.
     before: Instant,
     /// Whether a segment waits for `next_at`.
     waits: bool,
@@ -207,8 +209,8 @@ impl Pacing {
         !self.waits
     }
 
-    /// Counts a segment of `len` bytes, the `count`-th of the connection. Lateness of up to half of a
-    /// segment's time shortens the wait for the next.
+    /// Counts a segment of `len` bytes, the `count`-th of the connection. Where it leaves late, the
+    /// wait for the next segment is shorter, by at most half of a segment's time.
     pub(super) fn send(&mut self, now: Instant, len: u32, bytes_per_s: u64, count: u64) {
         self.before = self.next_at;
         let late = now.saturating_since(self.next_at);

@@ -11,15 +11,17 @@ use super::transmit::Retransmission;
 /// The recovery or reduction that the connection is in, and the state that is needed to undo it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Episode {
-    /// `snd_nxt` when it began: it ends when this is acknowledged (RFC 6675's `RecoveryPoint`).
+    /// `snd_nxt` at the begin of the episode. The episode ends when this position is acknowledged
+    /// (RFC 6675's `RecoveryPoint`).
     pub(super) high: u64,
-    /// `snd_una` when it began; `None` if the reduction was undone or cannot be undone.
+    /// `snd_una` at the begin of the episode; `None` where the reduction was undone or cannot be
+    /// undone.
     pub(super) undo_marker: Option<u64>,
     /// Retransmissions of this episode that no D-SACK has shown to be spurious; `None` before the first.
     pub(super) undo_retransmissions: Option<u32>,
     /// The timestamp clock at the first retransmission.
     pub(super) first_retransmission: Option<u32>,
-    /// The slow-start threshold before the episode; 0 if it is not to be restored.
+    /// The slow-start threshold before the episode; 0 where it is not to be restored.
     pub(super) prior_ssthresh: u32,
     /// Whether an acknowledgement has restarted the retransmission timeout in this recovery.
     pub(super) restarted_timer: bool,
@@ -97,7 +99,7 @@ impl Sender {
         self.rack.advanced = true; // the segments that are out are judged again
     }
 
-    /// Ends Recovery or Loss, and undoes the reduction if it was spurious.
+    /// Ends Recovery or Loss. Undoes the reduction where it was spurious.
     pub(super) fn end_recovery(&mut self) {
         if let Some(proof) = self.may_undo() {
             self.undo(proof);
@@ -107,7 +109,7 @@ impl Sender {
         self.change_state(CongestionState::Open);
     }
 
-    /// Undoes the reduction if D-SACKs showed all retransmissions to be spurious.
+    /// Undoes the reduction where D-SACKs showed all retransmissions to be spurious.
     pub(super) fn try_undo_by_dsack(&mut self) -> bool {
         let needless = self.is_undoable() && self.episode.undo_retransmissions == Some(0);
         if needless {
@@ -117,9 +119,10 @@ impl Sender {
         needless
     }
 
-    /// Undoes a Recovery upon a partial acknowledgement that answers the first transmission, which
-    /// was late and not lost. Returns whether the handling of the acknowledgement ends here: while
-    /// retransmissions are still out, new data may leave, but nothing is retransmitted.
+    /// Undoes a Recovery at a partial acknowledgement that answers the first transmission: that
+    /// transmission was late and not lost. Returns whether the handling of the acknowledgement ends
+    /// here. This is so while retransmissions are still out: new data may then leave, but nothing
+    /// is retransmitted.
     pub(super) fn try_undo_partly(&mut self) -> bool {
         if !self.is_undoable() || !self.answers_original() {
             return false;
@@ -145,8 +148,8 @@ impl Sender {
         self.change_state(CongestionState::Open);
     }
 
-    /// Handles an acknowledgement after a timeout. Returns which segments may then be sent (RFC
-    /// 5682 section 3.1, the SACK-enhanced version).
+    /// Handles an acknowledgement after a timeout. Returns which segments may then leave (RFC 5682
+    /// section 3.1, the SACK-enhanced version).
     pub(super) fn process_loss(&mut self, ack: &Ack) -> Retransmission {
         let recovered = self.una >= self.episode.high;
         if ack.advanced

@@ -1,6 +1,7 @@
-//! The steps that Linux takes for `cubic` and `reno`, and that algorithms with `cong_control` must
-//! take themselves. The numbers are those of Linux; `crates/kernel/tests/kernel/as_linux.rs` has the same
-//! situations on the running kernel, beside its own algorithms.
+//! Linux takes some steps itself for `cubic` and `reno` that algorithms with `cong_control` must
+//! take themselves. These tests show the steps, with the numbers of Linux.
+//! `crates/kernel/tests/kernel/as_linux.rs` has the same situations on the running kernel, beside
+//! its own algorithms.
 
 use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
@@ -13,7 +14,7 @@ fn established(algorithm: &str, rtt_ms: u64) -> SenderScript {
     SenderScript::established(&config, algorithm, rtt_ms)
 }
 
-/// A window of 40, of which segments 30 to 69 are out at three RTTs, or none where `endless` is not.
+/// A window of 40 at three RTTs. With `endless` segments 30 to 69 are out, and otherwise 30 to 39.
 fn forty(algorithm: &str, rtt_ms: u64, endless: bool) -> SenderScript {
     let mut tcp = established(algorithm, rtt_ms);
     tcp.supply((!endless).then_some(40)).sends(0..10);
@@ -52,7 +53,8 @@ fn the_first_burst_after_an_idle_time_is_the_restart_window() {
 fn idle_time_is_counted_from_the_last_segment_sent() {
     for algorithm in ["cubic", "reno"] {
         let mut tcp = forty(algorithm, 300, false);
-        // 900 ms after the last segments left, and 600 ms after their ACK; the timeout lies between.
+        // It is 900 ms after the last segments left, and 600 ms after their ACK. The timeout lies
+        // between these times.
         tcp.at(1800).supply(None).sends(40..60);
     }
 }
@@ -84,8 +86,8 @@ fn a_small_window_grows_as_renos_at_the_ack_where_linux_looks() {
     let mut millis = timed_out + 100;
     tcp.at(millis).ack(2).supply(None).sends(2..4);
     assert_eq!((tcp.sender.figures().cwnd.get(), tcp.sender.figures().ssthresh.get()), (2, 7));
-    // Flights of ACKs, 2 ms apart: slow start up to 7, and then 7 until Reno would have 8 and Linux
-    // looks again, which it does 1/32 s after it looked last.
+    // Flights of ACKs arrive, 2 ms apart. Slow start ends at a window of 7. Then the window stays 7
+    // until Reno would have 8 and Linux looks again, which happens 1/32 s after its last look.
     let mut acked = 2;
     let mut windows = Vec::new();
     for flight in [2, 4, 7, 7, 1] {

@@ -6,7 +6,8 @@ use wakeai_units::{Duration, Instant};
 
 use crate::script::{SenderScript, at_ms};
 
-/// An RTT of 100 ms, and a stream of ten segments that all leave at 100 ms, the last with the FIN.
+/// A path with an RTT of 100 ms. All ten segments of the stream leave at 100 ms, the last one with
+/// the FIN.
 fn ten(profile: Profile) -> SenderScript {
     let config = TcpConfig::new(profile);
     let cubic = by_name("cubic", &config).expect("it is known");
@@ -23,7 +24,7 @@ fn numbers(tcp: &mut SenderScript) -> Vec<u64> {
 
 #[test]
 fn a_recovery_resends_what_may_be_lost_with_window_to_spare() {
-    // RFC 6675's rule 3: segment 7 has two above it that arrived, which is no loss yet.
+    // RFC 6675's rule 3: two segments above segment 7 have arrived. They do not make it lost yet.
     let mut tcp = ten(Profile::Classic);
     tcp.at(200).ack_with(0, &[1..4]).sends([0]);
     assert_eq!(tcp.sender.figures().congestion_state, CongestionState::Recovery);
@@ -33,7 +34,7 @@ fn a_recovery_resends_what_may_be_lost_with_window_to_spare() {
 
 #[test]
 fn the_last_segment_is_rescued_once_per_recovery() {
-    // Rule 4: nothing arrived above the last, so nothing says that it is lost.
+    // Rule 4: no segment above the last one exists, so no arrival can show that it is lost.
     let mut tcp = ten(Profile::Classic);
     tcp.at(200).ack_with(0, &[1..4]).sends([0]);
     tcp.ack_with(0, &[1..9]);
@@ -42,7 +43,7 @@ fn the_last_segment_is_rescued_once_per_recovery() {
     assert_eq!(tcp.sender.counters().retransmits, 2);
 }
 
-/// When the retransmission timer runs out.
+/// The time at which the retransmission timer expires.
 fn due(tcp: &SenderScript) -> Instant {
     tcp.sender.next_timeout().expect("it runs")
 }
@@ -99,7 +100,7 @@ fn as_in_ns_3_an_ack_of_a_retransmission_ends_the_backoff() {
         let answered = tcp.now() + Duration::from_millis(400);
         tcp.at_us(answered.as_nanos() / 1_000).ack(1);
         let rto = due(&tcp).saturating_since(answered);
-        // The handshake measured 100 ms: 100 + 4 · 50.
+        // The handshake measured 100 ms, so the timeout is 100 + 4 · 50 ms.
         assert_eq!(rto == Duration::from_millis(300), forgets_backoff, "{rto}");
     }
 }

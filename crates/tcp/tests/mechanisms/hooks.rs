@@ -1,4 +1,5 @@
-//! The calls of an algorithm's hooks: their places and their order are those of the kernel.
+//! The calls of an algorithm's hooks come at the same places and in the same order as in the
+//! kernel.
 
 use wakeai_algorithms::Call::{Ack, AfterIdle, BeforeSending, SetState, Ssthresh, Undo};
 use wakeai_algorithms::{Algorithm, Call, TcpSock};

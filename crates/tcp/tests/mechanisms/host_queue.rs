@@ -22,7 +22,7 @@ fn an_overflow_is_local_congestion_and_not_a_loss() {
     );
     assert_eq!(tcp.sender.counters().local_drops, 1);
     tcp.room = None;
-    // The segment that did not leave is the next to leave, for the first time.
+    // The segment that did not leave is the next to leave. It counts as sent for the first time.
     tcp.at(200).ack(1);
     assert_eq!(tcp.take().map(|segment| segment.seq), Some(crate::script::position(5)));
     assert_eq!(tcp.sender.counters().retransmits, 0);
@@ -86,7 +86,7 @@ fn small_queues_let_more_out_only_as_packets_leave_the_host() {
 /// The largest A-MPDU of 802.11n.
 const AGGREGATE: u64 = 65_535;
 
-/// Takes the segments that leave until `end_ms`. With `drains` the host's queue empties meanwhile.
+/// Counts the segments that leave until `end_ms`. With `drains` the host's queue empties meanwhile.
 fn run(tcp: &mut SenderScript, end_ms: u64, drains: bool) -> u64 {
     let mut sent = 0;
     loop {
@@ -101,8 +101,8 @@ fn run(tcp: &mut SenderScript, end_ms: u64, drains: bool) -> u64 {
     }
 }
 
-/// The number of packets that a sender keeps in a host's queue that does not drain, once its window is
-/// at the floor of `bounds`: floor, ceiling, pacing rate and share of the queue.
+/// The number of packets that a sender keeps in a host's queue that does not drain, once its window
+/// is at the floor. `bounds` are floor, ceiling, pacing rate and bytes in the queue.
 fn kept(algorithm: &str, bounds: (u32, u32, u64, u64)) -> usize {
     let config = TcpConfig { small_queues: true, ..TcpConfig::new(Profile::Linux) };
     let algorithm = by_name(algorithm, &config).expect("it is known");
@@ -126,11 +126,13 @@ fn kept(algorithm: &str, bounds: (u32, u32, u64, u64)) -> usize {
 #[test]
 fn a_budget_under_a_ceiling_keeps_an_aggregate_queued() {
     for algorithm in ["cubic", "reno", "wakeai_rtt", "wakeai_av", "wakeai_compound"] {
-        // 43 packets of 1500 bytes fit.
+        // An aggregate has room for 43 packets of 1500 bytes.
         assert_eq!(kept(algorithm, (60, 60, 0, AGGREGATE)), 43, "{algorithm}");
-        // Two windows per RTT, as in slow start, carry 9 packets in 7.8 ms; and one packet more.
+        // Two windows per RTT, as in slow start, carry 9 packets in 7.8 ms. One more packet is
+        // admitted.
         assert_eq!(kept(algorithm, (60, 60, 0, 0)), 10, "{algorithm}");
-        // Two windows of four are less than a packet, and two may always wait.
+        // Two windows of four segments carry less than a packet in that time. Two packets may
+        // always wait.
         assert_eq!(kept(algorithm, (4, 4, 0, 0)), 3, "{algorithm}");
         assert_eq!(kept(algorithm, (4, 4, 0, AGGREGATE)), 4, "{algorithm}");
     }

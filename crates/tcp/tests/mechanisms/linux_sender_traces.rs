@@ -1,6 +1,7 @@
-//! The observed behaviour of Linux 6.18, segment by segment: the kernel (cubic) was the sender, and a
-//! program that read and wrote packets on a TUN device was the receiver. The kernel's clock was rounded
-//! to that of the script, and its timers to their set times (its timer wheel is up to a tenth late).
+//! The observed behaviour of Linux 6.18, segment by segment. The kernel (cubic) was the sender, and
+//! a program that read and wrote packets on a TUN device was the receiver. The kernel's clock was
+//! rounded to the clock of the script. Its timers were rounded to the times at which they were set,
+//! because its timer wheel is up to a tenth late.
 
 use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
@@ -34,7 +35,7 @@ fn three_holes_are_repaired_as_they_show() {
 #[test]
 fn a_lost_retransmission_is_repaired_in_the_same_recovery() {
     let mut tcp = flight(10);
-    // The kernel withheld segment 11 from here to the fourth SACK, to send two at once.
+    // From here to the fourth SACK the kernel withheld segment 11, to send two segments at once.
     let sent: Vec<Vec<u64>> = (2..18)
         .map(|end| {
             tcp.at(18 + end).ack_echoing(0, &[1..end], 11);

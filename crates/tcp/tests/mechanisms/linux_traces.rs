@@ -1,6 +1,7 @@
-//! The observed behaviour of Linux 6.18, step by step: the kernel was one end (CUBIC at the sender, an
-//! application that reads at once at the receiver), and a program that wrote packets into a TUN device
-//! was the other (`tests/record_linux_traces.py`). The RTT is 10 ms for receivers and 100 ms for senders.
+//! The observed behaviour of Linux 6.18, step by step. The kernel was one end, with CUBIC at the
+//! sender and an application that reads at once at the receiver. The other end was a program that
+//! wrote packets into a TUN device (`tests/record_linux_traces.py`). The RTT is 10 ms for receivers
+//! and 100 ms for senders.
 
 use wakeai_connection::{CongestionState, INFINITE_SSTHRESH};
 use wakeai_tcp::{Flags, Profile, TcpConfig, by_name};
@@ -81,13 +82,13 @@ fn a_fin_is_sent_again_as_a_probe_first() {
     let mut tcp = ReceiverScript::established(&TcpConfig::new(Profile::Linux));
     tcp.at(16).data(0..2).acks_each([1, 2]);
     tcp.at(18).fin(2).sends(Flags::FIN_ACK, 1);
-    // Seen: 214, 216 and 432 ms later, in jiffies of 4 ms.
+    // Linux sent them 214, 216 and 432 ms later, in jiffies of 4 ms.
     tcp.at(228).sends(Flags::FIN_ACK, 1);
     tcp.at(438).sends(Flags::FIN_ACK, 1);
     tcp.at(858).sends(Flags::FIN_ACK, 1);
 }
 
-/// Endless data with an RTT of 100 ms; the first ten segments are out, and it is 200 ms.
+/// An endless stream over an RTT of 100 ms. The first ten segments are out, and it is 200 ms.
 fn flight() -> SenderScript {
     let config = TcpConfig::new(Profile::Linux);
     let cubic = by_name("cubic", &config).expect("it is known");
@@ -121,7 +122,7 @@ fn a_recovery_from_its_first_sack_to_its_end() {
     );
 }
 
-/// Segment 0 is late: it is sent again at 202 ms, although it arrives.
+/// Segment 0 is late. It is sent again at 202 ms, although its first copy arrives.
 fn late() -> SenderScript {
     let mut tcp = flight();
     tcp.ack_with(0, &[1..3]).sends([10, 11]);
@@ -178,7 +179,7 @@ fn a_single_segment_is_probed_at_its_timeout_and_times_out_anew() {
     let cubic = by_name("cubic", &config).expect("it is known");
     let mut tcp = SenderScript::established(&config, cubic, 100);
     tcp.supply(Some(1)).sends([0]);
-    // Seen: 320, 320, 640 and 1248 ms apart, in jiffies of 4 ms and with a busy host.
+    // Linux sent them 320, 320, 640 and 1248 ms apart, in jiffies of 4 ms and with a busy host.
     for due in [400, 700, 1300, 2500] {
         tcp.at(due).sends([0]);
     }
@@ -276,7 +277,8 @@ fn five_losses_in_a_window_of_twenty() {
         (sample.ssthresh.get(), sample.cwnd.get(), sample.lost_out.get(), sample.retrans_out.get()),
         (14, 14, 5, 5)
     );
-    // What came out of order for 102 ms: the two that left after the first SACKs are lost.
+    // For 102 ms the arrivals were out of order. The two segments that left after the first SACKs
+    // are lost.
     tcp.at_us(403_500).ack_echoing(11, &[15..30], echo(302)).sends([30, 31]);
     tcp.at_us(405_500).ack_echoing(12, &[15..30], echo(304)).sends([39, 40]);
     tcp.at_us(406_500).ack_echoing(13, &[15..30], echo(305)).sends([41]);

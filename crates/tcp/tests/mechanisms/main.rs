@@ -1,5 +1,5 @@
-//! Every mechanism of TCP that the simulator claims to have, each with a test that fails without it
-//! (the table is in `tests/README.md`).
+//! Each mechanism of TCP that the simulator claims to have, with a test that fails without it (the
+//! table is in `tests/README.md`).
 
 #![allow(clippy::single_range_in_vec_init, reason = "SACK blocks are lists of ranges, also of one")]
 

@@ -46,7 +46,7 @@ fn a_bound_spreads_segments_to_its_rate() {
     tcp.at(200).ack(10);
     let times = departures(&mut tcp, 300);
     assert!((10..=11).contains(&times.len()), "{times:?}");
-    // After a pause the second may follow in half the time.
+    // After a pause the second segment may follow in half the time.
     for pair in times[1..].windows(2) {
         assert!((9_900..=10_100).contains(&(pair[1] - pair[0])), "{times:?}");
     }
@@ -76,7 +76,8 @@ fn an_algorithm_that_asks_is_paced_at_its_own_rate() {
     tcp.supply(None).sends(0..10);
     tcp.at(200).ack(10);
     let times = departures(&mut tcp, 290);
-    // A window of 20 over 100 ms, at twice that rate: 2.5 ms apart.
+    // A window of 20 segments over 100 ms leaves at twice that rate, so the segments are 2.5 ms
+    // apart.
     assert!(times.len() == 20, "{times:?}");
     for pair in times[1..].windows(2) {
         assert!((2_400..=2_600).contains(&(pair[1] - pair[0])), "{times:?}");

@@ -56,7 +56,7 @@ fn a_long_path_is_filled_where_the_buffers_follow_it() {
     assert!(goodput > 40.0, "{goodput}");
 }
 
-/// Mean number of segments that arrive per RTT of 100 ms, at a loss rate of one in `one_in`.
+/// The mean number of segments that arrive per RTT of 100 ms, where one in `one_in` is lost.
 fn segments_per_rtt(algorithm: &str, one_in: u64, seconds: u64) -> f64 {
     let loss = Loss::Random(65_536 / one_in, 1);
     let mut pair = pair(Profile::Linux, algorithm, 1000, 50, 100_000, loss);
@@ -119,8 +119,8 @@ fn small_queues_keep_the_hosts_queue_short_at_full_speed() {
     assert!(small * 5 < large, "{small} and {large} packets");
 }
 
-/// Sends half a megabyte over a path with many losses both ways; returns the time at which both
-/// ends were done.
+/// Sends half a megabyte over a path with many losses in both directions. Returns the time at which
+/// both ends were done.
 fn transfer(profile: Profile, algorithm: &str, seed: u64) -> (Instant, Pair) {
     const SIZE: u64 = 500_000;
     let config = TcpConfig::new(profile);

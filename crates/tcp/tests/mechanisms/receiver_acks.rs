@@ -22,7 +22,7 @@ fn settled() -> (ReceiverScript, u64) {
 
 #[test]
 fn first_each_segment_is_acknowledged_and_then_every_second() {
-    // Six while the window opens, and sixteen more.
+    // Six segments are acknowledged while the window opens, and then sixteen more.
     let mut tcp = ReceiverScript::established(&linux());
     tcp.data(0..22).acks_each(1..=22);
     tcp.data(22..26).acks_each([24, 26]).sends_nothing();
@@ -32,7 +32,7 @@ fn first_each_segment_is_acknowledged_and_then_every_second() {
 fn quick_acks_are_half_the_window_where_that_is_less() {
     let config = TcpConfig { receive_buffer_limit: 12 * MSS, ..linux() };
     let mut tcp = ReceiverScript::established(&config);
-    // Half of the buffer is offered, and half of that is three segments.
+    // Half of the buffer is offered. Half of this window is three segments.
     tcp.data(0..3).acks_each(1..=3);
     tcp.data(3..5).acks(5).sends_nothing();
 }
@@ -53,7 +53,7 @@ fn slow_segments_delay_the_ack_for_at_most_200_ms() {
     tcp.syn().sends(Flags::SYN_ACK, 0);
     tcp.at(300).nothing(1, Flags::ACK);
     tcp.data(0..24).acks_each(1..=22).acks(24);
-    // 30 ms apart: the delay becomes half of 40 and these 30.
+    // The segments are 30 ms apart, so the delay becomes half of 40 ms plus 30 ms.
     tcp.at(330).data(24..25).sends_nothing();
     tcp.at(379).sends_nothing();
     tcp.at(380).acks(25);
@@ -75,7 +75,7 @@ fn a_long_pause_makes_acks_quick_again() {
 #[test]
 fn the_classic_receiver_acknowledges_every_second_segment() {
     let mut tcp = ReceiverScript::established(&classic());
-    // The first announces the window, for which the field of a SYN-ACK is too small.
+    // The first ACK announces the window, for which the field of a SYN-ACK is too small.
     tcp.data(0..6).acks_each([1, 3, 5]).sends_nothing();
     tcp.at_us(49_999).sends_nothing();
     tcp.at(50).acks(6);
@@ -118,7 +118,8 @@ fn part_of_a_gap_that_is_filled_is_acknowledged_at_once() {
 fn later_acks_of_a_gap_go_once_per_twentieth_of_an_rtt() {
     let (mut tcp, next) = settled();
     tcp.data(next + 1..next + 12);
-    // The first opens the window a last time, which makes it quick; then the three.
+    // The first ACK is quick, because it opens the window a last time. The next three leave because
+    // of the gap.
     for last in [2, 3, 4, 5] {
         tcp.acks_with(next, &[next + 1..next + last]);
     }

@@ -93,7 +93,8 @@ fn a_fin_in_order_is_answered_with_a_fin_once_all_is_read() {
 fn a_fin_without_answer_is_repeated_with_backoff() {
     let mut tcp = ReceiverScript::established(&linux());
     tcp.at(1000).fin(0).sends(Flags::FIN_ACK, 1);
-    // The handshake took 10 ms: 210 ms once as a probe, then 210 ms, and the double each time.
+    // The handshake took 10 ms. The first wait is 210 ms, for a probe. The next is 210 ms again,
+    // and each later one doubles.
     let mut due = 1210;
     tcp.at(due).sends(Flags::FIN_ACK, 1);
     for tries in 0..8 {
@@ -136,7 +137,7 @@ fn the_receiver_closes_once_its_application_has_read_all() {
     tcp.data(0..1).acks(1);
     tcp.fin(1).sends_nothing();
     assert!(tcp.receiver.finished());
-    // The FIN's own position is read too, in the period after the last byte.
+    // The position of the FIN is read too, in the period after the last byte.
     tcp.at(30).sends(Flags::FIN_ACK, 1);
     assert_eq!(tcp.receiver.bytes_read(), 1448);
 }

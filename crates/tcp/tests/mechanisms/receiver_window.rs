@@ -14,14 +14,14 @@ fn small_buffer() -> TcpConfig {
     TcpConfig { receive_buffer_limit: 64 * MSS, ..TcpConfig::new(Profile::Classic) }
 }
 
-/// Receives all segments that were sent; returns the last window.
+/// Takes all segments that were sent, and returns the window of the last one.
 fn last_window(tcp: &mut ReceiverScript) -> u64 {
     while tcp.take().is_some() {}
     tcp.last.window
 }
 
-/// A sender that doubles its window each RTT of 100 ms, up to `most` segments; gives the largest
-/// window that was offered.
+/// The largest window that is offered to a sender that doubles its window in each RTT of 100 ms, up
+/// to `most` segments.
 fn doubling_rounds(config: &TcpConfig, rounds: u32, most: u64) -> u64 {
     let mut tcp = ReceiverScript::established(config);
     tcp.rtt = ms(100);
@@ -107,7 +107,7 @@ fn no_window_below_a_segment_or_a_16th_of_the_buffer_is_offered() {
     tcp.receiver.set_reading(now, Reading::Paused);
     tcp.data(0..64);
     assert_eq!(last_window(&mut tcp), 0);
-    // A segment in 10 ms: after the fourth a sixteenth is free.
+    // One segment is read in 10 ms. After the fourth a sixteenth of the buffer is free.
     let now = tcp.now();
     tcp.receiver.set_reading(now, Reading::At(Rate::from_bps(8 * 100 * MSS)));
     tcp.at(now_ms(&tcp) + 30).sends_nothing();

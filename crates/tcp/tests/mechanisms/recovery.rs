@@ -5,7 +5,7 @@ use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::SenderScript;
 
-/// Ten segments are out since 100 ms, and it is 200 ms.
+/// Ten segments have been out since 100 ms, and it is 200 ms.
 fn flight(profile: Profile) -> SenderScript {
     let config = TcpConfig::new(profile);
     let cubic = by_name("cubic", &config).expect("it is known");
@@ -15,7 +15,8 @@ fn flight(profile: Profile) -> SenderScript {
     tcp
 }
 
-/// Segment 0 is sent again; 1 to 3 have arrived, and 10 and 11 are out by limited transmit.
+/// Segment 0 is sent again. Segments 1 to 3 have arrived, and 10 and 11 are out by limited
+/// transmit.
 fn recovering(profile: Profile) -> SenderScript {
     let mut tcp = flight(profile);
     tcp.ack_with(0, &[1..2]).sends([10]);
@@ -30,12 +31,12 @@ fn the_window_shrinks_in_proportion_to_what_arrives() {
     for profile in [Profile::Linux, Profile::Classic] {
         let mut tcp = recovering(profile);
         assert_eq!(tcp.sender.figures().ssthresh.get(), 7);
-        // 7 for 10 that arrive; the third is let out by the first retransmission.
+        // 7 segments leave for 10 that arrive. The first retransmission counts as one of them.
         tcp.ack_with(0, &[1..5]).sends([12]);
         tcp.ack_with(0, &[1..6]).sends([13]);
         tcp.ack_with(0, &[1..7]).sends([]);
         tcp.ack_with(0, &[1..8]).sends([]);
-        // Fewer segments than the threshold are in flight: as many leave as arrive.
+        // Fewer segments than the threshold are in flight, so as many leave as arrive.
         tcp.ack_with(0, &[1..9]).sends([14]);
         tcp.ack_with(0, &[1..10]).sends([15]);
         let sample = tcp.sender.figures();

@@ -19,7 +19,7 @@ fn drain(tcp: &mut SenderScript) {
     while tcp.take().is_some() {}
 }
 
-/// Segment 0 arrives a millisecond after 1 and 2.
+/// Segment 0 arrives a millisecond after segments 1 and 2.
 fn overtaken() -> SenderScript {
     let mut tcp = flight();
     tcp.at(200).ack_with(0, &[1..3]);
@@ -31,7 +31,8 @@ fn overtaken() -> SenderScript {
     tcp
 }
 
-/// Acknowledges up to `hole`, and returns the time until this segment is taken for lost.
+/// Acknowledges everything before `hole`, and returns the time until the segment `hole` is taken
+/// for lost.
 fn patience(tcp: &mut SenderScript, millis: u64, hole: u64) -> Duration {
     tcp.at(millis).ack_with(hole, &[hole + 1..hole + 6]);
     drain(tcp);
@@ -59,7 +60,7 @@ fn a_dsack_widens_the_reordering_window() {
     let before = patience(&mut tcp, 202, 3);
     tcp.at_next_timeout();
     drain(&mut tcp);
-    // Segment 3 was not lost: it and its copy arrive, and the copy is reported.
+    // Segment 3 was not lost. Both copies of it arrive, and the second is reported.
     tcp.at(245).ack_echoing(9, &[], 101);
     drain(&mut tcp);
     let copy = tcp.sender.counters().retransmits;

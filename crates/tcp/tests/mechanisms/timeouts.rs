@@ -41,14 +41,14 @@ fn each_timeout_is_twice_the_one_before_up_to_the_longest() {
         tcp.sends([0]);
         waits.push((tcp.now() - before).as_millis());
     }
-    // A minute is the longest in the classic profile.
+    // In the classic profile a minute is the longest timeout.
     assert_eq!(waits, [300, 600, 1200, 2400, 4800, 9600, 19_200, 38_400, 60_000, 60_000, 60_000]);
     assert_eq!(tcp.sender.counters().timeouts, 11);
     assert_eq!(tcp.sender.counters().timeouts_in_a_row, 11);
     assert_eq!(tcp.sender.counters().timeouts_in_a_row, 11);
 }
 
-/// Ten segments were out, and the timer has run out.
+/// A sender with ten segments out, whose retransmission timer has expired.
 fn timed_out(profile: Profile) -> SenderScript {
     let mut tcp = established(profile, 100);
     tcp.supply(None).sends(0..10);

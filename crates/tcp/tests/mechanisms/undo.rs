@@ -5,7 +5,8 @@ use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::{SenderScript, at_ms, clock_ms};
 
-/// Segment 0 came late and is sent again at 200 ms; SACKs reported the segments that overtook it.
+/// Segment 0 came late and is sent again at 200 ms, because SACKs reported the segments that
+/// overtook it.
 fn needless_recovery(profile: Profile) -> SenderScript {
     let config = TcpConfig::new(profile);
     let cubic = by_name("cubic", &config).expect("it is known");
@@ -17,7 +18,7 @@ fn needless_recovery(profile: Profile) -> SenderScript {
     tcp
 }
 
-/// The timestamp echo of a segment that was sent at that time.
+/// The timestamp that answers a segment which was sent at this time.
 fn echo(millis: u64) -> u32 {
     clock_ms(at_ms(millis))
 }

@@ -10,7 +10,7 @@ fn established(profile: Profile) -> SenderScript {
     SenderScript::established(&config, cubic, 100)
 }
 
-/// The bytes that are written and were never sent. All outstanding segments are full ones.
+/// The bytes that are written and were never sent. All segments that are out are full.
 fn unsent(tcp: &SenderScript) -> u64 {
     let figures = tcp.sender.figures();
     figures.send_queue.get() - u64::from(figures.packets_out.get()) * MSS
@@ -64,7 +64,7 @@ fn steady_writes_keep_the_queue_empty_and_the_window_small() {
         let config = TcpConfig::new(Profile::Linux);
         let algorithm = by_name(algorithm, &config).expect("it is known");
         let mut tcp = SenderScript::established(&config, algorithm, 100);
-        // Ten segments are out, and slow start goes on to twice the used window.
+        // Ten segments are out. Slow start continues to twice the used window.
         let largest = writes_every_10_ms(&mut tcp, 20_000);
         assert!((10..=20).contains(&largest), "{largest}");
         assert_eq!(tcp.sender.counters().retransmits, 0);
@@ -76,7 +76,7 @@ fn a_backlog_leaves_as_fast_as_the_window_lets_it() {
     let mut tcp = established(Profile::Linux);
     writes_every_10_ms(&mut tcp, 1_000);
     let before = tcp.sender.figures();
-    // 60 segments at once, of which as many leave as the window has room for.
+    // 60 segments are written at once. As many leave as the window has room for.
     tcp.supply(Some(160));
     let mut sent = 0;
     while tcp.take().is_some() {
@@ -145,7 +145,7 @@ fn an_idle_connection_halves_its_window_per_timeout() {
     tcp.at(400).ack(40).sends_nothing();
     let before = tcp.sender.figures().cwnd.get();
     assert!(before >= 30, "{before}");
-    // 300 ms is the timeout: one halving.
+    // The timeout is 300 ms, so the window is halved once.
     tcp.at(750).supply(Some(200));
     let mut sent = 0;
     while tcp.take().is_some() {

@@ -8,11 +8,11 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 /// The packets that a link loses, besides those for which its queue has no room.
 #[derive(Clone, Debug)]
 pub(crate) enum Loss {
-    /// None.
+    /// No packet.
     Never,
-    /// These, counted from 0.
+    /// These packets, counted from 0.
     These(Vec<u64>),
-    /// Each with this probability in 1/65536, from a seed.
+    /// Each packet with this probability in 1/65536; the second number is the seed.
     Random(u64, u64),
 }
 
@@ -68,8 +68,8 @@ impl Link {
         }
     }
 
-    /// Takes a packet, or returns it if the queue is full. A lost packet disappears at the far end
-    /// of the link.
+    /// Takes a packet, or returns it where the queue is full. A lost packet disappears only at the
+    /// far end of the link.
     fn send(&mut self, now: Instant, segment: Segment) -> Option<Segment> {
         let lost = self.loss.strikes(self.offered);
         self.offered += 1;
@@ -160,7 +160,7 @@ impl Pair {
         self.now = end;
     }
 
-    /// The next event.
+    /// Handles the next event.
     fn step(&mut self) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= self.now);
         if due(self.back.next_departure()) {

@@ -21,7 +21,8 @@ pub(crate) use sender::SenderScript;
 /// Payload of a full segment.
 pub(crate) const MSS: u64 = 1448;
 
-/// The position at which a segment begins; also the acknowledgement of all before it.
+/// The position at which a segment begins. It is also the number that acknowledges everything
+/// before it.
 pub(crate) fn position(segment: u64) -> u64 {
     1 + segment * MSS
 }
@@ -29,7 +30,7 @@ pub(crate) fn position(segment: u64) -> u64 {
 /// The number of lines of a transcript that a failure shows.
 const SHOWN: usize = 60;
 
-/// Where segments lie in the stream.
+/// The positions at which `segments` begin and end.
 pub(crate) fn positions(segments: &Range<u64>) -> (u64, u64) {
     (position(segments.start), position(segments.end))
 }
@@ -75,7 +76,8 @@ impl Transcript {
     }
 }
 
-/// A segment in a line, positions in segments where they are at the edge of one.
+/// A segment as one line. A position is given as a segment number where it is the edge of a
+/// segment.
 pub(crate) fn describe(segment: &Segment) -> String {
     let flags = segment.flags;
     let mut text = String::new();

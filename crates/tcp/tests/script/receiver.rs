@@ -13,7 +13,7 @@ pub(crate) struct ReceiverScript {
     pub(crate) receiver: Receiver,
     now: Instant,
     out: VecDeque<(Instant, Segment)>,
-    /// The age of the echoed timestamp: the RTT that the receiver measures.
+    /// The age of the echoed timestamp, which the receiver measures as its RTT.
     pub(crate) rtt: Duration,
     with_timestamps: bool,
     /// The last expected segment that came out.
@@ -35,7 +35,7 @@ impl ReceiverScript {
         }
     }
 
-    /// A script after the handshake, at 10 ms, which was its RTT.
+    /// A script after the handshake, at 10 ms. The RTT of the handshake was 10 ms.
     pub(crate) fn established(config: &TcpConfig) -> Self {
         let mut script = Self::listening(config);
         script.syn();
@@ -103,7 +103,7 @@ impl ReceiverScript {
         self
     }
 
-    /// Full segments arrive, one after another at the same time.
+    /// Handles the arrival of full segments, all at the same time.
     pub(crate) fn data(&mut self, segments: Range<u64>) -> &mut Self {
         for segment in segments {
             self.bytes(position(segment), MSS);
@@ -128,8 +128,8 @@ impl ReceiverScript {
         self.nothing(position(segments), Flags::FIN_ACK)
     }
 
-    /// Takes the segments that the receiver sends now, after a call for which the script has no
-    /// method.
+    /// Takes the segments that the receiver sends now. It is called after a call for which the
+    /// script has no method.
     pub(crate) fn poll(&mut self) -> &mut Self {
         while let Some(segment) = self.receiver.poll_transmit(self.now) {
             self.transcript.segment(self.now, '>', &segment);
@@ -161,7 +161,7 @@ impl ReceiverScript {
         segment
     }
 
-    /// A segment with these flags leaves, at `seq`.
+    /// Expects a segment with these flags at `seq`.
     #[track_caller]
     pub(crate) fn sends(&mut self, flags: Flags, seq: u64) -> &mut Self {
         let sent = self.next();
@@ -177,7 +177,7 @@ impl ReceiverScript {
         self.acks_with(segment, &[])
     }
 
-    /// ACKs leave, one after another.
+    /// Expects ACKs of everything before each of `segments`, in this order.
     #[track_caller]
     pub(crate) fn acks_each(&mut self, segments: impl IntoIterator<Item = u64>) -> &mut Self {
         for segment in segments {
@@ -186,7 +186,7 @@ impl ReceiverScript {
         self
     }
 
-    /// An ACK leaves with these blocks.
+    /// Expects an ACK of everything before `segment` with these SACK blocks.
     #[track_caller]
     pub(crate) fn acks_with(&mut self, segment: u64, blocks: &[Range<u64>]) -> &mut Self {
         let sent = self.next();

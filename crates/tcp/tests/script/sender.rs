@@ -16,14 +16,14 @@ pub(crate) struct SenderScript {
     out: VecDeque<(Instant, Segment)>,
     /// The time of each segment's last transmission, by the clock of the timestamps.
     stamps: BTreeMap<u64, u32>,
-    /// Segments that are acknowledged by number, and the timestamp that is echoed for it.
+    /// The number of acknowledged segments, and the timestamp that their acknowledgement echoes.
     acknowledged: u64,
     echo: u32,
     /// The window that is offered from now on, in bytes.
     pub(crate) window: u64,
-    /// The packets that the host's queue accepts; `None`: all.
+    /// The number of packets that the host's queue accepts; `None` where it accepts all.
     pub(crate) room: Option<usize>,
-    /// Lengths of the packets that lie in the host's queue, where that matters.
+    /// The lengths of the packets in the host's queue, where that matters.
     pub(crate) queued: VecDeque<usize>,
     /// The last expected segment that came out.
     pub(crate) last: Segment,
@@ -31,7 +31,7 @@ pub(crate) struct SenderScript {
 }
 
 impl SenderScript {
-    /// Opens at time zero.
+    /// A script whose connection is being opened at time zero.
     pub(crate) fn opening(config: &TcpConfig, algorithm: Algorithm) -> Self {
         let mut script = Self {
             sender: Sender::new(config, algorithm),
@@ -51,7 +51,7 @@ impl SenderScript {
         script
     }
 
-    /// The handshake is done at `rtt_ms`.
+    /// A script after the handshake, which ends at `rtt_ms`.
     pub(crate) fn established(config: &TcpConfig, algorithm: Algorithm, rtt_ms: u64) -> Self {
         let mut script = Self::opening(config, algorithm);
         script.sends_flags(Flags::SYN, 0);
@@ -60,7 +60,7 @@ impl SenderScript {
         script
     }
 
-    /// The receiver's answer to the SYN.
+    /// Handles the receiver's answer to the SYN.
     pub(crate) fn syn_ack(&mut self) -> &mut Self {
         let options = SynOptions { mss: Some(1460), window_scale: Some(11), sack_permitted: true };
         let syn_ack = Segment {
@@ -116,14 +116,14 @@ impl SenderScript {
         self
     }
 
-    /// The application supplies `segments` full segments in total, or endless data.
+    /// Supplies `segments` full segments in total, or endless data.
     pub(crate) fn supply(&mut self, segments: Option<u64>) -> &mut Self {
         self.sender.supply(segments.map(|segments| segments * MSS));
         self.poll();
         self
     }
 
-    /// The application supplies `segments` full segments, and closes.
+    /// Supplies `segments` full segments, and closes.
     pub(crate) fn supply_all(&mut self, segments: u64) -> &mut Self {
         self.sender.supply(Some(segments * MSS));
         self.sender.close();
@@ -131,7 +131,7 @@ impl SenderScript {
         self
     }
 
-    /// Everything before `segment` is acknowledged.
+    /// Acknowledges everything before `segment`.
     pub(crate) fn ack(&mut self, segment: u64) -> &mut Self {
         self.ack_with(segment, &[])
     }
@@ -146,7 +146,7 @@ impl SenderScript {
         self.ack_echoing(segment, blocks, self.echo)
     }
 
-    /// The same, with a timestamp to echo.
+    /// Acknowledges as [`Self::ack_with`], with a timestamp to echo.
     pub(crate) fn ack_echoing(
         &mut self,
         segment: u64,
@@ -165,14 +165,14 @@ impl SenderScript {
         })
     }
 
-    /// The peer's FIN arrives, with an acknowledgement of everything before `ack`.
+    /// Handles the peer's FIN, which acknowledges everything before `ack`.
     pub(crate) fn peer_fin(&mut self, ack: u64) -> &mut Self {
         let timestamp = Some(Timestamp { value: clock_ms(self.now), echo: self.echo });
         let fin = Segment { seq: 1, ack, timestamp, flags: Flags::FIN_ACK, ..Segment::default() };
         self.inject(fin)
     }
 
-    /// Packets leave the host's queue.
+    /// Removes packets from the host's queue.
     pub(crate) fn departs(&mut self, packets: usize) -> &mut Self {
         for _ in 0..packets {
             let len = self.queued.pop_front().expect("a packet is in the host's queue");
@@ -226,7 +226,7 @@ impl SenderScript {
         segment
     }
 
-    /// A segment with these flags and no data leaves, at `seq`.
+    /// Expects a segment with these flags and without data at `seq`.
     #[track_caller]
     pub(crate) fn sends_flags(&mut self, flags: Flags, seq: u64) -> &mut Self {
         let sent = self.next();
@@ -236,7 +236,7 @@ impl SenderScript {
         self
     }
 
-    /// Exactly these full segments leave now, in this order.
+    /// Expects exactly these full segments now, in this order.
     #[track_caller]
     pub(crate) fn sends(&mut self, segments: impl IntoIterator<Item = u64>) -> &mut Self {
         for segment in segments {

@@ -1,15 +1,18 @@
-//! Decides when a station holds a smaller window for some ticks, to measure the path without queues.
+//! Decides when a station holds a smaller window for some ticks (decisions, one every 0.5 s), to
+//! measure its path without queues.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{Situation, TICK};
 
-/// The tick after the start of sending at which a station drains together with those that began with it. By
-/// then they know each other.
+/// A station drains together with others from this tick after the start of its sending. By then the
+/// stations that began together know each other.
 const TOGETHER_AT: u32 = 6;
-/// The smallest number of senders that drain together. Fewer senders do not build such a queue.
+/// The smallest number of senders that drain together. Fewer senders build no queue that hides the
+/// path from all of them.
 const FEWEST: u32 = 4;
-/// The window of a draining station, percent of the window for its share on the path that it measures.
+/// The window of a draining station, in percent of the window that gives the station its share on
+/// the measured path.
 const TOGETHER_PERCENT: u64 = 70;
 /// Draining continues while the minimum RTT falls by one part in this many per tick.
 const STILL_FALLING: u64 = 32;
@@ -26,13 +29,18 @@ const CHECK_LONGEST: Duration = Duration::from_secs(600);
 
 /// Decides whether a station holds less than its share, and how much.
 ///
-/// There are two reasons. Stations that begin together measure each other's queues as the path: the minimum RTT
-/// of each is too high, and none sees a larger queueing delay than the others, so they have to drain together.
-/// A station whose own path becomes longer permanently sees a larger queueing delay than the others. The path
-/// and not a queue is the cause where the RTT does not fall with the window ([`crate::rtt::RttWatch`]).
+/// There are two reasons.
+///
+/// The first is that several stations began together. Then each measures the queues of the others
+/// as a part of its path, so its minimum RTT is too high. No station sees a larger queueing delay
+/// than the others, so no station can correct its minimum alone, and they drain together.
+///
+/// The second is that the station's own path may have become longer. Such a station permanently
+/// sees a larger queueing delay than the others. It checks this with a small window: where the RTT
+/// does not fall with the window, the path is the cause and not a queue ([`crate::rtt::RttWatch`]).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drain {
-    /// Whether it drains together with others.
+    /// Whether the station drains together with others.
     together: bool,
     last_min: Duration,
     /// The number of senders when this station began to send.
@@ -45,7 +53,7 @@ pub(super) struct Drain {
 }
 
 impl Drain {
-    /// The window for this tick, where it is less than that of the share.
+    /// The window for this tick; `None` where the station holds the whole window of its share.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
@@ -106,7 +114,8 @@ mod tests {
 
     const MSS: Bytes = Bytes::new(1448);
 
-    /// This number of senders on a path with this minimum RTT, a share of 10 Mbit/s, and a target of 50 ms.
+    /// A situation with these senders, this minimum RTT, a share of 10 Mbit/s, and a target of 50
+    /// ms.
     fn situation(senders: u32, min_ms: u64) -> Situation {
         let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(50));
         Situation {
@@ -121,7 +130,7 @@ mod tests {
         }
     }
 
-    /// The ticks in which it drains, with the situation of each tick.
+    /// The ticks in which a station drains; `at` gives the situation of each tick.
     fn drained(ticks: u32, at: impl Fn(u32) -> Situation) -> Vec<u32> {
         let mut drain = Drain::default();
         let when = |tick: &u32| Instant::ZERO + TICK * u64::from(*tick);
@@ -164,7 +173,7 @@ mod tests {
         );
     }
 
-    /// A station below its share, whose queueing delay is 150 ms above that of the others.
+    /// A station below its share. Its queueing delay is 150 ms above the median of all stations.
     fn grown_alone() -> Situation {
         let mut situation = situation(8, 40);
         situation.path.growth = Duration::from_millis(200);

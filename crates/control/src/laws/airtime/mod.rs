@@ -1,12 +1,17 @@
-//! The law `airtime`: an equal share of the airtime, in whole aggregates, and a short queue.
+//! The law `airtime`: an equal share of the airtime for each station, in whole aggregates, and a
+//! short queue.
 //!
-//! A station of weight `w` holds the window `W = w·X·(R + q)`. By Little's law this is the window of a station
-//! that delivers its share `w·X` on a path of `R` with the queueing delay `q`. `X` is the sum of the stations'
-//! rates, each as a part of the rate that the station reaches alone, divided by the number of stations that
-//! send. The station's own rate is not used instead, because that would preserve any inequality. With
-//! `ΣW = C·(R + q)` the queueing delay in a common queue is `q` (the equilibrium of FAST TCP: Wei, Jin, Low and
-//! Hegde, 2006), and each station has its share. `docs/concepts/laws.md` derives this, and shows the effect of
-//! each term.
+//! A station of weight `w` holds the window `W = w·X·(R + q)`. `R` is the RTT of its path, and `q`
+//! is the target queueing delay. `X` is the part of the air that each sender may have: the sum over
+//! all senders of rate / weight, divided by their number. So the share of the station is the rate
+//! `w·X`, and by Little's law `W` is the window of a station that delivers this rate at the
+//! queueing delay `q`.
+//!
+//! The window does not follow the station's own rate, because that would preserve any inequality.
+//! Where all windows wait in a common queue, their sum is `C·(R + q)`, with `C` the total capacity.
+//! Then the queueing delay is `q` (the equilibrium of FAST TCP: Wei, Jin, Low and Hegde, 2006), and
+//! each station has its share. `docs/concepts/laws.md` derives this, and shows the effect of each
+//! term.
 
 mod drain;
 mod path;
@@ -27,13 +32,14 @@ use wakeai_connection::CongestionState;
 
 use crate::{Bounds, Law, Observation, Phase, Reason};
 
-/// The time between two decisions.
+/// The time between two ticks; the law decides once per tick.
 const TICK: Duration = Duration::from_millis(500);
 
 /// The knobs of [`Airtime`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AirtimeKnobs {
-    /// The target queueing delay, in hundredths of a round of all stations' longest turns.
+    /// The target queueing delay, in hundredths of a round. In a round each station and the access
+    /// point have one turn of their greatest length.
     pub queue_rounds_percent: u32,
     /// The least target queueing delay.
     pub queue_min: Duration,
@@ -42,7 +48,7 @@ pub struct AirtimeKnobs {
 }
 
 impl Default for AirtimeKnobs {
-    /// Two rounds, 20 ms to 75 ms.
+    /// Two rounds, but at least 20 ms and at most 75 ms.
     fn default() -> Self {
         Self {
             queue_rounds_percent: 200,
@@ -54,8 +60,8 @@ impl Default for AirtimeKnobs {
 
 /// The law `airtime`.
 ///
-/// At each tick it estimates the path and the share, decides whether the queue is that of stations with agents,
-/// and sets the window.
+/// At each tick it does three things: it estimates the path and the share, decides whether the
+/// stations with agents make the queue, and sets the window.
 #[derive(Clone, Debug, Default)]
 pub struct Airtime {
     knobs: AirtimeKnobs,
@@ -64,17 +70,19 @@ pub struct Airtime {
     delivered: WindowedMax<Rate>,
     /// Whether the window opens on a long path, until there is a queue.
     opening: bool,
-    /// The window in parts of the window for the share, permille; above 1000 while the queue is empty.
+    /// The probe: the window, permille of the window for the share. It is above 1000 while the
+    /// queue is empty.
     probe: u32,
-    /// The probe may grow again at this time, one round trip after it has grown.
+    /// The time from which the probe may grow again: one round trip after it has grown.
     probe_next: Instant,
-    /// The limit of the probe after the queue was empty for a long time, permille.
+    /// The limit of the probe, permille, raised each time the queue was empty for some ticks.
     probe_most: u32,
     /// Consecutive ticks with a nearly empty queue.
     empty_ticks: u32,
     /// The last ceiling, before it was rounded to aggregates.
     ceiling: Option<Segments>,
-    /// The segments by which rounding has lowered the windows so far; negative where it has raised them.
+    /// The segments that rounding has taken from the windows so far; negative where rounding has
+    /// added segments.
     owed: i64,
     drain: Drain,
     /// Consecutive ticks with loss recovery.
@@ -87,7 +95,7 @@ pub struct Airtime {
 /// The values from which a tick is decided.
 struct Situation {
     path: Path,
-    /// The rate that the station's share of the airtime gives.
+    /// The rate that the station delivers with its share of the airtime.
     share: Rate,
     /// The target queueing delay.
     target: Duration,
@@ -108,9 +116,9 @@ impl Airtime {
         Self { knobs, probe: window::NO_PROBE, ..Self::default() }
     }
 
-    /// The bounds while nothing is being sent. They give a connection that begins before the next tick the
-    /// window for the station's share, so that stations that begin together do not flood the air before they
-    /// know each other.
+    /// The bounds while nothing is being sent. They apply to a connection that begins before the
+    /// next tick, and give it the window for the station's share. So stations that begin together
+    /// do not flood the air before they know each other.
     fn idle(&mut self, seen: &Observation, reasons: &mut Vec<Reason>) -> Bounds {
         *self = Self::new(self.knobs.clone());
         reasons.push(Reason::Idle);

@@ -4,15 +4,15 @@ use wakeai_units::Duration;
 
 use crate::{PeerView, RttView};
 
-/// The smallest number of stations of which the median is used: this one and two peers.
+/// The smallest number of stations with a useful median: this one and two peers.
 const ENOUGH: usize = 3;
 
-/// The RTT of a tick, divided into path and queueing delay.
+/// The RTT at a tick (a decision, one every 0.5 s), divided into path and queueing delay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     /// The RTT without queues.
     pub(crate) min: Duration,
-    /// The queueing delay.
+    /// The queueing delay, by which the RTT exceeds `min`.
     pub(crate) growth: Duration,
     /// The sum of both.
     pub(crate) current: Duration,
@@ -21,10 +21,11 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// Corrects the minimum RTT of a station that began to send into the queue of others. Its minimum contains
-    /// that queue and is too high, and its queueing delay is too low. Most of the queueing delay arises at the
-    /// access point and is the same for all stations. So where a station sees less than the median of all
-    /// stations, the difference is subtracted from its minimum.
+    /// Corrects the minimum RTT of a station that began to send while others filled a queue. The
+    /// minimum contains this queue, so it is too high and the queueing delay is too low. Most of
+    /// the queueing delay arises at the access point and is the same for all stations. So where a
+    /// station sees less than the median of all stations, the difference is subtracted from its
+    /// minimum.
     pub(crate) fn of(rtt: RttView, peers: &[PeerView]) -> Self {
         let common = common_growth(peers, Some(rtt.growth));
         let queue = common.unwrap_or(rtt.growth);

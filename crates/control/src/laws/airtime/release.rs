@@ -1,22 +1,25 @@
-//! Decides when the law sets no bounds because stations without agents fill the queue.
+//! Decides when the law sets no bounds, because stations without agents fill the queue. This is
+//! called a release.
 
 use wakeai_units::{Duration, Instant};
 
 use super::Situation;
 
-/// The queue is taken for that of stations without agents where the ticks with a queueing delay beyond twice the
-/// target exceed the other ticks by this number.
+/// A release begins when the ticks (decisions, one every 0.5 s) with a long queue exceed the other
+/// ticks by this number. A queue is long where its delay is above the sum of twice the target and a
+/// quarter of the minimum RTT.
 const OBEY_WITHIN: u32 = 4;
-/// The same number where no peer sends. It is smaller because the window of a single station does not build such a
-/// queue.
+/// The same number for a station without sending peers. It is smaller because the window of a
+/// single station does not build a long queue.
 const OBEY_WITHIN_ALONE: u32 = 2;
-/// The number rises by one per this many senders. The more senders there are, the longer they need to know each
-/// other, and until then they must not be taken for stations without agents.
+/// The number rises by one per this many senders. Many senders need longer to know each other.
+/// Until then they must not be taken for stations without agents.
 const SENDERS_PER_TICK: u32 = 2;
 /// Stations without agents are assumed where those with agents deliver less than this part of the expected rate,
 /// millionths.
 const FOREIGN_BELOW: u64 = 650_000;
-/// They are assumed to have gone where those with agents deliver at least this part, millionths.
+/// Stations without agents are assumed to have gone where those with agents deliver at least this
+/// part, millionths.
 const OURS_FROM: u64 = 800_000;
 /// The duration of the first release. Each further release lasts twice as long, up to the longest duration.
 const FIRST: Duration = Duration::from_secs(60);
@@ -24,12 +27,14 @@ const LONGEST: Duration = Duration::from_secs(600);
 
 /// Decides whether this station has no bounds.
 ///
-/// Beside stations that fill the access point's queue, a station with a short window gets nearly nothing,
-/// because that queue makes its RTT long. It is the queue of stations without agents where it stays long
-/// although those with agents hold their windows, and where these deliver less than the air carries.
+/// Where other stations fill the access point's queue, that queue makes all RTTs long. A station
+/// with a short window then gets nearly nothing. The queue is that of stations without agents under
+/// two conditions: it stays long although the stations with agents hold their windows, and these
+/// deliver less than the air carries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Release {
-    /// Ticks with such a queueing delay, less the other ticks.
+    /// Ticks with a long queue in which the stations with agents deliver too little, less the other
+    /// ticks.
     disobeyed: u32,
     until: Option<Instant>,
     /// The start of the last release.
@@ -85,7 +90,7 @@ mod tests {
     const USED_BY_OTHERS: Option<u64> = Some(300_000);
     const ALL_USED: Option<u64> = Some(900_000);
 
-    /// This number of senders on a path of 40 ms, with a target of 50 ms.
+    /// A situation with these senders, a path of 40 ms, and a target of 50 ms.
     fn situation(senders: u32, growth_ms: u64) -> Situation {
         let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
         Situation {
@@ -117,7 +122,8 @@ mod tests {
             self.release.on_tick(now, &situation(senders, growth_ms), used)
         }
 
-        /// The tick of the release in the queue of stations without agents; at most a thousand.
+        /// The number of ticks until the release, while stations without agents fill the queue; at
+        /// most a thousand.
         fn until_released(&mut self, senders: u32) -> usize {
             (1..1_000).find(|_| self.tick(senders, HIGH, USED_BY_OTHERS)).unwrap_or(1_000)
         }

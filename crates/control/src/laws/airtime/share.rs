@@ -1,4 +1,4 @@
-//! The share of a station: the rate that its part of the airtime gives.
+//! The share of a station: the rate that the station delivers with its part of the airtime.
 
 use wakeai_units::{Instant, Rate};
 
@@ -9,44 +9,50 @@ use crate::{Observation, PeerView};
 
 /// The whole airtime, in the unit of all parts: millionths.
 const WHOLE: u64 = 1_000_000;
-/// The expected sum of the parts before it is measured, where the rates that stations reach alone are the weights.
+/// The sum of the parts that is expected before it is measured. Here the weights are the rates that
+/// stations reach alone.
 const EXPECTED_OF_MAX: u64 = WHOLE;
-/// The same where PHY rates are the weights.
+/// The expected sum where PHY rates are the weights.
 const EXPECTED_OF_PHY: u64 = WHOLE * 6 / 10;
-/// The measured sum counts between these percentages of the expected one, so that old or wrong announcements
-/// do not change the share by more.
+/// The measured sum is limited to these percentages of the expected one, so that old or wrong
+/// announcements change the share by no more than this.
 const LEAST_PERCENT: u64 = 85;
 const MOST_PERCENT: u64 = 125;
-/// In its first ticks a station counts at least the expected sum: the peers' announcements may be older than
-/// its own traffic.
+/// In this many first ticks (decisions, one every 0.5 s) a station counts at least the expected
+/// sum, because the peers' announcements may be older than its own traffic.
 const FRESH_TICKS: u32 = 10;
-/// In this many first ticks the sum of the rates is still rising, and is not compared with the expected one.
+/// In this many first ticks the sum of the rates is still rising. It is not compared with the
+/// expected sum yet.
 const SETTLED_TICKS: u32 = 4;
-/// The same where no peer sends.
+/// The number of such ticks where no peer sends.
 const SETTLED_TICKS_ALONE: u32 = 1;
-/// In the total a weight counts up to this many times the median.
+/// In the mean of the weights, each weight counts up to this many times the median.
 const HEAVIEST: u64 = 4;
-/// The air does not limit a station that alone reaches less than this part of its PHY rate, percent.
+/// Where a station alone reaches less than this part of its PHY rate, percent, something else than
+/// the air limits it.
 const AIR_LIMITED_PERCENT: u64 = 50;
-/// Where the sum of the parts is above this, losses limit such a station, and the air is the bottleneck.
+/// Where the sum of the parts is above this although each station alone is slow, losses limit the
+/// stations, and the air is the bottleneck.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
 /// The weight of each station where all are equal.
 const EQUAL: Rate = Rate::from_mbps(1);
-/// The smallest number of peers of which the median is used.
+/// The smallest number of peers with a useful median.
 const ENOUGH_FOR_A_MEDIAN: usize = 3;
 
 /// The use of the air, and the share of this station.
 ///
-/// The part of the air that a station uses is its rate / its weight ([`Basis`]). Equal parts give rates in
-/// proportion to the weights: a slow station gets the same airtime and fewer bytes.
+/// The part of the air that a station uses is its rate divided by its weight ([`Basis`]). Equal
+/// parts give rates in proportion to the weights. So a slow station gets the same airtime as the
+/// others, and fewer bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Share {
-    /// The highest sum of the parts that all stations used, millionths.
+    /// The highest sum of the parts that all stations used lately, millionths.
     highest: WindowedMax<u64>,
     /// The part of the expected sum that all senders together use, millionths. `None` while too few have
     /// announced their rates, and where nothing can be expected.
     pub(super) used: Option<u64>,
-    /// The median of the rates that the peers deliver, at this station's weight; zero for fewer than three.
+    /// The rate at which this station would use the median of the peers' parts; zero for fewer than
+    /// three peers.
     pub(super) median: Rate,
     /// The rate that all senders deliver at their shares.
     pub(super) total: Rate,
@@ -93,7 +99,7 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// The part of the air that a station of this weight uses, millionths.
+/// The part of the air that a station of weight `weight` uses at `rate`, millionths.
 fn part(rate: Rate, weight: Rate) -> u64 {
     let most = WHOLE * 1000;
     rate.mul_div(WHOLE, weight.bits_per_second())
@@ -101,7 +107,7 @@ fn part(rate: Rate, weight: Rate) -> u64 {
 }
 
 impl Share {
-    /// The share of this station, which has been sending for `ticks` ticks.
+    /// The share of this station, which has been sending for this many ticks.
     pub(super) fn on_tick(&mut self, now: Instant, ticks: u32, seen: &Observation) -> Rate {
         let weights = Weights::of(seen);
         let mut parts: Vec<u64> = weights
@@ -112,7 +118,7 @@ impl Share {
         let senders = u64::from(seen.senders.max(1));
         let known = parts.len() as u64 + 1;
         let enough = known * 4 >= senders * 3;
-        // A sender that has not announced its rate yet is taken for an average one.
+        // A sender without an announced rate counts as an average one.
         let sum = (parts.iter().sum::<u64>() + part(seen.mean_rate, weights.own)) / known * senders;
         if enough {
             self.highest.push(now, sum);
@@ -155,7 +161,8 @@ fn median(parts: &mut [u64]) -> Option<u64> {
     (parts.len() >= ENOUGH_FOR_A_MEDIAN).then(|| *parts.select_nth_unstable(at).1)
 }
 
-/// The share of a station that begins to send now, where the rate that it reaches alone is known.
+/// The share of a station that begins to send now; `None` where the rate that it reaches alone is
+/// unknown.
 pub(super) fn of_newcomer(seen: &Observation) -> Option<Rate> {
     let others = seen.peers.iter().filter(|peer| peer.announced.sending).count() as u64;
     Some(seen.max_rate? / (others + 1))

@@ -8,27 +8,29 @@ use crate::Observation;
 
 /// The largest A-MPDU of a turn: that of 802.11n.
 const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
-/// The time that a turn takes in addition to its data: contention, preamble, SIFS, acknowledgement.
+/// The time that a turn (one transmission) takes in addition to its data: contention, preamble,
+/// SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(300);
 /// The ACKs of the waiting segments may fill this part of the access point's buffer, percent.
 const ACK_BUFFER_PERCENT: u64 = 80;
-/// The least target. Decisions are too rare to hold a shorter queue.
+/// The least target. Decisions come too rarely to hold a shorter queue.
 const LEAST: Duration = Duration::from_millis(5);
 
 /// The bottleneck of all senders together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bottleneck {
     Air,
-    /// The access point's wire, or a path beyond it.
+    /// The access point's wired link, or a path beyond it.
     BeyondTheAir,
 }
 
-/// The target queueing delay, with which each station has a full aggregate waiting when its turn comes. It is the
-/// time of some rounds, in which each station and the access point have their longest turns. It is limited so that
-/// the ACKs of the waiting segments fill only a part of the access point's buffer, because lost ACKs cost more than
-/// short aggregates.
+/// The target queueing delay. It is long enough for each station to have a full aggregate waiting
+/// when its turn comes: some rounds, in each of which every station and the access point have one
+/// turn of their greatest length. It is short enough for the ACKs of the waiting segments to fill
+/// only a part of the access point's buffer, because lost ACKs cost more than short aggregates.
 ///
-/// `total` is the rate that all senders deliver. Where the air is not the bottleneck, no queue fills aggregates.
+/// `total` is the rate that all senders deliver together. Where the air is not the bottleneck, no
+/// queue fills aggregates, and the target is `queue_min`.
 pub(super) fn queue(
     knobs: &AirtimeKnobs,
     seen: &Observation,
@@ -51,8 +53,8 @@ fn ack_buffer(seen: &Observation, total: Rate) -> Duration {
     total.time_for(acknowledged).unwrap_or(Duration::MAX)
 }
 
-/// The duration of a round: a turn of each sender, and one of the access point, which also sends to the slowest
-/// station. A fast station waits for the turns of slow peers.
+/// The duration of a round: one turn of each sender, and one of the access point. The access
+/// point's turn is as long as that of the slowest station, because it also sends to that station.
 fn round(seen: &Observation) -> Duration {
     let own = longest_turn(seen.own.link_rate);
     let sending = seen.peers.iter().filter(|peer| peer.announced.sending);
@@ -60,7 +62,7 @@ fn round(seen: &Observation) -> Duration {
         sending.map(|peer| peer.announced.link_rate.map_or(own, |rate| longest_turn(Some(rate))));
     let (count, sum, longest) =
         turns.fold((1, own, own), |(n, sum, longest), turn| (n + 1, sum + turn, longest.max(turn)));
-    // Senders that are counted but are not among the peers, for example because they have just left.
+    // Some senders are counted but not among the peers, for example because they have just left.
     let unheard = u64::from(seen.senders).saturating_sub(count);
     sum + longest + own * unheard
 }
@@ -95,7 +97,7 @@ mod tests {
         }
     }
 
-    /// A station at this PHY rate beside peers at these, Mbit/s.
+    /// A station at the PHY rate `own` beside peers at the PHY rates `peers`, Mbit/s.
     fn seen(own: Option<u64>, peers: &[Option<u64>]) -> Observation {
         let peers = (1..).zip(peers).map(|(id, link)| {
             let link_rate = link.map(Rate::from_mbps);

@@ -1,39 +1,45 @@
-//! The ceiling, the floor and the pacing rate of a tick.
+//! The ceiling, the floor and the pacing rate of a tick, which is one decision of the law.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{Airtime, Situation, TICK, target};
 use crate::{Bounds, Observation, Phase};
 
-/// The probe without any growth, permille.
+/// The probe is the factor by which the window exceeds that of the station's share, to find unused
+/// airtime. This is its smallest value, permille.
 pub(super) const NO_PROBE: u32 = 1000;
 /// The factor by which the probe grows in each round trip while the queueing delay is below half of the target,
 /// permille.
 const PROBE_STEP: u32 = 1250;
-/// The limit of the probe, permille.
+/// The upper limit of the probe, permille.
 const PROBE_MOST: u32 = 1250;
-/// The limit of the probe in the first ticks, when the peers may still announce stations that have ended, permille.
+/// The limit of the probe in the first ticks, permille. It is higher because the peers may still
+/// announce stations that have ended.
 const PROBE_MOST_YOUNG: u32 = 2000;
 const YOUNG_TICKS: u32 = 10;
-/// After `EMPTY_TICKS` consecutive ticks with a queueing delay below one part in this many of the target, the limit
-/// of the probe grows by [`PROBE_STEP`], because such a short queue shows that the air is not used up.
+/// A queueing delay below one part in this many of the target counts as an empty queue. After
+/// `EMPTY_TICKS` consecutive ticks with an empty queue the limit of the probe grows by
+/// [`PROBE_STEP`], because an empty queue shows that the air has room.
 const EMPTY_PART: u64 = 3;
 const EMPTY_TICKS: u32 = 4;
-/// The largest limit of the probe after such ticks, permille.
+/// The largest limit of the probe after ticks with an empty queue, permille.
 const PROBE_MOST_EMPTY: u32 = 8000;
-/// The shortest minimum RTT with an opening phase. On a shorter path the target queue holds nearly a whole window, so
-/// probing is sufficient.
+/// The shortest minimum RTT with an opening phase, in which the window may double in each round
+/// trip. On a shorter path the target queue is nearly a whole window, so probing is fast enough.
 const OPENING_RTT: Duration = Duration::from_millis(150);
 /// The minimum RTT that is assumed before one is measured.
 const NEWCOMER_RTT: Duration = Duration::from_millis(100);
-/// A window holds at most this much queue, percent of the target, at the rate that this station or the median
-/// peer has delivered. The limit is needed because announcements may be old or wrong.
+/// The largest queueing delay for which a window may be sized, percent of the target. It applies to
+/// the larger of two delivered rates: that of this station and that of the median peer. The limit
+/// is needed because announcements may be old or wrong.
 const PROVED_PERCENT: u64 = 150;
 /// After this many consecutive ticks of loss recovery the floor is lowered: random losses do not last so long.
 const PATIENCE: u32 = 3;
-/// The duration of the floor after a release.
+/// A release sets no bounds, because stations without agents fill the queue. It begins with a
+/// floor, which lasts for this time.
 const RECOVERY: Duration = Duration::from_secs(5);
-/// A floor adds at most this many segments at once to the host's queue, or half a window if that is more.
+/// A floor adds at most this many segments at once to the host's queue, or half a window where that
+/// is more.
 const PUSH: u32 = 256;
 
 fn times(rate: Rate, numerator: u64, denominator: u64) -> Rate {
@@ -49,13 +55,13 @@ fn mean(one: Segments, other: Segments) -> Segments {
     Segments::new(one.get() / 2 + other.get() / 2 + (one.get() & other.get() & 1))
 }
 
-/// The bounds of a station that does not send yet; `share` is the share with which it would begin.
+/// The bounds of a station that does not send yet. `share` is the rate with which it would begin.
 pub(super) fn of_newcomer(share: Rate, queue: Duration, seen: &Observation) -> Bounds {
     let window = Segments::in_flight(share, NEWCOMER_RTT + queue, seen.mss());
     Bounds::window(Segments::ZERO, window.max(Segments::new(10)))
 }
 
-/// The bounds of a tick in which the station holds less than its share.
+/// The bounds of a tick in which the station holds less than the window of its share.
 pub(super) fn drained(window: Segments, situation: &Situation, seen: &Observation) -> Bounds {
     let ceiling = window.max(situation.least_window());
     Bounds { small_queue: small_queue(seen), ..Bounds::window(window, ceiling) }
@@ -71,7 +77,7 @@ impl Situation {
         !self.trouble && self.path.growth < self.target / 2
     }
 
-    /// Whether the queue is at most that of a burst of slow start.
+    /// Whether the queueing delay is no longer than that of one burst of slow start.
     fn nothing_queues(&self) -> bool {
         !self.trouble && self.path.growth < self.target.max(self.path.min / 16)
     }
@@ -147,8 +153,9 @@ impl Airtime {
         Bounds { pacing, small_queue: small_queue(seen), ..Bounds::window(floor, whole.max(least)) }
     }
 
-    /// Rounds the window to whole aggregates, if it holds at least one. A partial aggregate would take a turn of its
-    /// own, with the overhead of a whole one. The next ticks compensate for the rounding.
+    /// Rounds a window that holds at least one aggregate to whole aggregates. A partial aggregate
+    /// would take a turn with the same overhead as a whole one. The next ticks compensate for the
+    /// rounding.
     fn whole_aggregates(&mut self, window: Segments, seen: &Observation) -> Segments {
         let packet = seen.mss().get() + BESIDE_PAYLOAD;
         let aggregate = target::aggregate(seen.own.link_rate)
@@ -164,9 +171,9 @@ impl Airtime {
         Segments::new(u32::try_from(whole).unwrap_or(u32::MAX))
     }
 
-    /// The bounds of a release: none, but for some seconds a floor. The floor is the window for the rate that the
-    /// station delivered before, at the present RTT. It restores the rate that the station lost to stations without
-    /// agents.
+    /// The bounds of a release: only a floor, and that for some seconds. The floor is the window
+    /// for the rate that the station delivered before, at the present RTT. It restores the rate
+    /// that the station lost to stations without agents.
     pub(super) fn released_window(
         &mut self,
         now: Instant,
@@ -209,14 +216,14 @@ impl Airtime {
         let window = situation.window.max(floor).bytes(mss);
         let doubled = times(Rate::of(window, path.current), 5, 2);
         self.ceiling = Some(ceiling);
-        // At least one segment per tick, because a slower connection would stall.
+        // At least one segment per tick, because a connection with a lower rate would stall.
         let pacing = Some(doubled.max(times(rate, 3, 1)).max(Rate::of(mss, TICK)));
         Bounds { pacing, ..Bounds::window(floor, ceiling) }
     }
 }
 
-/// The bytes of a packet in an aggregate beside its payload: headers of TCP/IP and 802.11, delimiter and padding
-/// of the subframe (802.11-2020 §9.7).
+/// The bytes of a packet in an aggregate beside its payload: headers of TCP/IP and 802.11, and the
+/// delimiter and padding of the subframe (802.11-2020 §9.7).
 const BESIDE_PAYLOAD: u64 = 92;
 
 #[cfg(test)]
@@ -236,8 +243,8 @@ mod tests {
         RttView { current: min + growth, min, growth }
     }
 
-    /// A station on a path of 50 ms with a queueing delay of 50 ms, and its peers, with the rates that they
-    /// deliver; each reaches `max` alone.
+    /// A station on a path of 50 ms with a queueing delay of 50 ms. It delivers `mbps`, and its
+    /// peers deliver `peers`. Each station reaches `max` alone.
     fn seen(mbps: u64, max: u64, peers: &[u64]) -> Observation {
         let max_rate = Some(Rate::from_mbps(max));
         let peers: Vec<PeerView> = (1..)
@@ -327,8 +334,8 @@ mod tests {
 
     #[test]
     fn announcements_fill_at_most_one_and_a_half_targets() {
-        // Two peers claim all of the air each, and 2 Mbit/s were delivered. Two rounds of four turns are
-        // 46.272 ms.
+        // Each of the two peers claims the whole air, and 2 Mbit/s were delivered. Two rounds of
+        // four turns are 46.272 ms.
         let bounds = settled(&seen(2, 40, &[40, 40]));
         let queue = Duration::from_micros(46_272 * 3 / 2);
         let proved = Segments::in_flight(Rate::from_mbps(2), ms(50) + queue, Bytes::new(1448));
@@ -412,8 +419,8 @@ mod tests {
 
     #[test]
     fn an_empty_queue_outweighs_announced_senders() {
-        // Sixty peers announce that they send nearly nothing; 18 ms of queue are less than a third of the target of
-        // 75 ms.
+        // Sixty peers announce that they send nearly nothing. A queueing delay of 18 ms is less
+        // than a third of the target, which is 75 ms.
         let crowd = seen(3, 40, &[0; 60]);
         let with_queue =
             |growth| Observation { rtt: Some(rtt(ms(20), ms(growth))), ..crowd.clone() };
@@ -465,12 +472,13 @@ mod tests {
             let path = ms(100) + Duration::from_micros(queue);
             Segments::in_flight(Rate::from_mbps(share), path, Bytes::new(1448))
         };
-        // Two rounds of five turns, and of two.
+        // Two rounds of five turns are 57.840 ms, and two rounds of two turns are 23.136 ms.
         let bounds = first(&idle(&[10, 10, 10]));
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(10, 57_840)));
         let bounds = first(&idle(&[]));
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(40, 23_136)));
-        // Alone at 400 Mbit/s the ACKs of 13.9 ms fill their part of the access point's buffer.
+        // A station alone at 400 Mbit/s: the ACKs of 13.9 ms fill their part of the access point's
+        // buffer.
         let fast = Observation { max_rate: Some(Rate::from_mbps(400)), ..idle(&[]) };
         assert_eq!(first(&fast).ceiling, newcomer(400, 13_900));
         assert_eq!(

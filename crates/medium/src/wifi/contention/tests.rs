@@ -7,7 +7,7 @@ use crate::generator;
 const SIFS_US: u64 = 16;
 const SLOT_US: u64 = 9;
 
-/// A window of 0, so that every backoff drawn is 0.
+/// Contention rules with a constant window. With a window of 0 every drawn backoff is 0.
 fn rules(aifsn: u8, cw: u16) -> Rules {
     Rules { aifsn, cw_min: cw, cw_max: cw, txop: Duration::ZERO }
 }
@@ -21,7 +21,7 @@ fn micros(us: u64) -> Instant {
     Instant::ZERO + Duration::from_micros(us)
 }
 
-/// The time of boundary `slots` if the medium became idle at `idle`.
+/// The time of boundary `slots` where the medium became idle at `idle`.
 fn boundary(idle: u64, slots: u64) -> Instant {
     micros(idle + SIFS_US + slots * SLOT_US)
 }
@@ -32,7 +32,7 @@ fn senders(contention: &mut Contention, rng: &mut Pcg64Mcg) -> Vec<u32> {
     senders
 }
 
-/// Makes a contender count down from `to_go` slots on an idle medium.
+/// Makes a contender count down from `slots` slots on an idle medium.
 fn counting(contention: &mut Contention, contender: usize, slots: u64) {
     let backoff = &mut contention.contenders[contender];
     let class = &mut contention.classes[backoff.class];
@@ -108,13 +108,14 @@ fn eifs_holds_everybody_but_the_sender() {
     counting(&mut contention, 1, 3);
     contention.idle_from(micros(0), 0);
     assert_eq!(senders(&mut contention, &mut rng), [0]);
-    // The sender's frame was damaged: its ACK timeout is 5 slots, the others' EIFS 7 more.
+    // The sender's frame was damaged. Its ACK timeout is 5 slots, and the others wait 7 more slots
+    // (EIFS).
     contention.idle_from(micros(500), 7);
     contention.finish(0, true, 5, &mut rng);
     assert_eq!(contention.next_access(), Some(boundary(500, 5 + 2)));
     assert_eq!(senders(&mut contention, &mut rng), [0]);
     assert_eq!(left(&contention, 1), 3, "its EIFS was not over");
-    // A frame without errors ends the EIFS.
+    // A frame without errors ends the EIFS of the others.
     contention.idle_from(micros(900), 0);
     assert_eq!(contention.next_access(), Some(boundary(900, 2 + 3)));
 }
@@ -158,7 +159,7 @@ fn colliders_begin_after_their_timeout() {
 #[test]
 fn a_packet_on_a_medium_that_is_idle_for_difs_goes_at_the_next_boundary() {
     let mut rng = generator(1);
-    // A window that would all but surely draw a backoff.
+    // With such a window a drawn backoff is almost never 0.
     let mut contention = contention(&[(rules(2, 32_767), false)]);
     let difs = micros(SIFS_US + 2 * SLOT_US);
     contention.request(0, difs, &mut rng);
@@ -196,7 +197,7 @@ fn who_found_the_medium_idle_but_is_beaten_draws_a_backoff() {
     let mut contention = contention(&[(rules(2, 0), false), (rules(2, 32_767), false)]);
     counting(&mut contention, 0, 50);
     contention.idle_from(micros(0), 0);
-    // A driver that is late: it enqueues at a time after an access that it did not process yet.
+    // A late driver enqueues at a time after an access that it has not processed yet.
     contention.request(1, boundary(0, 80), &mut rng);
     assert_eq!(senders(&mut contention, &mut rng), [0]);
     assert!(left(&contention, 1) > 0);

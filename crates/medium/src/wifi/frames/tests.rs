@@ -26,7 +26,7 @@ fn released(frames: &mut Frames<u32>) -> Vec<u32> {
 
 #[test]
 fn an_ht_ampdu_pads_all_subframes_but_the_last() {
-    // 4 + 1538 = 1542, padded to 1544.
+    // An MPDU with its delimiter has 4 + 1538 = 1542 bytes, padded to 1544.
     let psdu = frames(3).plan(&ht(64, 65_535)).unwrap();
     assert_eq!(psdu, Psdu { span: 3, mpdus: 3, bytes: 1_544 + 1_544 + 1_542 });
 }
@@ -53,7 +53,7 @@ fn a_failed_frame_holds_back_those_behind_it_and_the_window() {
     let settled = frames.settle(psdu, 7, || outcomes.next().unwrap(), |_| ());
     assert_eq!(settled, Settled { acknowledged: 3, failed: 1, dropped: 0 });
     assert_eq!(released(&mut frames), []);
-    // The window of 4 begins at frame 0: frames 4 and up have to wait.
+    // The window of 4 begins at frame 0, so frame 4 and all later frames have to wait.
     let retry = frames.plan(&ht(4, 65_535)).unwrap();
     assert_eq!((retry.mpdus, frames.waiting()), (1, 7));
     frames.settle(retry, 7, || true, |_| ());
@@ -98,7 +98,7 @@ fn what_was_handed_up_in_mid_aggregate_is_not_handed_up_again() {
     assert_eq!((frames.waiting(), frames.packets()), (4, 3));
     frames.decode(1, false);
     assert_eq!(handed_up(&mut frames), [1]);
-    // The last two arrive as the aggregate ends.
+    // The last two frames arrive as the aggregate ends.
     frames.settle(psdu, 7, || true, |_| ());
     assert_eq!(released(&mut frames), [2, 3]);
     assert_eq!((frames.waiting(), frames.packets()), (0, 0));
@@ -115,7 +115,8 @@ fn nothing_is_handed_up_past_a_damaged_mpdu_until_its_retry() {
     let settled = frames.settle(psdu, 7, || true, |_| ());
     assert_eq!(settled, Settled { acknowledged: 3, failed: 1, dropped: 0 });
     assert_eq!(released(&mut frames), []);
-    // The retry goes with a newcomer; those that were held come with the retry.
+    // The retry is sent together with a new frame. The frames that were held back arrive with the
+    // retry.
     frames.push(4, Node::Server, TO, Shape { packet: 1_500, mpdu: 1_538, kind: Kind::Data });
     let retry = frames.plan(&ht(64, 65_535)).unwrap();
     assert_eq!(retry.mpdus, 2);

@@ -1,16 +1,18 @@
-//! CoDel (RFC 8289): while packets wait above the target for longer than an interval, packets are dropped
-//! at the head of the queue, at a rising rate until the wait is below the target again.
+//! CoDel (RFC 8289) drops packets at the head of a queue while packets wait above a target for
+//! longer than an interval. It drops at a rising rate until the wait is below the target again.
 
 use wakeai_units::{Duration, Instant};
 
 /// The target: a wait that is tolerated permanently (RFC 8289 section 4.3). mac80211 gives stations
-/// four times the usual 5 ms, because a station may wait for several others before its turn.
+/// four times the usual 5 ms, because a station may have to wait for several others before its
+/// turn.
 pub(super) const TARGET: Duration = Duration::from_millis(20);
-/// The time for which the wait must be above the target before packets are dropped: a round trip (section
-/// 4.2).
+/// The time for which the wait must be above the target before packets are dropped. It is a round
+/// trip (section 4.2).
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// If dropping begins again within so many intervals, it resumes at its former rate (section 5.3).
+/// Where dropping begins again within this many intervals, it resumes at its former rate (section
+/// 5.3).
 const MEMORY_INTERVALS: u64 = 16;
 
 /// A packet in a queue.
@@ -25,20 +27,20 @@ pub(super) struct Waiting<T> {
 /// The state of one queue (RFC 8289 section 5.1). It outlives the queue's packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Codel {
-    /// The time from which on packets are dropped, if the wait stays above the target until then.
+    /// The time from which packets are dropped, where the wait stays above the target until then.
     drop_from: Option<Instant>,
     is_dropping: bool,
     drop_next: Instant,
-    /// Drops since dropping began, and their number when it last began.
+    /// The drops since dropping began, and the value of this number when dropping last began.
     count: u32,
     last_count: u32,
 }
 
 impl Codel {
-    /// The packet that is sent next; `None` if the queue is empty. `take` removes the head of the
-    /// queue, and says whether another packet is behind it; `drop` gets the dropped packets. The
-    /// last packet is never dropped. (RFC 8289 spares the last packet of full length; mac80211 does
-    /// not give CoDel that length.)
+    /// The packet that is sent next; `None` where the queue is empty. `take` removes the head of
+    /// the queue, and says whether another packet is behind it. `drop` gets the dropped packets.
+    /// The last packet is never dropped. (RFC 8289 spares the last packet of full length; mac80211
+    /// does not tell CoDel that length.)
     pub(super) fn dequeue<T>(
         &mut self,
         now: Instant,
@@ -73,7 +75,7 @@ impl Codel {
         next.map(|(packet, _)| packet)
     }
 
-    /// Whether the wait has been above the target for an interval, `next` included.
+    /// Whether the wait has been above the target for an interval, counting the wait of `next`.
     fn is_above_target<T>(&mut self, now: Instant, next: Option<&(Waiting<T>, bool)>) -> bool {
         let is_long = |(packet, more): &(Waiting<T>, bool)| {
             *more && now.saturating_since(packet.since) >= TARGET
@@ -86,9 +88,9 @@ impl Codel {
     }
 }
 
-/// The time of the next drop. The throughput of TCP goes with the inverse root of the drop rate, so
-/// the interval is divided by the root of the count (RFC 8289 section 4.4, Mathis et al.). The root
-/// has 16 bits of fraction.
+/// The time of the next drop. The throughput of TCP is proportional to the inverse root of the drop
+/// rate, so the interval is divided by the root of the count (RFC 8289 section 4.4, Mathis et al.).
+/// The root has 16 bits of fraction.
 fn next_drop(last: Instant, count: u32) -> Instant {
     let root = (u64::from(count.max(1)) << 32).isqrt();
     last + Duration::from_nanos((INTERVAL.as_nanos() << 16) / root)
@@ -104,9 +106,9 @@ mod tests {
         Instant::ZERO + Duration::from_micros(micros)
     }
 
-    /// A queue that a packet of a number enters every `every_us` and that is served every
-    /// `served_us`, from 0 to `until_ms`. Times at which packets were dropped, in ms, and waits of those
-    /// that went, in us.
+    /// A queue that is served every `served_us`, from 0 to `until_ms`. It begins with `burst`
+    /// packets, and gets another every `every_us`. Returns the times of the drops, in ms, and the
+    /// waits of the packets that were sent, in us.
     fn run(every_us: u64, served_us: u64, burst: u64, until_ms: u64) -> (Vec<u64>, Vec<u64>) {
         let mut codel = Codel::default();
         let mut queue: VecDeque<Waiting<()>> = VecDeque::new();
@@ -128,7 +130,7 @@ mod tests {
 
     #[test]
     fn nothing_is_dropped_while_the_wait_is_below_the_target() {
-        // 19 packets stand ahead of each, a millisecond each.
+        // Each packet has 19 packets before it, a millisecond each.
         let (dropped, waits) = run(1_000, 1_000, 19, 5_000);
         assert_eq!(dropped, []);
         assert_eq!(waits.iter().max(), Some(&19_000));
@@ -144,7 +146,8 @@ mod tests {
     #[test]
     fn a_standing_wait_loses_one_after_an_interval_and_then_ever_more_often() {
         let (dropped, _) = run(1_000, 1_000, 500, 1_000);
-        // The first packet has waited for the target at 20 ms; then 100 ms, 100/sqrt(2), 100/sqrt(3).
+        // The first packet has waited for the target at 20 ms. From then on the drops are 100,
+        // 100/sqrt(2) and 100/sqrt(3) ms apart.
         assert_eq!(dropped[..4], [120, 220, 291, 349]);
     }
 

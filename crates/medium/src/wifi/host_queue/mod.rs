@@ -1,10 +1,11 @@
-//! A station's own queue as mac80211 has it: FQ-CoDel (RFC 8290), from which a frame is taken when an
-//! aggregate is built.
+//! A station's own queue as mac80211 has it: FQ-CoDel (RFC 8290), from which frames are taken when
+//! an aggregate is built.
 //!
-//! Packets are sorted into queues by their flow. Queues that have just become busy are served first, so
-//! that a sparse flow does not wait behind a bulk one; the others are served by deficit round robin. CoDel
-//! keeps each queue short, and where all queues together exceed the limit, packets at the head of the one
-//! with the most bytes are dropped. The sender of a dropped packet is not notified.
+//! Packets are sorted into queues by their flow. Queues that have just become busy are served
+//! first, so that a sparse flow does not wait behind a bulk flow. The other queues are served by
+//! deficit round robin. CoDel keeps each queue short. Where all queues together exceed the limit,
+//! packets at the head of the queue with the most bytes are dropped. The sender of a dropped packet
+//! is not notified.
 
 mod codel;
 
@@ -16,11 +17,11 @@ use wakeai_wifi::Standard;
 
 /// The number of queues into which flows are hashed (mac80211's; RFC 8290 section 5.2.1 has 1024).
 const QUEUES: u64 = 4_096;
-/// The bytes of one turn, few enough that short packets come first (RFC 8290 section 5.2.4;
-/// mac80211's).
+/// The bytes of one turn. They are few, so that short packets come first (RFC 8290 section 5.2.4);
+/// mac80211 has the same number.
 const QUANTUM: i64 = 300;
-/// The most packets that are dropped from the longest queue at once (RFC 8290 section 4.1;
-/// mac80211's).
+/// The most packets that are dropped from the longest queue at once (RFC 8290 section 4.1);
+/// mac80211 has the same number.
 const MOST_DROPPED: usize = 32;
 
 /// The limits of the queue.
@@ -32,8 +33,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// `packets`, and the memory that mac80211 grants: 4 MiB, or 16 MiB for a station of 802.11ac
-    /// or later.
+    /// Room for `packets` packets, and for the memory that mac80211 grants: 4 MiB, or 16 MiB for a
+    /// station of 802.11ac or later.
     pub(crate) fn of(standard: Standard, packets: usize) -> Self {
         let mebibytes = match standard {
             Standard::A | Standard::G | Standard::N => 4,
@@ -43,16 +44,16 @@ impl Room {
     }
 }
 
-/// The memory that a packet takes on a Linux host: its buffer with head and tail room, whose size is a
-/// power of two, and the descriptor (`sk_buff`).
+/// The memory that a packet takes on a Linux host. It is the packet's buffer with head and tail
+/// room, whose size is a power of two, and the descriptor (`sk_buff`).
 const fn memory_of(bytes: u32) -> u64 {
     (bytes as u64 + 512).next_power_of_two() + 256
 }
 
 /// A queue of flows.
 ///
-/// Order of calls: [`HostQueue::push`] when a packet comes, [`HostQueue::pop`] until an aggregate is
-/// full, with `now` never going back.
+/// Order of calls: [`HostQueue::push`] when a packet comes, and [`HostQueue::pop`] until an
+/// aggregate is full. `now` never goes back.
 #[derive(Clone, Debug)]
 pub(crate) struct HostQueue<T> {
     /// By hash. An empty queue stays in the map because it keeps the state of CoDel.
@@ -72,7 +73,7 @@ struct Flow<T> {
     bytes: u64,
     /// Bytes granted less bytes taken.
     deficit: i64,
-    /// Whether it is in one of the lists.
+    /// Whether the flow is in `new` or in `old`.
     is_listed: bool,
     codel: Codel,
 }
@@ -101,8 +102,8 @@ impl<T> HostQueue<T> {
         self.room.packets.saturating_sub(self.packets).min(memory as usize)
     }
 
-    /// Adds a packet of the flow `flow`. `dropped` is called for each packet that the limits then
-    /// drop, which may be the new one.
+    /// Adds a packet of the flow `flow`. `dropped` is called for each packet that is then dropped
+    /// because of the limits. The new packet may be among them.
     pub(crate) fn push(
         &mut self,
         now: Instant,
@@ -140,8 +141,8 @@ impl<T> HostQueue<T> {
         }
     }
 
-    /// The packet that goes on the air next; `None` if the queue is empty. `dropped` is called for
-    /// the packets that CoDel drops before it.
+    /// The packet that goes on the air next; `None` where the queue is empty. `dropped` is called
+    /// for the packets that CoDel drops before it.
     pub(crate) fn pop(&mut self, now: Instant, mut dropped: impl FnMut(T)) -> Option<T> {
         loop {
             let is_new = !self.new.is_empty();
@@ -167,8 +168,8 @@ impl<T> HostQueue<T> {
                 queue.deficit -= i64::from(packet.bytes);
                 return Some(packet.item);
             }
-            // The queue passes through the list of old queues once, so that a flow cannot be first
-            // again by pausing.
+            // The queue passes through the list of old queues once. Otherwise a flow could become
+            // first again by pausing.
             list.pop_front();
             if is_new {
                 self.old.push_back(hash);
@@ -179,7 +180,7 @@ impl<T> HostQueue<T> {
     }
 }
 
-/// The queue with the most bytes; the first of those with equally many.
+/// The queue with the most bytes. Of several such queues it is the first.
 fn longest<T>(queues: &mut BTreeMap<u16, Flow<T>>) -> Option<&mut Flow<T>> {
     let busy = queues.iter().filter(|(_, queue)| !queue.packets.is_empty());
     let busy = busy.map(|(hash, queue)| (queue.bytes, std::cmp::Reverse(*hash)));
@@ -187,8 +188,8 @@ fn longest<T>(queues: &mut BTreeMap<u16, Flow<T>>) -> Option<&mut Flow<T>> {
     queues.get_mut(&hash)
 }
 
-/// The queue of a flow: the finalizer of Steele, Lea and Flood's SplitMix64. (Linux has a keyed hash,
-/// so that nobody can choose flows that collide.)
+/// The queue of a flow: the finalizer of Steele, Lea and Flood's SplitMix64. (Linux has a keyed
+/// hash, so that an attacker cannot choose flows that collide.)
 fn hash(flow: u64) -> u16 {
     let mut word = flow;
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

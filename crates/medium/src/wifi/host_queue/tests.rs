@@ -34,7 +34,7 @@ fn a_sparse_flow_goes_ahead_of_a_bulk_flow() {
     for number in 0..10 {
         push(&mut queue, ms(1), (2, number));
         assert_eq!(pop(&mut queue, ms(1)), Some((2, number)), "though 90 are ahead of it");
-        // Flow 2 is now empty and joins the list of old flows, in which flow 1 has its turn.
+        // Flow 2 is now empty and joins the list of old flows. In that list flow 1 has its turn.
         assert_eq!(pop(&mut queue, ms(1)), Some((1, 10 + number)));
     }
 }
@@ -83,7 +83,7 @@ fn too_many_packets_cost_the_flow_with_the_most_bytes_its_head() {
 
 #[test]
 fn memory_is_a_limit_too() {
-    // Full packets take 2304 bytes.
+    // A full packet takes 2304 bytes.
     let mut queue = HostQueue::new(Room { memory: 23_040, ..ROOM });
     assert_eq!(queue.room(), 10);
     for number in 0..10 {
@@ -102,7 +102,7 @@ fn stations_of_802_11ac_may_keep_more() {
 
 #[test]
 fn codel_is_of_one_flow_alone() {
-    // The packets of flow 1 wait for longer than CoDel's target; those of flow 2 do not wait.
+    // The packets of flow 1 wait for longer than CoDel's target, and those of flow 2 do not wait.
     let mut queue = HostQueue::new(ROOM);
     let mut dropped = Vec::new();
     for number in 0..1_000 {
@@ -149,7 +149,7 @@ impl Model {
         self.flows.values().map(VecDeque::len).sum()
     }
 
-    /// Every packet leaves from the head of its flow.
+    /// Records that a packet leaves, and checks that it was the head of its flow.
     fn leave(&mut self, (flow, number): Numbered) -> Instant {
         let (head, _, since) = self.flows.get_mut(&flow).unwrap().pop_front().unwrap();
         assert_eq!(head, number, "flow {flow} is out of order");

@@ -7,8 +7,7 @@ use wakeai_units::{Duration, Instant};
 
 use crate::{Receiver, Segment, Sender, TcpConfig, by_name};
 
-/// A small random generator. Its quality matters less than that the same seed gives the same
-/// numbers.
+/// A small random generator. It only matters that the same seed gives the same numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -29,8 +28,8 @@ impl Random {
     }
 }
 
-/// One direction of the path. On average one of `loss` segments is lost, one of `copy` duplicated, and one of
-/// `reorder` delayed; 0: none.
+/// One direction of the path. On average it loses one segment of `loss`, duplicates one of `copy`,
+/// and delays one of `reorder`; 0 means none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Direction {
     pub(super) loss: u64,
@@ -39,7 +38,7 @@ pub(super) struct Direction {
     pub(super) delay: Duration,
     /// The extra delay of a reordered segment.
     pub(super) extra: Duration,
-    /// The transmission time of a segment; 0: none.
+    /// The transmission time of a segment; zero means none.
     pub(super) serialization: Duration,
     /// The most segments that may wait.
     pub(super) queue: u64,
@@ -66,10 +65,11 @@ pub(super) struct Path {
     pub(super) up: Direction,
     pub(super) down: Direction,
     pub(super) events: Vec<EventKind>,
-    /// On average one of so many segments finds the host's queue full; 0: none.
+    /// On average one segment of this many finds the host's queue full; 0 means none.
     pub(super) local_drop: u64,
     lines: [Line; 2],
-    /// By arrival time and order of departure; `true`: towards the receiver.
+    /// The segments on the way, by arrival time and order of departure. `true` means towards the
+    /// receiver.
     flying: BTreeMap<(Instant, u64), (bool, Segment)>,
     departures: BTreeMap<(Instant, u64), usize>,
     sent: u64,

@@ -1,4 +1,4 @@
-//! Whatever the path does, all data arrives once and in order.
+//! All data arrives once and in order, whatever the path does.
 
 use proptest::prelude::*;
 use wakeai_connection::SocketBounds;
@@ -16,7 +16,7 @@ fn plain(profile: Profile, bytes: u64) -> Path {
 
 #[test]
 fn a_clean_path_takes_as_many_round_trips_as_slow_start() {
-    // 10 + 20 + 40 + 80 segments: a handshake and four round trips, and one for the FINs.
+    // 10 + 20 + 40 + 80 segments take a handshake and four round trips. The FINs take one more.
     for profile in [Profile::Linux, Profile::Classic] {
         let mut path = plain(profile, 150 * 1448);
         let end = path.finish(10);
@@ -52,7 +52,7 @@ fn what_is_sent_again_is_paced_like_the_rest() {
     path.open(Some(1_000_000));
     let end = path.finish(100);
     assert!(path.sender.counters().retransmits > 50, "{:?}", path.sender.counters());
-    // 1.1 MB at 100 kB/s; a timeout for each hole would take far longer.
+    // 1.1 MB take 11 s at 100 kB/s. With a timeout for each hole they would take far longer.
     assert!((10_000..14_000).contains(&(end.as_nanos() / 1_000_000)), "{end}");
 }
 
@@ -133,7 +133,7 @@ fn transfer(profile: Profile, algorithm: &str, weather: &Weather) -> Path {
     if weather.small_buffer {
         config.receive_buffer_limit = 20_000;
     }
-    // Linux would rightly give up on some paths; those are not tested.
+    // Linux would rightly give up on some paths. With these settings it does not.
     config.syn_retries = 100;
     config.retries = 1000;
     config.max_timeout = Duration::from_secs(2);
