@@ -21,8 +21,6 @@ const LONGEST: u32 = 100_000;
 const SMALL_BURSTS: u32 = 3;
 /// The packets of a burst that is too slow to make a queue.
 const REFERENCE: u32 = 200;
-/// The share of the packets that the air may lose by itself while losses still say something about the queue.
-pub(crate) const AIR_LOSS: f64 = 0.01;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,11 @@ use serde::Serialize;
 use wakeai_units::Bytes;
 
 use super::burst::{Accepted, Burst};
-use super::plan::AIR_LOSS;
 use super::quantile;
 use super::reading::Reading;
+
+/// The share of the packets that the air may lose by itself while losses still say something about the queue.
+const AIR_LOSS: f64 = 0.01;
 
 /// The lengths of IP packets.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,17 @@ use wakeai_tables::{Group, TableError, TableReader, figures_of};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use super::columns::Texts;
-use super::replay::{ReplayError, RunChoice};
+use super::error::ReplayError;
 use crate::reading::{Connection, ConnectionId, End, Events, Reading};
+
+/// The run of an experiment that is replayed.
+#[derive(Clone, Debug, Default)]
+pub struct RunChoice {
+    /// The name of its condition; `None`: the first.
+    pub condition: Option<String>,
+    /// The number of its repeat, from 0; `None`: the first.
+    pub repeat: Option<u32>,
+}
 
 /// The time between two readings.
 const INTERVAL: Duration = Duration::from_secs(1);

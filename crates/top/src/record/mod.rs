@@ -5,14 +5,17 @@
 //! last, so that a part with it is whole. `docs/reference/records.md` describes the columns.
 
 mod columns;
+mod error;
 mod experiment;
 mod recorder;
 mod recording;
 mod replay;
 
-pub use recorder::{RecordError, Recorder};
+pub use error::{RecordError, ReplayError};
+pub use experiment::RunChoice;
+pub use recorder::Recorder;
+pub use replay::Replay;
 pub(crate) use replay::{MOST_SHOWN, SHOWN};
-pub use replay::{Replay, ReplayError, RunChoice};
 
 /// The version of the columns, in the metadata of each file.
 const SCHEMA: &str = "top 1";

@@ -10,26 +10,11 @@ use wakeai_units::Duration;
 
 use super::SCHEMA;
 use super::columns::{self, ConnectionRow, ReadingRow};
+use super::error::RecordError;
 use crate::reading::Reading;
 
 /// The longest time that is lost if the process is killed.
 const AT_RISK: Duration = Duration::from_secs(4);
-
-/// Why a recording does not begin, or has ended.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// Something is in the way.
-    #[error("--record: {} is not an empty directory; choose another one", .0.display())]
-    InTheWay(PathBuf),
-    /// A file cannot be written.
-    #[error("cannot record to {}: {reason}", path.display())]
-    Write {
-        /// The file or directory.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-}
 
 /// A recording that is being written.
 #[derive(Debug)]
@@ -49,7 +34,7 @@ impl Recorder {
     ///
     /// There is something at that path that is not an empty directory, or the directory cannot be made.
     pub fn create(directory: &Path, interval: Duration) -> Result<Self, RecordError> {
-        let failed = |error: io::Error| write_error(directory, &error);
+        let failed = |error: io::Error| RecordError::write(directory, &error);
         fs::create_dir_all(directory).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
                 RecordError::InTheWay(directory.to_owned())
@@ -124,8 +109,4 @@ impl Recorder {
             RecordError::Write { path, reason }
         })
     }
-}
-
-fn write_error(path: &Path, error: &io::Error) -> RecordError {
-    RecordError::Write { path: path.to_owned(), reason: error.to_string() }
 }

@@ -10,7 +10,7 @@ use wakeai_units::Instant;
 
 use super::SCHEMA;
 use super::columns::{self, Texts};
-use super::replay::ReplayError;
+use super::error::ReplayError;
 use crate::reading::{Connection, Reading};
 
 /// The number of parts in memory: those of the last minute, and some more.

@@ -1,13 +1,12 @@
 //! What is replayed: a recording, or an experiment.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use wakeai_tables::TableError;
 use wakeai_units::{Duration, Instant};
 
-use super::experiment;
+use super::error::ReplayError;
+use super::experiment::{self, RunChoice};
 use super::recording::Recording;
 use crate::reading::Reading;
 
@@ -15,45 +14,6 @@ use crate::reading::Reading;
 pub(crate) const SHOWN: Duration = Duration::from_secs(60);
 /// The largest number of readings that the screen shows.
 pub(crate) const MOST_SHOWN: usize = 601;
-
-/// Why nothing is replayed.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// The directory cannot be read.
-    #[error("--replay: cannot read {}: {source}", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// There is nothing to replay.
-    #[error(
-        "--replay: {} has neither a recording (`wakeai top --record`) nor the records of an experiment (`--out`)",
-        .0.display()
-    )]
-    Nothing(PathBuf),
-    /// The experiment has no such run.
-    #[error("--replay: {} has no such run; it has these (condition and repeat): {runs}", path.display())]
-    NoSuchRun {
-        /// The directory.
-        path: PathBuf,
-        /// The runs that it has.
-        runs: String,
-    },
-    /// A file cannot be read.
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
-/// The run of an experiment that is replayed.
-#[derive(Clone, Debug, Default)]
-pub struct RunChoice {
-    /// The name of its condition; `None`: the first.
-    pub condition: Option<String>,
-    /// The number of its repeat, from 0; `None`: the first.
-    pub repeat: Option<u32>,
-}
 
 /// Readings that were made earlier.
 #[derive(Debug)]
