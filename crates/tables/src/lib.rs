@@ -11,7 +11,7 @@ mod writer;
 
 pub use figures::{HasFigures, figure_columns, figures_of};
 pub use parquet::errors::ParquetError;
-pub use reader::{Group, TableError, TableReader};
+pub use reader::{Group, TableError, TableReader, keep_guarded_panics_quiet};
 pub use writer::{Column, TableWriter, Value};
 
 /// The key in a file's metadata that has the version of its schema.

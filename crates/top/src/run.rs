@@ -215,6 +215,8 @@ pub fn replay_on_screen(
     stop: &dyn Fn() -> bool,
 ) -> Result<(), RunError> {
     let mut terminal = ratatui::try_init()?;
+    // A damaged file ends the replay with an error, and not the terminal with a panic.
+    wakeai_tables::keep_guarded_panics_quiet();
     let shown = play(&mut terminal, &mut replay, &mut view, speed, stop);
     let restored = ratatui::try_restore();
     shown?;
