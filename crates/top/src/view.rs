@@ -15,7 +15,8 @@ pub struct Filter {
     pub ports: Vec<u16>,
     /// The namespace has one of these names or inodes; empty: any.
     pub namespaces: Vec<String>,
-    /// Process, ends, algorithm, namespace, state or limit contain this text, in any case.
+    /// Process, ends, algorithm, namespace, state or limit contain this text, in any case. A network such as
+    /// `10.0.0.0/8` stands for the connections with one end in it.
     pub text: String,
 }
 
@@ -23,20 +24,21 @@ impl Filter {
     /// Whether the connection is shown.
     pub fn fits(&self, connection: &Connection) -> bool {
         let ends = [&connection.local, &connection.remote];
-        let in_network = |network: &Network| {
-            ends.iter().any(|end| end.ip().is_some_and(|address| network.contains(address)))
-        };
         let has_port = |port: &u16| ends.iter().any(|end| end.port() == Some(*port));
         let is_named = |name: &String| {
             **name == *connection.namespace || *name == connection.id.netns.to_string()
         };
-        (self.networks.is_empty() || self.networks.iter().any(in_network))
+        (self.networks.is_empty()
+            || self.networks.iter().any(|network| is_in(*network, connection)))
             && (self.ports.is_empty() || self.ports.iter().any(has_port))
             && (self.namespaces.is_empty() || self.namespaces.iter().any(is_named))
             && (self.text.is_empty() || self.has_text(connection))
     }
 
     fn has_text(&self, connection: &Connection) -> bool {
+        if let (true, Ok(network)) = (self.text.contains('/'), self.text.parse::<Network>()) {
+            return is_in(network, connection);
+        }
         let text = self.text.to_lowercase();
         let columns = [
             Column::Process,
@@ -49,6 +51,12 @@ impl Filter {
         ];
         columns.iter().any(|column| column.cell(connection, &[]).to_lowercase().contains(&text))
     }
+}
+
+/// Whether one end of the connection lies in the network.
+fn is_in(network: Network, connection: &Connection) -> bool {
+    let ends = [&connection.local, &connection.remote];
+    ends.iter().any(|end| end.ip().is_some_and(|address| network.contains(address)))
 }
 
 /// The page on the screen.

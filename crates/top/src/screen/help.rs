@@ -10,7 +10,8 @@ up, down       select a connection (also j and k; Page Up, Page Down)
 enter          the last minute of the selected connection; again: back
 s, S           sort by the next, by the previous column
 r              reverse the order
-/              type a text: only rows that contain it stay; enter ends, Esc removes it
+/              type a text or a network such as 10.0.0.0/8: only rows that contain
+               it stay; enter ends, Esc removes it
 space          hold: the screen stays as it is; again: go on
 a              the agents and their peers
 Esc            back to the table

@@ -113,6 +113,7 @@ fn networks_ports_and_namespaces_choose_connections() {
     let count = |filter: Filter| View { filter, ..View::default() }.arrange(&reading).len();
     let networks = vec!["203.0.1.0/24".parse().unwrap()];
     assert_eq!(count(Filter { networks, ..Filter::default() }), 250);
+    assert_eq!(count(Filter { text: "203.0.1.0/24".to_owned(), ..Filter::default() }), 250);
     assert_eq!(count(Filter { ports: vec![443], ..Filter::default() }), 600);
     assert_eq!(count(Filter { ports: vec![40_003, 40_009], ..Filter::default() }), 2);
     let namespaces = vec!["tablet1".to_owned()];
