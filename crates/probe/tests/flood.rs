@@ -25,7 +25,7 @@ fn wrong(number: u32, right: &[u8], forged: &[u8]) -> Vec<u8> {
         1 => return forged.to_vec(),
         2 => datagram.truncate(number as usize / 7 % HEADER_BYTES),
         3 => datagram[number as usize / 7 % HEADER_BYTES] ^= 1 << (number / 500 % 8),
-        4 => datagram[6..8].copy_from_slice(&u16::MAX.to_be_bytes()), // the length of a body that is missing
+        4 => datagram[6..8].copy_from_slice(&u16::MAX.to_be_bytes()), // for a missing body
         5 => datagram[5] = (number / 7) as u8 | 0x80,
         _ => datagram = vec![number as u8; 1_400],
     }

@@ -1,4 +1,4 @@
-//! Access lists: the sources that are served, and the destinations that they may ask for.
+//! Access lists: the sources whose clients are served, and the destinations that these may reach.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,7 +15,7 @@ pub struct Network {
 /// Why a text is refused as a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// Not CIDR notation.
+    /// The text is not in CIDR notation.
     #[error("found {0:?}, expected an address or a network such as \"192.168.0.0/16\"")]
     Syntax(String),
     /// Bits beyond the prefix are set.
@@ -23,7 +23,7 @@ pub enum NetworkError {
     HostBits {
         /// The text that was found.
         found: String,
-        /// The network around it.
+        /// The network to which the address in the text belongs.
         meant: Network,
     },
     /// A source that would make the proxy an open relay.
@@ -44,7 +44,7 @@ impl Network {
         Self { address: IpAddr::V6(address), length }
     }
 
-    /// Private networks (RFC 1918, RFC 4193): the destinations that are allowed by default.
+    /// Private networks (RFC 1918, RFC 4193). By default they are the allowed destinations.
     pub const PRIVATE: [Self; 4] = [
         Self::v4([10, 0, 0, 0], 8),
         Self::v4([172, 16, 0, 0], 12),
@@ -52,13 +52,14 @@ impl Network {
         Self::v6(0xfc00, 7),
     ];
 
-    /// Link-local networks (RFC 3927, RFC 4291): with the private ones, the sources that are allowed by
-    /// default.
+    /// Link-local networks (RFC 3927, RFC 4291). By default these and [`Self::PRIVATE`] are the
+    /// allowed sources.
     pub const LINK_LOCAL: [Self; 2] = [Self::v4([169, 254, 0, 0], 16), Self::v6(0xfe80, 10)];
 
-    /// Destinations that a wider network in a list does not include: "this network" and the unspecified
-    /// address, loopback, link-local addresses (the metadata of a cloud's machines, 169.254.169.254, among
-    /// them), multicast and the limited broadcast address (RFC 6890).
+    /// Special networks (RFC 6890): "this network" and the unspecified address, loopback,
+    /// link-local addresses (with 169.254.169.254, where clouds serve their machines' metadata),
+    /// multicast and the limited broadcast address. A wider network in a list of destinations does
+    /// not include them.
     pub const SPECIAL: [Self; 9] = [
         Self::v4([0, 0, 0, 0], 8),
         Self::v4([127, 0, 0, 0], 8),
@@ -71,8 +72,8 @@ impl Network {
         Self::v6(0xff00, 8),
     ];
 
-    /// The special networks of IPv4 or of IPv6: those of [`Self::SPECIAL`], and for IPv6 also the
-    /// networks of [`EMBEDDINGS`] that contain such an IPv4 network.
+    /// The special networks of IPv4 or of IPv6. For IPv6 they include the networks of addresses
+    /// that contain a special IPv4 address (see [`EMBEDDINGS`]).
     pub(crate) fn special(v4: bool) -> impl Iterator<Item = Self> {
         let embedded = EMBEDDINGS.iter().flat_map(move |embedding| {
             let of_v4 = Self::SPECIAL.iter().filter(move |special| special.is_v4() && !v4);
@@ -92,7 +93,7 @@ impl Network {
         self.length <= other.length && self.contains(other.address)
     }
 
-    /// Whether every address of the family lies in the network.
+    /// Whether every address of the network's family (IPv4 or IPv6) lies in the network.
     pub(crate) fn is_everything(self) -> bool {
         self.length == 0
     }
@@ -102,7 +103,7 @@ impl Network {
         self.address
     }
 
-    /// The length of its prefix in bits.
+    /// The length of the prefix in bits.
     pub fn length(self) -> u8 {
         self.length
     }
@@ -112,8 +113,8 @@ impl Network {
         self.address.is_ipv4()
     }
 
-    /// The network itself, if it may be a source of requests. Private and link-local networks
-    /// always may.
+    /// Returns the network itself, if it may be listed as a source. Private and link-local networks
+    /// may always be listed.
     ///
     /// # Errors
     ///
@@ -168,11 +169,12 @@ impl fmt::Display for Network {
     }
 }
 
-/// A form of IPv6 address that contains an IPv4 address, to which packets are finally delivered.
+/// A form of IPv6 address that contains an IPv4 address. A gateway delivers its packets to that
+/// IPv4 address.
 struct Embedding {
     prefix: Ipv6Addr,
     length: u8,
-    /// How many bits follow the IPv4 address.
+    /// The number of bits after the IPv4 address.
     after: u8,
 }
 
@@ -181,12 +183,13 @@ const fn embedding(first: [u16; 6], length: u8, after: u8) -> Embedding {
     Embedding { prefix, length, after }
 }
 
-/// All forms but the mapped one (`::ffff:0:0/96`), which counts as IPv4 everywhere.
+/// All forms but the IPv4-mapped address (`::ffff:0:0/96`), which counts as an IPv4 address
+/// everywhere.
 const EMBEDDINGS: [Embedding; 5] = [
     embedding([0, 0, 0, 0, 0, 0], 96, 0), // IPv4-compatible: RFC 4291 section 2.5.5.1
     embedding([0, 0, 0, 0, 0xffff, 0], 96, 0), // IPv4-translated: RFC 2765 section 2.1
     embedding([0x64, 0xff9b, 0, 0, 0, 0], 96, 0), // NAT64: RFC 6052 section 2.1
-    embedding([0x64, 0xff9b, 1, 0, 0, 0], 48, 0), // NAT64 of a site: RFC 8215, with its /96
+    embedding([0x64, 0xff9b, 1, 0, 0, 0], 48, 0), // local NAT64: RFC 8215; IPv4 in the last 32 bits
     embedding([0x2002, 0, 0, 0, 0, 0], 16, 80), // 6to4: RFC 3056 section 2
 ];
 
@@ -221,11 +224,11 @@ fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
 /// The two access lists.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// The sources that are served; empty: this machine itself, [`Network::PRIVATE`] and
-    /// [`Network::LINK_LOCAL`].
+    /// The sources that are served. If the list is empty, these are this machine itself,
+    /// [`Network::PRIVATE`] and [`Network::LINK_LOCAL`].
     pub from: Vec<Network>,
-    /// The destinations that they may reach; empty: [`Network::PRIVATE`], and this machine for its own
-    /// clients.
+    /// The destinations that clients may reach. If the list is empty, these are
+    /// [`Network::PRIVATE`], and this machine for its own clients.
     pub to: Vec<Network>,
 }
 
@@ -236,7 +239,7 @@ impl Access {
         if self.from.is_empty() { default() } else { self.from.clone() }
     }
 
-    /// The networks that may be reached, except special addresses in them.
+    /// The networks that may be reached. Special addresses in them may not be reached.
     pub(crate) fn destinations(&self) -> &[Network] {
         if self.to.is_empty() { &Network::PRIVATE } else { &self.to }
     }
@@ -250,8 +253,9 @@ impl Access {
     /// is this machine's.
     ///
     /// Services that listen only on this machine or on its link often trust every client there. So
-    /// [`Network::SPECIAL`] and the machine's own addresses, in every form of IPv6, are reached only if they
-    /// are listed by themselves. By default this machine reaches itself.
+    /// [`Network::SPECIAL`] and the machine's own addresses may be reached only if they are listed
+    /// by themselves; this includes IPv6 addresses that contain them. By default this machine may
+    /// reach itself.
     pub fn allows(
         &self,
         source: IpAddr,

@@ -303,7 +303,7 @@ impl Drop for Sender<'_> {
     fn drop(&mut self) {
         let bye = self.header(Kind::Bye, 0, 0);
         for _ in 0..3 {
-            let _ = self.send_request(&bye, HEADER_BYTES); // without a `Bye` the listener ends later
+            let _ = self.send_request(&bye, HEADER_BYTES); // without it the listener ends later
         }
     }
 }
