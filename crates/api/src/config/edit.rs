@@ -109,7 +109,7 @@ fn edit(text: &str, measured: &[Measured]) -> Result<(String, Vec<Changed>), tom
                     changed.push(Changed::new(key, before.as_ref(), &one.value()));
                     continue;
                 }
-                let Some(table) = item.as_table_mut() else { continue }; // never: `Config::parse` refuses it
+                let Some(table) = item.as_table_mut() else { continue }; // `Config::parse` has refused it
                 table
             }
         };
